@@ -1,0 +1,42 @@
+"""What the corpus is: documents, groups of nodes made from them, transforms and the store."""
+
+from .builder import Failure
+from .corpus import Refresh
+from .document import Document
+from .errors import ReadError, TransformError, UnknownGroupError
+from .graph import GroupSummary, NodeGraph
+from .group import NodeGroup
+from .markdown_splitter import MarkdownSplitter
+from .memory_store import MemoryStore
+from .node import ROOT, Node
+from .readers import register_reader
+from .recursive_splitter import RecursiveSplitter
+from .sentence_splitter import SentenceSplitter
+from .sentences import split_paragraphs, split_sentences
+from .store import Changes, Derivation, NodeStore
+from .tokens import count_tokens
+
+__all__ = [
+    "ROOT",
+    "Changes",
+    "Derivation",
+    "Document",
+    "Failure",
+    "GroupSummary",
+    "MarkdownSplitter",
+    "MemoryStore",
+    "Node",
+    "NodeGraph",
+    "NodeGroup",
+    "NodeStore",
+    "ReadError",
+    "RecursiveSplitter",
+    "Refresh",
+    "SentenceSplitter",
+    "TransformError",
+    "UnknownGroupError",
+    "count_tokens",
+    "register_reader",
+    "split_paragraphs",
+    "split_sentences",
+]

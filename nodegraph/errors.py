@@ -1,0 +1,47 @@
+"""The errors a caller would catch, and the sentence they are written in."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UnknownGroupError(LookupError):
+    """A node group was asked for that the graph does not have."""
+
+
+class TransformError(RuntimeError):
+    """A transform failed on one document; the others are unharmed.
+
+    Attributes:
+        document: Id of the document.
+        group: Name of the node group that was being built.
+
+    The transform's own exception is the ``__cause__``.
+    """
+
+    def __init__(self, document: str, group: str, reason: str) -> None:
+        super().__init__(
+            f"the transform of group {group!r} failed on document {document!r}: {reason}; "
+            'mend it and ask again, or build with on_error="skip" to leave the document out'
+        )
+        self.document = document
+        self.group = group
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[TransformError], tuple[str, str, str]]:
+        return type(self), (self.document, self.group, self.reason)
+
+
+class ReadError(ValueError):
+    """A file could not be read as a document."""
+
+
+def nearest(name: str, known: Iterable[str], *, limit: int = 8) -> str:
+    """List what is known, the names nearest to ``name`` first, for an error message."""
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=limit, cutoff=0.5)
+    ordered = [*close, *(n for n in names if n not in close)]
+    shown = ", ".join(repr(n) for n in ordered[:limit])
+    more = len(ordered) - limit
+    return f"{shown} and {more} more" if more > 0 else shown or "none"

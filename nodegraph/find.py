@@ -1,0 +1,58 @@
+"""Walk from nodes to their kin in another group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from .node import ROOT, Node
+
+if TYPE_CHECKING:
+    from .graph import NodeGraph
+
+
+def find(graph: NodeGraph, group: str, items: Iterable[Any]) -> list[Node]:
+    """Return the kin of nodes in a group, each once, in document order.
+
+    Raises:
+        TypeError: If an item is neither a node nor holds one.
+    """
+    found: dict[str, Node] = {}
+    with graph.reading(group):
+        path = path_to(graph, group)
+        for item in items:
+            node = as_node(item)
+            if node.graph is not graph:
+                raise ValueError(f"{node!r} is not a node of this graph")
+            found.update((each.id, each) for each in kin(graph, path, node))
+    return sorted(found.values(), key=lambda node: node.order)
+
+
+def as_node(item: Any) -> Node:
+    """Take a node, or a retrieval result, which holds one."""
+    node = getattr(item, "node", item)
+    if not isinstance(node, Node):
+        raise TypeError(f"find takes nodes or retrieval results, not {item!r:.80}")
+    return node
+
+
+def path_to(graph: NodeGraph, group: str) -> list[str]:
+    """Return the names of the groups from ``ROOT`` down to a group."""
+    return [ROOT, *(each.name for each in graph.ancestry(group))]
+
+
+def kin(graph: NodeGraph, path: list[str], node: Node) -> list[Node]:
+    """Return one node's kin: up to the nearest common ancestor group, then down to the group.
+
+    Args:
+        graph: The graph, held by ``reading`` with the group built.
+        path: ``path_to`` the group.
+        node: Where to begin.
+    """
+    above = node
+    while above.group not in path and above.parent is not None:
+        above = above.parent
+    nodes = [above]
+    for name in path[path.index(above.group) + 1 :]:
+        nodes = [child for each in nodes for child in graph.children_in(name, each)]
+    return nodes

@@ -1,0 +1,63 @@
+"""A named rule that makes nodes from the nodes of its parent group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .document import digest
+from .fingerprint import fingerprint
+from .node import ROOT, Node
+from .transform import Draft, as_rule
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGroup:
+    """Describe one group of a graph.
+
+    Attributes:
+        name: The group's name.
+        parent: Name of the group its nodes are made from.
+        version: Hash of the rule (or of the version that was given for it).
+        trans_node: Whether the transform sees a Node, or its text.
+        num_workers: How many threads run the transform; 0 and 1 run it in the calling one.
+    """
+
+    name: str
+    parent: str
+    version: str
+    trans_node: bool
+    num_workers: int = 0
+    rule: Callable[[Node], list[Draft]] = field(repr=False, compare=False, default=lambda node: [])
+
+
+def make_group(
+    name: str,
+    transform: object,
+    parent: str,
+    trans_node: bool | None,
+    num_workers: int,
+    version: str | None,
+    settings: Mapping[str, Any],
+) -> NodeGroup:
+    """Check what was given and make the group.
+
+    Raises:
+        TypeError: If the transform is none, or a name not a string.
+        ValueError: If a name is empty or ``ROOT``, the group its own parent, the number of
+            workers negative.
+    """
+    for what, given in (("a group's name", name), ("a group's parent", parent)):
+        if not isinstance(given, str):
+            raise TypeError(f"{what} is a str, not {given!r:.80}")
+    if not name.strip() or name == ROOT:
+        raise ValueError(f"a group can't be called {name!r}; ROOT is the documents themselves")
+    if name == parent:
+        raise ValueError(f"group {name!r} can't be its own parent; the default parent is {ROOT!r}")
+    if num_workers < 0:
+        raise ValueError(f"num_workers must be 0 or more, not {num_workers!r}")
+    rule, sees_node = as_rule(transform, trans_node, settings)
+    made_of = version if version is not None else fingerprint((transform, dict(settings)))
+    full = digest("node group", name, parent, str(sees_node), made_of)
+    return NodeGroup(name, parent, full, sees_node, num_workers, rule)

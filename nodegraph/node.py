@@ -1,0 +1,117 @@
+"""A piece of content in one group, knowing its kin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .graph import NodeGraph
+
+ROOT = "ROOT"
+"""The group of the documents themselves: the root of every other group."""
+
+NO_METADATA: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """Hold a piece of content and its place in the graph.
+
+    A transform may return nodes of its own, ``Node("text", metadata={...})``; everything below
+    ``end`` is filled in by the graph. Two nodes are equal when their ids are.
+
+    Attributes:
+        text: What is searched.
+        content: What is returned; the text, unless a transform says otherwise.
+        own_metadata: What the transform attached to this node; ``metadata`` has the parents' too.
+        start: Where the text begins in its document, in characters: ``document.text[start:end]``
+            is the text. None when the text was not cut out of the document (a summary). In a
+            node that a transform returns it counts from the beginning of the parent's text.
+        end: Where the text ends, exclusive.
+        id: Made from the document's id, the group, the content and its occurrence: the same
+            after edits elsewhere in the document, a re-run, on another machine.
+        group: Name of the group.
+        document_id: Id of the document, which is also the id of its node in ``ROOT``.
+        parent_id: Id of the parent, None in ``ROOT``.
+        offset: Where the text begins in its parent's text, None like ``start``.
+        order: Place in document order, to sort by.
+        inherited: The metadata of the parent.
+
+    Example:
+        >>> Node("A short note.", {"page": 3}).text
+        'A short note.'
+    """
+
+    text: str
+    own_metadata: Mapping[str, Any] = field(default_factory=lambda: NO_METADATA)
+    content: Any = None
+    start: int | None = None
+    end: int | None = None
+    id: str = ""
+    group: str = ""
+    document_id: str = ""
+    parent_id: str | None = None
+    offset: int | None = None
+    order: int = 0
+    inherited: Mapping[str, Any] = field(default_factory=lambda: NO_METADATA, repr=False)
+    graph: NodeGraph | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.content is None:
+            object.__setattr__(self, "content", self.text)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Node):
+            return NotImplemented
+        return self is other or (bool(self.id) and self.id == other.id)
+
+    def __hash__(self) -> int:
+        return hash(self.id) if self.id else object.__hash__(self)
+
+    def __repr__(self) -> str:
+        text = self.text if len(self.text) <= 60 else self.text[:57] + "..."
+        return f"Node({text!r}, group={self.group!r}, id={self.id!r})"
+
+    def __reduce__(self) -> tuple[Callable[..., Node], tuple[Any, ...]]:
+        # Without the graph: a node travels alone, and a graph attaches its own nodes again.
+        return _restore, (
+            *(self.text, dict(self.own_metadata), self.content, self.start, self.end, self.id),
+            *(self.group, self.document_id, self.parent_id, self.offset, self.order),
+            dict(self.inherited),
+        )
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The document's metadata, the ancestors' and the node's own, the nearest winning."""
+        return {**self.inherited, **self.own_metadata}
+
+    @property
+    def parent(self) -> Node | None:
+        """The node this one was made from; None for a node of ``ROOT``."""
+        return None if self.parent_id is None else self._graph().node(self.parent_id)
+
+    @property
+    def root(self) -> Node:
+        """The document this node comes from, as a node of ``ROOT``."""
+        return self._graph().node(self.document_id)
+
+    @property
+    def children(self) -> dict[str, list[Node]]:
+        """The nodes made from this one, in document order, by group.
+
+        Only of groups that something has needed already: ask for another one by name,
+        ``graph.find("sentence")(node)``, and it is built.
+        """
+        return self._graph().children(self)
+
+    def _graph(self) -> NodeGraph:
+        if self.graph is None:
+            raise ValueError(f"{self!r} belongs to no graph yet, so it has no kin")
+        return self.graph
+
+
+def _restore(text: str, metadata: dict[str, Any], *fields: Any) -> Node:
+    return Node(text, metadata or NO_METADATA, *fields)

@@ -1,0 +1,26 @@
+"""Show how far a long build is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def track(items: Iterable[T], total: int, what: str, show: bool | None) -> Iterator[T]:
+    """Pass items through, drawing a bar on stderr once it has taken two seconds.
+
+    Args:
+        items: What to pass through.
+        total: How many there are.
+        what: What is being done, shown beside the bar.
+        show: True draws it in any case, False never, None where a person can see it.
+    """
+    if show is False or (show is None and not sys.stderr.isatty()):
+        yield from items
+        return
+    from tqdm import tqdm
+
+    yield from tqdm(items, total=total, desc=what, unit="doc", delay=0 if show else 2.0)

@@ -1,0 +1,142 @@
+"""Find the sentences and paragraphs of Chinese, English and mixed text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from .characters import UNSPACED
+from .spans import Span
+
+_CLOSERS = "\"'”’」』）)\\]】》〉}"
+_WIDE_ENDS = "。！？｡"
+_CANDIDATE = re.compile(rf"(?P<mark>[{_WIDE_ENDS}!?….]+)(?P<closers>[{_CLOSERS}]*)|\n\s*")
+_WIDE = re.compile(f"[{UNSPACED}\u3001-\u303f\uff01-\uff65]")
+_NEXT_IS_ITEM = re.compile(r"(?:[-*+•>|]|#{1,6}|\d{1,3}[.)、]|[一二三四五六七八九十]+、)[ \t]?")
+_LAST_WORD = re.compile(r"[^\s(\"'“‘\[]*$")
+
+# Before a full stop these words do not end a sentence; those of the second set may, before a
+# capital letter.
+_NEVER_END = frozenset(
+    "mr mrs ms dr prof st sr jr vs fig figs no nos vol pp eq eqs sec ch cf e.g i.e gen gov sen rep "
+    "capt col lt sgt rev hon mt ed eds approx resp viz".split()
+)
+_MAY_END = frozenset(
+    "etc al inc ltd co corp u.s u.k u.n e.u a.m p.m ph.d b.c a.d dept est jan feb mar apr jun jul "
+    "aug sep sept oct nov dec".split()
+)
+
+
+def sentence_spans(text: str) -> list[Span]:
+    """Return the begin and end of each sentence, white space around it left out.
+
+    A sentence keeps its end mark and the quotation marks and brackets that close behind it.
+    Blank lines end a sentence; so do single line breaks beside Chinese, Japanese or Korean and
+    before list items and headings, while those of hard-wrapped English do not.
+    """
+    return list(_stripped(text, _sentence_ends(text)))
+
+
+def split_sentences(text: str) -> list[str]:
+    """Split a text into its sentences; a transform for sentence groups.
+
+    Example:
+        >>> split_sentences("他问：“你好吗？”我说很好。Dr. Who paid $3.50. OK!")
+        ['他问：“你好吗？”我说很好。', 'Dr. Who paid $3.50.', 'OK!']
+    """
+    return [text[begin:end] for begin, end in sentence_spans(text)]
+
+
+def paragraph_spans(text: str) -> list[Span]:
+    """Return the begin and end of each paragraph, white space around it left out.
+
+    Blank lines part paragraphs. Single line breaks do too, beside Chinese, Japanese or Korean
+    and in blocks with a line of over 120 characters, which nobody has wrapped by hand.
+    """
+    return list(_stripped(text, _paragraph_ends(text)))
+
+
+def split_paragraphs(text: str) -> list[str]:
+    """Split a text into its paragraphs; a transform for paragraph groups.
+
+    Example:
+        >>> split_paragraphs("One line,\\nwrapped.\\n\\n第一段。\\n第二段。")
+        ['One line,\\nwrapped.', '第一段。', '第二段。']
+    """
+    return [text[begin:end] for begin, end in paragraph_spans(text)]
+
+
+def _stripped(text: str, ends: Iterable[int]) -> Iterable[Span]:
+    begin = 0
+    for end in (*ends, len(text)):
+        piece = text[begin:end]
+        content = piece.strip()
+        if content:
+            at = begin + len(piece) - len(piece.lstrip())
+            yield at, at + len(content)
+        begin = end
+
+
+def _sentence_ends(text: str) -> Iterable[int]:
+    for match in _CANDIDATE.finditer(text):
+        begin, end = match.span()
+        following = text[end : end + 1]
+        if match["mark"] is None:
+            if _breaks(text, begin, end):
+                yield end
+        elif following.isalnum() and match["closers"] and match["mark"][-1] not in "。｡":
+            continue  # a quotation inside its sentence: “…？”他问
+        elif following and following in "，、；：,;:":
+            continue
+        elif _ends(text, begin, match["mark"], end, following):
+            yield end
+
+
+def _ends(text: str, begin: int, mark: str, end: int, following: str) -> bool:
+    if any(c in _WIDE_ENDS for c in mark):
+        return True
+    before = text[begin - 1 : begin]
+    open_end = not following or following.isspace()
+    if "…" in mark:
+        return open_end
+    if not open_end:  # Chinese with ASCII marks stands without spaces
+        return bool(_WIDE.match(before)) and not following.isdigit()
+    if mark != ".":
+        return "." not in mark or not _after(text, end).islower()
+    word = _LAST_WORD.search(text, max(0, begin - 24), begin)
+    last = (word[0] if word else "").lower()
+    upcoming = _after(text, end)
+    if upcoming.islower() or last in _NEVER_END or (len(last) == 1 and last.isalpha()):
+        return False
+    if last.isdigit() and text[: begin - len(last)].rstrip(" \t")[-1:] in ("", "\n"):
+        return False  # a list number at the beginning of its line
+    return last not in _MAY_END or upcoming.isupper() or not upcoming
+
+
+def _after(text: str, end: int) -> str:
+    """Return the first letter or mark behind white space and opening quotation marks."""
+    return text[end : end + 40].lstrip(" \t\n\r\"'“‘([（「『")[:1]
+
+
+def _breaks(text: str, begin: int, end: int) -> bool:
+    if text.count("\n", begin, end) > 1 or _WIDE.match(text, end) or _NEXT_IS_ITEM.match(text, end):
+        return True
+    line = text[text.rfind("\n", 0, begin) + 1 : begin].strip()
+    return bool(line) and (bool(_WIDE.match(line[-1])) or line.startswith("#"))
+
+
+def _paragraph_ends(text: str) -> Iterable[int]:
+    block_begin = 0
+    for blank in [*re.finditer(r"\n[ \t]*(?:\n[ \t]*)+", text), None]:
+        block_end = blank.start() if blank else len(text)
+        lines = text[block_begin:block_end].split("\n")
+        unwrapped = max(map(len, lines)) > 120
+        at = block_begin
+        for line, upcoming in zip(lines, lines[1:], strict=False):
+            at += len(line) + 1
+            wide = _WIDE.match(line.rstrip()[-1:]) or _WIDE.match(upcoming.lstrip()[:1])
+            if unwrapped or wide:
+                yield at
+        if blank:
+            block_begin = blank.end()
+            yield block_begin

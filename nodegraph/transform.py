@@ -1,0 +1,203 @@
+"""Call whatever a user gives as a transform, and take whatever it returns."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, Protocol, runtime_checkable
+
+from .node import NO_METADATA, Node
+from .spans import Span, locate
+
+Transform = Callable[[Any], Any]
+"""Takes a text or a Node; returns texts, nodes, or anything with a text form, one or many."""
+
+
+@runtime_checkable
+class Splitter(Protocol):
+    """A transform that knows where it cuts, so that spans need no searching."""
+
+    def spans(self, text: str) -> list[Span]:
+        """Return the begin and end of each piece, in characters."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A node to be: what a transform made of one parent.
+
+    ``start`` and ``end`` count from the beginning of the parent's text.
+    """
+
+    text: str
+    content: Any = None
+    metadata: Mapping[str, Any] = field(default_factory=lambda: NO_METADATA)
+    start: int | None = None
+    end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PatternTransform:
+    """Choose the transform by the file's name: the first pattern that matches decides.
+
+    Patterns are those of a shell (``*.md``); one with a slash is matched against the document's
+    id, others against its ``file_name``, or its id where it comes from no file. None as a
+    transform leaves the documents that match out of the group.
+    """
+
+    rules: tuple[tuple[str, Callable[[Node], list[Draft]] | None], ...]
+
+    def __call__(self, node: Node) -> list[Draft]:
+        """Transform a node of the document by the rule for its file.
+
+        Raises:
+            LookupError: If no pattern matches: a document is never left out silently.
+        """
+        root = node.root
+        name = str(root.own_metadata.get("file_name", root.id))
+        for pattern, rule in self.rules:
+            if fnmatchcase(root.id if "/" in pattern else name, pattern):
+                return rule(node) if rule else []
+        raise LookupError(
+            f"no pattern of {', '.join(repr(p) for p, _ in self.rules)} matches {name!r}; "
+            'add ("*", transform), or ("*", None) to leave such files out'
+        )
+
+
+def as_rule(
+    transform: object, trans_node: bool | None, settings: Mapping[str, Any]
+) -> tuple[Callable[[Node], list[Draft]], bool]:
+    """Turn what a user gave into a function from a node to drafts.
+
+    Returns:
+        The function, and whether it saw nodes (True) or texts.
+
+    Raises:
+        TypeError: If it can't be called with one text or node.
+    """
+    patterns = list(transform.items()) if isinstance(transform, Mapping) else transform
+    if isinstance(patterns, Sequence) and not isinstance(patterns, str):
+        return _pattern_rule(patterns, trans_node, settings)
+    if inspect.isclass(transform):
+        transform, settings = transform(**settings), {}
+    call = _callable(transform)
+    sees_node = _sees_node(call, transform) if trans_node is None else trans_node
+    if settings:
+        call = functools.partial(call, **settings)
+    splitter = call if isinstance(call, Splitter) and not sees_node else None
+
+    def apply(node: Node) -> list[Draft]:
+        if splitter is not None:
+            text = node.text
+            return [Draft(text[a:b], None, NO_METADATA, a, b) for a, b in splitter.spans(text)]
+        return drafts(call(node if sees_node else node.text), node)
+
+    return apply, sees_node
+
+
+def _pattern_rule(
+    patterns: Sequence[Any], trans_node: bool | None, settings: Mapping[str, Any]
+) -> tuple[Callable[[Node], list[Draft]], bool]:
+    rules: list[tuple[str, Callable[[Node], list[Draft]] | None]] = []
+    sees_node = False
+    for entry in patterns:
+        if not (isinstance(entry, tuple | list) and len(entry) == 2 and isinstance(entry[0], str)):
+            raise TypeError(
+                f"a list of transforms holds pairs of a file pattern and a transform, like "
+                f'("*.md", MarkdownSplitter()), not {entry!r:.80}'
+            )
+        pattern, each = entry
+        rule = None
+        if each is not None:
+            rule, sees = as_rule(each, trans_node, settings)
+            sees_node |= sees
+        rules.append((pattern, rule))
+    if not rules:
+        raise TypeError("a list of transforms by file pattern is empty; give at least one pair")
+    return PatternTransform(tuple(rules)), sees_node
+
+
+def _callable(transform: object) -> Transform:
+    if hasattr(transform, "get_nodes_from_documents") and not hasattr(transform, "split_text"):
+        raise TypeError(
+            f"{type(transform).__name__} is a LlamaIndex node parser over lists of nodes; wrap "
+            "it: nodekin.adapters.llama_index.as_transform(parser)"
+        )
+    if hasattr(transform, "split_text"):  # LangChain and LlamaIndex text splitters
+        split: Transform = transform.split_text
+        return split
+    if callable(transform):
+        return transform
+    raise TypeError(
+        f"a transform is a callable from a text or a Node, a class of such, a text splitter, or "
+        f"a list of (file pattern, transform) pairs, not {transform!r:.80}"
+    )
+
+
+def _sees_node(call: Transform, transform: object) -> bool:
+    """Ask the transform's own word, then its first parameter's annotation; texts otherwise."""
+    declared = getattr(transform, "trans_node", None)
+    if isinstance(declared, bool):
+        return declared
+    try:
+        parameters = list(inspect.signature(call).parameters.values())
+    except (TypeError, ValueError):  # built-ins such as str.split have none
+        return False
+    annotation = parameters[0].annotation if parameters else None
+    return annotation is Node or annotation in ("Node", "nodekin.nodegraph.Node")
+
+
+def drafts(made: object, parent: Node) -> list[Draft]:
+    """Read what a transform returned; blank pieces make no node.
+
+    Raises:
+        TypeError: If it returned None, which is more often forgotten than meant.
+        ValueError: If a span it gave is not where its text stands.
+    """
+    if made is None:
+        raise TypeError("the transform returned None; return [] where there is nothing to make")
+    many = isinstance(made, Iterable) and not isinstance(made, str | bytes | Mapping)
+    pieces = [_draft(piece) for piece in (made if many and not _has_text(made) else [made])]  # type: ignore[union-attr]
+    pieces = [piece for piece in pieces if piece.text and not piece.text.isspace()]
+    found = iter(locate([p.text for p in pieces if p.start is None], parent.text))
+    return [_placed(piece, next(found) if piece.start is None else None, parent) for piece in pieces]
+
+
+def _has_text(made: object) -> bool:
+    return isinstance(made, Node | Draft) or hasattr(made, "page_content")
+
+
+def _placed(piece: Draft, found: Span | None, parent: Node) -> Draft:
+    if piece.start is None:
+        if found is None:
+            return piece
+        return Draft(piece.text, piece.content, piece.metadata, *found)
+    end = piece.start + len(piece.text) if piece.end is None else piece.end
+    if parent.text[piece.start : end] != piece.text:
+        raise ValueError(
+            f"a node was given the span {piece.start}:{end} of its parent's text, where "
+            f"{parent.text[piece.start : end]!r:.60} stands, not {piece.text!r:.60}; leave the "
+            "span out to have it found"
+        )
+    return Draft(piece.text, piece.content, piece.metadata, piece.start, end)
+
+
+def _draft(piece: object) -> Draft:
+    if isinstance(piece, Draft):
+        return piece
+    if isinstance(piece, str):
+        return Draft(piece)
+    if isinstance(piece, Node):
+        content = None if piece.content == piece.text else piece.content
+        return Draft(piece.text, content, piece.own_metadata, piece.start, piece.end)
+    metadata = getattr(piece, "metadata", NO_METADATA)
+    if isinstance(text := getattr(piece, "page_content", None), str):  # LangChain
+        return Draft(text, None, metadata)
+    if callable(content := getattr(piece, "get_content", None)):  # LlamaIndex
+        return Draft(content(), None, metadata)
+    if piece is None:
+        raise TypeError("the transform returned a list with None in it; leave such pieces out")
+    return Draft(str(piece), piece if isinstance(piece, bool | int | float) else None)
