@@ -1,1 +1,24 @@
-"""x."""
+"""How the graph is searched: similarities, their indexes, and the retriever that combines them."""
+
+from .analysis import Analyzer, TextAnalyzer
+from .bm25 import Bm25
+from .filters import Filters, parse_filters
+from .hits import Hits
+from .protocols import Index, Retrieves, Similarity
+from .retriever import Retriever
+from .scored_node import Evidence, ScoredNode
+
+__all__ = [
+    "Analyzer",
+    "Bm25",
+    "Evidence",
+    "Filters",
+    "Hits",
+    "Index",
+    "Retriever",
+    "Retrieves",
+    "ScoredNode",
+    "Similarity",
+    "TextAnalyzer",
+    "parse_filters",
+]

@@ -1,0 +1,131 @@
+"""Conditions on metadata, checked before ranking."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Filters = Mapping[str, Any]
+"""Field to condition: a value, a list of values any of which will do, or a range."""
+
+Condition = Callable[[Any], bool]
+
+_BOUNDS: dict[str, Callable[[Any, Any], bool]] = {
+    "gt": lambda value, bound: value > bound,
+    "gte": lambda value, bound: value >= bound,
+    "lt": lambda value, bound: value < bound,
+    "lte": lambda value, bound: value <= bound,
+}
+_MISSING = object()
+
+
+def parse_filters(filters: Filters | None) -> dict[str, Condition]:
+    """Check filters and make a condition of each.
+
+    Every field must meet its condition. A value must be equal; of a list, any; a mapping is a
+    range with ``gt``, ``gte``, ``lt``, ``lte``. A field that holds a list meets a condition with
+    any of its items. A node without the field meets none, and neither does a value that can't be
+    compared with a bound.
+
+    Raises:
+        TypeError: If the filters are no mapping from field names.
+        ValueError: If a list is empty, or a range has unknown bounds or NaN.
+
+    Example:
+        >>> conditions = parse_filters({"year": {"gte": 2000}, "author": ["A", "B"]})
+        >>> conditions["year"](1999), conditions["author"](["B", "C"])
+        (False, True)
+    """
+    if filters is None:
+        return {}
+    if not isinstance(filters, Mapping) or not all(isinstance(f, str) for f in filters):
+        raise TypeError(
+            f"filters map metadata fields to values, like {{'author': ['A', 'B']}}, "
+            f"not {filters!r:.80}"
+        )
+    return {field: _condition(field, wanted) for field, wanted in filters.items()}
+
+
+def _condition(field: str, wanted: Any) -> Condition:
+    if isinstance(wanted, Mapping):
+        _check_range(field, wanted)
+        return _any_item(lambda value: _within(value, wanted))
+    if isinstance(wanted, list | tuple | set | frozenset):
+        values = list(wanted)
+        if not values:
+            raise ValueError(
+                f"the filter on {field!r} allows no value at all ([]); leave the field out to "
+                "allow any"
+            )
+        return _any_item(lambda value: any(_equal(value, each) for each in values))
+    return _any_item(lambda value: _equal(value, wanted))
+
+
+def _check_range(field: str, wanted: Mapping[Any, Any]) -> None:
+    unknown = [bound for bound in wanted if bound not in _BOUNDS]
+    if unknown or not wanted:
+        raise ValueError(
+            f"the filter on {field!r} is a range with the bounds {list(wanted)!r}; it takes one "
+            f"or more of {', '.join(_BOUNDS)}"
+        )
+    for name, bound in wanted.items():
+        if bound is None or (isinstance(bound, float) and math.isnan(bound)):
+            raise ValueError(f"the filter on {field!r} has the bound {name}={bound!r}")
+
+
+def _within(value: Any, bounds: Mapping[str, Any]) -> bool:
+    try:
+        return all(_BOUNDS[name](value, bound) for name, bound in bounds.items())
+    except TypeError:
+        return False
+
+
+def _equal(value: Any, wanted: Any) -> bool:
+    return bool(value == wanted) and isinstance(value, bool) == isinstance(wanted, bool)
+
+
+def _any_item(meets: Condition) -> Condition:
+    def check(value: Any) -> bool:
+        if isinstance(value, list | tuple | set | frozenset):
+            return any(meets(item) for item in value) or meets(value)
+        return meets(value)
+
+    return check
+
+
+class Column:
+    """One metadata field of all slots, its distinct values numbered.
+
+    A condition is asked once a distinct value, not once a node.
+    """
+
+    def __init__(self, field: str) -> None:
+        self._field = field
+        self._values: list[Any] = []
+        self._numbers: dict[Any, int] = {}
+        self._codes = np.zeros(0, np.int32)
+
+    def extend(self, metadata: Sequence[Mapping[str, Any] | None]) -> None:
+        """Take in the slots that came since the last call."""
+        if len(metadata) > len(self._codes):
+            new = [
+                self._number(each.get(self._field, _MISSING) if each else _MISSING)
+                for each in metadata[len(self._codes) :]
+            ]
+            self._codes = np.concatenate([self._codes, np.array(new, np.int32)])
+
+    def meets(self, condition: Condition) -> npt.NDArray[np.bool_]:
+        """Return which slots meet a condition."""
+        good = np.array([v is not _MISSING and condition(v) for v in self._values], np.bool_)
+        return good[self._codes]
+
+    def _number(self, value: Any) -> int:
+        key = (type(value), repr(value))
+        if key not in self._numbers:
+            self._numbers[key] = len(self._values)
+            self._values.append(value)
+        return self._numbers[key]

@@ -1,0 +1,142 @@
+"""Which slot has which term how often: an inverted file that grows and shrinks in place."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from itertools import count
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int32]
+_Block = tuple[npt.NDArray[np.int64], Ints, Ints]
+"""How many postings each term has; their slots, by term, ascending; their counts."""
+
+_BATCH = 4_000_000  # tokens that are sorted together; bounds the memory a build needs
+
+
+class Postings:
+    """Map terms to ascending slots and counts.
+
+    Slots are numbered by the caller, upwards. Most postings lie in one sorted block (compressed
+    rows, one for each term); what came since lies in small lists beside it, and is merged into
+    the block when it has grown to an eighth of it. Removing is the caller's: it filters slots.
+    """
+
+    def __init__(self) -> None:
+        self._vocabulary: defaultdict[str, int] = defaultdict(count().__next__)
+        self._starts: npt.NDArray[np.int64] = np.zeros(1, np.int64)
+        self._slots: Ints = np.zeros(0, np.int32)
+        self._counts: Ints = np.zeros(0, np.int32)
+        self._recent: dict[int, tuple[array[int], array[int]]] = {}
+        self._recent_size = 0
+
+    def __len__(self) -> int:
+        return len(self._slots) + self._recent_size
+
+    def extend(self, first_slot: int, texts: Sequence[Sequence[str]]) -> list[int]:
+        """Add the terms of new slots, numbered from ``first_slot``; return their lengths."""
+        lengths = [len(terms) for terms in texts]
+        if sum(lengths) > 20_000 + len(self._slots) // 8:
+            self._extend_block(first_slot, texts, lengths)
+            return lengths
+        for slot, terms in enumerate(texts, first_slot):
+            for term, occurrences in Counter(terms).items():
+                slots, counts = self._recent.setdefault(
+                    self._vocabulary[term], (array("i"), array("i"))
+                )
+                slots.append(slot)
+                counts.append(occurrences)
+                self._recent_size += 1
+        if self._recent_size > 20_000 + len(self._slots) // 8:
+            self._merge([self._recent_block()])
+        return lengths
+
+    def get(self, term: str) -> tuple[Ints, Ints]:
+        """Return a term's slots, ascending, and how often each has it; also removed slots."""
+        number = self._vocabulary.get(term, -1)
+        if number < 0:
+            return self._slots[:0], self._counts[:0]
+        begin = end = 0
+        if number < len(self._starts) - 1:
+            begin, end = self._starts[number : number + 2]
+        slots, counts = self._slots[begin:end], self._counts[begin:end]
+        if number in self._recent:
+            recent_slots, recent_counts = self._recent[number]
+            slots = np.concatenate([slots, np.array(recent_slots, np.int32)])
+            counts = np.concatenate([counts, np.array(recent_counts, np.int32)])
+        return slots, counts
+
+    def document_frequencies(self, alive: npt.NDArray[np.bool_]) -> Ints:
+        """Return for every term that is there in how many living slots it is."""
+        self._merge([self._recent_block()])
+        running = np.concatenate([[0], np.cumsum(alive[self._slots])])
+        frequencies = (running[self._starts[1:]] - running[self._starts[:-1]]).astype(np.int32)
+        return frequencies[frequencies > 0]
+
+    def compact(self, alive: npt.NDArray[np.bool_]) -> None:
+        """Drop dead slots and number the living ones anew, in order."""
+        self._merge([self._recent_block()])
+        kept = alive[self._slots]
+        running = np.concatenate([[0], np.cumsum(kept)])
+        used = np.diff(running[self._starts]) > 0
+        numbers = np.cumsum(alive, dtype=np.int32) - 1
+        words = list(self._vocabulary)
+        self._vocabulary = defaultdict(count().__next__)
+        for at in np.flatnonzero(used):
+            self._vocabulary[words[at]]
+        ends = running[self._starts[1:]][used]
+        self._starts = np.concatenate([[0], ends])
+        self._slots = numbers[self._slots[kept]]
+        self._counts = self._counts[kept]
+
+    def _extend_block(
+        self, first_slot: int, texts: Sequence[Sequence[str]], lengths: Sequence[int]
+    ) -> None:
+        blocks = [self._recent_block()]
+        at = 0
+        while at < len(texts):
+            until, size = at, 0
+            while until < len(texts) and (until == at or size + lengths[until] <= _BATCH):
+                size += lengths[until]
+                until += 1
+            numbers = array("i")
+            for terms in texts[at:until]:
+                numbers.extend(map(self._vocabulary.__getitem__, terms))
+            slots = np.repeat(np.arange(at, until) + first_slot, lengths[at:until])
+            keys = np.frombuffer(numbers, np.int32).astype(np.int64) << 32 | slots
+            keys.sort()
+            begins = np.flatnonzero(np.diff(keys, prepend=-1))
+            counts = np.diff(begins, append=len(keys)).astype(np.int32)
+            distinct = keys[begins]
+            blocks.append((np.bincount(distinct >> 32), distinct.astype(np.int32), counts))
+            at = until
+        self._merge(blocks)
+
+    def _recent_block(self) -> _Block:
+        order = sorted(self._recent)
+        sizes = np.zeros(len(self._vocabulary), np.int64)
+        slots, counts = array("i"), array("i")
+        for number in order:
+            sizes[number] = len(self._recent[number][0])
+            slots += self._recent[number][0]
+            counts += self._recent[number][1]
+        self._recent, self._recent_size = {}, 0
+        return sizes, np.array(slots, np.int32), np.array(counts, np.int32)
+
+    def _merge(self, blocks: Sequence[_Block]) -> None:
+        """Append blocks: each term's postings go behind those it has already."""
+        everything = [(np.diff(self._starts), self._slots, self._counts), *blocks]
+        width = len(self._vocabulary)
+        sizes = [np.pad(block[0], (0, width - len(block[0]))) for block in everything]
+        starts = np.concatenate([[0], np.cumsum(np.sum(sizes, axis=0))]).astype(np.int64)
+        merged_slots = np.empty(starts[-1], np.int32)
+        merged_counts = np.empty(starts[-1], np.int32)
+        free = starts[:-1].copy()
+        for size, (_, slots, counts) in zip(sizes, everything, strict=True):
+            at = np.arange(len(slots)) + np.repeat(free - (np.cumsum(size) - size), size)
+            merged_slots[at], merged_counts[at] = slots, counts
+            free += size
+        self._starts, self._slots, self._counts = starts, merged_slots, merged_counts

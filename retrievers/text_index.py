@@ -1,0 +1,143 @@
+"""The inverted index of one group: kept in step with the graph, searched for the best slots."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import numpy.typing as npt
+
+from ..nodegraph import Changes, NodeGraph
+from .analysis import Analyzer
+from .filters import Condition
+from .hits import Hits
+from .posting import Posting
+from .postings import Postings
+from .slots import Slots
+from .term_weights import TermWeights
+from .top import best_slots
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int32]
+_KEPT = 4_000_000  # postings that are kept weighed, at least
+
+
+class TextIndex:
+    """Find the nodes of a group that share terms with a query.
+
+    Adding, changing and removing nodes costs what those nodes cost, amortised; the statistics
+    are always those of the nodes that are there. Call ``sync`` and ``search`` while the graph is
+    held (``graph.reading``).
+    """
+
+    def __init__(self, graph: NodeGraph, group: str, analyzer: Analyzer) -> None:
+        self.slots = Slots()
+        self.total_length = 0
+        self._graph = graph
+        self._group = group
+        self._analyzer = analyzer
+        self._postings = Postings()
+        self._lengths = np.zeros(0, np.int32)
+        self._revision = 0
+        self._syncing = threading.Lock()
+        self._known: dict[str, Posting] = {}
+        self._known_size = 0
+        self._local = threading.local()
+
+    @property
+    def size(self) -> int:
+        """How many nodes there are."""
+        return self.slots.living
+
+    def sync(self) -> None:
+        """Take in what has changed in the graph since the last time."""
+        if self._revision == self._graph.revision(self._group):
+            return
+        with self._syncing:
+            if self._revision == self._graph.revision(self._group):
+                return
+            changes = self._graph.changes(self._group, self._revision)
+            if changes.complete:
+                self.slots, self._postings = Slots(), Postings()
+                self._lengths, self.total_length = np.zeros(0, np.int32), 0
+            gone = self.slots.remove(changes.removed)
+            self.total_length -= int(self._lengths[gone].sum())
+            self._add(changes)
+            if len(self.slots) > 2 * self.slots.living + 1000:
+                alive = self.slots.alive
+                self._lengths = self._lengths[: len(alive)][alive]
+                self._postings.compact(alive)
+                self.slots.compact()
+            self._known, self._known_size = {}, 0
+            self._revision = changes.revision
+
+    def document_frequency(self, term: str) -> int:
+        """Return in how many nodes a term is."""
+        return len(self._posting(term).slots)
+
+    def document_frequencies(self) -> Ints:
+        """Return that for every term of the index."""
+        with self._syncing:
+            return self._postings.document_frequencies(self.slots.alive)
+
+    def search(
+        self, query: TermWeights, limit: int | None, conditions: dict[str, Condition]
+    ) -> Hits:
+        """Return the best nodes, ties in document order.
+
+        Args:
+            query: From ``Bm25.prepare``, for this index among others.
+            limit: How many; None for all that share a term.
+            conditions: What their metadata must meet.
+        """
+
+        def most_first(weighted: tuple[str, float, Posting]) -> tuple[float, str]:
+            term, weight, posting = weighted
+            return -weight * posting.highest(query.saturation), term
+
+        terms = [(term, weight, self._posting(term)) for term, weight in query.weights.items()]
+        postings = [(weight, p) for _, weight, p in sorted(terms, key=most_first) if len(p.slots)]
+        slots = self.slots
+        found, scores = best_slots(
+            postings,
+            query.saturation,
+            self._scratch(),
+            limit,
+            slots.matching(conditions),
+            slots.orders,
+        )
+        return Hits([slots.ids[slot] for slot in found.tolist()], scores.tolist())
+
+    def _add(self, changes: Changes) -> None:
+        texts = [self._analyzer(node.text) for node in changes.added]
+        first = self.slots.add(changes.added)
+        lengths = self._postings.extend(first, texts)
+        self.total_length += sum(lengths)
+        room = len(self.slots) - len(self._lengths)
+        if room > 0:
+            self._lengths = np.concatenate(
+                [self._lengths, np.zeros(max(room, len(self._lengths)), np.int32)]
+            )
+        self._lengths[first : len(self.slots)] = lengths
+
+    def _posting(self, term: str) -> Posting:
+        """Return a term's living postings, kept for the next query until they are many."""
+        posting = self._known.get(term)
+        if posting is None:
+            slots, counts = self._postings.get(term)
+            if self.slots.living < len(self.slots):
+                alive = self.slots.alive[slots]
+                slots, counts = slots[alive], counts[alive]
+            if self._known_size > _KEPT + len(self._postings) // 4:
+                self._known, self._known_size = {}, 0
+            posting = self._known[term] = Posting(slots, counts, self._lengths)
+            self._known_size += len(slots)
+        return posting
+
+    def _scratch(self) -> Floats:
+        """Return this thread's array of zeros, one a slot; whoever uses it leaves zeros."""
+        scratch: Floats | None = getattr(self._local, "scratch", None)
+        if scratch is None or len(scratch) < len(self.slots):
+            scratch = self._local.scratch = np.zeros(2 * len(self.slots))
+        return scratch
+
