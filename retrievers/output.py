@@ -22,8 +22,7 @@ def check_output(output_format: str | None, join: bool | str) -> None:
         )
     if join is not False and output_format != "content":
         raise ValueError(
-            f"join={join!r} joins contents; it needs output_format='content', "
-            f"not {output_format!r}"
+            f"join={join!r} joins contents; it needs output_format='content', not {output_format!r}"
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import count
 
 import numpy as np
@@ -36,23 +36,42 @@ class Postings:
     def __len__(self) -> int:
         return len(self._slots) + self._recent_size
 
-    def extend(self, first_slot: int, texts: Sequence[Sequence[str]]) -> list[int]:
-        """Add the terms of new slots, numbered from ``first_slot``; return their lengths."""
-        lengths = [len(terms) for terms in texts]
-        if sum(lengths) > 20_000 + len(self._slots) // 8:
-            self._extend_block(first_slot, texts, lengths)
-            return lengths
-        for slot, terms in enumerate(texts, first_slot):
-            for term, occurrences in Counter(terms).items():
-                slots, counts = self._recent.setdefault(
-                    self._vocabulary[term], (array("i"), array("i"))
-                )
+    def extend(self, first_slot: int, texts: Iterable[Sequence[str]]) -> list[int]:
+        """Add the terms of new slots, numbered from ``first_slot``; return their lengths.
+
+        Few are kept beside the block, many are sorted into it, some millions of terms at a time.
+        """
+        lengths: list[int] = []
+        blocks: list[_Block] = []
+        numbers = array("i")
+        begun = 0  # the text that the numbers begin with
+        for terms in texts:
+            numbers.extend(map(self._vocabulary.__getitem__, terms))
+            lengths.append(len(terms))
+            if len(numbers) >= _BATCH:
+                blocks.append(_block(numbers, lengths[begun:], first_slot + begun))
+                numbers, begun = array("i"), len(lengths)
+        if blocks or len(numbers) > self._room():
+            blocks.append(_block(numbers, lengths[begun:], first_slot + begun))
+            self._merge([self._recent_block(), *blocks])
+        else:
+            self._keep_beside(numbers, lengths, first_slot)
+        return lengths
+
+    def _room(self) -> int:
+        return 20_000 + len(self._slots) // 8
+
+    def _keep_beside(self, numbers: array[int], lengths: Sequence[int], slot: int) -> None:
+        at = 0
+        for slot, length in enumerate(lengths, slot):
+            for number, occurrences in Counter(numbers[at : at + length]).items():
+                slots, counts = self._recent.setdefault(number, (array("i"), array("i")))
                 slots.append(slot)
                 counts.append(occurrences)
                 self._recent_size += 1
-        if self._recent_size > 20_000 + len(self._slots) // 8:
+            at += length
+        if self._recent_size > self._room():
             self._merge([self._recent_block()])
-        return lengths
 
     def get(self, term: str) -> tuple[Ints, Ints]:
         """Return a term's slots, ascending, and how often each has it; also removed slots."""
@@ -92,29 +111,6 @@ class Postings:
         self._slots = numbers[self._slots[kept]]
         self._counts = self._counts[kept]
 
-    def _extend_block(
-        self, first_slot: int, texts: Sequence[Sequence[str]], lengths: Sequence[int]
-    ) -> None:
-        blocks = [self._recent_block()]
-        at = 0
-        while at < len(texts):
-            until, size = at, 0
-            while until < len(texts) and (until == at or size + lengths[until] <= _BATCH):
-                size += lengths[until]
-                until += 1
-            numbers = array("i")
-            for terms in texts[at:until]:
-                numbers.extend(map(self._vocabulary.__getitem__, terms))
-            slots = np.repeat(np.arange(at, until) + first_slot, lengths[at:until])
-            keys = np.frombuffer(numbers, np.int32).astype(np.int64) << 32 | slots
-            keys.sort()
-            begins = np.flatnonzero(np.diff(keys, prepend=-1))
-            counts = np.diff(begins, append=len(keys)).astype(np.int32)
-            distinct = keys[begins]
-            blocks.append((np.bincount(distinct >> 32), distinct.astype(np.int32), counts))
-            at = until
-        self._merge(blocks)
-
     def _recent_block(self) -> _Block:
         order = sorted(self._recent)
         sizes = np.zeros(len(self._vocabulary), np.int64)
@@ -140,3 +136,14 @@ class Postings:
             merged_slots[at], merged_counts[at] = slots, counts
             free += size
         self._starts, self._slots, self._counts = starts, merged_slots, merged_counts
+
+
+def _block(numbers: array[int], lengths: Sequence[int], first_slot: int) -> _Block:
+    """Sort and count the terms of consecutive slots."""
+    slots = np.repeat(np.arange(first_slot, first_slot + len(lengths)), lengths)
+    keys = np.frombuffer(numbers, np.int32).astype(np.int64) << 32 | slots
+    keys.sort()
+    begins = np.flatnonzero(np.diff(keys, prepend=-1))
+    counts = np.diff(begins, append=len(keys)).astype(np.int32)
+    distinct = keys[begins]
+    return np.bincount(distinct >> 32), distinct.astype(np.int32), counts

@@ -168,9 +168,7 @@ class Retriever:
             raise TypeError(f"batch takes a list of queries, not one: {queries!r:.80}")
         return [self.retrieve(query, top_k=top_k, filters=filters) for query in queries]
 
-    def _search(
-        self, query: str, limit: int, conditions: dict[str, Condition]
-    ) -> list[ScoredNode]:
+    def _search(self, query: str, limit: int, conditions: dict[str, Condition]) -> list[ScoredNode]:
         """Search the indexes, more of them as long as the hits give too few targets."""
         indexes = [self.similarity.open(graph, self.group_name) for graph in self.graphs]
         for index in indexes:
@@ -186,8 +184,11 @@ class Retriever:
                 return lift_all(hits, self._kin(), limit, self.lift)  # type: ignore[arg-type]
             results = lift(hits, self._kin(), limit)
             cut = len(hits) < sum(len(each.ids) for each in found)
-            if len(results) == limit or cut or wanted is None or not any(
-                len(each.ids) == wanted for each in found
+            if (
+                len(results) == limit
+                or cut
+                or wanted is None
+                or not any(len(each.ids) == wanted for each in found)
             ):
                 return results
             wanted *= 4

@@ -43,9 +43,13 @@ def get_similarity(
         return similarity
     make = SIMILARITIES.get(similarity)
     if make is None:
-        raise ValueError(f"no similarity {similarity!r}; there is {nearest(similarity, SIMILARITIES)}")
+        raise ValueError(
+            f"no similarity {similarity!r}; there is {nearest(similarity, SIMILARITIES)}"
+        )
     known = [name for name in inspect.signature(make).parameters if name != "name"]
     for name in settings:
         if name not in known:
-            raise TypeError(f"{similarity!r} has no setting {name!r}; it has {nearest(name, known)}")
+            raise TypeError(
+                f"{similarity!r} has no setting {name!r}; it has {nearest(name, known)}"
+            )
     return make(**settings)

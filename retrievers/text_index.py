@@ -109,8 +109,8 @@ class TextIndex:
         return Hits([slots.ids[slot] for slot in found.tolist()], scores.tolist())
 
     def _add(self, changes: Changes) -> None:
-        texts = [self._analyzer(node.text) for node in changes.added]
         first = self.slots.add(changes.added)
+        texts = (self._analyzer(node.text) for node in changes.added)
         lengths = self._postings.extend(first, texts)
         self.total_length += sum(lengths)
         room = len(self.slots) - len(self._lengths)
@@ -138,6 +138,5 @@ class TextIndex:
         """Return this thread's array of zeros, one a slot; whoever uses it leaves zeros."""
         scratch: Floats | None = getattr(self._local, "scratch", None)
         if scratch is None or len(scratch) < len(self.slots):
-            scratch = self._local.scratch = np.zeros(2 * len(self.slots))
-        return scratch
-
+            scratch = self._local.scratch = np.zeros(len(self.slots) * 5 // 4)
+        return scratch[: len(self.slots)]

@@ -14,7 +14,11 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
 
-_ROUNDING = 1 + 1e-9
+_ROUNDING = 1 + 1e-9  # sums in another order differ by less
+# Looking whether the rest can be skipped costs about as much as adding up a sixth of the slots
+# so far, or 1,300 (measured at 10,000 and 200,000 short texts).
+_CHECK_COST = 6
+_CHECK_FLOOR = 8_000
 
 
 def best_slots(
@@ -81,7 +85,8 @@ def _first_sums(
     candidates: list[Ints] = []
     count, done = 0, len(postings)
     for at, (weight, posting) in enumerate(postings):
-        if limit is not None and limit <= count < len(posting.slots):
+        worth = count + _CHECK_FLOOR < _CHECK_COST * len(posting.slots)
+        if limit is not None and limit <= count and worth:
             partial = np.concatenate([scratch[slots] for slots in candidates])
             if ceilings[at] < _highest(partial, limit):
                 done = at
