@@ -15,6 +15,8 @@ from .analysis import Analyzer, TextAnalyzer
 from .term_weights import Saturation, TermWeights
 from .text_index import TextIndex
 
+DEFAULT_ANALYZER = TextAnalyzer()
+
 
 @dataclass(frozen=True, slots=True)
 class Bm25:
@@ -46,7 +48,7 @@ class Bm25:
     b: float = 0.75
     method: Literal["lucene", "okapi"] = "lucene"
     epsilon: float = 0.25
-    analyzer: Analyzer = TextAnalyzer()
+    analyzer: Analyzer = DEFAULT_ANALYZER
     name: str = "bm25"
 
     def __post_init__(self) -> None:

@@ -61,9 +61,9 @@ class Postings:
     def _room(self) -> int:
         return 20_000 + len(self._slots) // 8
 
-    def _keep_beside(self, numbers: array[int], lengths: Sequence[int], slot: int) -> None:
+    def _keep_beside(self, numbers: array[int], lengths: Sequence[int], first: int) -> None:
         at = 0
-        for slot, length in enumerate(lengths, slot):
+        for slot, length in enumerate(lengths, first):
             for number, occurrences in Counter(numbers[at : at + length]).items():
                 slots, counts = self._recent.setdefault(number, (array("i"), array("i")))
                 slots.append(slot)
@@ -90,10 +90,13 @@ class Postings:
 
     def document_frequencies(self, alive: npt.NDArray[np.bool_]) -> Ints:
         """Return for every term that is there in how many living slots it is."""
-        self._merge([self._recent_block()])
         running = np.concatenate([[0], np.cumsum(alive[self._slots])])
-        frequencies = (running[self._starts[1:]] - running[self._starts[:-1]]).astype(np.int32)
-        return frequencies[frequencies > 0]
+        frequencies = np.zeros(len(self._vocabulary), np.int32)
+        frequencies[: len(self._starts) - 1] = np.diff(running[self._starts])
+        for number, (slots, _) in self._recent.items():
+            frequencies[number] += alive[np.array(slots, np.int32)].sum()
+        present: Ints = frequencies[frequencies > 0]
+        return present
 
     def compact(self, alive: npt.NDArray[np.bool_]) -> None:
         """Drop dead slots and number the living ones anew, in order."""

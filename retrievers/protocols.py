@@ -10,7 +10,7 @@ from .filters import Condition, Filters
 from .hits import Hits
 from .scored_node import ScoredNode
 
-PreparedT = TypeVar("PreparedT")
+PreparedT = TypeVar("PreparedT", contravariant=True)
 
 
 class Retrieves(Protocol):
@@ -43,7 +43,7 @@ class Index(Protocol[PreparedT]):
         ...
 
 
-class Similarity(Protocol[PreparedT]):
+class Similarity(Protocol):
     """Scores nodes for a query: opens an index on a group, and readies a query for indexes."""
 
     @property
@@ -51,10 +51,10 @@ class Similarity(Protocol[PreparedT]):
         """What evidence calls it."""
         ...
 
-    def open(self, graph: NodeGraph, group: str) -> Index[PreparedT]:
+    def open(self, graph: NodeGraph, group: str) -> Index[Any]:
         """Return the group's index, shared by all who want the same."""
         ...
 
-    def prepare(self, query: str, indexes: Sequence[Any]) -> PreparedT:
+    def prepare(self, query: str, indexes: Sequence[Any]) -> Any:
         """Ready a query once for all indexes that are searched together."""
         ...

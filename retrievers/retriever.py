@@ -64,7 +64,7 @@ class Retriever:
         self,
         graph: NodeGraph | Sequence[NodeGraph],
         group_name: str,
-        similarity: str | Similarity[Any] | None = None,
+        similarity: str | Similarity | None = None,
         *,
         similarity_cut_off: float | None = None,
         index: str = "default",

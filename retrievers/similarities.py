@@ -11,16 +11,14 @@ from ..nodegraph.errors import nearest
 from .bm25 import Bm25
 from .protocols import Similarity
 
-SIMILARITIES: dict[str, Callable[..., Similarity[Any]]] = {
+SIMILARITIES: dict[str, Callable[..., Similarity]] = {
     "bm25": Bm25,
     # One analysis serves all languages; the second name is for those who look for it.
     "bm25_chinese": partial(Bm25, name="bm25_chinese"),
 }
 
 
-def get_similarity(
-    similarity: str | Similarity[Any] | None, settings: Mapping[str, Any]
-) -> Similarity[Any]:
+def get_similarity(similarity: str | Similarity | None, settings: Mapping[str, Any]) -> Similarity:
     """Return the similarity of a name with settings, or the object that was given; bm25 for None.
 
     Raises:

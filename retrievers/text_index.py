@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import numpy as np
 import numpy.typing as npt
@@ -31,18 +33,22 @@ class TextIndex:
     """
 
     def __init__(self, graph: NodeGraph, group: str, analyzer: Analyzer) -> None:
-        self.slots = Slots()
-        self.total_length = 0
         self._graph = graph
         self._group = group
         self._analyzer = analyzer
+        self._syncing = threading.Lock()
+        self._local = threading.local()
+        self._clear()
+
+    def _clear(self) -> None:
+        self.slots = Slots()
+        self.total_length = 0
         self._postings = Postings()
         self._lengths = np.zeros(0, np.int32)
-        self._revision = 0
-        self._syncing = threading.Lock()
         self._known: dict[str, Posting] = {}
         self._known_size = 0
-        self._local = threading.local()
+        self._frequencies: Ints | None = None
+        self._revision = 0
 
     @property
     def size(self) -> int:
@@ -56,20 +62,11 @@ class TextIndex:
         with self._syncing:
             if self._revision == self._graph.revision(self._group):
                 return
-            changes = self._graph.changes(self._group, self._revision)
-            if changes.complete:
-                self.slots, self._postings = Slots(), Postings()
-                self._lengths, self.total_length = np.zeros(0, np.int32), 0
-            gone = self.slots.remove(changes.removed)
-            self.total_length -= int(self._lengths[gone].sum())
-            self._add(changes)
-            if len(self.slots) > 2 * self.slots.living + 1000:
-                alive = self.slots.alive
-                self._lengths = self._lengths[: len(alive)][alive]
-                self._postings.compact(alive)
-                self.slots.compact()
-            self._known, self._known_size = {}, 0
-            self._revision = changes.revision
+            try:
+                self._apply(self._graph.changes(self._group, self._revision))
+            except BaseException:  # an analyzer that raises, Ctrl-C: nothing half done stays
+                self._clear()
+                raise
 
     def document_frequency(self, term: str) -> int:
         """Return in how many nodes a term is."""
@@ -77,11 +74,12 @@ class TextIndex:
 
     def document_frequencies(self) -> Ints:
         """Return that for every term of the index."""
-        with self._syncing:
-            return self._postings.document_frequencies(self.slots.alive)
+        if self._frequencies is None:
+            self._frequencies = self._postings.document_frequencies(self.slots.alive)
+        return self._frequencies
 
     def search(
-        self, query: TermWeights, limit: int | None, conditions: dict[str, Condition]
+        self, query: TermWeights, limit: int | None, conditions: Mapping[str, Condition]
     ) -> Hits:
         """Return the best nodes, ties in document order.
 
@@ -97,16 +95,26 @@ class TextIndex:
 
         terms = [(term, weight, self._posting(term)) for term, weight in query.weights.items()]
         postings = [(weight, p) for _, weight, p in sorted(terms, key=most_first) if len(p.slots)]
-        slots = self.slots
-        found, scores = best_slots(
-            postings,
-            query.saturation,
-            self._scratch(),
-            limit,
-            slots.matching(conditions),
-            slots.orders,
-        )
+        slots, allowed = self.slots, self.slots.matching(conditions)
+        with self._scratch() as scratch:
+            found, scores = best_slots(
+                postings, query.saturation, scratch, limit, allowed, slots.orders
+            )
         return Hits([slots.ids[slot] for slot in found.tolist()], scores.tolist())
+
+    def _apply(self, changes: Changes) -> None:
+        if changes.complete:
+            self._clear()
+        gone = self.slots.remove(changes.removed)
+        self.total_length -= int(self._lengths[gone].sum())
+        self._add(changes)
+        if len(self.slots) > 2 * self.slots.living + 1000:
+            alive = self.slots.alive
+            self._lengths = self._lengths[: len(alive)][alive]
+            self._postings.compact(alive)
+            self.slots.compact()
+        self._known, self._known_size, self._frequencies = {}, 0, None
+        self._revision = changes.revision
 
     def _add(self, changes: Changes) -> None:
         first = self.slots.add(changes.added)
@@ -134,9 +142,12 @@ class TextIndex:
             self._known_size += len(slots)
         return posting
 
-    def _scratch(self) -> Floats:
-        """Return this thread's array of zeros, one a slot; whoever uses it leaves zeros."""
+    @contextmanager
+    def _scratch(self) -> Iterator[Floats]:
+        """Lend this thread's array of zeros, one a slot, to be given back as zeros."""
         scratch: Floats | None = getattr(self._local, "scratch", None)
+        self._local.scratch = None  # what is interrupted leaves no half sums behind
         if scratch is None or len(scratch) < len(self.slots):
-            scratch = self._local.scratch = np.zeros(len(self.slots) * 5 // 4)
-        return scratch[: len(self.slots)]
+            scratch = np.zeros(len(self.slots) * 5 // 4)
+        yield scratch[: len(self.slots)]
+        self._local.scratch = scratch
