@@ -1,1 +1,1 @@
-"""x."""
+"""Nodekin inside other packages: import `nodekin.adapters.langchain` or `.llama_index`."""

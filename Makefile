@@ -1,0 +1,44 @@
+# Everything a fresh machine needs is Python 3.10 or newer and make.
+PYTHON ?= python3
+DATA ?= ../shared/data
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+
+.PHONY: demo test lint bench clean
+
+demo: .venv/.demo  ## the main job on real text; DOCS=folder ASK="question" for your own
+	@$(BIN)/python examples/quickstart.py "$(DOCS)" "$(ASK)"
+
+test: .venv/.dev  ## the demo, then all tests that need no model
+	@$(BIN)/python examples/quickstart.py
+	$(BIN)/python -m pytest -m "not models" --data "$(DATA)"
+
+lint: .venv/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/.bench  ## compare with the peers; ARGS="--sizes 10000" for less
+	$(BIN)/python benchmarks/quality.py --data "$(DATA)"
+	$(BIN)/python benchmarks/speed.py --data "$(DATA)" $(ARGS)
+
+clean:
+	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.venv/.base:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "nodekin needs Python 3.10 or newer; make PYTHON=python3.12 ... names another one")'
+	$(PYTHON) -m venv .venv
+	$(PIP) install --upgrade "pip>=25.1"
+	@touch $@
+
+.venv/.demo: .venv/.base pyproject.toml constraints.txt
+	$(PIP) install -c constraints.txt -e ".[all]" --group demo
+	@touch $@
+
+.venv/.dev: .venv/.demo
+	$(PIP) install -c constraints.txt --group dev
+	@touch $@
+
+.venv/.bench: .venv/.dev
+	$(PIP) install -c constraints.txt --group bench
+	@touch $@

@@ -1,0 +1,105 @@
+"""What the benchmarks share: data, clocks, peers that may be missing, tables."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import re
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+class Question(NamedTuple):
+    """A question and the text of the paragraph that answers it."""
+
+    text: str
+    gold: str
+
+
+def arguments(description: str | None) -> argparse.ArgumentParser:
+    """Return a parser that knows where the data is."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--data", type=Path, default=DEFAULT_DATA, help="folder with cmrc2018/")
+    return parser
+
+
+def cmrc(data: Path) -> tuple[list[str], list[Question]]:
+    """Read the 256 paragraphs and 1002 questions, or end with a word about where to get them."""
+    folder = data / "cmrc2018"
+    if not folder.is_dir():
+        sys.exit(
+            f"skipped: no CMRC 2018 in {folder}; get cmrc2018_trial.json from github "
+            "ymcui/cmrc2018 (squad-style-data) and see benchmarks/README.md for its form"
+        )
+    paragraphs = [
+        line
+        for path in sorted(folder.glob("kb/part_*.txt"), key=lambda p: int(p.stem[5:]))
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line.strip()
+    ]
+    rows = (folder / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    questions = [Question(r["question"], r["context"]) for r in map(json.loads, rows)]
+    return paragraphs, questions
+
+
+def hit(found: str, gold: str) -> bool:
+    """Tell whether a passage is the gold one: less than half of it needs editing."""
+    if found == gold:
+        return True
+    if min(len(found), len(gold)) <= max(len(found), len(gold)) / 2:
+        return False
+    return 1 - _distance(found, gold) / max(len(found), len(gold)) > 0.5
+
+
+def _distance(a: str, b: str) -> int:
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        diagonal, row[0] = row[0], i
+        for j, y in enumerate(b, 1):
+            diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (x != y))
+    return row[-1]
+
+
+def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Return how long the work took, and what it returned."""
+    gc.collect()
+    began = time.perf_counter()
+    result = work()
+    return time.perf_counter() - began, result
+
+
+def milliseconds_each(work: Callable[[Any], Any], items: Sequence[Any], rounds: int = 3) -> float:
+    """Return the median over rounds of the mean time an item takes, after one warm-up round."""
+    for item in items[: max(1, len(items) // 4)]:
+        work(item)
+    means = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        for item in items:
+            work(item)
+        means.append(1000 * (time.perf_counter() - began) / len(items))
+    return statistics.median(means)
+
+
+def jieba_words(text: str) -> list[str]:
+    """Cut with jieba as for a search engine, without punctuation: the peers' best analysis."""
+    import jieba
+
+    jieba.setLogLevel(60)
+    return [word for word in jieba.cut_for_search(text) if re.fullmatch(r"\w+", word)]
+
+
+def show(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a Markdown table."""
+    print(f"\n### {title}\n", flush=True)
+    print("| " + " | ".join(header) + " |")
+    print("| " + " | ".join("---" for _ in header) + " |")
+    for row in rows:
+        print("| " + " | ".join(row) + " |", flush=True)

@@ -1,0 +1,130 @@
+"""Retrieval quality on CMRC 2018, beside the peers, without any model.
+
+Hit: one minus the normalised edit distance to the gold paragraph is over 0.5 (the protocol the
+published figures use). MRR over the order in which results are returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from harness import Question, arguments, cmrc, hit, jieba_words, milliseconds_each, show
+
+Search = Callable[[str], list[str]]
+
+
+def nodekin_systems(paragraphs: list[str]) -> Iterator[tuple[str, Search]]:
+    """Search paragraphs, and sentences for their paragraphs, as they come."""
+    from nodekin.nodegraph import ROOT, NodeGraph, split_sentences
+    from nodekin.retrievers import Retriever
+
+    graph = NodeGraph()
+    graph.add(paragraphs)
+    graph.create_node_group("sentence", split_sentences)
+    for group in (ROOT, "sentence"):
+        retriever = Retriever(graph, group, "bm25_chinese", target=ROOT, top_k=5)
+        name = "paragraph" if group == ROOT else "sentence -> paragraph"
+        yield (
+            f"**nodekin**, {name}, bm25_chinese",
+            lambda query, r=retriever: [result.node.text for result in r.retrieve(query)],
+        )
+
+
+def rank_bm25_systems(paragraphs: list[str]) -> Iterator[tuple[str, Search]]:
+    """The formula's reference."""
+    from rank_bm25 import BM25Okapi
+
+    words = BM25Okapi([jieba_words(p) for p in paragraphs])
+    yield "rank-bm25, jieba", lambda q: words.get_top_n(jieba_words(q), paragraphs, n=5)
+
+
+def bm25s_systems(paragraphs: list[str]) -> Iterator[tuple[str, Search]]:
+    """The fastest Python library."""
+    import bm25s
+
+    index = bm25s.BM25(corpus=paragraphs)
+    index.index([jieba_words(p) for p in paragraphs], show_progress=False)
+
+    def search(query: str) -> list[str]:
+        found, _ = index.retrieve([jieba_words(query)], k=5, show_progress=False)
+        return [str(text) for text in found[0]]
+
+    yield "bm25s (lucene), jieba", search
+
+
+def langchain_systems(paragraphs: list[str]) -> Iterator[tuple[str, Search]]:
+    """LangChain's own retriever, as it comes and with jieba."""
+    from langchain_community.retrievers import BM25Retriever
+
+    for name, settings in (("as it comes", {}), ("jieba", {"preprocess_func": jieba_words})):
+        made: Any = BM25Retriever.from_texts(paragraphs, k=5, **settings)
+        yield (
+            f"LangChain BM25Retriever, {name}",
+            lambda query, r=made: [d.page_content for d in r.invoke(query)],
+        )
+
+
+def llama_index_systems(paragraphs: list[str]) -> Iterator[tuple[str, Search]]:
+    """LlamaIndex's own retriever, as it comes and over text cut by jieba."""
+    from llama_index.core.schema import TextNode
+    from llama_index.retrievers.bm25 import BM25Retriever
+
+    plain = [TextNode(text=p) for p in paragraphs]
+    as_is = BM25Retriever.from_defaults(nodes=plain, similarity_top_k=5)
+    yield (
+        "LlamaIndex BM25Retriever, as it comes",
+        lambda q: [n.node.get_content() for n in as_is.retrieve(q)],
+    )
+    cut = [
+        TextNode(text=" ".join(jieba_words(p)), metadata={"at": i})
+        for i, p in enumerate(paragraphs)
+    ]
+    for node in cut:
+        node.excluded_embed_metadata_keys = ["at"]
+        node.excluded_llm_metadata_keys = ["at"]
+    spaced = BM25Retriever.from_defaults(nodes=cut, similarity_top_k=5, skip_stemming=True)
+    yield (
+        "LlamaIndex BM25Retriever, jieba",
+        lambda q: [
+            paragraphs[n.node.metadata["at"]] for n in spaced.retrieve(" ".join(jieba_words(q)))
+        ],
+    )
+
+
+def measure(search: Search, questions: list[Question]) -> list[str]:
+    """Return recall at 1, 3 and 5, MRR at 5 and the time of one query."""
+    ranks = []
+    for question in questions:
+        found = search(question.text)
+        good = (at for at, text in enumerate(found, 1) if hit(text, question.gold))
+        ranks.append(next(good, 0))
+    total = len(ranks)
+    recalls = [sum(0 < rank <= k for rank in ranks) / total for k in (1, 3, 5)]
+    mrr = sum(1 / rank for rank in ranks if rank) / total
+    each = milliseconds_each(search, [q.text for q in questions[:200]], rounds=1)
+    return [*(f"{r:.3f}" for r in recalls), f"{mrr:.4f}", f"{each:.2f}"]
+
+
+def main() -> None:
+    """Run every system there is a package for."""
+    paragraphs, questions = cmrc(arguments(__doc__).parse_args().data)
+    rows = []
+    for systems in (
+        nodekin_systems,
+        rank_bm25_systems,
+        bm25s_systems,
+        langchain_systems,
+        llama_index_systems,
+    ):
+        try:
+            for name, search in systems(paragraphs):
+                rows.append([name, *measure(search, questions)])
+        except ImportError as error:
+            rows.append([systems.__name__, f"not installed: {error.name}", "", "", "", ""])
+    header = ["system", "recall@1", "@3", "@5", "MRR@5", "ms a query"]
+    show(f"CMRC 2018: {len(paragraphs)} paragraphs, {len(questions)} questions", header, rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""Every code block of the documentation runs, and prints what stands below it."""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import importlib
+import io
+import json
+import pkgutil
+import re
+import runpy
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from nodekin.nodegraph import NodeGraph, split_paragraphs, split_sentences
+from nodekin.retrievers import Retriever
+
+REPO = Path(__file__).parents[1]
+PAGES = sorted([*REPO.glob("*.md"), *REPO.glob("docs/**/*.md"), *REPO.glob("benchmarks/*.md")])
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def _runnable(page: Path) -> bool:
+    return any(kind == "python" for kind, _ in _BLOCK.findall(page.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if _runnable(p)], ids=lambda p: str(p.relative_to(REPO))
+)
+def test_code_blocks_run_and_print_what_follows(page: Path) -> None:
+    scope: dict[str, object] = {"__name__": "__main__"}
+    printed = None
+    for kind, body in _BLOCK.findall(page.read_text(encoding="utf-8")):
+        if kind == "python":
+            output = io.StringIO()
+            with contextlib.redirect_stdout(output):
+                exec(compile(body, str(page), "exec"), scope)
+            printed = output.getvalue()
+        elif kind == "text" and printed:
+            assert printed == body
+            printed = None
+    assert not printed, f"a block prints {printed!r}, which the page does not show"
+
+
+def _modules() -> list[str]:
+    names = []
+    for room in ("nodegraph", "retrievers", "adapters"):
+        package = importlib.import_module(f"nodekin.{room}")
+        names.append(package.__name__)
+        names += [m.name for m in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
+    return names
+
+
+@pytest.mark.parametrize("name", _modules())
+def test_docstring_examples(name: str) -> None:
+    result = doctest.testmod(importlib.import_module(name))
+    assert result.failed == 0
+
+
+def test_docstring_examples_are_found() -> None:
+    finder = doctest.DocTestFinder()
+    tests = [t for name in _modules() for t in finder.find(importlib.import_module(name))]
+    assert sum(len(test.examples) for test in tests) > 30
+
+
+def test_quickstart_on_its_own_text(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.setattr(sys, "argv", ["quickstart.py", "", ""])
+    runpy.run_path(str(REPO / "examples" / "quickstart.py"), run_name="__main__")
+    shown = capsys.readouterr().out
+    assert "一只成年个体每天要花十几个小时进食" in shown
+    assert "finally" in shown
+    named = re.findall(r"from (\[.*\])", shown)
+    assert len(named) == 4
+    assert named[0] == named[1]  # the same nodes in LangChain and LlamaIndex
+    assert named[2] == named[3]
+
+
+def test_quickstart_on_a_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    (tmp_path / "note.md").write_text("# Keys\n\nThe spare key lies under the blue pot.\n")
+    for ask in ("Where is the spare key?", ""):
+        monkeypatch.setattr(sys, "argv", ["quickstart.py", str(tmp_path), ask])
+        runpy.run_path(str(REPO / "examples" / "quickstart.py"), run_name="__main__")
+        assert "under the blue pot" in capsys.readouterr().out
+
+
+def test_the_chinese_corpus_answers_its_questions() -> None:
+    graph = NodeGraph(REPO / "examples" / "data" / "zh")
+    graph.create_node_group("paragraph", split_paragraphs)
+    graph.create_node_group("sentence", split_sentences, parent="paragraph")
+    lines = (REPO / "examples" / "data" / "zh_questions.jsonl").read_text(encoding="utf-8")
+    questions = [json.loads(line) for line in lines.splitlines()]
+    assert len(questions) == 40
+    for group, least in (("paragraph", 40), ("sentence", 36)):
+        retriever = Retriever(graph, group, "bm25_chinese", target="paragraph", top_k=3)
+        good = sum(
+            any(q["answer"] in result.node.text for result in retriever.retrieve(q["question"]))
+            for q in questions
+        )
+        assert good >= least, group
+
+
+@pytest.mark.allow_hosts(["127.0.0.1"])
+def test_quickstart_lets_a_model_answer(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, socket_enabled: None
+) -> None:
+    asked: list[str] = []
+
+    class Model(BaseHTTPRequestHandler):
+        """Answer every chat with the same sentence."""
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            asked.append(body["messages"][0]["content"])
+            message = {"role": "assistant", "content": "More than ten hours a day."}
+            choice = {"index": 0, "message": message, "finish_reason": "stop"}
+            reply = {"id": "1", "object": "chat.completion", "created": 0, "model": "scripted"}
+            data = json.dumps({**reply, "choices": [choice]}).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *args: object) -> None:
+            """Stay silent."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Model) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_port}/v1")
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        question = "大熊猫每天要花多少时间吃东西？"
+        monkeypatch.setattr(sys, "argv", ["quickstart.py", "", question])
+        runpy.run_path(str(REPO / "examples" / "quickstart.py"), run_name="__main__")
+        server.shutdown()
+    assert "answer     More than ten hours a day." in capsys.readouterr().out
+    assert "每天要花十几个小时进食" in asked[0]
+    assert question in asked[0]

@@ -1,0 +1,152 @@
+"""The house keeps its own rules: rooms, package list, public names, light imports."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+REPO = Path(__file__).parents[1]
+ROOMS = ("nodegraph", "retrievers", "adapters")
+FRAMEWORKS = {
+    *("langchain", "langchain_core", "langchain_text_splitters", "langchain_community"),
+    *("llama_index", "openai", "sentence_transformers", "torch", "transformers", "pymilvus"),
+    *("chromadb", "opensearchpy", "pandas", "faiss", "jieba", "pydantic"),
+}
+
+
+def _imports(path: Path) -> set[tuple[int, str]]:
+    """Return the level and the dotted name of everything a file imports."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {(0, alias.name) for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            if node.module:
+                found.add((node.level, node.module))
+            else:
+                found |= {(node.level, alias.name) for alias in node.names}
+    return found
+
+
+def _rooms_used(path: Path) -> set[str]:
+    """Return the rooms that a file imports from, besides its own."""
+    depth = len(path.relative_to(REPO).parts)
+    used = set()
+    for level, module in _imports(path):
+        first = module.split(".")[0]
+        if level == depth and first in ROOMS:
+            used.add(first)
+        if level == 0 and first == "nodekin":
+            pytest.fail(f"{path} imports {module} by its full name; inside, import relatively")
+    return used
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_imports_point_one_way(room: str) -> None:
+    allowed = set(ROOMS[: ROOMS.index(room)])
+    for path in (REPO / room).rglob("*.py"):
+        assert _rooms_used(path) <= allowed, path
+
+
+def test_import_check_sees_an_import_of_another_room() -> None:
+    assert _rooms_used(REPO / "retrievers" / "retriever.py") == {"nodegraph"}
+
+
+def test_only_adapters_import_frameworks() -> None:
+    for room in ("nodegraph", "retrievers"):
+        for path in (REPO / room).rglob("*.py"):
+            named = {module.split(".")[0] for level, module in _imports(path) if level == 0}
+            assert not named & FRAMEWORKS, path
+
+
+def test_package_list_is_what_is_on_disk() -> None:
+    config = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))
+    listed = config["tool"]["setuptools"]["packages"]
+    on_disk = {
+        "nodekin." + ".".join(path.parent.relative_to(REPO).parts)
+        for room in ROOMS
+        for path in (REPO / room).rglob("__init__.py")
+    }
+    assert sorted(listed) == sorted(on_disk)
+
+
+def test_no_folder_shadows_the_namespace() -> None:
+    assert not (REPO / "nodekin").exists()
+    assert not (REPO / "__init__.py").exists()
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_type_checkers_find_each_room(room: str) -> None:
+    link = REPO / ".typing" / "nodekin" / room
+    assert link.is_symlink()
+    assert link.resolve() == (REPO / room).resolve()
+    assert (REPO / room / "py.typed").exists()
+
+
+PUBLIC = {
+    "nodekin.nodegraph": """ROOT Changes Derivation Document Failure GroupSummary MarkdownSplitter
+        MemoryStore Node NodeGraph NodeGroup NodeStore ReadError RecursiveSplitter Refresh
+        SentenceSplitter TransformError UnknownGroupError count_tokens register_reader
+        split_paragraphs split_sentences""",
+    "nodekin.retrievers": """Analyzer Bm25 Evidence Filters Hits Index Retriever Retrieves ScoredNode
+        Similarity TextAnalyzer parse_filters""",
+    "nodekin.adapters": "",
+    "nodekin.adapters.langchain": "NodeGraphRetriever as_transform from_document to_document",
+    "nodekin.adapters.llama_index": """NodeGraphRetriever as_transform from_text_node
+        to_node_with_score to_text_node""",
+}
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_public_names(module: str) -> None:
+    imported = importlib.import_module(module)
+    assert sorted(getattr(imported, "__all__", [])) == sorted(PUBLIC[module].split())
+    for name in PUBLIC[module].split():
+        assert hasattr(imported, name)
+
+
+def _modules_of(statement: str) -> list[str]:
+    """Return the modules that a statement loads in a fresh interpreter."""
+    code = f"import sys, json; old = set(sys.modules); {statement}; "
+    code += "print(json.dumps(sorted(set(sys.modules) - old)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded: list[str] = json.loads(done.stdout)
+    return loaded
+
+
+def test_nodegraph_is_light() -> None:
+    loaded = _modules_of("import nodekin.nodegraph")
+    heavy = {"numpy", "socket", "ssl", "http", "urllib.request", "sqlite3", "tqdm", "asyncio"}
+    assert not {name for name in loaded if name in heavy or name.split(".")[0] in FRAMEWORKS}
+    assert len(loaded) < 150
+
+
+def test_retrievers_need_no_framework() -> None:
+    loaded = _modules_of("import nodekin.retrievers")
+    assert not {name.split(".")[0] for name in loaded} & FRAMEWORKS
+
+
+@pytest.mark.parametrize("framework", ["langchain", "llama_index"])
+def test_a_missing_extra_says_what_to_install(framework: str) -> None:
+    core = {"langchain": "langchain_core", "llama_index": "llama_index.core"}[framework]
+    code = f"""
+import sys
+sys.modules[{core!r}] = None
+try:
+    import nodekin.adapters.{framework}
+except ImportError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert f'pip install "nodekin[{framework.replace("_", "-")}]"' in done.stdout
