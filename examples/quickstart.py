@@ -13,7 +13,6 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnablePassthrough
 from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
-from llama_index.core.response_synthesizers import ResponseMode
 
 from nodekin.adapters import langchain, llama_index
 from nodekin.nodegraph import Document, NodeGraph, split_paragraphs, split_sentences
@@ -97,8 +96,7 @@ def show_in_llama_index(retriever: Retriever, question: str) -> None:
     """Put the same retriever into a LlamaIndex query engine."""
     engine = RetrieverQueryEngine.from_args(
         llama_index.NodeGraphRetriever(retriever),
-        llm=MockLLM(),  # asks no model; put yours here and leave out the mode
-        response_mode=ResponseMode.NO_TEXT,
+        llm=MockLLM(),  # repeats its prompt; put your model here
     )
     sources = engine.query(question).source_nodes
     print(f"  LlamaIndex {len(sources)} source nodes, the first scored {sources[0].score:.2f}")

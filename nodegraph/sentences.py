@@ -13,7 +13,7 @@ _WIDE_ENDS = "。！？｡"
 _CANDIDATE = re.compile(rf"(?P<mark>[{_WIDE_ENDS}!?….]+)(?P<closers>[{_CLOSERS}]*)|\n\s*")
 _WIDE = re.compile(f"[{UNSPACED}\u3001-\u303f\uff01-\uff65]")
 _NEXT_IS_ITEM = re.compile(r"(?:[-*+•>|]|#{1,6}|\d{1,3}[.)、]|[一二三四五六七八九十]+、)[ \t]?")
-_LAST_WORD = re.compile(r"[^\s(\"'“‘\[]*$")
+_LAST_WORD = re.compile(rf"(?:[^\W{UNSPACED}]|\.)*$")
 
 # Before a full stop these words do not end a sentence; those of the second set may, before a
 # capital letter.

@@ -99,12 +99,12 @@ PUBLIC = {
         MemoryStore Node NodeGraph NodeGroup NodeStore ReadError RecursiveSplitter Refresh
         SentenceSplitter TransformError UnknownGroupError count_tokens register_reader
         split_paragraphs split_sentences""",
-    "nodekin.retrievers": """Analyzer Bm25 Evidence Filters Hits Index Retriever Retrieves ScoredNode
-        Similarity TextAnalyzer parse_filters""",
+    "nodekin.retrievers": """Analyzer Bm25 Evidence Filters Hits Index Retriever Retrieves
+        ScoredNode Similarity TextAnalyzer parse_filters""",
     "nodekin.adapters": "",
     "nodekin.adapters.langchain": "NodeGraphRetriever as_transform from_document to_document",
-    "nodekin.adapters.llama_index": """NodeGraphRetriever as_transform from_text_node
-        to_node_with_score to_text_node""",
+    "nodekin.adapters.llama_index": """NodeGraphRetriever NodeWithEvidence as_transform
+        from_text_node to_node_with_score to_text_node""",
 }
 
 
