@@ -4,8 +4,8 @@ from .builder import Failure
 from .corpus import Refresh
 from .document import Document
 from .errors import ReadError, TransformError, UnknownGroupError
-from .graph import GroupSummary, NodeGraph
-from .group import NodeGroup
+from .graph import NodeGraph
+from .group import GroupSummary, NodeGroup
 from .markdown_splitter import MarkdownSplitter
 from .memory_store import MemoryStore
 from .node import ROOT, Node

@@ -167,9 +167,7 @@ class GroupBuilder:
             finally:  # left early: what has not begun need not be done
                 pool.shutdown(wait=True, cancel_futures=True)
 
-    def _job(
-        self, group: NodeGroup, root: Node, key: str, pool: ThreadPoolExecutor | None
-    ) -> _Job:
+    def _job(self, group: NodeGroup, root: Node, key: str, pool: ThreadPoolExecutor | None) -> _Job:
         parents = [root]
         if group.parent != ROOT:
             above = self._store.derivation(group.parent, root.id)

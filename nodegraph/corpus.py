@@ -71,9 +71,9 @@ class Corpus:
             (old,) = store.get([document.id])
             if old is None or old.group != ROOT:
                 added.append(document.id)
-            elif old.text != document.text or metadata_digest(
-                old.own_metadata
-            ) != metadata_digest(document.metadata):
+            elif old.text != document.text or metadata_digest(old.own_metadata) != metadata_digest(
+                document.metadata
+            ):
                 updated.append(document.id)
             else:
                 continue

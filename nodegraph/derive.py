@@ -76,7 +76,10 @@ def derive(
             seen[identity] += 1
             start = end = None
             if draft.start is not None and parent.start is not None:
-                start, end = parent.start + draft.start, parent.start + draft.start + len(draft.text)
+                start, end = (
+                    parent.start + draft.start,
+                    parent.start + draft.start + len(draft.text),
+                )
             nodes.append(
                 Node(
                     draft.text,
@@ -95,4 +98,3 @@ def derive(
                 )
             )
     return Derivation(key, group.version, full_digest(root.own_metadata), tuple(nodes))
-

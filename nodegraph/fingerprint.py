@@ -41,7 +41,9 @@ def _describe(value: Any, seen: frozenset[int]) -> str:
     if isinstance(value, types.MethodType):
         return inner(value.__func__, value.__self__)
     if isinstance(value, type | types.BuiltinFunctionType | types.ModuleType):
-        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', value.__name__)}"
+        return (
+            f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', value.__name__)}"
+        )
     if isinstance(value, Mapping):
         return inner(*sorted((_describe(k, seen), _describe(v, seen)) for k, v in value.items()))
     if isinstance(value, set | frozenset):

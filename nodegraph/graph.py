@@ -5,20 +5,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 
 from .builder import Failure, GroupBuilder
 from .corpus import Corpus, Refresh
-from .document import as_document, flatten
-from .errors import UnknownGroupError, nearest
+from .document import Document, as_document, flatten
+from .errors import nearest
 from .find import find
-from .group import NodeGroup, make_group
+from .group import GroupSummary, NodeGroup, make_group
 from .locks import ReadWriteLock
 from .memory_store import MemoryStore
 from .node import ROOT, Node
+from .registry import GroupRegistry
 from .sentence_splitter import SentenceSplitter
 from .store import Changes, NodeStore
 
@@ -26,20 +26,6 @@ T = TypeVar("T")
 OnError = Literal["raise", "skip"]
 
 PREDEFINED = {"CoarseChunk": (1024, 100), "MediumChunk": (256, 25), "FineChunk": (128, 12)}
-
-
-@dataclass(frozen=True, slots=True)
-class GroupSummary:
-    """Say what one group is: its parent, how many nodes it has, whether it is built.
-
-    ``size`` counts what is there now: 0 for a group that nothing has asked for yet, the nodes of
-    the documents as they were for one that is not built again since they changed.
-    """
-
-    name: str
-    parent: str | None
-    size: int
-    built: bool
 
 
 class NodeGraph:
@@ -81,7 +67,7 @@ class NodeGraph:
         self.on_error: OnError = on_error
         self.progress = progress
         self._store: NodeStore = MemoryStore() if store is None else store
-        self._groups: dict[str, NodeGroup] = {}
+        self._registry = GroupRegistry()
         self._corpus = Corpus()
         self._set_up()
         for name, (size, overlap) in PREDEFINED.items():
@@ -119,7 +105,8 @@ class NodeGraph:
         self.close()
 
     def __repr__(self) -> str:
-        return f"NodeGraph({self._store.count(ROOT)} documents, groups: {', '.join(self._groups)})"
+        names = ", ".join(group.name for group in self._registry)
+        return f"NodeGraph({self._store.count(ROOT)} documents, groups: {names})"
 
     # Documents
 
@@ -144,7 +131,7 @@ class NodeGraph:
                 documents += self._corpus.read(item, self._skipping())
             else:
                 documents.append(as_document(item))
-        known = {}
+        known: dict[str, Document] = {}
         for document in documents:
             if known.setdefault(document.id, document) != document:
                 raise ValueError(
@@ -247,27 +234,14 @@ class NodeGraph:
             TypeError: If the transform can't be one.
         """
         group = make_group(name, transform, parent, trans_node, num_workers, version, settings)
-        self._ancestors(parent)
-        old = self._groups.get(name)
-        if old is not None and old.version != group.version and not replace:
-            raise ValueError(
-                f"group {name!r} exists with another rule (parent {old.parent!r}); give another "
-                "name, or replace=True to make it anew by this rule"
-            )
-        if name in self._ancestors(parent):
-            raise ValueError(
-                f"group {name!r} can't be made from {parent!r}, which is made from {name!r}"
-            )
         with self._lock.write():
-            self._groups[name] = group
-            if old is not None and old.version != group.version:
-                self._builder.forget([name, *self._descendants(name)])
+            self._builder.forget(self._registry.declare(group, replace))
 
     @property
     def groups(self) -> dict[str, GroupSummary]:
         """All groups by name, ``ROOT`` first: parent, size, whether built. Builds nothing."""
         summaries = {ROOT: GroupSummary(ROOT, None, self._store.count(ROOT), True)}
-        for group in list(self._groups.values()):
+        for group in self._registry:
             built = self._builder.fresh(group.name)
             size = self._store.count(group.name)
             summaries[group.name] = GroupSummary(group.name, group.parent, size, built)
@@ -291,7 +265,8 @@ class NodeGraph:
         mode = self.on_error if on_error is None else _check_on_error(on_error)
         for name in groups:
             self._builder.build(self.ancestry(name), mode, retry=True)
-        return [f for f in self.failures if f.group in {g for n in groups for g in self._lineage(n)}]
+        built = {group.name for name in groups for group in self.ancestry(name)}
+        return [failure for failure in self.failures if failure.group in built]
 
     def ancestry(self, name: str) -> list[NodeGroup]:
         """Return the groups from the first below ``ROOT`` down to this one.
@@ -299,26 +274,7 @@ class NodeGraph:
         Raises:
             UnknownGroupError: If there is no such group.
         """
-        return [self._groups[n] for n in reversed(self._ancestors(name)) if n != ROOT]
-
-    def _lineage(self, name: str) -> list[str]:
-        return [group.name for group in self.ancestry(name)]
-
-    def _ancestors(self, name: str) -> list[str]:
-        names = [name]
-        while names[-1] != ROOT:
-            group = self._groups.get(names[-1])
-            if group is None:
-                known = nearest(str(names[-1]), [ROOT, *self._groups])
-                raise UnknownGroupError(
-                    f"no node group {names[-1]!r}; the graph has {known}: declare it first with "
-                    "create_node_group"
-                )
-            names.append(group.parent)
-        return names
-
-    def _descendants(self, name: str) -> list[str]:
-        return [n for n in self._groups if n != name and name in self._ancestors(n)]
+        return self._registry.lineage(name)
 
     # Nodes
 
@@ -360,15 +316,15 @@ class NodeGraph:
             >>> [n.text for n in graph.find("line")(graph.nodes("word")[1])]
             ['One. Two.']
         """
-        self._ancestors(group)
+        self.ancestry(group)
         return lambda nodes: find(self, group, flatten(nodes))
 
     def children(self, node: Node) -> dict[str, list[Node]]:
         """Return a node's children by group, of the groups that something has needed already."""
         below = [
-            name
-            for name, group in list(self._groups.items())
-            if group.parent == node.group and self._builder.started(name)
+            group.name
+            for group in self._registry
+            if group.parent == node.group and self._builder.started(group.name)
         ]
         with self.reading(*below):
             return {name: self.children_in(name, node) for name in below}
@@ -429,7 +385,8 @@ class NodeGraph:
 
 
 def _check_on_error(on_error: str) -> OnError:
-    if on_error == "raise" or on_error == "skip":
-        return on_error
+    if on_error == "raise":
+        return "raise"
+    if on_error == "skip":
+        return "skip"
     raise ValueError(f'on_error is "raise" or "skip", not {on_error!r}')
-

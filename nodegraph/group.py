@@ -32,6 +32,20 @@ class NodeGroup:
     rule: Callable[[Node], list[Draft]] = field(repr=False, compare=False, default=lambda node: [])
 
 
+@dataclass(frozen=True, slots=True)
+class GroupSummary:
+    """Say what one group is: its parent, how many nodes it has, whether it is built.
+
+    ``size`` counts what is there now: 0 for a group that nothing has asked for yet, the nodes of
+    the documents as they were for one that is not built again since they changed.
+    """
+
+    name: str
+    parent: str | None
+    size: int
+    built: bool
+
+
 def make_group(
     name: str,
     transform: object,

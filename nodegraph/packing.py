@@ -82,9 +82,7 @@ def _longest_prefix(text: str, begin: int, end: int, size: int, length: Length) 
     return low
 
 
-def pack(
-    text: str, pieces: Sequence[Span], size: int, overlap: int, length: Length
-) -> list[Span]:
+def pack(text: str, pieces: Sequence[Span], size: int, overlap: int, length: Length) -> list[Span]:
     """Join neighbouring pieces into chunks of at most ``size``.
 
     Each chunk but the first begins with whole pieces of the one before, at most ``overlap``

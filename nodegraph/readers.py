@@ -85,6 +85,10 @@ def read_text(path: Path) -> str:
     Raises:
         ReadError: If it is not UTF-8, with the place and the way out.
     """
+    return _decoded(path)
+
+
+def _decoded(path: Path) -> str:
     data = path.read_bytes()
     try:
         text = data.decode("utf-8-sig")
@@ -108,7 +112,7 @@ def read_json_lines(path: Path) -> list[Document]:
         ReadError: If a line is not such an object, or two lines have the same id.
     """
     documents: dict[str, Document] = {}
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
+    for number, line in enumerate(_decoded(path).split("\n"), start=1):
         if not line.strip():
             continue
         try:

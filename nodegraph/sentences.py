@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 
 from .characters import UNSPACED
 from .spans import Span
@@ -132,7 +133,7 @@ def _paragraph_ends(text: str) -> Iterable[int]:
         lines = text[block_begin:block_end].split("\n")
         unwrapped = max(map(len, lines)) > 120
         at = block_begin
-        for line, upcoming in zip(lines, lines[1:], strict=False):
+        for line, upcoming in pairwise(lines):
             at += len(line) + 1
             wide = _WIDE.match(line.rstrip()[-1:]) or _WIDE.match(upcoming.lstrip()[:1])
             if unwrapped or wide:

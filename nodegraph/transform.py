@@ -159,15 +159,18 @@ def drafts(made: object, parent: Node) -> list[Draft]:
     """
     if made is None:
         raise TypeError("the transform returned None; return [] where there is nothing to make")
-    many = isinstance(made, Iterable) and not isinstance(made, str | bytes | Mapping)
-    pieces = [_draft(piece) for piece in (made if many and not _has_text(made) else [made])]  # type: ignore[union-attr]
+    pieces = [_draft(piece) for piece in _pieces(made)]
     pieces = [piece for piece in pieces if piece.text and not piece.text.isspace()]
     found = iter(locate([p.text for p in pieces if p.start is None], parent.text))
-    return [_placed(piece, next(found) if piece.start is None else None, parent) for piece in pieces]
+    return [
+        _placed(piece, next(found) if piece.start is None else None, parent) for piece in pieces
+    ]
 
 
-def _has_text(made: object) -> bool:
-    return isinstance(made, Node | Draft) or hasattr(made, "page_content")
+def _pieces(made: object) -> Iterable[object]:
+    """Return what was made one by one; what has a text form of its own is one piece."""
+    one = isinstance(made, str | bytes | Mapping | Node | Draft) or hasattr(made, "page_content")
+    return made if isinstance(made, Iterable) and not one else [made]
 
 
 def _placed(piece: Draft, found: Span | None, parent: Node) -> Draft:
