@@ -1,0 +1,28 @@
+"""Tell in plain values how a result was found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..retrievers import ScoredNode
+
+
+def evidence_dicts(result: ScoredNode) -> list[dict[str, Any]]:
+    """Return a result's evidence as dicts that JSON can hold, the best match first.
+
+    Each has the matching node's ``id``, ``group``, ``text``, ``start`` and ``end``, the ``score``
+    and ``similarity`` of the match, and the form of the ``query`` that was searched for.
+    """
+    return [
+        {
+            "id": match.node.id,
+            "group": match.group,
+            "text": match.node.text,
+            "start": match.node.start,
+            "end": match.node.end,
+            "score": float(match.score),
+            "similarity": match.similarity,
+            "query": match.query,
+        }
+        for match in result.evidence
+    ]

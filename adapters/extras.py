@@ -1,0 +1,36 @@
+"""Say what to install where an optional dependency is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def extra(name: str, module: str) -> Iterator[None]:
+    """Import a framework inside this; where it is not installed, the error says what to install.
+
+    Only the framework's own absence is explained so; any other failing import is left as it is.
+
+    Args:
+        name: The extra of nodekin that brings the framework.
+        module: The module that the framework is imported as.
+
+    Raises:
+        ImportError: If there is no such module.
+
+    Example:
+        >>> with extra("langchain", "no_such_module"):
+        ...     import no_such_module
+        Traceback (most recent call last):
+        ...
+        ImportError: no_such_module is not installed; get it with: pip install "nodekin[langchain]"
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] != module:
+            raise
+        raise ImportError(
+            f'{module} is not installed; get it with: pip install "nodekin[{name}]"', name=module
+        ) from error

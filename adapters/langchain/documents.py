@@ -1,0 +1,142 @@
+"""Turn nodes into LangChain documents and back, losing nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from typing import Any
+
+from langchain_core.documents import Document
+
+from ...nodegraph import Document as SourceDocument
+from ...nodegraph import Node
+from ...retrievers import ScoredNode
+from ..evidence import evidence_dicts
+
+NODE_KEY = "nodekin"
+"""The one metadata field that is ours; the others are the user's, and the score."""
+
+_PLACE = ("group", "document_id", "parent_id", "start", "end", "offset", "order")
+
+
+def to_document(
+    item: Node | ScoredNode, *, score_key: str | None = "relevance_score", details: bool = True
+) -> Document:
+    """Make a LangChain document of a node or a retrieval result, sharing nothing with it.
+
+    The page content is the node's content (its text form, where it is no text), the id the
+    node's, the metadata the node's own and inherited fields, flat, as users know them. What is
+    only ours stands in one field, ``metadata["nodekin"]``: ``group``, ``document_id``,
+    ``parent_id``, ``start``, ``end``, ``offset``, ``order``, for a result its ``evidence`` (the
+    matches that led to it), and under ``restore`` what the way back needs besides: a text that
+    differs from the content, which fields were inherited, fields whose place is taken.
+
+    Args:
+        item: The node or result.
+        score_key: The field for a result's score (a float, higher is better); None for none.
+        details: Whether there is a field ``"nodekin"``. Without it there is no way back.
+
+    Raises:
+        TypeError: If the item is neither.
+        ValueError: If the score would take the place of a field, and without details lose it.
+
+    Example:
+        >>> document = to_document(Node("Tea is a drink.", {"page": 3}, id="n1", group="line"))
+        >>> document.page_content, document.id, document.metadata["page"]
+        ('Tea is a drink.', 'n1', 3)
+        >>> document.metadata["nodekin"]["group"]
+        'line'
+    """
+    node = item.node if isinstance(item, ScoredNode) else item
+    if not isinstance(node, Node):
+        raise TypeError(f"a document is made of a Node or a ScoredNode, not {item!r:.80}")
+    metadata = deepcopy(node.metadata)
+    added: dict[str, Any] = {}
+    if isinstance(item, ScoredNode) and score_key is not None:
+        added[score_key] = float(item.score)
+    taken = [field for field in added if field in metadata]
+    if not details and taken:
+        raise ValueError(
+            f"the score would replace the field {taken[0]!r} of node {node.id!r}; give another "
+            "score_key (None leaves the score out), or details=True, which keeps both"
+        )
+    content = node.content if isinstance(node.content, str) else str(node.content)
+    if details:
+        taken += [NODE_KEY] if NODE_KEY in metadata else []
+        restore = _restore(node, content, added, {field: metadata[field] for field in taken})
+        evidence = evidence_dicts(item) if isinstance(item, ScoredNode) else []
+        place = {name: getattr(node, name) for name in _PLACE}
+        metadata[NODE_KEY] = {**place, "evidence": evidence, "restore": restore}
+    return Document(content, metadata={**metadata, **added}, id=node.id or None)
+
+
+def _restore(
+    node: Node, content: str, added: dict[str, Any], replaced: dict[str, Any]
+) -> dict[str, Any]:
+    own, inherited = node.own_metadata, node.inherited
+    restore = {
+        "inherited": [field for field in inherited if field not in own],
+        "overridden": {f: deepcopy(value) for f, value in inherited.items() if f in own},
+        "added": dict(added),
+        "replaced": replaced,
+    }
+    if node.text != content:
+        restore["text"] = node.text
+    if not isinstance(node.content, str):
+        restore["content"] = deepcopy(node.content)
+    return restore
+
+
+def to_documents(
+    items: Iterable[Node | ScoredNode],
+    *,
+    score_key: str | None = "relevance_score",
+    details: bool = True,
+) -> list[Document]:
+    """Make documents that all have the same metadata fields, None where a node lacks one.
+
+    A prompt that names a field fails at a document without it; ``from_document`` knows which
+    fields were filled in.
+    """
+    documents = [to_document(item, score_key=score_key, details=details) for item in items]
+    fields = dict.fromkeys(field for each in documents for field in each.metadata)
+    for document in documents:
+        missing = dict.fromkeys(field for field in fields if field not in document.metadata)
+        document.metadata.update(missing)
+        if details:
+            document.metadata[NODE_KEY]["restore"]["added"].update(missing)
+    return documents
+
+
+def from_document(document: Document) -> Node | SourceDocument:
+    """Turn a LangChain document back into the node it was made of, or into a source document.
+
+    A document that ``to_document`` made gives the node (without a graph; ``graph.node(node.id)``
+    is the one in the graph). Fields that were added to its metadata since become the node's own.
+    Any other document gives a nodekin ``Document``, which can be added to a graph.
+
+    Example:
+        >>> from_document(to_document(Node("Tea", {"page": 3}, id="n1", group="line")))
+        Node('Tea', group='line', id='n1')
+        >>> from_document(Document("Tea is a drink.", id="tea"))
+        Document(text='Tea is a drink.', metadata={}, id='tea')
+    """
+    metadata = deepcopy(document.metadata)
+    details = metadata.get(NODE_KEY)
+    if not (isinstance(details, Mapping) and details.keys() >= {*_PLACE, "restore"}):
+        return SourceDocument(document.page_content, metadata, id=document.id or None)
+    del metadata[NODE_KEY]
+    restore = details["restore"]
+    for field, value in restore["added"].items():
+        if field in metadata and metadata[field] == value:
+            del metadata[field]
+    metadata.update(restore["replaced"])
+    inherited = {field: metadata.pop(field) for field in restore["inherited"] if field in metadata}
+    return Node(
+        restore.get("text", document.page_content),
+        metadata,
+        restore.get("content", document.page_content),
+        id=document.id or "",
+        inherited={**inherited, **restore["overridden"]},
+        **{name: details[name] for name in _PLACE},
+    )

@@ -1,0 +1,123 @@
+"""Let any nodekin retriever be a LlamaIndex retriever."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
+from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle
+from llama_index.core.vector_stores.types import MetadataFilters
+
+from ...retrievers import Filters, Retrieves, ScoredNode
+from .filters import as_filters
+from .nodes import to_node_with_score
+
+dispatcher = get_dispatcher(__name__)
+
+
+class NodeGraphRetriever(BaseRetriever):
+    """Give any nodekin retriever to LlamaIndex: query engines, fusion, routers, tools.
+
+    Results are fresh ``NodeWithEvidence`` around fresh ``TextNode``s, each node once, the best
+    first. A text search reads the query's ``query_str``; the bundle is never changed, and what
+    another model put into its ``embedding`` is not used.
+
+    Args:
+        retriever: Any nodekin retriever: an object with ``retrieve`` and ``aretrieve``.
+        similarity_top_k: How many nodes to return at most, counted as they are returned, after
+            lifting to the target group; None for the retriever's own ``top_k``.
+        filters: Conditions on metadata, checked before ranking, beside the retriever's own:
+            nodekin's ``{"year": {"gte": 2000}}``, or ``MetadataFilters`` that translate exactly.
+        callback_manager: As everywhere in LlamaIndex.
+        object_map: As everywhere in LlamaIndex.
+        objects: As everywhere in LlamaIndex.
+        verbose: As everywhere in LlamaIndex.
+
+    Raises:
+        TypeError: If the retriever is none, or an argument of the wrong type.
+        ValueError: If ``similarity_top_k`` is below 1, or a filter has no exact counterpart.
+
+    Example:
+        >>> from llama_index.core.llms import MockLLM
+        >>> from llama_index.core.query_engine import RetrieverQueryEngine
+        >>> from nodekin.nodegraph import NodeGraph, split_sentences
+        >>> from nodekin.retrievers import Retriever
+        >>> graph = NodeGraph()
+        >>> ids = graph.add(["Green tea is unfermented. Black tea is not.", "Rivers run."])
+        >>> graph.create_node_group("sentence", split_sentences)
+        >>> search = Retriever(graph, "sentence", "bm25", target="ROOT")
+        >>> retriever = NodeGraphRetriever(search, similarity_top_k=2)
+        >>> (result,) = retriever.retrieve("Which tea is black?")
+        >>> result.text, result.evidence[0]["text"]
+        ('Green tea is unfermented. Black tea is not.', 'Black tea is not.')
+        >>> engine = RetrieverQueryEngine.from_args(retriever, llm=MockLLM())
+        >>> len(engine.query("Which tea is black?").source_nodes)
+        1
+    """
+
+    def __init__(
+        self,
+        retriever: Retrieves,
+        *,
+        similarity_top_k: int | None = None,
+        filters: MetadataFilters | Filters | None = None,
+        callback_manager: CallbackManager | None = None,
+        object_map: dict[str, Any] | None = None,
+        objects: list[IndexNode] | None = None,
+        verbose: bool = False,
+    ) -> None:
+        if isinstance(retriever, BaseRetriever) or not all(
+            callable(getattr(retriever, name, None)) for name in ("retrieve", "aretrieve")
+        ):
+            raise TypeError(
+                f"retriever is a nodekin retriever, an object with retrieve() and aretrieve() "
+                f"such as nodekin.retrievers.Retriever(graph, 'group'), not {retriever!r:.80}"
+            )
+        super().__init__(callback_manager, object_map, objects, verbose)
+        self.retriever = retriever
+        self.similarity_top_k = similarity_top_k
+        self.filters = as_filters(filters)
+
+    @property
+    def similarity_top_k(self) -> int | None:
+        """How many nodes to return at most; None for the retriever's own ``top_k``."""
+        return self._similarity_top_k
+
+    @similarity_top_k.setter
+    def similarity_top_k(self, value: int | None) -> None:
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+            raise TypeError(f"similarity_top_k is a whole number or None, not {value!r:.80}")
+        if value is not None and value < 1:
+            raise ValueError(f"similarity_top_k must be 1 or more, not {value!r}")
+        self._similarity_top_k = value
+
+    @dispatcher.span
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        if not query_bundle.query_str.strip():
+            return []
+        return converted(
+            self.retriever.retrieve(
+                query_bundle.query_str, top_k=self.similarity_top_k, filters=self.filters
+            )
+        )
+
+    @dispatcher.span
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        if not query_bundle.query_str.strip():
+            return []
+        results = await self.retriever.aretrieve(
+            query_bundle.query_str, top_k=self.similarity_top_k, filters=self.filters
+        )
+        return await asyncio.to_thread(converted, results)
+
+
+def converted(results: Sequence[ScoredNode]) -> list[NodeWithScore]:
+    """Make LlamaIndex results, the best first, of a node that came several times its best one."""
+    best: dict[str, ScoredNode] = {}
+    for result in sorted(results, key=lambda result: -result.score):
+        best.setdefault(result.node.id, result)
+    return [to_node_with_score(result) for result in best.values()]

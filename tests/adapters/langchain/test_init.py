@@ -1,0 +1,34 @@
+import subprocess
+import sys
+
+import nodekin.adapters.langchain as adapter
+
+WITHOUT = """
+import sys
+sys.modules["langchain_core"] = None
+try:
+    import nodekin.adapters.langchain
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_the_public_names():
+    assert adapter.__all__ == ["NodeGraphRetriever", "as_transform", "from_document", "to_document"]
+    assert all(hasattr(adapter, name) for name in adapter.__all__)
+
+
+def test_without_langchain_the_error_says_what_to_install():
+    run = subprocess.run(
+        [sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True
+    )
+    assert 'pip install "nodekin[langchain]"' in run.stdout
+
+
+def test_only_langchain_core_is_needed():
+    code = "import sys, nodekin.adapters.langchain as a; print(*sorted(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    packages = {name.split(".")[0] for name in run.stdout.split()}
+    assert "langchain_core" in packages
+    assert not packages & {"langchain", "langchain_classic", "langchain_community", "llama_index"}
+    assert "langchain_text_splitters" not in packages

@@ -1,0 +1,269 @@
+"""What someone who traces a call sees."""
+
+import asyncio
+import json
+import uuid
+
+import pytest
+from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from langchain_core.tracers import BaseTracer
+
+from nodekin.adapters.langchain import NodeGraphRetriever
+
+
+class Trace(BaseTracer):
+    """Keeps the finished root runs."""
+
+    def __init__(self):
+        super().__init__()
+        self.roots = []
+
+    def _persist_run(self, run):
+        self.roots.append(run)
+
+
+class Events(BaseCallbackHandler):
+    """Notes what happens to retriever runs."""
+
+    def __init__(self):
+        self.seen = []
+
+    def on_retriever_start(self, serialized, query, *, run_id, **kwargs):
+        self.seen.append(("start", run_id))
+
+    def on_retriever_end(self, documents, *, run_id, **kwargs):
+        self.seen.append(("end", run_id))
+
+    def on_retriever_error(self, error, *, run_id, **kwargs):
+        self.seen.append((type(error).__name__, run_id))
+
+
+@pytest.fixture
+def trace():
+    return Trace()
+
+
+async def call(runnable, mode, query, config, **kwargs):
+    if mode == "sync":
+        return runnable.invoke(query, config, **kwargs)
+    return await runnable.ainvoke(query, config, **kwargs)
+
+
+both = pytest.mark.parametrize("mode", ["sync", "async"])
+
+
+@both
+async def test_the_search_is_a_child_of_the_retriever(retriever, native, trace, mode):
+    documents = await call(retriever, mode, "fermented tea", {"callbacks": [trace]}, k=2)
+    (run,) = trace.roots
+    assert (run.run_type, run.name) == ("retriever", "NodeGraphRetriever")
+    assert run.outputs["documents"] == documents
+    (search,) = run.child_runs
+    assert (search.run_type, search.name) == ("chain", "search")
+    assert search.inputs == {
+        "query": "fermented tea",
+        "k": 2,
+        "filter": None,
+        "score_threshold": None,
+    }
+    assert search.error is None
+    found = search.outputs["output"]
+    assert [each["id"] for each in found] == [d.id for d in documents]
+    for each, document in zip(found, documents, strict=True):
+        assert each["score"] == document.metadata["relevance_score"]
+        assert each["group"] == "ROOT"
+        assert each["evidence"] == document.metadata["nodekin"]["evidence"]
+    json.dumps([search.inputs, search.outputs])
+
+
+@both
+async def test_inside_a_chain_the_search_is_below_the_retriever(retriever, trace, mode):
+    chain = RunnablePassthrough() | retriever | RunnableLambda(len)
+    assert await call(chain, mode, "fermented tea", {"callbacks": [trace]}) == 3
+    (root,) = trace.roots
+    assert [child.run_type for child in root.child_runs] == ["chain", "retriever", "chain"]
+    assert [child.name for child in root.child_runs[1].child_runs] == ["search"]
+
+
+@both
+async def test_work_inside_the_retriever_stays_below_it(native, trace, mode):
+    class Rewriting:
+        """A strategy that calls a LangChain runnable."""
+
+        rewrite = RunnableLambda(str.lower, name="rewrite")
+
+        def retrieve(self, query, *, top_k=None, filters=None):
+            return native.retrieve(self.rewrite.invoke(query), top_k=top_k, filters=filters)
+
+        async def aretrieve(self, query, *, top_k=None, filters=None):
+            rewritten = await self.rewrite.ainvoke(query)
+            return await native.aretrieve(rewritten, top_k=top_k, filters=filters)
+
+    retriever = NodeGraphRetriever(retriever=Rewriting())
+    await call(retriever, mode, "FERMENTED TEA", {"callbacks": [trace]})
+    (run,) = trace.roots
+    (search,) = run.child_runs
+    assert [child.name for child in search.child_runs] == ["rewrite"]
+
+
+@both
+async def test_the_run_id_of_the_config_is_the_runs(retriever, trace, mode):
+    wanted = uuid.uuid4()
+    await call(retriever, mode, "tea", {"run_id": wanted, "callbacks": [trace]})
+    (run,) = trace.roots
+    assert run.id == wanted
+    assert run.child_runs[0].id != wanted
+
+
+@both
+async def test_the_run_id_can_be_a_keyword(retriever, trace, mode):
+    wanted = uuid.uuid4()
+    await call(retriever, mode, "tea", {"callbacks": [trace]}, run_id=wanted)
+    assert trace.roots[0].id == wanted
+
+
+@both
+async def test_a_chains_run_id_stays_the_chains(retriever, trace, mode):
+    wanted = uuid.uuid4()
+    chain = retriever | RunnableLambda(len)
+    await call(chain, mode, "tea", {"run_id": wanted, "run_name": "all", "callbacks": [trace]})
+    (root,) = trace.roots
+    assert (root.id, root.name) == (wanted, "all")
+    assert root.child_runs[0].id != wanted
+    assert root.child_runs[0].name == "NodeGraphRetriever"
+
+
+@both
+async def test_name_tags_and_metadata_of_the_config(retriever, trace, mode):
+    config = {
+        "run_name": "look up",
+        "tags": ["t1"],
+        "metadata": {"user": "u1"},
+        "callbacks": [trace],
+    }
+    await call(retriever, mode, "tea", config)
+    (run,) = trace.roots
+    (search,) = run.child_runs
+    assert run.name == "look up"
+    assert search.name == "search"
+    for each in (run, search):
+        assert each.tags == ["t1"]
+        assert each.metadata["user"] == "u1"
+
+
+def test_tags_and_metadata_of_the_retriever(native, trace):
+    retriever = NodeGraphRetriever(
+        retriever=native, tags=["mine"], metadata={"corpus": "tea"}, name="TeaSearch"
+    )
+    retriever.invoke("tea", {"callbacks": [trace]})
+    (run,) = trace.roots
+    assert run.name == "TeaSearch"
+    assert run.tags == ["mine"]
+    assert run.metadata["corpus"] == "tea"
+
+
+@both
+async def test_an_error_is_reported_once_and_raised(retriever, trace, mode):
+    events = Events()
+    with pytest.raises(ValueError, match="top_k"):
+        await call(retriever, mode, "tea", {"callbacks": [events, trace]}, k=0)
+    assert [what for what, _ in events.seen] == ["start", "ValueError"]
+    assert "top_k" in trace.roots[0].error
+    assert "top_k" in trace.roots[0].child_runs[0].error
+
+
+@both
+async def test_a_typo_is_reported_as_an_error(retriever, mode):
+    events = Events()
+    with pytest.raises(TypeError):
+        await call(retriever, mode, "tea", {"callbacks": [events]}, kk=1)
+    assert [what for what, _ in events.seen] == ["start", "TypeError"]
+
+
+async def test_a_cancelled_call_is_reported_and_raises(trace):
+    class Endless:
+        def retrieve(self, query, *, top_k=None, filters=None):
+            raise NotImplementedError
+
+        async def aretrieve(self, query, *, top_k=None, filters=None):
+            self.started.set()
+            await asyncio.sleep(60)
+
+    engine = Endless()
+    engine.started = asyncio.Event()
+    events = Events()
+    later = []
+
+    class Slow(AsyncCallbackHandler):
+        async def on_retriever_error(self, error, **kwargs):
+            await asyncio.sleep(0)
+            later.append(error)
+
+    retriever = NodeGraphRetriever(retriever=engine)
+    config = {"callbacks": [events, trace, Slow()]}
+    task = asyncio.create_task(retriever.ainvoke("tea", config))
+    await engine.started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    (start, error) = events.seen
+    assert (start[0], error[0]) == ("start", "CancelledError")
+    assert start[1] == error[1]
+    assert isinstance(later[0], asyncio.CancelledError)
+    (run,) = trace.roots
+    assert "CancelledError" in run.error
+    assert "CancelledError" in run.child_runs[0].error
+
+
+async def test_a_call_that_times_out_is_reported():
+    class Endless:
+        def retrieve(self, query, *, top_k=None, filters=None):
+            raise NotImplementedError
+
+        async def aretrieve(self, query, *, top_k=None, filters=None):
+            await asyncio.sleep(60)
+
+    events = Events()
+    call = NodeGraphRetriever(retriever=Endless()).ainvoke("tea", {"callbacks": [events]})
+    with pytest.raises(asyncio.TimeoutError):
+        await asyncio.wait_for(call, 0.05)
+    assert [what for what, _ in events.seen] == ["start", "CancelledError"]
+
+
+@both
+async def test_a_batch_has_one_run_an_input(retriever, trace, mode):
+    config = {"callbacks": [trace], "max_concurrency": 2}
+    queries = ["fermented tea", "dry rivers", "printing press"]
+    if mode == "sync":
+        found = retriever.batch(queries, config, k=1)
+    else:
+        found = await retriever.abatch(queries, config, k=1)
+    assert [documents[0].id for documents in found] == ["tea", "rivers", "press"]
+    assert sorted(run.inputs["query"] for run in trace.roots) == sorted(queries)
+    assert {run.run_type for run in trace.roots} == {"retriever"}
+    assert [len(run.child_runs) for run in trace.roots] == [1, 1, 1]
+
+
+@both
+async def test_a_batch_can_return_its_errors(retriever, mode):
+    queries = ["tea", 5]
+    if mode == "sync":
+        found = retriever.batch(queries, return_exceptions=True)
+    else:
+        found = await retriever.abatch(queries, return_exceptions=True)
+    assert len(found[0]) == 3
+    assert isinstance(found[1], TypeError)
+
+
+@pytest.mark.parametrize("in_chain", [False, True])
+async def test_stream_events(retriever, in_chain):
+    runnable = retriever | RunnableLambda(len) if in_chain else retriever
+    events = [each async for each in runnable.astream_events("fermented tea", version="v2")]
+    by_name = {(each["event"], each["name"]): each for each in events}
+    start = by_name["on_retriever_start", "NodeGraphRetriever"]
+    end = by_name["on_retriever_end", "NodeGraphRetriever"]
+    search = by_name["on_chain_end", "search"]
+    assert start["data"]["input"] == ({"query": "fermented tea"} if in_chain else "fermented tea")
+    assert [d.id for d in end["data"]["output"]] == [e["id"] for e in search["data"]["output"]]
+    assert search["parent_ids"][-1] == start["run_id"] == end["run_id"]

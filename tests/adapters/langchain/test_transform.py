@@ -1,0 +1,195 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.documents import BaseDocumentTransformer, Document
+from langchain_text_splitters import (
+    CharacterTextSplitter,
+    MarkdownHeaderTextSplitter,
+    RecursiveCharacterTextSplitter,
+)
+
+from nodekin.adapters.langchain import as_transform
+from nodekin.nodegraph import Document as SourceDocument
+from nodekin.nodegraph import Node, NodeGraph
+
+MARKDOWN = "# Tea\nA drink.\n\n## Green\nUnfermented.\n\n# 河流\n河流入海。"
+
+
+def recursive(**settings):
+    return RecursiveCharacterTextSplitter(
+        **{"chunk_size": 12, "chunk_overlap": 4, "add_start_index": True, **settings}
+    )
+
+
+def grouped(transform, *documents):
+    graph = NodeGraph(progress=False)
+    graph.add([SourceDocument(t, {"topic": "x"}, id=str(n)) for n, t in enumerate(documents)])
+    graph.create_node_group("piece", transform)
+    return graph.nodes("piece")
+
+
+def test_the_pieces_are_the_splitters():
+    text = "Rivers run to the sea. Rivers run to the sea. 河流入海，河流入海。"
+    splitter = recursive()
+    nodes = grouped(as_transform(splitter), text)
+    assert [node.text for node in nodes] == splitter.split_text(text)
+    assert all(text[node.start : node.end] == node.text for node in nodes)
+
+
+@given(st.text(alphabet="ab \n河。", min_size=1, max_size=80), st.booleans())
+def test_spans_are_true(text, add_start_index):
+    splitter = recursive(add_start_index=add_start_index)
+    for node in grouped(as_transform(splitter), text):
+        assert node.start is not None
+        assert text[node.start : node.end] == node.text
+
+
+def test_start_index_tells_repetitions_apart():
+    splitter = CharacterTextSplitter(
+        separator=" ", chunk_size=2, chunk_overlap=0, add_start_index=True
+    )
+    assert [node.start for node in grouped(as_transform(splitter), "ab ab ab")] == [0, 3, 6]
+    assert [node.own_metadata for node in grouped(as_transform(splitter), "ab ab")] == [
+        {"start_index": 0},
+        {"start_index": 3},
+    ]
+
+
+@pytest.mark.parametrize("starts", [[-1, -1, -1], [0, 3, 0], [0, 4, 6], [0, None, 6], ["0", 3, 6]])
+def test_a_start_index_that_is_wrong_is_not_taken(starts):
+    class Wrong:
+        def split_text(self, text):
+            return [
+                Document(word, metadata={"start_index": start})
+                for word, start in zip(text.split(), starts, strict=True)
+            ]
+
+    assert [node.start for node in grouped(as_transform(Wrong()), "ab cd ab")] == [0, 3, 6]
+
+
+def test_an_overlap_in_other_units_does_not_lead_astray():
+    """Here the splitter's own search misses: it subtracts words from characters."""
+    text = "one two three four five six seven eight nine ten eleven twelve"
+    splitter = recursive(
+        chunk_size=4, chunk_overlap=2, length_function=lambda t: len(t.split()), separators=[" "]
+    )
+    made = splitter.create_documents([text])
+    assert any(d.metadata["start_index"] == -1 for d in made)
+    nodes = grouped(as_transform(splitter), text)
+    assert [node.text for node in nodes] == [d.page_content for d in made]
+    starts = [node.start for node in nodes]
+    assert None not in starts
+    assert starts == sorted(starts)
+
+
+def test_metadata_of_the_splitter_is_the_nodes_own():
+    splitter = MarkdownHeaderTextSplitter([("#", "h1"), ("##", "h2")])
+    nodes = grouped(as_transform(splitter), MARKDOWN)
+    assert [(node.text, dict(node.own_metadata)) for node in nodes] == [
+        ("A drink.", {"h1": "Tea"}),
+        ("Unfermented.", {"h1": "Tea", "h2": "Green"}),
+        ("河流入海。", {"h1": "河流"}),
+    ]
+    assert nodes[1].metadata == {"topic": "x", "h1": "Tea", "h2": "Green"}
+    assert all(MARKDOWN[node.start : node.end] == node.text for node in nodes)
+
+
+def test_a_bare_splitter_gives_the_same_nodes():
+    splitter = MarkdownHeaderTextSplitter([("#", "h1"), ("##", "h2")])
+    bare, wrapped = (grouped(each, MARKDOWN) for each in (splitter, as_transform(splitter)))
+    assert bare == wrapped
+    assert [node.own_metadata for node in bare] == [node.own_metadata for node in wrapped]
+
+
+class Shouting(BaseDocumentTransformer):
+    """Changes whole documents, and looks at their metadata."""
+
+    def transform_documents(self, documents, **kwargs):
+        return [
+            Document(
+                f"{d.metadata['topic']}: {d.page_content.upper()}", metadata={**d.metadata, "n": 1}
+            )
+            for d in documents
+        ]
+
+
+def test_a_document_transformer_sees_the_metadata():
+    (node,) = grouped(as_transform(Shouting()), "tea")
+    assert node.text == "x: TEA"
+    assert node.own_metadata == {"n": 1}
+    assert node.inherited == {"topic": "x"}
+    assert node.start is None
+
+
+def test_only_what_looks_at_documents_sees_nodes():
+    assert as_transform(Shouting()).trans_node
+    assert not as_transform(recursive()).trans_node
+
+
+def test_split_documents_is_enough():
+    class Halves:
+        def split_documents(self, documents):
+            for d in documents:
+                middle = len(d.page_content) // 2
+                yield Document(d.page_content[:middle], metadata=d.metadata)
+                yield Document(d.page_content[middle:], metadata=d.metadata)
+
+    nodes = grouped(as_transform(Halves()), "abcd")
+    assert [(node.text, node.start, dict(node.own_metadata)) for node in nodes] == [
+        ("ab", 0, {}),
+        ("cd", 2, {}),
+    ]
+
+
+def test_a_transformer_can_not_change_the_nodes_metadata():
+    class Spoiling:
+        def transform_documents(self, documents):
+            documents[0].metadata["topic"].append("spoilt")
+            return documents
+
+    node = Node("tea", {"topic": ["x"]}, id="n")
+    (made,) = as_transform(Spoiling())(node)
+    assert node.metadata == {"topic": ["x"]}
+    assert made.own_metadata == {"topic": ["x", "spoilt"]}
+
+
+def test_it_takes_a_text_or_a_node():
+    transform = as_transform(recursive())
+    text = "Rivers run to the sea."
+    by_text, by_node = transform(text), transform(Node(text, {"topic": "x"}, id="n"))
+    assert [n.text for n in by_text] == [n.text for n in by_node]
+    assert [n.own_metadata for n in by_text] == [n.own_metadata for n in by_node]
+
+
+def test_in_a_group_below_another_spans_are_the_documents():
+    graph = NodeGraph(progress=False)
+    text = "Rivers run to the sea.\n\n绿茶不发酵，红茶发酵，茶树喜欢山坡。"
+    graph.add(text)
+    graph.create_node_group("line", lambda t: t.split("\n\n"))
+    graph.create_node_group("piece", as_transform(recursive()), parent="line")
+    nodes = graph.nodes("piece")
+    assert len(nodes) > 3
+    assert all(text[node.start : node.end] == node.text for node in nodes)
+
+
+def test_the_same_settings_are_the_same_rule():
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("piece", as_transform(recursive()))
+    graph.create_node_group("piece", as_transform(recursive()))
+    with pytest.raises(ValueError, match="another rule"):
+        graph.create_node_group("piece", as_transform(recursive(chunk_size=13)))
+
+
+def test_a_blank_document_gives_nothing():
+    assert grouped(as_transform(recursive()), "", " \n") == []
+
+
+@pytest.mark.parametrize("wrong", ["text", None, 5, len])
+def test_what_is_no_splitter_is_refused(wrong):
+    with pytest.raises(TypeError, match="has one of create_documents, split_text"):
+        as_transform(wrong)
+
+
+def test_a_class_is_refused():
+    with pytest.raises(TypeError, match=r"RecursiveCharacterTextSplitter\(\.\.\.\)"):
+        as_transform(RecursiveCharacterTextSplitter)
