@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from .document import digest
 from .fingerprint import fingerprint
-from .node import ROOT, Node
-from .transform import Draft, as_rule
+from .node import ROOT
+from .transform import AnyRule, as_rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,16 +20,20 @@ class NodeGroup:
         name: The group's name.
         parent: Name of the group its nodes are made from.
         version: Hash of the rule (or of the version that was given for it).
-        trans_node: Whether the transform sees a Node, or its text.
+        rule: Makes the drafts of its nodes.
         num_workers: How many threads run the transform; 0 and 1 run it in the calling one.
     """
 
     name: str
     parent: str
     version: str
-    trans_node: bool
+    rule: AnyRule = field(repr=False, compare=False)
     num_workers: int = 0
-    rule: Callable[[Node], list[Draft]] = field(repr=False, compare=False, default=lambda node: [])
+
+    @property
+    def trans_node(self) -> bool:
+        """Whether the transform sees a Node, or its text."""
+        return self.rule.trans_node
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,7 @@ def make_group(
         raise ValueError(f"group {name!r} can't be its own parent; the default parent is {ROOT!r}")
     if num_workers < 0:
         raise ValueError(f"num_workers must be 0 or more, not {num_workers!r}")
-    rule, sees_node = as_rule(transform, trans_node, settings)
+    rule = as_rule(transform, trans_node, settings)
     made_of = version if version is not None else fingerprint((transform, dict(settings)))
-    full = digest("node group", name, parent, str(sees_node), made_of)
-    return NodeGroup(name, parent, full, sees_node, num_workers, rule)
+    full = digest("node group", name, parent, str(rule.trans_node), made_of)
+    return NodeGroup(name, parent, full, rule, num_workers)

@@ -40,18 +40,43 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class PatternTransform:
-    """Choose the transform by the file's name: the first pattern that matches decides.
+class Rule:
+    """Make the drafts of a node by calling a transform.
 
-    Patterns are those of a shell (``*.md``); one with a slash is matched against the document's
-    id, others against its ``file_name``, or its id where it comes from no file. None as a
-    transform leaves the documents that match out of the group.
+    Attributes:
+        call: The transform.
+        trans_node: Whether it gets the node, or its text.
     """
 
-    rules: tuple[tuple[str, Callable[[Node], list[Draft]] | None], ...]
+    call: Transform
+    trans_node: bool
 
     def __call__(self, node: Node) -> list[Draft]:
-        """Transform a node of the document by the rule for its file.
+        """Return what the transform makes of a node."""
+        if isinstance(self.call, Splitter) and not self.trans_node:
+            text = node.text
+            return [Draft(text[a:b], start=a, end=b) for a, b in self.call.spans(text)]
+        return drafts(self.call(node if self.trans_node else node.text), node)
+
+
+@dataclass(frozen=True, slots=True)
+class PatternRule:
+    """Choose the rule by the file's name: the first pattern that matches decides.
+
+    Patterns are those of a shell (``*.md``); one with a slash is matched against the document's
+    id, others against its ``file_name``, or its id where it comes from no file. None as a rule
+    leaves the documents that match out of the group.
+    """
+
+    rules: tuple[tuple[str, AnyRule | None], ...]
+
+    @property
+    def trans_node(self) -> bool:
+        """Whether any of the transforms gets nodes."""
+        return any(rule is not None and rule.trans_node for _, rule in self.rules)
+
+    def __call__(self, node: Node) -> list[Draft]:
+        """Return what the rule for its file makes of a node.
 
         Raises:
             LookupError: If no pattern matches: a document is never left out silently.
@@ -67,13 +92,11 @@ class PatternTransform:
         )
 
 
-def as_rule(
-    transform: object, trans_node: bool | None, settings: Mapping[str, Any]
-) -> tuple[Callable[[Node], list[Draft]], bool]:
-    """Turn what a user gave into a function from a node to drafts.
+AnyRule = Rule | PatternRule
 
-    Returns:
-        The function, and whether it saw nodes (True) or texts.
+
+def as_rule(transform: object, trans_node: bool | None, settings: Mapping[str, Any]) -> AnyRule:
+    """Turn what a user gave into a rule from a node to drafts.
 
     Raises:
         TypeError: If it can't be called with one text or node.
@@ -85,24 +108,13 @@ def as_rule(
         transform, settings = transform(**settings), {}
     call = _callable(transform)
     sees_node = _sees_node(call, transform) if trans_node is None else trans_node
-    if settings:
-        call = functools.partial(call, **settings)
-    splitter = call if isinstance(call, Splitter) and not sees_node else None
-
-    def apply(node: Node) -> list[Draft]:
-        if splitter is not None:
-            text = node.text
-            return [Draft(text[a:b], None, NO_METADATA, a, b) for a, b in splitter.spans(text)]
-        return drafts(call(node if sees_node else node.text), node)
-
-    return apply, sees_node
+    return Rule(functools.partial(call, **settings) if settings else call, sees_node)
 
 
 def _pattern_rule(
     patterns: Sequence[Any], trans_node: bool | None, settings: Mapping[str, Any]
-) -> tuple[Callable[[Node], list[Draft]], bool]:
-    rules: list[tuple[str, Callable[[Node], list[Draft]] | None]] = []
-    sees_node = False
+) -> PatternRule:
+    rules: list[tuple[str, AnyRule | None]] = []
     for entry in patterns:
         if not (isinstance(entry, tuple | list) and len(entry) == 2 and isinstance(entry[0], str)):
             raise TypeError(
@@ -110,14 +122,10 @@ def _pattern_rule(
                 f'("*.md", MarkdownSplitter()), not {entry!r:.80}'
             )
         pattern, each = entry
-        rule = None
-        if each is not None:
-            rule, sees = as_rule(each, trans_node, settings)
-            sees_node |= sees
-        rules.append((pattern, rule))
+        rules.append((pattern, None if each is None else as_rule(each, trans_node, settings)))
     if not rules:
         raise TypeError("a list of transforms by file pattern is empty; give at least one pair")
-    return PatternTransform(tuple(rules)), sees_node
+    return PatternRule(tuple(rules))
 
 
 def _callable(transform: object) -> Transform:

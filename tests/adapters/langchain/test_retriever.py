@@ -335,9 +335,6 @@ def test_pickle_round_trip():
     assert (again.k, again.filter) == (2, {"a": 1})
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the core's NodeGroup.rule is a closure, which pickle refuses"
-)
 def test_pickle_round_trip_with_its_graph(retriever):
     retriever.invoke("tea")
     again = pickle.loads(pickle.dumps(retriever))
