@@ -51,6 +51,9 @@ def _describe(value: Any, seen: frozenset[int]) -> str:
     if isinstance(value, list | tuple):
         return inner(*value)
     cls = type(value)
+    if callable(dump := getattr(value, "model_dump", None)) and not isinstance(value, type):
+        # Of a pydantic model (a LlamaIndex parser) its settings, not its callbacks and caches.
+        return f"{cls.__module__}.{cls.__qualname__}{_describe(dump(), seen)}"
     slots = [s for c in cls.__mro__ for s in _names(getattr(c, "__slots__", ()))]
     state = {**{s: getattr(value, s) for s in slots if hasattr(value, s)}}
     state.update(getattr(value, "__dict__", {}))

@@ -139,6 +139,7 @@ class NodeGraph:
                     "its own: Document(text, id=...)"
                 )
         with self._lock.write():
+            self._check_free(known)
             self._store.put_documents(list(known.values()))
         return [document.id for document in documents]
 
@@ -186,6 +187,14 @@ class NodeGraph:
             if node is None or node.group != ROOT:
                 known = list(self._store.document_ids())
                 raise LookupError(f"no document {i!r}; the graph has {nearest(i, known)}")
+
+    def _check_free(self, ids: Iterable[str]) -> None:
+        for node in self._store.get(ids):
+            if node is not None and node.group != ROOT:
+                raise ValueError(
+                    f"the id {node.id!r} is taken by a node of group {node.group!r}; give the "
+                    "document another one"
+                )
 
     def _skipping(self) -> list[Failure] | None:
         return self._builder.unread if self.on_error == "skip" else None

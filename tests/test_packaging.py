@@ -104,7 +104,7 @@ PUBLIC = {
     "nodekin.adapters": "",
     "nodekin.adapters.langchain": "NodeGraphRetriever as_transform from_document to_document",
     "nodekin.adapters.llama_index": """NodeGraphRetriever NodeWithEvidence as_transform
-        from_text_node to_node_with_score to_text_node""",
+        export_nodes from_text_node to_node_with_score to_text_node""",
 }
 
 

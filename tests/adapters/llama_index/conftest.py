@@ -1,0 +1,107 @@
+"""A small corpus, its retriever in LlamaIndex, and what watches a call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from nodekin.nodegraph import Document, NodeGraph, split_paragraphs, split_sentences
+from nodekin.retrievers import Retriever, ScoredNode
+
+if find_spec("llama_index") is None:
+    collect_ignore_glob = ["test_*.py"]
+else:
+    from llama_index.core.instrumentation import get_dispatcher
+    from llama_index.core.instrumentation.event_handlers import BaseEventHandler
+    from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
+
+    from nodekin.adapters.llama_index import NodeGraphRetriever
+
+TEA = """Green tea is not fermented. Its leaves stay green.
+
+Black tea is fermented. It keeps for years. 红茶是全发酵茶。
+
+Tea came to Europe by sea."""
+PANDA = "大熊猫生活在竹林里。它每天要花十几个小时进食。\n\n大熊猫的毛是黑白两色的。"
+
+
+@pytest.fixture
+def graph() -> NodeGraph:
+    graph = NodeGraph()
+    graph.add(
+        [
+            Document(TEA, {"topic": "tea", "year": 1999, "file_size": 7}, id="tea"),
+            Document(PANDA, {"topic": "panda", "year": 2005}, id="panda"),
+        ]
+    )
+    graph.create_node_group("paragraph", split_paragraphs)
+    graph.create_node_group("sentence", split_sentences, parent="paragraph")
+    return graph
+
+
+@pytest.fixture
+def search(graph: NodeGraph) -> Retriever:
+    return Retriever(graph, "sentence", "bm25", target="paragraph", top_k=3)
+
+
+@pytest.fixture
+def retriever(search: Retriever) -> NodeGraphRetriever:
+    return NodeGraphRetriever(retriever=search)
+
+
+class Fixed:
+    """A retriever that always finds the same, and remembers what it was asked."""
+
+    def __init__(self, results: list[ScoredNode]) -> None:
+        self.results = results
+        self.asked: list[dict[str, Any]] = []
+
+    def retrieve(self, query: str, *, top_k: Any = None, filters: Any = None) -> list[ScoredNode]:
+        self.asked.append({"query": query, "top_k": top_k, "filters": filters})
+        return self.results
+
+    async def aretrieve(
+        self, query: str, *, top_k: Any = None, filters: Any = None
+    ) -> list[ScoredNode]:
+        await asyncio.sleep(0)
+        return self.retrieve(query, top_k=top_k, filters=filters)
+
+
+@pytest.fixture
+def fixed() -> Callable[[list[ScoredNode]], Fixed]:
+    return Fixed
+
+
+@pytest.fixture
+def watched() -> Iterator[SimpleNamespace]:
+    """Collect what the instrumentation dispatcher sends: spans by name, and events."""
+    seen = SimpleNamespace(spans=SimpleSpanHandler(), events=[])
+
+    class Events(BaseEventHandler):
+        @classmethod
+        def class_name(cls) -> str:
+            return "Events"
+
+        def handle(self, event: Any, **kwargs: Any) -> None:
+            seen.events.append(event)
+
+    root = get_dispatcher()
+    events = Events()
+    root.add_span_handler(seen.spans)
+    root.add_event_handler(events)
+    yield seen
+    root.span_handlers.remove(seen.spans)
+    root.event_handlers.remove(events)
+
+
+@pytest.fixture
+def unblocked() -> Iterator[None]:
+    """Fail where something blocks the event loop."""
+    blockbuster = pytest.importorskip("blockbuster")
+    with blockbuster.blockbuster_ctx():
+        yield

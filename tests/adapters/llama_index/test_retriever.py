@@ -1,0 +1,268 @@
+import asyncio
+import contextvars
+import copy
+import pickle
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
+from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent
+from llama_index.core.schema import IndexNode, QueryBundle, TextNode
+
+from nodekin.adapters.llama_index import NodeGraphRetriever, NodeWithEvidence, from_text_node
+from nodekin.nodegraph import Node, NodeGraph
+from nodekin.retrievers import Retriever, ScoredNode
+
+QUERY = "Which tea is fermented? 红茶"
+
+
+def node(id: str) -> Node:
+    return Node(f"Tea {id}.", id=id, group="line", document_id="d")
+
+
+async def test_same_nodes_as_standalone(
+    retriever: NodeGraphRetriever, search: Retriever, graph: NodeGraph
+) -> None:
+    for query in (QUERY, "大熊猫吃什么", "nothing of the kind in it"):
+        alone = search.retrieve(query)
+        for found in (retriever.retrieve(query), await retriever.aretrieve(query)):
+            assert [(r.node_id, r.score) for r in found] == [(r.node.id, r.score) for r in alone]
+            assert [from_text_node(r.node) for r in found] == [r.node for r in alone]
+            assert [r.text for r in found] == [r.node.text for r in alone]
+
+
+def test_results_are_plain_nodes_with_evidence(retriever: NodeGraphRetriever) -> None:
+    found = retriever.retrieve(QUERY)
+    assert {type(r) for r in found} == {NodeWithEvidence}
+    assert {type(r.node) for r in found} == {TextNode}
+    best = found[0]
+    assert best.metadata["nodekin_group"] == "paragraph"
+    assert {match["group"] for match in best.evidence} == {"sentence"}
+    assert best.evidence[0]["score"] == best.score
+    assert best.evidence[0]["query"] == QUERY
+    assert all(match["text"] in best.text for match in best.evidence)
+
+
+def test_nothing_in_a_node_depends_on_the_query(retriever: NodeGraphRetriever) -> None:
+    one = {r.node_id: r.node for r in retriever.retrieve(QUERY)}
+    other = {r.node_id: r.node for r in retriever.retrieve("green tea came to Europe")}
+    assert one.keys() & other.keys()
+    for id in one.keys() & other.keys():
+        assert one[id] == other[id]
+        assert one[id].hash == other[id].hash
+
+
+def test_results_are_fresh(retriever: NodeGraphRetriever) -> None:
+    first = retriever.retrieve(QUERY)
+    before = [r.to_dict() for r in first]
+    for result in first:
+        result.score = -1.0
+        result.node.set_content("gone")
+        result.node.metadata.clear()
+        result.evidence.clear()
+        result.node.relationships.clear()
+    assert [r.to_dict() for r in retriever.retrieve(QUERY)] == before
+
+
+async def test_sorted_and_once_with_the_best_score(
+    fixed: Callable[[list[ScoredNode]], Any],
+) -> None:
+    pairs = [("a", 0.0), ("b", 2.0), ("a", 1.0), ("c", -3.0), ("d", 0.0)]
+    retriever = NodeGraphRetriever(fixed([ScoredNode(node(id), score) for id, score in pairs]))
+    for found in (retriever.retrieve("tea"), await retriever.aretrieve("tea")):
+        assert [(r.node_id, r.score) for r in found] == [
+            ("b", 2.0),
+            ("a", 1.0),
+            ("d", 0.0),
+            ("c", -3.0),
+        ]
+
+
+@pytest.mark.parametrize("query", ["", "  \n"])
+async def test_blank_query_finds_nothing(query: str, fixed: Callable[..., Any]) -> None:
+    inner = fixed([ScoredNode(node("a"), 1.0)])
+    retriever = NodeGraphRetriever(inner)
+    assert retriever.retrieve(query) == []
+    assert await retriever.aretrieve(query) == []
+    assert inner.asked == []
+
+
+async def test_query_bundle_is_read_and_left_alone(fixed: Callable[..., Any]) -> None:
+    inner = fixed([])
+    retriever = NodeGraphRetriever(inner)
+    bundle = QueryBundle("tea?", custom_embedding_strs=["a made-up answer"], embedding=[1.0, 2.0])
+    before = copy.deepcopy(bundle)
+    retriever.retrieve(bundle)
+    await retriever.aretrieve(bundle)
+    assert bundle == before
+    assert [asked["query"] for asked in inner.asked] == ["tea?", "tea?"]
+
+
+async def test_top_k_counts_targets(search: Retriever, fixed: Callable[..., Any]) -> None:
+    retriever = NodeGraphRetriever(search, similarity_top_k=1)
+    assert len(retriever.retrieve(QUERY)) == 1
+    retriever.similarity_top_k = 2
+    assert len(await retriever.aretrieve(QUERY)) == 2
+    inner = fixed([])
+    NodeGraphRetriever(inner, similarity_top_k=4, filters={"a": 1}).retrieve("tea")
+    NodeGraphRetriever(inner).retrieve("tea")
+    assert inner.asked == [
+        {"query": "tea", "top_k": 4, "filters": {"a": 1}},
+        {"query": "tea", "top_k": None, "filters": None},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"similarity_top_k": 0}, ValueError, "1 or more, not 0"),
+        ({"similarity_top_k": True}, TypeError, "whole number or None, not True"),
+        ({"similarity_top_k": "3"}, TypeError, "whole number or None, not '3'"),
+        ({"filters": {"a": []}}, ValueError, "allows no value"),
+        ({"top_k": 3}, TypeError, "unexpected keyword argument 'top_k'"),
+    ],
+)
+def test_wrong_arguments(
+    search: Retriever, settings: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        NodeGraphRetriever(search, **settings)
+
+
+def test_what_is_no_retriever(graph: NodeGraph, retriever: NodeGraphRetriever) -> None:
+    for wrong in (graph, None, "bm25", retriever):
+        with pytest.raises(TypeError, match=r"retriever is a nodekin retriever.*, not"):
+            NodeGraphRetriever(wrong)  # type: ignore[arg-type]
+
+
+def test_errors_reach_the_caller(retriever: NodeGraphRetriever, graph: NodeGraph) -> None:
+    with pytest.raises(TypeError, match="a query is a str"):
+        NodeGraphRetriever(Retriever(graph, "sentence")).retriever.retrieve(3)  # type: ignore[arg-type]
+    graph.create_node_group("bad", lambda text: 1 / 0)
+    with pytest.raises(RuntimeError, match="'bad' failed on document 'tea'"):
+        NodeGraphRetriever(Retriever(graph, "bad")).retrieve("tea")
+
+
+def test_changes_of_the_graph_are_seen(retriever: NodeGraphRetriever, graph: NodeGraph) -> None:
+    assert "sea" in retriever.retrieve("Europe")[0].text
+    graph.remove("tea")
+    assert retriever.retrieve("Europe") == []
+
+
+def test_spans_and_events(retriever: NodeGraphRetriever, watched: Any) -> None:
+    retriever.retrieve(QUERY)
+    asyncio.run(retriever.aretrieve(QUERY))
+    spans = {span.id_.split("-")[0]: span for span in watched.spans.completed_spans}
+    for outer, inner in (("retrieve", "_retrieve"), ("aretrieve", "_aretrieve")):
+        outer_span = spans[f"NodeGraphRetriever.{outer}"]
+        assert spans[f"NodeGraphRetriever.{inner}"].parent_id == outer_span.id_
+    assert not watched.spans.open_spans
+    ends = [event for event in watched.events if isinstance(event, RetrievalEndEvent)]
+    assert [event.nodes[0].evidence[0]["query"] for event in ends] == [QUERY, QUERY]
+
+
+def test_span_is_dropped_on_an_error(graph: NodeGraph, watched: Any) -> None:
+    graph.create_node_group("bad", lambda text: 1 / 0)
+    with pytest.raises(RuntimeError):
+        NodeGraphRetriever(Retriever(graph, "bad")).retrieve("tea")
+    dropped = {span.id_.split("-")[0] for span in watched.spans.dropped_spans}
+    assert dropped == {"NodeGraphRetriever._retrieve", "NodeGraphRetriever.retrieve"}
+
+
+def test_callback_manager(search: Retriever) -> None:
+    handler = LlamaDebugHandler(print_trace_on_end=False)
+    retriever = NodeGraphRetriever(search, callback_manager=CallbackManager([handler]))
+    found = retriever.retrieve(QUERY)
+    asyncio.run(retriever.aretrieve(QUERY))
+    pairs = handler.get_event_pairs(CBEventType.RETRIEVE)
+    assert len(pairs) == 2
+    assert [n.node_id for n in pairs[0][1].payload["nodes"]] == [r.node_id for r in found]
+
+
+place = contextvars.ContextVar("place", default="nowhere")
+
+
+async def test_context_reaches_the_search(graph: NodeGraph) -> None:
+    seen = []
+
+    def analyze(text: str) -> list[str]:
+        seen.append(place.get())
+        return text.split()
+
+    retriever = NodeGraphRetriever(Retriever(graph, "sentence", analyzer=analyze))
+    place.set("here")
+    retriever.retrieve("tea")
+    await retriever.aretrieve("tea")
+    assert set(seen) == {"here"}
+
+
+async def test_the_loop_stays_free(retriever: NodeGraphRetriever, unblocked: None) -> None:
+    assert await retriever.aretrieve(QUERY)  # builds the groups and the index, too
+    found = await asyncio.gather(*(retriever.aretrieve(QUERY) for _ in range(8)))
+    assert len({tuple(r.node_id for r in results) for results in found}) == 1
+
+
+async def test_a_slow_search_lets_others_run(graph: NodeGraph) -> None:
+    def analyze(text: str) -> list[str]:
+        time.sleep(0.002)
+        return text.split()
+
+    retriever = NodeGraphRetriever(Retriever(graph, "sentence", analyzer=analyze))
+    task = asyncio.create_task(retriever.aretrieve("tea"))
+    turns = 0
+    while not task.done():
+        await asyncio.sleep(0.001)
+        turns += 1
+    assert turns >= 3
+    assert await task
+
+
+async def test_many_results_are_converted_beside_the_loop(
+    fixed: Callable[..., Any], unblocked: None
+) -> None:
+    inner = fixed([ScoredNode(node(str(i)), float(i)) for i in range(20_000)])
+    task = asyncio.create_task(NodeGraphRetriever(inner).aretrieve("tea"))
+    turns = 0
+    while not task.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns > 5
+    assert len(await task) == 20_000
+
+
+def test_prompts_are_empty(retriever: NodeGraphRetriever) -> None:
+    assert retriever.get_prompts() == {}
+    retriever.update_prompts({})
+
+
+def test_objects_are_passed_on(fixed: Callable[..., Any]) -> None:
+    objects = [IndexNode(text="more", index_id="i", obj=TextNode(text="the object"))]
+    retriever = NodeGraphRetriever(fixed([]), objects=objects, verbose=True)
+    assert retriever.object_map["i"].text == "the object"
+    assert NodeGraphRetriever(fixed([]), object_map={"i": 1}).object_map == {"i": 1}
+
+
+class Lone:
+    """A retriever that pickles."""
+
+    def retrieve(self, query: str, *, top_k: Any = None, filters: Any = None) -> list[ScoredNode]:
+        return [ScoredNode(node("a"), 1.0)]
+
+    async def aretrieve(
+        self, query: str, *, top_k: Any = None, filters: Any = None
+    ) -> list[ScoredNode]:
+        return self.retrieve(query, top_k=top_k, filters=filters)
+
+
+def test_pickle_and_copy(retriever: NodeGraphRetriever) -> None:
+    lone = NodeGraphRetriever(Lone(), similarity_top_k=2, filters={"a": 1})
+    for again in (pickle.loads(pickle.dumps(lone)), copy.copy(lone), copy.deepcopy(lone)):
+        assert [r.node_id for r in again.retrieve("tea")] == ["a"]
+        assert (again.similarity_top_k, again.filters) == (2, {"a": 1})
+    results = retriever.retrieve(QUERY)
+    back = pickle.loads(pickle.dumps(results))
+    assert [r.to_dict() for r in back] == [r.to_dict() for r in results]
+    twin = copy.copy(retriever)
+    assert [r.to_dict() for r in twin.retrieve(QUERY)] == [r.to_dict() for r in results]

@@ -1,0 +1,212 @@
+import pickle
+from typing import Any
+
+import pytest
+from llama_index.core.callbacks import CallbackManager, LlamaDebugHandler
+from llama_index.core.node_parser import (
+    HierarchicalNodeParser,
+    MarkdownNodeParser,
+    NodeParser,
+    SentenceSplitter,
+    SentenceWindowNodeParser,
+    TokenTextSplitter,
+)
+from llama_index.core.schema import Document, NodeRelationship, TextNode, TransformComponent
+
+from nodekin.adapters.llama_index import as_transform
+from nodekin.nodegraph import NodeGraph, TransformError, split_sentences
+
+WORDS = " ".join(f"word{i}" for i in range(60))
+
+
+def window(**settings: Any) -> SentenceWindowNodeParser:
+    return SentenceWindowNodeParser.from_defaults(sentence_splitter=split_sentences, **settings)
+
+
+def built(transform: object, text: str, metadata: dict[str, Any] | None = None) -> NodeGraph:
+    graph = NodeGraph()
+    graph.add(Document(id_="d", text=text, metadata=metadata or {}))
+    graph.create_node_group("piece", transform)
+    graph.nodes("piece")
+    return graph
+
+
+def test_sentence_windows_with_spans() -> None:
+    text = "茶是饮品。Yes. Yes. It is. 茶是饮品。"
+    graph = built(as_transform(window(window_size=1)), text, {"topic": "tea"})
+    nodes = graph.nodes("piece")
+    assert [n.text for n in nodes] == [s.strip() for s in split_sentences(text)]
+    assert [text[n.start : n.end] for n in nodes] == [n.text for n in nodes]
+    assert len({n.start for n in nodes}) == 5
+    assert [set(n.own_metadata) for n in nodes] == [{"window", "original_text"}] * 5
+    assert nodes[0].metadata["topic"] == "tea"
+    assert nodes[2].metadata["window"] == "Yes. Yes. It is."
+
+
+def sentences(chunk_size: int, chunk_overlap: int, **settings: Any) -> SentenceSplitter:
+    return SentenceSplitter(
+        chunk_size=chunk_size,
+        chunk_overlap=chunk_overlap,
+        chunking_tokenizer_fn=split_sentences,  # the default one may ask NLTK to download
+        **settings,
+    )
+
+
+@pytest.mark.parametrize(
+    "parser", [sentences(24, 4), TokenTextSplitter(chunk_size=24, chunk_overlap=4)]
+)
+def test_same_chunks_as_in_llama_index(parser: NodeParser) -> None:
+    metadata = {"topic": "words", "file_size": 3}
+    nodes = built(as_transform(parser), WORDS, metadata).nodes("piece")
+    hidden = ["file_size"]
+    document = Document(
+        text=WORDS,
+        metadata=metadata,
+        excluded_embed_metadata_keys=hidden,
+        excluded_llm_metadata_keys=hidden,
+    )
+    theirs = parser.get_nodes_from_documents([document])
+    assert [n.text for n in nodes] == [n.get_content() for n in theirs]
+    assert [n.start for n in nodes] == [n.start_char_idx for n in theirs]
+    assert all(n.own_metadata == {} and n.metadata == metadata for n in nodes)
+
+
+def test_markdown_headings() -> None:
+    text = "# Tea\n\nA drink.\n\n## 红茶\n\n全发酵。\n"
+    nodes = built(as_transform(MarkdownNodeParser()), text).nodes("piece")
+    assert [n.own_metadata["header_path"] for n in nodes] == ["/", "/Tea/"]
+    assert [text[n.start : n.end] for n in nodes] == ["# Tea\n\nA drink.", "## 红茶\n\n全发酵。"]
+
+
+def test_below_another_group() -> None:
+    graph = built(str.splitlines, "One. Two.\nThree. Two.")
+    graph.create_node_group("sentence", as_transform(window()), parent="piece")
+    assert [(n.text, n.start) for n in graph.nodes("sentence")] == [
+        ("One.", 0),
+        ("Two.", 5),
+        ("Three.", 10),
+        ("Two.", 17),
+    ]
+
+
+def test_random_ids_do_not_matter() -> None:
+    first, second = (built(as_transform(window()), "One. Two.") for _ in range(2))
+    assert first.nodes("piece") == second.nodes("piece")
+    assert [n.metadata for n in first.nodes("piece")] == [n.metadata for n in second.nodes("piece")]
+
+
+def test_same_settings_are_the_same_rule() -> None:
+    parser = sentences(24, 4)
+    graph = built(as_transform(parser), WORDS)
+    ids = [n.id for n in graph.nodes("piece")]
+    watched = CallbackManager([LlamaDebugHandler(print_trace_on_end=False)])
+    for same in (
+        parser,  # used since, so that its counters have changed
+        sentences(24, 4, callback_manager=watched),
+    ):
+        graph.create_node_group("piece", as_transform(same))
+    assert [n.id for n in graph.nodes("piece")] == ids
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        sentences(25, 4),
+        sentences(24, 4, tokenizer=str.split),
+        sentences(24, 4, tokenizer=lambda text: list(text)),
+        SentenceSplitter(chunk_size=24, chunk_overlap=4),
+        TokenTextSplitter(chunk_size=24, chunk_overlap=4),
+    ],
+)
+def test_other_settings_are_another_rule(other: NodeParser) -> None:
+    graph = built(as_transform(sentences(24, 4)), WORDS)
+    with pytest.raises(ValueError, match="exists with another rule"):
+        graph.create_node_group("piece", as_transform(other))
+
+
+class Halves:
+    """A parser by its shape, with its own word on where the pieces begin."""
+
+    def __init__(self, shift: int) -> None:
+        self.shift = shift
+
+    def get_nodes_from_documents(self, documents: list[Document]) -> list[TextNode]:
+        (document,) = documents
+        half = len(document.text) // 2
+        return [
+            TextNode(text=document.text[:half], start_char_idx=0 + self.shift),
+            TextNode(text=document.text[half:], start_char_idx=half + self.shift),
+        ]
+
+
+def test_start_is_taken_where_it_is_true() -> None:
+    for shift in (0, 1, -9):
+        nodes = built(as_transform(Halves(shift)), "abab").nodes("piece")
+        assert [(n.text, n.start) for n in nodes] == [("ab", 0), ("ab", 2)]
+    assert as_transform(Halves(0)).rule != as_transform(Halves(1)).rule
+
+
+class Upper(TransformComponent):
+    def __call__(self, nodes: Any, **kwargs: Any) -> list[TextNode]:
+        for node in nodes:
+            node.metadata["loud"] = node.get_content().upper()
+        return list(nodes)
+
+
+def test_extractors_and_other_components() -> None:
+    graph = built(as_transform(Upper()), "Tea.", {"topic": ["tea"]})
+    (node,) = graph.nodes("piece")
+    assert node.own_metadata == {"loud": "TEA."}
+    assert (node.start, node.end) == (0, 4)
+    assert graph.node("d").metadata == {"topic": ["tea"]}
+
+
+def test_a_parser_may_change_what_it_is_shown() -> None:
+    class Spoil(Upper):
+        def __call__(self, nodes: Any, **kwargs: Any) -> list[TextNode]:
+            nodes[0].metadata["topic"].append("spoilt")
+            return list(nodes)
+
+    graph = built(as_transform(Spoil()), "Tea.", {"topic": ["tea"]})
+    assert graph.node("d").metadata == {"topic": ["tea"]}
+
+
+def test_several_levels_at_once() -> None:
+    with pytest.raises(ValueError, match="each level is a group"):
+        as_transform(HierarchicalNodeParser.from_defaults(chunk_sizes=[64, 32]))
+
+    class Levels(Halves):
+        def get_nodes_from_documents(self, documents: list[Document]) -> list[TextNode]:
+            above, below = super().get_nodes_from_documents(documents)
+            below.relationships[NodeRelationship.PARENT] = above.as_related_node_info()
+            return [above, below]
+
+    with pytest.raises(TransformError, match="Levels makes nodes of several levels"):
+        built(as_transform(Levels(0)), "abab")
+
+
+def test_a_parser_that_raises_is_named() -> None:
+    with pytest.raises(TransformError, match=r"'piece' failed on document 'd'.*Metadata length"):
+        built(as_transform(sentences(8, 0)), WORDS, {"x": WORDS})
+
+
+@pytest.mark.parametrize("wrong", [str.split, "parser", SentenceSplitter, None])
+def test_what_is_no_parser(wrong: object) -> None:
+    with pytest.raises(TypeError, match="as_transform takes a node parser"):
+        as_transform(wrong)
+
+
+def test_pickle() -> None:
+    transform = pickle.loads(pickle.dumps(as_transform(sentences(24, 0))))
+    assert transform.rule == as_transform(sentences(24, 0)).rule
+    assert repr(transform) == "as_transform(SentenceSplitter)"
+    assert built(transform, "One.").nodes("piece")[0].text == "One."
+
+
+def test_chinese_text_in_order() -> None:
+    text = "大熊猫生活在竹林里。它每天进食。" * 40
+    nodes = built(as_transform(sentences(64, 8)), text).nodes("piece")
+    assert len(nodes) > 5
+    assert all(text[n.start : n.end] == n.text for n in nodes)
+    starts = [n.start for n in nodes]
+    assert starts == sorted(starts)
