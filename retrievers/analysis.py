@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import add
 from typing import Protocol
@@ -38,7 +38,7 @@ _FUNCTION_WORDS = frozenset(
 class Analyzer(Protocol):
     """Turns a text into terms; with a method ``query`` of its own, queries differently."""
 
-    def __call__(self, text: str, /) -> Sequence[str]:
+    def __call__(self, text: str, /) -> Iterable[str]:
         """Return the terms of a passage, each as often as it occurs."""
         ...
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -63,32 +63,33 @@ class Bm25:
 
     def open(self, graph: NodeGraph, group: str) -> TextIndex:
         """Return the index of a group, shared by all settings that analyse texts alike."""
-        key = ("text index", group, self.analyzer)
-        return graph.shared(key, lambda: TextIndex(graph, group, self.analyzer))
+        analyzer = self.analyzer  # kept by the index, so that its id stays its own
+        key = ("text index", group, analyzer if isinstance(analyzer, Hashable) else id(analyzer))
+        return graph.shared(key, lambda: TextIndex(graph, group, analyzer))
 
     def prepare(self, query: str, indexes: Sequence[TextIndex]) -> TermWeights:
         """Analyse a query and weigh its terms by the statistics of all indexes together."""
-        analyze: Callable[[str], Sequence[str]] = getattr(self.analyzer, "query", self.analyzer)
+        if self.method == "okapi" and len(indexes) > 1:
+            raise ValueError(
+                "method='okapi' needs the average over all terms of one graph; search several "
+                "graphs with method='lucene'"
+            )
+        analyze: Callable[[str], Iterable[str]] = getattr(self.analyzer, "query", self.analyzer)
         size = sum(index.size for index in indexes)
         length = sum(index.total_length for index in indexes)
         weights = {}
         for term, occurrences in Counter(analyze(query)).items():
             frequency = sum(index.document_frequency(term) for index in indexes)
             if frequency:
-                weights[term] = occurrences * self._idf(frequency, size, indexes)
+                weights[term] = occurrences * self._idf(frequency, size, indexes[0])
         return TermWeights(weights, Saturation(self.k1, self.b, length / size if size else 0.0))
 
-    def _idf(self, frequency: int, size: int, indexes: Sequence[TextIndex]) -> float:
+    def _idf(self, frequency: int, size: int, index: TextIndex) -> float:
         if self.method == "lucene":
             return math.log(1 + (size - frequency + 0.5) / (frequency + 0.5))
         idf = math.log(size - frequency + 0.5) - math.log(frequency + 0.5)
-        return idf if idf >= 0 else self.epsilon * self._average_idf(size, indexes)
+        return idf if idf >= 0 else self.epsilon * self._average_idf(index)
 
-    def _average_idf(self, size: int, indexes: Sequence[TextIndex]) -> float:
-        if len(indexes) > 1:
-            raise ValueError(
-                "method='okapi' needs the average over all terms of one graph; search several "
-                "graphs with method='lucene'"
-            )
-        frequencies = indexes[0].document_frequencies()
+    def _average_idf(self, index: TextIndex) -> float:
+        size, frequencies = index.size, index.document_frequencies()
         return float(np.mean(np.log(size - frequencies + 0.5) - np.log(frequencies + 0.5)))

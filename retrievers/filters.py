@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -52,8 +53,9 @@ def parse_filters(filters: Filters | None) -> dict[str, Condition]:
 
 def _condition(field: str, wanted: Any) -> Condition:
     if isinstance(wanted, Mapping):
-        _check_range(field, wanted)
-        return _any_item(lambda value: _within(value, wanted))
+        bounds = dict(wanted)
+        _check_range(field, bounds)
+        return _any_item(lambda value: _within(value, bounds))
     if isinstance(wanted, list | tuple | set | frozenset):
         values = list(wanted)
         if not values:
@@ -78,6 +80,8 @@ def _check_range(field: str, wanted: Mapping[Any, Any]) -> None:
 
 
 def _within(value: Any, bounds: Mapping[str, Any]) -> bool:
+    if isinstance(value, bool):  # no number, as in _equal
+        return False
     try:
         return all(_BOUNDS[name](value, bound) for name, bound in bounds.items())
     except TypeError:
@@ -100,7 +104,7 @@ def _any_item(meets: Condition) -> Condition:
 class Column:
     """One metadata field of all slots, its distinct values numbered.
 
-    A condition is asked once a distinct value, not once a node.
+    A condition is asked once a distinct value, not once a node. Many threads may ask at once.
     """
 
     def __init__(self, field: str) -> None:
@@ -108,15 +112,17 @@ class Column:
         self._values: list[Any] = []
         self._numbers: dict[Any, int] = {}
         self._codes = np.zeros(0, np.int32)
+        self._extending = threading.Lock()
 
     def extend(self, metadata: Sequence[Mapping[str, Any] | None]) -> None:
         """Take in the slots that came since the last call."""
-        if len(metadata) > len(self._codes):
-            new = [
-                self._number(each.get(self._field, _MISSING) if each else _MISSING)
-                for each in metadata[len(self._codes) :]
-            ]
-            self._codes = np.concatenate([self._codes, np.array(new, np.int32)])
+        with self._extending:
+            if len(metadata) > len(self._codes):
+                new = [
+                    self._number(each.get(self._field, _MISSING) if each else _MISSING)
+                    for each in metadata[len(self._codes) :]
+                ]
+                self._codes = np.concatenate([self._codes, np.array(new, np.int32)])
 
     def meets(self, condition: Condition) -> npt.NDArray[np.bool_]:
         """Return which slots meet a condition."""

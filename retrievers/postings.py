@@ -36,7 +36,7 @@ class Postings:
     def __len__(self) -> int:
         return len(self._slots) + self._recent_size
 
-    def extend(self, first_slot: int, texts: Iterable[Sequence[str]]) -> list[int]:
+    def extend(self, first_slot: int, texts: Iterable[Iterable[str]]) -> list[int]:
         """Add the terms of new slots, numbered from ``first_slot``; return their lengths.
 
         Few are kept beside the block, many are sorted into it, some millions of terms at a time.
@@ -46,8 +46,9 @@ class Postings:
         numbers = array("i")
         begun = 0  # the text that the numbers begin with
         for terms in texts:
+            before = len(numbers)
             numbers.extend(map(self._vocabulary.__getitem__, terms))
-            lengths.append(len(terms))
+            lengths.append(len(numbers) - before)
             if len(numbers) >= _BATCH:
                 blocks.append(_block(numbers, lengths[begun:], first_slot + begun))
                 numbers, begun = array("i"), len(lengths)

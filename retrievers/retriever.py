@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -13,6 +13,7 @@ from ..nodegraph import Node, NodeGraph
 from ..nodegraph.errors import nearest
 from ..nodegraph.find import kin, path_to
 from .filters import Condition, Filters, parse_filters
+from .hits import merge
 from .lift import Lift, lift, lift_all
 from .output import OutputFormat, check_output, formatted
 from .protocols import Similarity
@@ -77,9 +78,10 @@ class Retriever:
         lift: Lift = "max",
         **similarity_kw: Any,
     ) -> None:
-        self.graphs = [graph] if isinstance(graph, NodeGraph) else list(graph)
-        if not self.graphs or not all(isinstance(g, NodeGraph) for g in self.graphs):
+        graphs = graph if isinstance(graph, Sequence) else [graph]
+        if not graphs or not all(isinstance(each, NodeGraph) for each in graphs):
             raise TypeError(f"graph is a NodeGraph or a list of them, not {graph!r:.80}")
+        self.graphs = list(dict.fromkeys(graphs))
         self.group_name = group_name
         self.target = group_name if target is None else target
         for each in self.graphs:
@@ -146,7 +148,7 @@ class Retriever:
         if not query.strip():
             return []
         with ExitStack() as held:
-            for graph in self.graphs:
+            for graph in sorted(self.graphs, key=id):  # all in one order, or two could deadlock
                 held.enter_context(graph.reading(self.group_name, self.target))
             return self._search(query, limit, conditions)
 
@@ -175,38 +177,22 @@ class Retriever:
             index.sync()
         prepared = self.similarity.prepare(query, indexes)
         lifting = self.target != self.group_name
-        exhaustive = lifting and self.lift != "max"
-        wanted: int | None = None if exhaustive else (4 * limit if lifting else limit)
+        cut_off = -math.inf if self.similarity_cut_off is None else self.similarity_cut_off
+        name, kin = self.similarity.name, self._kin()
+        wanted = 4 * limit if lifting else limit
         while True:
-            found = [index.search(prepared, wanted, conditions) for index in indexes]
-            hits = self._merged(query, found)
-            if exhaustive:
-                return lift_all(hits, self._kin(), limit, self.lift)  # type: ignore[arg-type]
-            results = lift(hits, self._kin(), limit)
-            cut = len(hits) < sum(len(each.ids) for each in found)
-            if (
-                len(results) == limit
-                or cut
-                or wanted is None
-                or not any(len(each.ids) == wanted for each in found)
-            ):
+            asked = None if lifting and self.lift != "max" else wanted
+            found = [index.search(prepared, asked, conditions) for index in indexes]
+            rows, more = merge(found, asked, cut_off)
+            hits = (Evidence(self.graphs[at].node(i), score, name, query) for score, at, i in rows)
+            if lifting and self.lift != "max":
+                return lift_all(hits, kin, limit, self.lift)
+            results = lift(hits, kin, limit)
+            if len(results) == limit or not more:
                 return results
             wanted *= 4
 
-    def _merged(self, query: str, found: Sequence[Any]) -> list[Evidence]:
-        """Join the hits of the graphs, best first, ties by graph, and cut off the low ones."""
-        rows = [
-            (score, at, node_id)
-            for at, hits in enumerate(found)
-            for node_id, score in zip(hits.ids, hits.scores, strict=True)
-            if self.similarity_cut_off is None or score >= self.similarity_cut_off
-        ]
-        if len(found) > 1:
-            rows.sort(key=lambda row: (-row[0], row[1]))
-        name = self.similarity.name
-        return [Evidence(self.graphs[at].node(i), score, name, query) for score, at, i in rows]
-
-    def _kin(self) -> Any:
+    def _kin(self) -> Callable[[Node], Sequence[Node]]:
         if self.target == self.group_name:
             return lambda node: [node]
         paths = {id(graph): path_to(graph, self.target) for graph in self.graphs}

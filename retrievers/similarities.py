@@ -28,7 +28,8 @@ def get_similarity(similarity: str | Similarity | None, settings: Mapping[str, A
     if similarity is None:
         similarity = "bm25"
     if not isinstance(similarity, str):
-        if not hasattr(similarity, "open") or not hasattr(similarity, "prepare"):
+        usable = hasattr(similarity, "open") and hasattr(similarity, "prepare")
+        if not usable or isinstance(similarity, type):
             raise TypeError(
                 f"similarity is one of {nearest('', SIMILARITIES)} or an object with open() and "
                 f"prepare(), not {similarity!r:.80}"

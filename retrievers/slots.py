@@ -88,7 +88,3 @@ class Slots:
             meets = column.meets(condition)
             allowed = meets if allowed is None else allowed & meets
         return allowed
-
-    def fields(self) -> set[str]:
-        """Return the names of all metadata fields of the group."""
-        return {name for metadata in self._metadata if metadata for name in metadata}

@@ -22,6 +22,7 @@ from .top import best_slots
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
 _KEPT = 4_000_000  # postings that are kept weighed, at least
+_GAPS = 1_000  # empty slots beyond which closing the gaps is thought of
 
 
 class TextIndex:
@@ -73,9 +74,9 @@ class TextIndex:
         return len(self._posting(term).slots)
 
     def document_frequencies(self) -> Ints:
-        """Return that for every term of the index."""
+        """Return that for every term of the index, ascending."""
         if self._frequencies is None:
-            self._frequencies = self._postings.document_frequencies(self.slots.alive)
+            self._frequencies = np.sort(self._postings.document_frequencies(self.slots.alive))
         return self._frequencies
 
     def search(
@@ -83,18 +84,17 @@ class TextIndex:
     ) -> Hits:
         """Return the best nodes, ties in document order.
 
+        The heaviest terms are added up first, in every index that is searched for the query, so
+        that equal nodes have equal scores wherever they are.
+
         Args:
             query: From ``Bm25.prepare``, for this index among others.
             limit: How many; None for all that share a term.
             conditions: What their metadata must meet.
         """
-
-        def most_first(weighted: tuple[str, float, Posting]) -> tuple[float, str]:
-            term, weight, posting = weighted
-            return -weight * posting.highest(query.saturation), term
-
-        terms = [(term, weight, self._posting(term)) for term, weight in query.weights.items()]
-        postings = [(weight, p) for _, weight, p in sorted(terms, key=most_first) if len(p.slots)]
+        terms = sorted(query.weights.items(), key=lambda item: (-item[1], item[0]))
+        every = [(weight, self._posting(term)) for term, weight in terms]
+        postings = [(weight, posting) for weight, posting in every if len(posting.slots)]
         slots, allowed = self.slots, self.slots.matching(conditions)
         with self._scratch() as scratch:
             found, scores = best_slots(
@@ -108,7 +108,7 @@ class TextIndex:
         gone = self.slots.remove(changes.removed)
         self.total_length -= int(self._lengths[gone].sum())
         self._add(changes)
-        if len(self.slots) > 2 * self.slots.living + 1000:
+        if len(self.slots) > 2 * self.slots.living + _GAPS:
             alive = self.slots.alive
             self._lengths = self._lengths[: len(alive)][alive]
             self._postings.compact(alive)

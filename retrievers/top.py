@@ -31,14 +31,14 @@ def best_slots(
 ) -> tuple[Ints, Floats]:
     """Return the slots with the highest scores, best first, and the scores.
 
-    Exact: terms are added up one after the other, those that can add the most first. As soon as
+    Exact: terms are added up one after the other, best those that add the most first. As soon as
     all the terms left together can't lift a new slot to the ``limit`` best so far, only slots
     that can still get there are looked up in the rest (Turtle and Flood, "Query evaluation:
     strategies and optimizations", 1995, called max-score). A slot's terms are always added in
-    the same order, so that its score does not depend on what else is in the index.
+    the order given, so that its score does not depend on what else is in the index.
 
     Args:
-        postings: Weight and posting of each term, by the most it can add, descending.
+        postings: Weight and posting of each term, the heaviest first.
         saturation: Weighs the counts.
         scratch: Zeros, at least one a slot; left as zeros.
         limit: How many; None for all slots with any of the terms.
@@ -60,7 +60,7 @@ def best_slots(
         )
     for at in range(begin, len(postings)):
         if limit is not None:
-            kept = scores + ceilings[at] >= _highest(scores, limit)
+            kept = scores + ceilings[at] >= _highest(scores, limit) / _ROUNDING
             candidates, scores = candidates[kept], scores[kept]
         weight, posting = postings[at]
         scores = scores + weight * posting.impacts_on(candidates, saturation)

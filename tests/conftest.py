@@ -1,0 +1,25 @@
+"""What all tests share."""
+
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[1]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--data",
+        type=Path,
+        default=CHECKOUT.parent / "shared" / "data",
+        help="folder of the public data sets (cmrc2018, hotpotqa); tests skip what is not there",
+    )
+
+
+@pytest.fixture(scope="session")
+def data(request: pytest.FixtureRequest) -> Path:
+    """Return the folder of the public data sets."""
+    folder: Path = request.config.getoption("--data")
+    if not folder.is_dir():
+        pytest.skip(f"no data sets in {folder}; say where they are with --data PATH")
+    return folder

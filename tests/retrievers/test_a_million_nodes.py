@@ -1,0 +1,51 @@
+"""A million tiny nodes. Slow (some 15 s), and the only such test: run by itself with -k million."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.retrievers import Retriever
+
+SIZE = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def lines() -> Iterator[Retriever]:
+    with NodeGraph(progress=False) as graph:
+        graph.create_node_group("line", str.splitlines)
+        graph.add(Document("\n".join(f"a {number}" for number in range(SIZE)), id="big"))
+        yield Retriever(graph, "line", top_k=5)
+
+
+def texts(results) -> list[str]:
+    return [result.node.text for result in results]
+
+
+def test_a_million_ties_go_by_document_order(lines: Retriever) -> None:
+    results = lines.retrieve("a")
+    assert texts(results) == ["a 0", "a 1", "a 2", "a 3", "a 4"]
+    assert len({result.score for result in results}) == 1
+
+
+def test_a_million_nodes_and_one_is_meant(lines: Retriever) -> None:
+    assert texts(lines("777777")) == ["a 777777"]
+    assert texts(lines("777777 a")) == ["a 777777"]  # a alone is no question
+    assert texts(lines("888888 a b")) == ["a 888888"]
+    assert lines("1000000") == []
+
+
+def test_a_million_nodes_lifted(lines: Retriever) -> None:
+    (result,) = Retriever(lines.graphs[0], "line", target="ROOT", top_k=1).retrieve("12 345")
+    assert result.node.id == "big"
+    assert {evidence.node.text for evidence in result.evidence} <= {"a 12", "a 345"}
+
+
+def test_a_million_nodes_and_one_more(lines: Retriever) -> None:
+    (graph,) = lines.graphs
+    graph.add(Document("a 777777\nnew", id="small"))
+    assert [r.node.document_id for r in lines("777777")] == ["big", "small"]
+    assert texts(lines("new")) == ["new"]
+    graph.remove("small")
+    assert [r.node.document_id for r in lines("777777")] == ["big"]
+    assert lines("new") == []

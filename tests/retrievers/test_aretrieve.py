@@ -1,0 +1,71 @@
+import asyncio
+import threading
+
+import pytest
+from blockbuster import blockbuster_ctx
+
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.retrievers import Bm25, Retriever
+
+
+async def test_the_same_as_retrieve(library) -> None:
+    retriever = Retriever(library, "sentence", target="ROOT")
+    for settings in ({}, {"top_k": 1}, {"filters": {"year": 2005}}):
+        assert await retriever.aretrieve("river bank", **settings) == retriever.retrieve(
+            "river bank", **settings
+        )
+
+
+async def test_nothing_blocks_the_loop(library) -> None:
+    retriever = Retriever(library, "sentence", "bm25_chinese", target="ROOT")
+    with blockbuster_ctx():
+        first = await retriever.aretrieve("river")  # builds the groups and the index
+        again = await retriever.aretrieve("river", filters={"topic": "river"})
+    assert [r.node.id for r in first] == ["tea", "river"]
+    assert [r.node.id for r in again] == ["river"]
+
+
+async def test_the_loop_goes_on_while_texts_are_analyzed(library) -> None:
+    loop_has_run = threading.Event()
+
+    def analyzer(text: str) -> list[str]:
+        assert loop_has_run.wait(30), "the loop was blocked"
+        return text.split()
+
+    retriever = Retriever(library, "sentence", Bm25(analyzer=analyzer))
+    search = asyncio.create_task(retriever.aretrieve("milk"))
+    await asyncio.sleep(0)
+    loop_has_run.set()
+    assert [r.node.text for r in await search] == ["black tea and milk"]
+
+
+async def test_many_at_once(library) -> None:
+    retriever = Retriever(library, "sentence")
+    words = ["tea", "river", "bank", "sea", "nothing"] * 40
+    answers = await asyncio.gather(*(retriever.aretrieve(word, top_k=3) for word in words))
+    assert answers == [retriever.retrieve(word, top_k=3) for word in words]
+
+
+async def test_many_at_once_while_documents_come() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(Document("tea", id="0"))
+    retriever = Retriever(graph, "ROOT", top_k=99)
+
+    async def add() -> None:
+        for number in range(1, 30):
+            await asyncio.to_thread(graph.add, Document("tea", id=str(number)))
+
+    *answers, _ = await asyncio.gather(*(retriever.aretrieve("tea") for _ in range(60)), add())
+    order = [str(number) for number in range(30)]
+    for answer in answers:
+        assert [r.node.id for r in answer] == order[: len(answer)]
+        assert len({r.score for r in answer}) == 1
+    assert len(await retriever.aretrieve("tea")) == 30
+
+
+async def test_errors_reach_the_caller(library) -> None:
+    retriever = Retriever(library, "line")
+    with pytest.raises(TypeError, match="a query is a str"):
+        await retriever.aretrieve(None)
+    with pytest.raises(ValueError, match="top_k must be 1 or more"):
+        await retriever.aretrieve("tea", top_k=0)

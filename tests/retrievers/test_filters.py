@@ -1,0 +1,155 @@
+import datetime
+import math
+
+import pytest
+
+from nodekin.nodegraph import Document, Node, NodeGraph
+from nodekin.retrievers import Bm25, Retriever, parse_filters
+
+WORDS = Bm25(analyzer=str.split)
+
+
+def meets(wanted: object, value: object) -> bool:
+    return parse_filters({"field": wanted})["field"](value)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "yes", "no"),
+    [
+        ("a", ["a", ["a", "b"], ("a",), {"a"}], ["b", "A", "ab", ["b"], [], None, 0]),
+        (["a", "b"], ["a", "b", ["c", "b"]], ["c", ["c"], []]),
+        (("a", 1), ["a", 1, 1.0], ["1", True]),
+        ({"a", "b"}, ["a"], ["c"]),
+        (1, [1, 1.0, [2, 1]], [True, "1", 2, [True]]),
+        (True, [True, [True]], [1, "True", False]),
+        (0, [0, -0.0], [False, None, ""]),
+        (None, [None, [None]], [0, "", []]),
+        (math.nan, [], [math.nan, 1]),
+        (
+            {"gte": 2000, "lt": 2010},
+            [2000, 2009.5, [1, 2001]],
+            [1999, 2010, "2005", None, [1, 3000]],
+        ),
+        ({"gt": 0}, [1, 0.5], [0, -1, True, "1", math.nan]),
+        ({"lte": 0}, [0], [False, 1]),
+        (
+            {"gte": "2024-01-01", "lte": "2024-12-31"},
+            ["2024-01-01", "2024-06-30"],
+            ["2023-12-31", "2025-01-01", 2024, datetime.date(2024, 6, 1)],
+        ),
+        (
+            {"gt": datetime.date(2024, 1, 1)},
+            [datetime.date(2024, 1, 2)],
+            [datetime.date(2024, 1, 1), "2024-06-01"],
+        ),
+    ],
+)
+def test_conditions(wanted: object, yes: list, no: list) -> None:
+    assert [value for value in yes if not meets(wanted, value)] == []
+    assert [value for value in no if meets(wanted, value)] == []
+
+
+def test_a_condition_keeps_what_it_was_made_of() -> None:
+    bounds, values = {"gt": 1}, ["a"]
+    conditions = parse_filters({"range": bounds, "any": values})
+    bounds["gt"] = 5
+    values.append("b")
+    assert conditions["range"](2)
+    assert not conditions["any"]("b")
+
+
+@pytest.mark.parametrize("filters", ["topic", ["topic"], {1: "a"}, 5])
+def test_filters_are_a_mapping_from_fields(filters: object) -> None:
+    with pytest.raises(TypeError, match="filters map metadata fields to values"):
+        parse_filters(filters)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ([], "'topic' allows no value at all"),
+        ({}, "one or more of gt, gte, lt, lte"),
+        ({"min": 1}, r"bounds \['min'\]; it takes one or more of gt, gte, lt, lte"),
+        ({"gt": math.nan}, "bound gt=nan"),
+        ({"gt": None}, "bound gt=None"),
+    ],
+)
+def test_conditions_that_can_not_be(wanted: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse_filters({"topic": wanted})
+
+
+def test_filters_come_before_ranking_so_that_top_k_is_full() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add([Document("tea tea tea", {"n": i}, id=f"good{i}") for i in range(50)])
+    graph.add([Document("tea and much else here", {"n": -1}, id=f"{i}") for i in range(5)])
+    retriever = Retriever(graph, "ROOT", WORDS, top_k=5)
+    assert [r.node.id for r in retriever("tea", filters={"n": -1})] == list("01234")
+    assert [r.node.id for r in retriever("tea", filters={"n": {"lt": 0}})] == list("01234")
+    everything = {result.node.id: result.score for result in retriever("tea", top_k=99)}
+    for result in retriever("tea", filters={"n": -1}):
+        assert result.score == everything[result.node.id]  # a filter changes no statistics
+
+
+@pytest.mark.parametrize(
+    ("filters", "documents"),
+    [
+        ({}, ["river", "bank"]),
+        ({"year": 2005}, ["river", "bank"]),
+        ({"year": 2005, "topic": "money"}, ["bank"]),
+        ({"year": 2005, "topic": "tea"}, []),
+        ({"tags": "bank"}, ["bank"]),
+        ({"tags": ["leaf", "bank"]}, ["bank"]),
+        ({"nothing": "here"}, []),
+        ({"year": "2005"}, []),
+        ({"lang": "zh"}, []),
+    ],
+)
+def test_metadata_is_that_of_the_document(library, filters, documents: list[str]) -> None:
+    retriever = Retriever(library, "sentence", WORDS)
+    results = retriever("bank", filters=filters)
+    assert sorted(r.node.document_id for r in results) == sorted(documents)
+    assert sorted(
+        r.node.document_id for r in Retriever(library, "word", WORDS)("bank", filters=filters)
+    ) == sorted(documents)
+
+
+def test_metadata_of_ancestors_and_own() -> None:
+    graph = NodeGraph(progress=False)
+    graph.create_node_group(
+        "part", lambda text: [Node(t, {"part": i}) for i, t in enumerate(text.split("|"))]
+    )
+    graph.create_node_group(
+        "word", lambda text: [Node(w, {"size": len(w)}) for w in text.split()], parent="part"
+    )
+    graph.add([Document("a bb|a ccc", {"book": 1, "part": "x"}, id="1"), Document("a", id="2")])
+    retriever = Retriever(graph, "word", WORDS, top_k=9)
+    found = [(r.node.document_id, r.node.metadata) for r in retriever("a", filters={"book": 1})]
+    assert found == [
+        ("1", {"book": 1, "part": 0, "size": 1}),
+        ("1", {"book": 1, "part": 1, "size": 1}),
+    ]
+    assert len(retriever("a", filters={"part": 1})) == 1
+    assert retriever("a", filters={"part": "x"}) == []  # the nearest wins
+    assert len(retriever("a", filters={"size": 1})) == 3
+
+
+def test_metadata_changes_with_the_document() -> None:
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("line", str.splitlines)
+    graph.create_node_group("word", str.split, parent="line")
+    retriever = Retriever(graph, "word", WORDS)
+    graph.add(Document("tea", {"state": "draft"}, id="1"))
+    assert len(retriever("tea", filters={"state": "draft"})) == 1
+    for state in ("final", "draft", "gone"):
+        graph.add(Document("tea", {"state": state}, id="1"))
+        for other in ("final", "draft", "gone"):
+            assert len(retriever("tea", filters={"state": other})) == (other == state)
+
+
+def test_filters_of_the_call_join_those_of_the_retriever(library) -> None:
+    retriever = Retriever(library, "sentence", WORDS, filters={"year": 2005, "topic": "money"})
+    assert [r.node.text for r in retriever("bank")] == ["bank money"]
+    assert [r.node.text for r in retriever("bank", filters={"topic": "river"})] == ["river bank"]
+    assert retriever("bank", filters={"year": 1999}) == []
+    assert [r.node.text for r in retriever("bank")] == ["bank money"]  # nothing is left behind

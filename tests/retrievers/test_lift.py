@@ -1,0 +1,158 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.retrievers import Bm25, Retriever
+
+WORDS = Bm25(analyzer=str.split)
+
+
+def texts(results) -> list[str]:
+    return [result.node.text for result in results]
+
+
+def test_up(library) -> None:
+    retriever = Retriever(library, "sentence", WORDS, target="paragraph")
+    results = retriever("tea")
+    assert texts(results) == ["green tea; black tea and milk", "river water; tea water"]
+    assert {result.node.group for result in results} == {"paragraph"}
+
+
+def test_up_to_the_documents(library) -> None:
+    results = Retriever(library, "word", WORDS, target="ROOT")("bank")
+    assert [result.node.id for result in results] == ["river", "bank"]  # ties by document order
+    assert results[0].score == results[1].score
+
+
+def test_down(library) -> None:
+    results = Retriever(library, "paragraph", WORDS, target="sentence")("milk")
+    assert texts(results) == ["green tea", "black tea and milk"]
+    assert results[0].score == results[1].score
+
+
+def test_across(library) -> None:
+    results = Retriever(library, "sentence", WORDS, target="line")("sea")
+    assert texts(results) == ["river bank; river bed", "sea"]
+
+
+def test_evidence(library) -> None:
+    (first, second) = Retriever(library, "sentence", WORDS, target="ROOT", top_k=3)("river")
+    assert [first.node.id, second.node.id] == ["tea", "river"]  # ties by document order
+    assert [(e.node.text, e.group) for e in second.evidence] == [
+        ("river bank", "sentence"),
+        ("river bed", "sentence"),
+    ]
+    assert [e.node.text for e in first.evidence] == ["river water"]
+    for result in (first, second):
+        assert result.score == result.evidence[0].score == max(e.score for e in result.evidence)
+        assert {(e.similarity, e.query) for e in result.evidence} == {("bm25", "river")}
+        assert all(e.node.root == result.node for e in result.evidence)
+
+
+def test_evidence_without_a_target_is_the_node_itself(library) -> None:
+    (result,) = Retriever(library, "sentence", "bm25_chinese")("长江")
+    (evidence,) = result.evidence
+    assert evidence.node == result.node
+    assert evidence.score == result.score
+    assert (evidence.group, evidence.similarity, evidence.query) == (
+        "sentence",
+        "bm25_chinese",
+        "长江",
+    )
+
+
+@pytest.mark.parametrize("children", [3, 40, 1000])
+def test_top_k_counts_targets_though_one_has_the_best_children(children: int) -> None:
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("line", str.splitlines)
+    graph.add([Document("\n".join(["tea tea"] * children), id="many")])
+    graph.add([Document(f"tea and number {i}", id=f"{i}") for i in range(5)])
+    results = Retriever(graph, "line", WORDS, target="ROOT", top_k=4)("tea")
+    assert [result.node.id for result in results] == ["many", "0", "1", "2"]
+
+
+def test_sum_and_mean() -> None:
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("line", str.splitlines)
+    graph.add(
+        [
+            Document("tea tea\ntea x y", id="a"),
+            Document("tea tea tea", id="b"),
+            Document("tea z\n" * 9, id="c"),
+            Document("sea", id="d"),
+        ]
+    )
+    hits = Retriever(graph, "line", WORDS, top_k=99).retrieve("tea")
+    by_document: dict[str, list[float]] = {}
+    for hit in hits:
+        by_document.setdefault(hit.node.document_id, []).append(hit.score)
+    for how, value in (("max", max), ("sum", sum), ("mean", lambda s: sum(s) / len(s))):
+        results = Retriever(graph, "line", WORDS, target="ROOT", lift=how).retrieve("tea")
+        expected = {i: value(scores) for i, scores in by_document.items()}
+        assert {r.node.id: r.score for r in results} == expected
+        assert [r.node.id for r in results] == sorted(expected, key=lambda i: -expected[i])
+    assert [
+        r.node.id
+        for r in Retriever(graph, "line", WORDS, target="ROOT", lift="sum", top_k=1)("tea")
+    ] == ["c"]
+    summed = Retriever(graph, "line", WORDS, target="ROOT", lift="sum")("tea")
+    assert [len(r.evidence) for r in summed] == [9, 2, 1]
+
+
+def test_an_unknown_way_to_lift(library) -> None:
+    with pytest.raises(ValueError, match="lift is 'max', 'sum' or 'mean', not 'best'"):
+        Retriever(library, "line", lift="best")
+
+
+def test_cut_off_counts_before_lifting() -> None:
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("line", str.splitlines)
+    graph.add(
+        [
+            Document("tea tea tea\ntea a b c d", id="a"),
+            Document("tea a b c d", id="b"),
+            Document("x"),
+        ]
+    )
+    scores = [r.score for r in Retriever(graph, "line", WORDS)("tea")]
+    strict = Retriever(graph, "line", WORDS, target="ROOT", similarity_cut_off=scores[0])
+    assert [(r.node.id, len(r.evidence)) for r in strict("tea")] == [("a", 1)]
+    loose = Retriever(graph, "line", WORDS, target="ROOT", similarity_cut_off=scores[1], lift="sum")
+    assert [(r.node.id, r.score) for r in loose("tea")] == [
+        ("a", scores[0] + scores[1]),
+        ("b", scores[1]),
+    ]
+
+
+LINES = st.lists(
+    st.lists(st.sampled_from("abcx"), min_size=1, max_size=4).map(" ".join), min_size=1, max_size=6
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(LINES, min_size=1, max_size=6),
+    st.integers(1, 5),
+    st.sampled_from(["max", "sum", "mean"]),
+    st.sampled_from(["ROOT", "word", "pair"]),
+)
+def test_any_target_is_what_lifting_all_hits_gives(
+    documents, top_k: int, how: str, target: str
+) -> None:
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("line", str.splitlines)
+    graph.create_node_group("word", str.split, parent="line")
+    graph.create_node_group("pair", lambda text: text.split("\n", 1))
+    graph.add([Document("\n".join(lines), id=str(i)) for i, lines in enumerate(documents)])
+    hits = Retriever(graph, "line", WORDS, top_k=10**6).retrieve("a b")
+    scores: dict[str, list[float]] = {}
+    for hit in hits:
+        for node in graph.find(target)(hit):
+            scores.setdefault(node.id, []).append(hit.score)
+    value = {"max": max, "sum": sum, "mean": lambda s: sum(s) / len(s)}[how]
+    expected = sorted(((i, value(s)) for i, s in scores.items()), key=lambda item: -item[1])
+    results = Retriever(graph, "line", WORDS, target=target, lift=how, top_k=top_k).retrieve("a b")
+    assert [(r.node.id, r.score) for r in results] == expected[:top_k]
+    for result in results:
+        assert [e.score for e in result.evidence] == scores[result.node.id][: len(result.evidence)]

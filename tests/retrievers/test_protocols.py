@@ -1,0 +1,90 @@
+"""What fits the contracts, by name and by a similarity of one's own."""
+
+import inspect
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from nodekin.nodegraph import NodeGraph
+from nodekin.retrievers import (
+    Bm25,
+    Hits,
+    Index,
+    Retriever,
+    Retrieves,
+    ScoredNode,
+    Similarity,
+    TextAnalyzer,
+)
+from nodekin.retrievers.analysis import Analyzer
+from nodekin.retrievers.term_weights import TermWeights
+from nodekin.retrievers.text_index import TextIndex
+
+
+class LengthIndex:
+    """Finds the nodes whose length is nearest to a number."""
+
+    def __init__(self, graph: NodeGraph, group: str) -> None:
+        self._graph, self._group = graph, group
+
+    def sync(self) -> None:
+        """Read everything."""
+        self._nodes = self._graph.changes(self._group, 0).added
+
+    def search(self, query: int, limit: int | None, conditions: Mapping[str, object]) -> Hits:
+        """Score by the difference."""
+        scored = sorted((-abs(len(n.text) - query), n.order, n.id) for n in self._nodes)
+        scored.sort(key=lambda row: (-row[0], row[1]))
+        return Hits([i for _, _, i in scored][:limit], [float(s) for s, _, _ in scored][:limit])
+
+
+class Length:
+    name = "length"
+
+    def open(self, graph: NodeGraph, group: str) -> LengthIndex:
+        return LengthIndex(graph, group)
+
+    def prepare(self, query: str, indexes: Sequence[LengthIndex]) -> int:
+        return int(query)
+
+
+def contracts(retriever: Retriever, index: TextIndex) -> tuple[object, ...]:
+    """Hold for a type checker: each value is taken for its contract."""
+    a: Retrieves = retriever
+    b: Similarity = Bm25()
+    c: Index[TermWeights] = index
+    d: Analyzer = TextAnalyzer()
+    e: Similarity = Length()
+    return a, b, c, d, e
+
+
+@pytest.mark.parametrize(
+    ("concrete", "contract"),
+    [
+        (Retriever, Retrieves),
+        (Bm25, Similarity),
+        (TextIndex, Index),
+        (Length, Similarity),
+        (LengthIndex, Index),
+        (TextAnalyzer, Analyzer),
+    ],
+)
+def test_conforms(concrete: type, contract: type) -> None:
+    for name, member in vars(contract).items():
+        if inspect.isfunction(member) and (not name.startswith("_") or name == "__call__"):
+            method = getattr(concrete, name)
+            wanted, has = inspect.signature(member), inspect.signature(method)
+            assert list(wanted.parameters) == list(has.parameters), name
+            assert inspect.iscoroutinefunction(member) == inspect.iscoroutinefunction(method)
+
+
+def test_a_similarity_of_ones_own(library: NodeGraph) -> None:
+    results = Retriever(library, "word", Length(), top_k=2).retrieve("5")
+    assert [(r.node.text, r.score) for r in results] == [("green", 0.0), ("black", 0.0)]
+    assert results[0].evidence[0].similarity == "length"
+    lifted = Retriever(library, "word", Length(), target="ROOT", top_k=9).retrieve("2")
+    assert [(type(r), r.score) for r in lifted] == [
+        *[(ScoredNode, -1.0)] * 2,
+        *[(ScoredNode, -2.0)],
+        *[(ScoredNode, lifted[3].score)],
+    ]

@@ -1,0 +1,259 @@
+import math
+import pickle
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodekin.nodegraph import Document, NodeGraph, TransformError, UnknownGroupError
+from nodekin.retrievers import Bm25, Retriever
+
+
+def ids(results) -> list[str]:
+    return [result.node.id for result in results]
+
+
+def test_best_first_ties_by_document_order(library) -> None:
+    results = Retriever(library, "sentence", top_k=9).retrieve("river bank")
+    assert [r.node.text for r in results] == [
+        "river bank",
+        "bank money",
+        "river water",
+        "river bed",
+    ]
+    scores = [r.score for r in results]
+    assert scores[0] > scores[1] > scores[2] == scores[3] > 0
+    assert all(type(score) is float for score in scores)
+
+
+def test_the_documents_can_be_searched_themselves(library) -> None:
+    assert ids(Retriever(library, "ROOT")("money")) == ["bank"]
+    assert ids(Retriever(library, "ROOT", target="ROOT")("茶")) == ["zh"]
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("中国最长的河流是什么？", "长江是中国最长的河流。"),
+        ("茶", "茶是一种饮品。"),
+        ("ＭＩＬＫ？", "green tea; black tea and milk"),
+    ],
+)
+def test_chinese_and_english_in_one_corpus(library, query: str, text: str) -> None:
+    assert Retriever(library, "paragraph", "bm25_chinese")(query)[0].node.text == text
+
+
+@pytest.mark.parametrize("query", ["", " ", "\n\t　", "?!，。", "☕", "xylophone", "\ud800", "\0"])
+def test_nothing_matches(library, query: str) -> None:
+    for target in (None, "ROOT"):
+        assert Retriever(library, "sentence", target=target).retrieve(query) == []
+
+
+def test_an_empty_corpus() -> None:
+    for texts in ([], ["?!", "..."]):
+        graph = NodeGraph(progress=False)
+        graph.create_node_group("line", str.splitlines)
+        graph.add(texts)
+        for method in ("lucene", "okapi"):
+            assert Retriever(graph, "line", method=method, target="ROOT").retrieve("tea") == []
+
+
+def test_nodes_without_terms_count_but_are_not_found() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add([Document("?!", id="1"), Document("tea", id="2")])
+    retriever = Retriever(graph, "ROOT")
+    assert ids(retriever("tea ?!")) == ["2"]
+    assert retriever.similarity.open(graph, "ROOT").size == 2
+
+
+@pytest.mark.parametrize("query", [None, 5, b"tea", ["tea"]])
+def test_a_query_is_a_text(library, query: object) -> None:
+    with pytest.raises(TypeError, match="a query is a str, not"):
+        Retriever(library, "line").retrieve(query)
+
+
+@pytest.mark.parametrize("top_k", [0, -1])
+def test_top_k_is_positive(library, top_k: int) -> None:
+    with pytest.raises(ValueError, match=f"top_k must be 1 or more, not {top_k}"):
+        Retriever(library, "line", top_k=top_k)
+    with pytest.raises(ValueError, match=f"top_k must be 1 or more, not {top_k}"):
+        Retriever(library, "line")("tea", top_k=top_k)
+
+
+@pytest.mark.parametrize("top_k", [True, 1.5, "3", math.nan])
+def test_top_k_is_whole(library, top_k: object) -> None:
+    with pytest.raises(TypeError, match="top_k is a whole number"):
+        Retriever(library, "line", top_k=top_k)
+    with pytest.raises(TypeError, match="top_k is a whole number"):
+        Retriever(library, "line").retrieve("", top_k=top_k)
+
+
+def test_top_k_of_the_call_goes_before(library) -> None:
+    retriever = Retriever(library, "sentence", top_k=1)
+    assert [len(retriever("river", top_k=k)) for k in (None, 2, 3, 10**12)] == [1, 2, 3, 3]
+
+
+def test_cut_off_keeps_what_reaches_it(library) -> None:
+    scores = [r.score for r in Retriever(library, "sentence").retrieve("river bank")]
+    for cut_off in (*scores, -1, 0, 10**6, math.inf):
+        retriever = Retriever(library, "sentence", similarity_cut_off=cut_off)
+        assert [r.score for r in retriever("river bank")] == [s for s in scores if s >= cut_off]
+
+
+def test_cut_off_as_an_int(library) -> None:
+    assert Retriever(library, "line", similarity_cut_off=0)("milk")
+    assert Retriever(library, "line", similarity_cut_off=50)("milk") == []
+
+
+def test_cut_offs_that_can_not_be(library) -> None:
+    with pytest.raises(ValueError, match="NaN, which no score reaches"):
+        Retriever(library, "line", similarity_cut_off=math.nan)
+    for cut_off in (True, "0.5", {"key": 0.5}):
+        with pytest.raises(TypeError, match="similarity_cut_off is a number"):
+            Retriever(library, "line", similarity_cut_off=cut_off)
+
+
+def test_an_unknown_group_names_the_nearest(library) -> None:
+    with pytest.raises(
+        UnknownGroupError, match="no node group 'sentense'; the graph has 'sentence'"
+    ):
+        Retriever(library, "sentense")
+    with pytest.raises(
+        UnknownGroupError, match="no node group 'paragraf'; the graph has 'paragraph'"
+    ):
+        Retriever(library, "sentence", target="paragraf")
+    with pytest.raises(UnknownGroupError, match="no node group 5"):
+        Retriever(library, 5)
+
+
+@pytest.mark.parametrize("graph", [[], None, "folder", 5, ["folder"]])
+def test_what_is_no_graph(graph: object) -> None:
+    with pytest.raises(TypeError, match="graph is a NodeGraph or a list of them"):
+        Retriever(graph, "ROOT")
+
+
+def test_embed_keys_are_for_embeddings(library) -> None:
+    with pytest.raises(ValueError, match=r"embed_keys=\['key'\] .* 'bm25' compares texts"):
+        Retriever(library, "line", embed_keys=["key"])
+
+
+def test_an_unknown_index(library) -> None:
+    with pytest.raises(ValueError, match="no index 'hnsw'; there is 'default'"):
+        Retriever(library, "line", index="hnsw")
+
+
+def test_wrong_settings_and_filters_are_found_at_once(library) -> None:
+    with pytest.raises(TypeError, match="'bm25' has no setting 'topk'"):
+        Retriever(library, "line", topk=3)
+    with pytest.raises(ValueError, match="allows no value"):
+        Retriever(library, "line", filters={"topic": []})
+    with pytest.raises(TypeError, match="filters map"):
+        Retriever(library, "line")("", filters="topic")
+
+
+def test_a_transform_that_raises() -> None:
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("inverse", lambda text: str(1 / int(text)))
+    graph.add([Document("2", id="good"), Document("0", id="bad")])
+    retriever = Retriever(graph, "inverse")
+    with pytest.raises(
+        TransformError, match="'inverse' failed on document 'bad': ZeroDivisionError"
+    ):
+        retriever("0.5")
+    graph.remove("bad")
+    assert [r.node.text for r in retriever("0.5")] == ["0.5"]
+
+
+def test_nothing_is_built_before_the_first_query(library) -> None:
+    retriever = Retriever(library, "sentence", target="paragraph")
+    assert not library.groups["sentence"].built
+    retriever("")
+    assert not library.groups["sentence"].built
+    retriever("tea")
+    assert library.groups["sentence"].built
+    assert not library.groups["word"].built
+
+
+def test_changes_are_seen_by_the_next_query(library) -> None:
+    retriever = Retriever(library, "sentence", target="ROOT")
+    assert ids(retriever("milk")) == ["tea"]
+    library.add(Document("milk", id="new"))
+    assert ids(retriever("milk")) == ["new", "tea"]
+    library.update(Document("no more", id="tea"))
+    assert ids(retriever("milk")) == ["new"]
+    library.remove("new")
+    assert retriever("milk") == []
+
+
+def test_the_same_text_in_several_documents() -> None:
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("line", str.splitlines)
+    graph.add([Document("tea\nsea\ntea", id=name) for name in "cab"])
+    results = Retriever(graph, "line", top_k=9).retrieve("tea")
+    assert [(r.node.document_id, r.node.start) for r in results] == [
+        (i, s) for i in "cab" for s in (0, 8)
+    ]
+    assert len({r.node.id for r in results}) == 6
+    assert ids(Retriever(graph, "line", target="ROOT").retrieve("tea")) == ["c", "a", "b"]
+
+
+def test_batch(library) -> None:
+    retriever = Retriever(library, "sentence")
+    queries = ["milk", "", "river bank", "milk"]
+    assert retriever.batch(queries) == [retriever.retrieve(query) for query in queries]
+    assert [len(each) for each in retriever.batch(queries, top_k=1, filters={"year": 2005})] == [
+        0,
+        0,
+        1,
+        0,
+    ]
+    assert retriever.batch([]) == []
+    with pytest.raises(TypeError, match="batch takes a list of queries, not one: 'milk'"):
+        retriever.batch("milk")
+
+
+def test_repr_names_what_it_does(library) -> None:
+    text = repr(Retriever(library, "sentence", "bm25_chinese", target="ROOT", top_k=3))
+    assert text == "Retriever('sentence' -> 'ROOT', bm25_chinese, top_k=3)"
+
+
+def first_lines(text: str) -> list[str]:
+    return text.splitlines()
+
+
+def test_pickle() -> None:
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("line", first_lines)
+    graph.add([Document("tea\nriver", {"year": 1999}, id="a"), Document("tea", id="b")])
+    retriever = Retriever(
+        graph,
+        "line",
+        "bm25",
+        target="ROOT",
+        filters={"year": {"gt": 1000}},
+        output_format="content",
+    )
+    before = retriever("tea")
+    for copy in (pickle.loads(pickle.dumps(retriever)) for _ in range(2)):
+        assert copy("tea") == before == ["tea\nriver"]
+        assert repr(copy) == repr(retriever)
+        copy.graphs[0].add(Document("tea", {"year": 2000}, id="c"))
+        assert copy("tea") == ["tea\nriver", "tea"]
+    assert retriever("tea") == before
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.text(max_size=30), max_size=8), st.text(max_size=20), st.integers(1, 5))
+def test_any_texts_and_any_query(texts: list[str], query: str, top_k: int) -> None:
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("line", str.splitlines)
+    graph.add([Document(text, id=str(i)) for i, text in enumerate(texts)])
+    results = Retriever(graph, "line", top_k=top_k).retrieve(query)
+    assert len(results) <= top_k
+    assert len(set(ids(results))) == len(results)
+    order = [(-r.score, r.node.order) for r in results]
+    assert order == sorted(order)
+    asked = set(Bm25().analyzer.query(query))
+    for result in results:
+        assert result.score > 0
+        assert asked & set(Bm25().analyzer(result.node.text))

@@ -1,0 +1,136 @@
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodekin.nodegraph import Document, NodeGraph, UnknownGroupError
+from nodekin.retrievers import Bm25, Retriever
+
+WORDS = Bm25(analyzer=str.split)
+LINES = st.lists(
+    st.lists(st.sampled_from("abcdx"), min_size=1, max_size=5).map(" ".join),
+    min_size=1,
+    max_size=12,
+)
+
+
+def graph_of(documents: list[Document]) -> NodeGraph:
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("line", str.splitlines)
+    graph.add(documents)
+    return graph
+
+
+def seen(results) -> list[tuple[str, float]]:
+    return [(result.node.id, result.score) for result in results]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.lists(LINES, max_size=4), min_size=1, max_size=3),
+    st.lists(st.sampled_from("abcdz"), min_size=1, max_size=4).map(" ".join),
+    st.integers(1, 3),
+    st.sampled_from([None, "ROOT"]),
+    st.sampled_from(["max", "sum", "mean"]),
+    st.sampled_from([None, 0.3]),
+)
+def test_several_graphs_are_one(parts, query, top_k, target, lift, cut_off) -> None:
+    documents = [
+        [
+            Document("\n".join(lines), {"even": number % 2 == 0}, id=f"{part}-{number}")
+            for number, lines in enumerate(each)
+        ]
+        for part, each in enumerate(parts)
+    ]
+    options = {"target": target, "lift": lift, "top_k": top_k, "similarity_cut_off": cut_off}
+    several = Retriever([graph_of(each) for each in documents], "line", WORDS, **options)
+    one = Retriever(
+        graph_of([document for each in documents for document in each]), "line", WORDS, **options
+    )
+    for filters in (None, {"even": True}):
+        found = several.retrieve(query, filters=filters)
+        assert seen(found) == seen(one.retrieve(query, filters=filters))
+
+
+def test_a_hit_of_one_graph_does_not_go_before_better_ones_of_another() -> None:
+    first = graph_of(
+        [Document("\n".join(["tea tea tea"] * 8), id="A1"), Document("tea tea x x x", id="A2")]
+    )
+    second = graph_of([Document("tea x x x x x x x x", id="B1")])
+    results = Retriever([first, second], "line", WORDS, target="ROOT", top_k=2)("tea")
+    assert [result.node.id for result in results] == ["A1", "A2"]
+
+
+def test_ties_by_graph() -> None:
+    graphs = [graph_of([Document("tea", id=name)]) for name in "bac"]
+    assert [r.node.id for r in Retriever(graphs, "line", target="ROOT")("tea")] == ["b", "a", "c"]
+    nodes = [r.node for r in Retriever(graphs, "line")("tea")]
+    assert [node.graph for node in nodes] == graphs
+
+
+def test_a_graph_given_twice_is_searched_once() -> None:
+    graph = graph_of([Document("tea\nsea", id="1"), Document("tea leaf", id="2")])
+    assert Retriever([graph, graph], "line").retrieve("tea") == Retriever(graph, "line").retrieve(
+        "tea"
+    )
+
+
+def test_the_same_document_in_two_graphs_is_found_once() -> None:
+    graphs = [
+        graph_of([Document("tea", id="1")]),
+        graph_of([Document("tea", id="1"), Document("tea leaf", id="2")]),
+    ]
+    assert [r.node.document_id for r in Retriever(graphs, "line", top_k=2)("tea")] == ["1", "2"]
+
+
+def test_okapi_is_for_one_graph() -> None:
+    graphs = [graph_of([Document("tea", id="1")]), graph_of([Document("sea\nriver\nlake", id="2")])]
+    retriever = Retriever(graphs, "line", "bm25", method="okapi")
+    for query in ("tea", "nothing"):
+        with pytest.raises(
+            ValueError, match="one graph; search several graphs with method='lucene'"
+        ):
+            retriever(query)
+
+
+def test_every_graph_has_the_groups() -> None:
+    with pytest.raises(UnknownGroupError, match="no node group 'line'"):
+        Retriever([graph_of([]), NodeGraph()], "line")
+
+
+class SlowGraph(NodeGraph):
+    """Takes a while from being held to being read."""
+
+    @contextmanager
+    def reading(self, *groups: str) -> Iterator[None]:
+        with super().reading(*groups):
+            time.sleep(0.001)
+            yield
+
+
+def test_graphs_in_any_order_and_writers_do_not_wait_for_each_other_for_ever() -> None:
+    graphs = [SlowGraph(progress=False) for _ in range(2)]
+    for graph in graphs:
+        graph.create_node_group("line", str.splitlines)
+        graph.add(Document("tea", id=str(id(graph))))
+    there, back = Retriever(graphs, "line"), Retriever(graphs[::-1], "line")
+
+    def write(graph: NodeGraph) -> None:
+        while any(reader.is_alive() for reader in readers):
+            graph.add(Document(f"tea {time.perf_counter()}", id="changing"))
+
+    def read(retriever: Retriever) -> None:
+        for _ in range(25):
+            assert len(retriever.retrieve("tea")) >= 2
+
+    readers = [threading.Thread(target=read, args=(r,), daemon=True) for r in (there, back)]
+    writers = [threading.Thread(target=write, args=(g,), daemon=True) for g in graphs]
+    for thread in (*readers, *writers):
+        thread.start()
+    for thread in (*readers, *writers):
+        thread.join(20)
+    assert not any(thread.is_alive() for thread in (*readers, *writers))

@@ -1,0 +1,224 @@
+"""The index after any history of changes, against brute force and against a fresh graph."""
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.retrievers import Bm25, Retriever, ScoredNode, text_index
+
+SIMILARITY = Bm25(analyzer=str.split)
+QUIET = [HealthCheck.function_scoped_fixture]
+
+LINES = st.lists(st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=5), max_size=5)
+COLORS = st.sampled_from(["red", "blue", None])
+IDS = st.sampled_from("123456")
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), IDS, LINES, COLORS),
+        st.tuples(st.just("add"), IDS, LINES, COLORS),
+        st.tuples(st.just("remove"), IDS),
+        st.tuples(
+            st.just("query"),
+            st.lists(st.sampled_from("abcdefgx"), min_size=1, max_size=5),
+            st.integers(1, 8),
+            COLORS,
+            st.sampled_from([None, "ROOT"]),
+        ),
+    ),
+    max_size=25,
+)
+
+
+def new_graph(documents: dict[str, Document]) -> NodeGraph:
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("line", str.splitlines)
+    graph.add(list(documents.values()))
+    return graph
+
+
+def document(id: str, lines: list[list[str]], color: str | None) -> Document:
+    return Document("\n".join(map(" ".join, lines)), color and {"color": color}, id=id)
+
+
+def seen(results: list[ScoredNode]) -> list[tuple[str, str, float]]:
+    return [(result.node.id, result.node.text, result.score) for result in results]
+
+
+def check(
+    brute: Callable, graph: NodeGraph, documents: dict[str, Document], query, top_k, color, target
+) -> None:
+    """Compare a query's results with brute force, and with those of a fresh graph."""
+    settings = {"top_k": top_k, "target": target, "filters": color and {"color": color}}
+    results = Retriever(graph, "line", SIMILARITY, **settings).retrieve(" ".join(query))
+    fresh = Retriever(new_graph(documents), "line", SIMILARITY, **settings)
+    assert seen(results) == seen(fresh.retrieve(" ".join(query)))
+
+    lines = [(doc, line) for doc in documents.values() for line in doc.text.splitlines()]
+    ranking = [
+        (*lines[place], score)
+        for place, score in brute([line.split() for _, line in lines], query)
+        if color is None or lines[place][0].metadata.get("color") == color
+    ]
+    if target is None:
+        expected = [(doc.id, line, score) for doc, line, score in ranking]
+    else:
+        best: dict[str, tuple[str, str, float]] = {}
+        for doc, _, score in ranking:
+            best.setdefault(doc.id, (doc.id, doc.text, score))
+        expected = list(best.values())
+    got = [(result.node.document_id, result.node.text, result.score) for result in results]
+    assert got == expected[:top_k]
+
+
+def run(brute: Callable, steps: list[tuple]) -> None:
+    documents: dict[str, Document] = {}
+    graph = new_graph(documents)
+    for what, *step in steps:
+        if what == "add":
+            documents[step[0]] = document(*step)
+            graph.add(documents[step[0]])
+        elif what == "remove" and documents.pop(step[0], None):
+            graph.remove(step[0])
+        elif what == "query":
+            check(brute, graph, documents, *step)
+    for query in ("a", "abcdefg", "gx"):
+        check(brute, graph, documents, list(query), 3, None, None)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=QUIET)
+@given(STEPS)
+def test_any_history_gives_what_a_fresh_graph_gives(brute, steps) -> None:
+    run(brute, steps)
+
+
+@pytest.mark.usefixtures("small_limits")
+@settings(max_examples=300, deadline=None, suppress_health_check=QUIET)
+@given(STEPS)
+def test_also_where_blocks_are_merged_and_gaps_closed_all_the_time(brute, steps) -> None:
+    run(brute, steps)
+
+
+@pytest.mark.parametrize("small", [False, True])
+def test_a_long_history(brute, small: bool, request: pytest.FixtureRequest) -> None:
+    """Thousands of changes: the journal forgets, gaps are closed, as they are in the field."""
+    if small:
+        request.getfixturevalue("small_limits")
+    random = Random(1)
+    documents: dict[str, Document] = {}
+    graph = new_graph(documents)
+    queries = ["a", "ab", "fg", "abcdefg", "ggx"]
+    for _ in range(60):
+        for _ in range(random.choice([1, 1, 3, 30])):
+            i = str(random.randrange(30))
+            if i in documents and random.random() < 0.4:
+                del documents[i]
+                graph.remove(i)
+            else:
+                lines = [random.choices("abcdefg", k=random.randint(1, 4)) for _ in range(20)]
+                documents[i] = document(i, lines, random.choice(["red", "blue", None]))
+                graph.add(documents[i])
+        color, target = random.choice([None, "red"]), random.choice([None, "ROOT"])
+        check(brute, graph, documents, list(random.choice(queries)), 7, color, target)
+
+
+def test_gaps_are_closed() -> None:
+    graph = new_graph({})
+    retriever = Retriever(graph, "line", SIMILARITY)
+    index = SIMILARITY.open(graph, "line")
+    for turn in range(9):
+        graph.add(Document("\n".join(["a b"] * 400), id="1"))
+        graph.add(Document("\n".join([f"a {turn}"] * 400), id="2"))
+        assert retriever(f"{turn}", top_k=400)[-1].node.text == f"a {turn}"
+        assert len(index.slots) <= 2 * 800 + text_index._GAPS
+        assert index.size == 800
+        assert index.document_frequency("a") == 800
+        assert index.document_frequency(str(turn - 1)) == 0
+
+
+def test_okapi_is_the_same_to_the_last_bit_after_changes() -> None:
+    random = Random(1)
+    words = [f"w{int(random.paretovariate(0.4)) % 97}" for _ in range(1000)]
+    texts = {
+        str(i): Document(" ".join(["a", *random.choices(words, k=9)]), id=str(i)) for i in range(99)
+    }
+    graph = new_graph(dict(reversed(texts.items())))
+    similarity = Bm25(method="okapi", analyzer=str.split)
+    Retriever(graph, "line", similarity)("a")
+    graph.remove(list(texts))
+    graph.add(list(texts.values()))
+    for query in ("a", "a w1", "a w5 w7"):
+        fresh = Retriever(new_graph(texts), "line", similarity).retrieve(query)
+        assert seen(Retriever(graph, "line", similarity).retrieve(query)) == seen(fresh)
+
+
+def test_two_retrievers_share_one_index() -> None:
+    graph = new_graph({"1": Document("a b\nc", id="1")})
+    first, second = Bm25(k1=0.5, analyzer=str.split), Bm25(b=0.1, analyzer=str.split)
+    assert first.open(graph, "line") is second.open(graph, "line")
+    assert first.open(graph, "line") is not first.open(graph, "ROOT")
+    assert first.open(graph, "line") is not Bm25().open(graph, "line")
+    alone = [
+        Retriever(new_graph({"1": Document("a b\nc", id="1")}), "line", s) for s in (first, second)
+    ]
+    shared = [Retriever(graph, "line", s) for s in (first, second)]
+    for _ in range(2):
+        for mine, other in zip(shared, alone, strict=True):
+            assert seen(mine.retrieve("a c")) == seen(other.retrieve("a c"))
+
+
+def test_an_analyzer_that_raises_leaves_the_index_usable() -> None:
+    def analyzer(text: str) -> list[str]:
+        if "bad" in text:
+            raise RuntimeError("no words for it")
+        return text.split()
+
+    graph = new_graph({"1": Document("a b\nc", id="1")})
+    retriever = Retriever(graph, "line", Bm25(analyzer=analyzer))
+    retriever("a")
+    graph.add([Document("a d", id="2"), Document("bad", id="3")])
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="no words"):
+            retriever("a")
+    with pytest.raises(RuntimeError, match="no words"):
+        Retriever(graph, "line", Bm25(analyzer=analyzer)).retrieve("bad query")
+    graph.remove("3")
+    assert [result.node.text for result in retriever("a")] == ["a b", "a d"]
+    fresh = new_graph({"1": Document("a b\nc", id="1"), "2": Document("a d", id="2")})
+    assert seen(retriever.retrieve("a")) == seen(Retriever(fresh, "line", SIMILARITY).retrieve("a"))
+
+
+def test_an_interrupted_search_leaves_no_half_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = new_graph({"1": Document("a b\na\nb c", id="1")})
+    retriever = Retriever(graph, "line", SIMILARITY)
+    expected = seen(retriever.retrieve("a b"))
+
+    def interrupted(postings, saturation, scratch, *rest):
+        scratch[:] = 5.0
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(text_index, "best_slots", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            retriever("a b")
+    assert seen(retriever.retrieve("a b")) == expected
+
+
+def test_close_lets_go_of_the_index_and_the_next_query_makes_it_anew() -> None:
+    graph = new_graph({"1": Document("a b\nc", id="1")})
+    retriever = Retriever(graph, "line", SIMILARITY)
+    expected = seen(retriever.retrieve("a"))
+    graph.close()
+    assert seen(retriever.retrieve("a")) == expected
+
+
+def test_a_group_made_by_another_rule_is_indexed_anew() -> None:
+    graph = new_graph({"1": Document("a b\nc", id="1")})
+    retriever = Retriever(graph, "line", SIMILARITY)
+    assert [result.node.text for result in retriever("b")] == ["a b"]
+    graph.create_node_group("line", lambda text: text.split(), replace=True)
+    assert [result.node.text for result in retriever("b")] == ["b"]
+    assert retriever.similarity.open(graph, "line").size == 3

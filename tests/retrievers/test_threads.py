@@ -1,0 +1,164 @@
+"""Many threads at one graph: nothing leaks between them, every answer is that of one state."""
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import numpy as np
+import pytest
+
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.retrievers import Bm25, Retriever
+from nodekin.retrievers.posting import Posting
+from nodekin.retrievers.term_weights import Saturation
+
+WORDS = Bm25(analyzer=str.split)
+
+
+@pytest.fixture(autouse=True)
+def switching() -> Iterator[None]:
+    """Let threads take turns as often as possible."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+def at_once(*calls: Callable[[], object]) -> list[object]:
+    """Run calls in threads that begin together."""
+    barrier = threading.Barrier(len(calls))
+
+    def run(call: Callable[[], object]) -> object:
+        barrier.wait()
+        return call()
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return [future.result() for future in [pool.submit(run, call) for call in calls]]
+
+
+def seen(results) -> list[tuple[str, float]]:
+    return [(result.node.document_id, result.score) for result in results]
+
+
+class Tenant(int):
+    """A number that is slow to write down."""
+
+    def __repr__(self) -> str:
+        time.sleep(1e-5)
+        return int.__repr__(self)
+
+
+def test_filters_of_one_thread_do_not_reach_another() -> None:
+    documents = [Document("tea", {"tenant": Tenant(i % 30), "n": i}, id=str(i)) for i in range(300)]
+    for _ in range(5):  # a new graph each time: the first filter on a field is the delicate one
+        graph = NodeGraph(progress=False)
+        graph.add(documents)
+        ask = partial(Retriever(graph, "ROOT", WORDS, top_k=300), "tea")
+        ask()
+        answers = at_once(*[partial(ask, filters={"tenant": tenant}) for tenant in range(7)])
+        for tenant, results in enumerate(answers):
+            assert [r.node.metadata["n"] for r in results] == list(range(tenant, 300, 30))
+
+
+class Interrupted(Saturation):
+    """Is interrupted whenever it has weighed, by another that weighs the same posting."""
+
+    def impacts(self, counts, lengths):
+        weighed = super().impacts(counts, lengths)
+        self.interrupt()
+        return weighed
+
+
+def test_a_posting_weighed_by_one_thread_while_another_weighs_it() -> None:
+    every = np.arange(3, dtype=np.int32)
+    posting, plain = Posting(every, every + 1, every + 1), Saturation(0.5, 0.5, 2.0)
+    Interrupted.interrupt = lambda self: posting.impacts(plain)
+    settings = [Interrupted(3.0, 0.5, 2.0), plain]
+    for saturation in settings * 2:
+        expected = Saturation.impacts(saturation, every + 1, every + 1).tolist()
+        assert posting.impacts(saturation).tolist() == expected
+
+
+def test_settings_of_one_thread_do_not_reach_another() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add([Document("tea " * (i % 5 + 1) + "x " * (i % 3), id=str(i)) for i in range(200)])
+    retrievers = [Retriever(graph, "ROOT", Bm25(k1, analyzer=str.split)) for k1 in (0, 0.5, 1.5, 3)]
+    expected = [seen(retriever("tea x")) for retriever in retrievers]
+
+    def ask(retriever: Retriever) -> list:
+        return [seen(retriever("tea x")) for _ in range(100)]
+
+    answers = at_once(*[partial(ask, retriever) for retriever in retrievers])
+    for answer, right in zip(answers, expected, strict=True):
+        assert all(each == right for each in answer)
+
+
+def test_the_first_queries_come_all_at_once() -> None:
+    analyzed: list[str] = []
+
+    def analyzer(text: str) -> list[str]:
+        analyzed.append(text)
+        return text.split()
+
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("line", str.splitlines)
+    graph.add([f"tea {i}\nsea {i}" for i in range(50)])
+    retriever = Retriever(graph, "line", Bm25(analyzer=analyzer), top_k=50)
+    answers = at_once(*[lambda: seen(retriever("tea"))] * 8)
+    assert all(answer == answers[0] for answer in answers)
+    assert len(answers[0]) == 50
+    assert len(analyzed) == 100 + 8  # each node once, and each query
+
+
+@pytest.mark.parametrize("target", [None, "ROOT"])
+def test_every_answer_is_that_of_one_state(target: str | None) -> None:
+    """Documents come and go in pairs while others search; no answer shows half a change."""
+
+    def pair(number: int, text: str) -> list[Document]:
+        return [Document(f"{text} {number}\nsea", id=f"{number}{side}") for side in "ab"]
+
+    def new_graph() -> NodeGraph:
+        graph = NodeGraph(progress=False)
+        graph.create_node_group("line", str.splitlines)
+        graph.add(pair(0, "tea"))
+        return graph
+
+    changes: list[Callable[[NodeGraph], object]] = []
+    for number in range(1, 13):
+        changes.append(lambda g, n=number: g.add(pair(n, "tea")))
+        if number % 3 == 0:
+            changes.append(lambda g, n=number: g.update(pair(n, "green tea")))
+            changes.append(lambda g, n=number: g.remove([f"{n - 1}a", f"{n - 1}b"]))
+
+    def ask(graph: NodeGraph) -> tuple:
+        retriever = Retriever(graph, "line", WORDS, target=target, top_k=99)
+        return tuple(seen(retriever("tea 3 green")))
+
+    reference = new_graph()
+    states = [ask(reference)]
+    for change in changes:
+        change(reference)
+        states.append(ask(reference))
+
+    graph, finished = new_graph(), threading.Event()
+
+    def write() -> None:
+        for change in changes:
+            ask(graph)
+            change(graph)
+        finished.set()
+
+    def read() -> list[tuple]:
+        answers = []
+        while not finished.is_set():
+            answers.append(ask(graph))
+        return [*answers, ask(graph)]
+
+    _, *readers = at_once(write, read, read, read)
+    for answers in readers:
+        places = [states.index(answer) for answer in answers]  # each is one of the states
+        assert places == sorted(places)  # and they are seen in order
+        assert answers[-1] == states[-1]
