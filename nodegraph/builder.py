@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from .document import full_digest
 from .errors import TransformError
 from .group import NodeGroup
 from .locks import ReadWriteLock
+from .needs import Needs
 from .node import ROOT, Node
 from .progress import track
 from .store import Derivation, NodeStore
@@ -35,6 +36,20 @@ class Failure:
     error: Exception
 
 
+_Rules = tuple[tuple[str, int], ...]
+"""What made a group: for it and each above it the version, and how often it was retried."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A document whose share of a group is to be made: from what, and what there was."""
+
+    root: Node
+    key: str
+    parents: Sequence[Node]
+    old: Derivation | None
+
+
 @dataclass(frozen=True, slots=True)
 class _Job:
     """One document's share of a group: each parent with what is known of it or being made."""
@@ -52,62 +67,80 @@ class GroupBuilder:
         self._store = store
         self._lock = lock
         self._building: dict[str, threading.RLock] = {}
-        self._fresh: dict[str, int] = {}  # group -> revision of the documents it was made from
+        self._made: dict[str, tuple[_Rules, int]] = {}  # group -> by what, from which revision
         self._failed: dict[tuple[str, str], tuple[str, Failure]] = {}
+        self._retries: Counter[str] = Counter()
+        self.needs = Needs()
         self.unread: list[Failure] = []
 
     @property
     def failures(self) -> list[Failure]:
-        """The documents left out so far."""
-        return [*self.unread, *(failure for _, failure in self._failed.values())]
+        """The documents left out so far, of those that are still there."""
+        failed = [failure for _, failure in list(self._failed.values())]
+        roots = self._store.get(failure.document for failure in failed)
+        return [*self.unread, *(f for f, root in zip(failed, roots, strict=True) if root)]
 
-    def fresh(self, name: str) -> bool:
-        """Tell whether a group is built for the documents as they are now."""
-        return name == ROOT or self._fresh.get(name) == self._store.revision(ROOT)
+    def fresh(self, lineage: Sequence[NodeGroup]) -> bool:
+        """Tell whether a group, the last of its lineage, is built by the rules and for the
+        documents as they are now.
+        """
+        now = (self._rules(lineage), self._store.revision(ROOT))
+        return not lineage or self._made.get(lineage[-1].name) == now
 
     def started(self, name: str) -> bool:
         """Tell whether a group has been built for some state of the documents."""
-        return name in self._fresh
+        return name in self._made or self._store.revision(name) > 0
 
-    def forget(self, names: Sequence[str]) -> None:
-        """Take groups as not built: their rule, or one above, has changed."""
-        for name in names:
-            self._fresh.pop(name, None)
+    def retry(self, lineage: Sequence[NodeGroup]) -> None:
+        """Forget the failures in these groups, so that the next build tries again."""
+        names = {group.name for group in lineage}
+        for key in [key for key in list(self._failed) if key[0] in names]:
+            self._failed.pop(key, None)
+            self._retries[key[0]] += 1
 
-    def build(
-        self, lineage: Sequence[NodeGroup], on_error: Literal["raise", "skip"], retry: bool = False
-    ) -> None:
+    def build(self, lineage: Sequence[NodeGroup], on_error: Literal["raise", "skip"]) -> None:
         """Build the last group of a lineage, its ancestors first.
 
+        When documents or rules change meanwhile it may be out of date afterwards.
+
         Raises:
-            TransformError: If a transform raises and is not to be skipped. What other documents
-                gave is kept, so that only the failed one is tried again.
+            TransformError: If a transform raises and is not to be skipped. What was made before
+                is kept, so that of the documents only the failed one is tried again.
+            RuntimeError: If this thread reads the graph, or is in a transform that the group
+                waits for.
         """
-        if not lineage or (self.fresh(lineage[-1].name) and not retry):
+        if self.fresh(lineage):
             return
-        for group in lineage:
-            with self._building.setdefault(group.name, threading.RLock()):
-                if retry:
-                    self._retry(group.name)
-                if not self.fresh(group.name):
-                    self._build_one(group, on_error)
+        for end in range(1, len(lineage) + 1):
+            name = lineage[end - 1].name
+            if not self.fresh(lineage[:end]):
+                with (
+                    self.needs.waiting(name),
+                    self._building.setdefault(name, threading.RLock()),
+                ):
+                    if not self.fresh(lineage[:end]):
+                        self._build_last(lineage[:end], on_error)
 
-    def _retry(self, name: str) -> None:
-        failed = [key for key in self._failed if key[0] == name]
-        for key in failed:
-            del self._failed[key]
-        if failed:
-            self._fresh.pop(name, None)
+    def _rules(self, lineage: Sequence[NodeGroup]) -> _Rules:
+        return tuple((group.version, self._retries[group.name]) for group in lineage)
 
-    def _build_one(self, group: NodeGroup, on_error: str) -> None:
-        revision = self._store.revision(ROOT)
-        pending = self._pending(group)
+    def _build_last(self, lineage: Sequence[NodeGroup], on_error: str) -> None:
+        group = lineage[-1]
+        rules = self._rules(lineage)
+        until = self._store.revision(ROOT)
+        if len(lineage) > 1:  # as far as the parent group is, which documents may have overtaken
+            above, until = self._made[group.parent]
+            if above != rules[:-1]:
+                return
+        before, since = self._made.get(group.name, (rules, 0))
+        pending = self._pending(group, since if before == rules else 0, until)
         done: dict[str, Derivation] = {}
         try:
             for job in track(
                 self._jobs(group, pending),
                 len(pending),
                 f"building {group.name}",
+                " documents",
                 self._graph.progress if pending else False,
             ):
                 try:
@@ -128,38 +161,46 @@ class GroupBuilder:
                 with self._lock.write():
                     alive = {i: d for i, d in done.items() if self._store.get([i])[0] is not None}
                     self._store.put_derivations(group.name, alive)
-        self._fresh[group.name] = revision
+        self._made[group.name] = (rules, until)
 
-    def _pending(self, group: NodeGroup) -> list[tuple[Node, str]]:
-        """List the documents whose nodes are missing or out of date, with their new keys."""
+    def _pending(self, group: NodeGroup, since: int, until: int) -> list[_Task]:
+        """List the documents whose nodes are missing or out of date, in document order.
+
+        Those that changed after ``until`` are left for later: their parents may not be there.
+        """
         with self._lock.read():
-            since = self._fresh.get(group.name, 0)
+            later = {root.id for root in self._store.changes(ROOT, until).added}
             pending = []
             for root in self._store.changes(ROOT, since).added:
+                if root.id in later:
+                    continue
                 above = None
                 if group.parent != ROOT:
                     above = self._store.derivation(group.parent, root.id)
                 key = derivation_key(group, root, above)
                 old = self._store.derivation(group.name, root.id)
                 failed = self._failed.get((group.name, root.id))
-                if failed is not None and failed[0] == key:
+                if failed is not None and failed[0] == key and old is not None:
                     continue
                 metadata = full_digest(root.own_metadata)
                 if old is None or old.key != key or old.metadata != metadata:
-                    pending.append((self._graph.attach(root), key))
-        return pending
+                    parents = [root] if group.parent == ROOT else above.nodes if above else ()
+                    pending.append(_Task(self._graph.attach(root), key, parents, old))
+        if pending:
+            self._lock.check_write()  # before the work, not when it is to be written
+        return sorted(pending, key=lambda task: task.root.order)
 
-    def _jobs(self, group: NodeGroup, pending: Sequence[tuple[Node, str]]) -> Iterator[_Job]:
+    def _jobs(self, group: NodeGroup, pending: Sequence[_Task]) -> Iterator[_Job]:
         """Yield the documents in order, their parents being worked on by the group's threads."""
         if group.num_workers < 2:
-            for root, key in pending:
-                yield self._job(group, root, key, None)
+            for task in pending:
+                yield self._job(group, task, None)
             return
         with ThreadPoolExecutor(group.num_workers, f"build-{group.name}") as pool:
             window: deque[_Job] = deque()
             try:
-                for root, key in pending:
-                    window.append(self._job(group, root, key, pool))
+                for task in pending:
+                    window.append(self._job(group, task, pool))
                     if len(window) > 2 * group.num_workers:
                         yield window.popleft()
                 while window:
@@ -167,30 +208,30 @@ class GroupBuilder:
             finally:  # left early: what has not begun need not be done
                 pool.shutdown(wait=True, cancel_futures=True)
 
-    def _job(self, group: NodeGroup, root: Node, key: str, pool: ThreadPoolExecutor | None) -> _Job:
-        parents = [root]
-        if group.parent != ROOT:
-            above = self._store.derivation(group.parent, root.id)
-            parents = [self._graph.attach(node) for node in above.nodes] if above else []
-        known = reusable(group, key, self._store.derivation(group.name, root.id))
+    def _job(self, group: NodeGroup, task: _Task, pool: ThreadPoolExecutor | None) -> _Job:
+        known = reusable(group, task.key, task.parents, task.old)
         families: list[tuple[Node, list[Draft] | Future[list[Draft]]]] = []
-        for parent in parents:
+        for parent in task.parents:
+            self._graph.attach(parent)
             if parent.id in known:
                 families.append((parent, known[parent.id]))
             elif pool is not None:
-                families.append((parent, pool.submit(group.rule, parent)))
+                families.append((parent, pool.submit(self._run, group, parent)))
             else:
-                families.append((parent, _try(group, parent)))
-        return _Job(root, key, families)
+                families.append((parent, self._try(group, parent)))
+        return _Job(task.root, task.key, families)
 
+    def _run(self, group: NodeGroup, parent: Node) -> list[Draft]:
+        with self.needs.inside(group.name):
+            return group.rule(parent)
 
-def _try(group: NodeGroup, parent: Node) -> Future[list[Draft]]:
-    future: Future[list[Draft]] = Future()
-    try:
-        future.set_result(group.rule(parent))
-    except Exception as error:
-        future.set_exception(error)
-    return future
+    def _try(self, group: NodeGroup, parent: Node) -> Future[list[Draft]]:
+        future: Future[list[Draft]] = Future()
+        try:
+            future.set_result(self._run(group, parent))
+        except Exception as error:
+            future.set_exception(error)
+        return future
 
 
 def _result(made: list[Draft] | Future[list[Draft]]) -> list[Draft]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import copyreg
 import types
 from collections.abc import Mapping
 from typing import Any
@@ -14,55 +14,54 @@ def fingerprint(value: object) -> str:
     """Hash a transform by what it does: its code and settings, not its address or its line.
 
     Functions count by their bytecode, constants, defaults and captured values; objects by their
-    class and attributes. Code that a function calls is not followed: give the group a
-    ``version`` when that changes.
+    class and by what they would be pickled as. Code that a function calls is not followed: give
+    the group a ``version`` when that changes.
     """
-    return digest(_describe(value, frozenset()))
+    return digest(_describe(value, {}))
 
 
-def _describe(value: Any, seen: frozenset[int]) -> str:
+def _describe(value: Any, known: dict[int, tuple[object, str]]) -> str:
     if value is None or isinstance(value, str | bytes | int | float | complex):
         return repr(value)
-    if id(value) in seen:
-        return "..."
-    seen |= {id(value)}
+    if id(value) not in known:
+        known[id(value)] = value, "..."  # where it is met again inside itself
+        known[id(value)] = value, digest(type(value).__qualname__, *_parts(value, known))
+    return known[id(value)][1]
 
-    def inner(*parts: Any) -> str:
-        return f"{type(value).__qualname__}({','.join(_describe(p, seen) for p in parts)})"
+
+def _parts(value: Any, known: dict[int, tuple[object, str]]) -> list[str]:
+    def each(*parts: Any) -> list[str]:
+        return [_describe(part, known) for part in parts]
 
     if isinstance(value, types.FunctionType):
         cells = [_cell(cell) for cell in value.__closure__ or ()]
-        return inner(value.__code__, value.__defaults__, value.__kwdefaults__, cells)
+        return each(value.__code__, value.__defaults__, value.__kwdefaults__, cells)
     if isinstance(value, types.CodeType):
         # A docstring is the first constant: taken along, it only makes the rule stricter.
-        return inner(value.co_code, value.co_consts, value.co_names, value.co_varnames)
-    if isinstance(value, functools.partial):
-        return inner(value.func, value.args, value.keywords)
+        return each(value.co_code, value.co_consts, value.co_names, value.co_varnames)
     if isinstance(value, types.MethodType):
-        return inner(value.__func__, value.__self__)
-    if isinstance(value, type | types.BuiltinFunctionType | types.ModuleType):
-        return (
+        return each(value.__func__, value.__self__)
+    if isinstance(value, type | types.ModuleType):
+        return [
             f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', value.__name__)}"
-        )
+        ]
     if isinstance(value, Mapping):
-        return inner(*sorted((_describe(k, seen), _describe(v, seen)) for k, v in value.items()))
+        return sorted(digest(*each(k, v)) for k, v in value.items())
     if isinstance(value, set | frozenset):
-        return inner(*sorted(_describe(v, seen) for v in value))
+        return sorted(each(*value))
     if isinstance(value, list | tuple):
-        return inner(*value)
-    cls = type(value)
-    if callable(dump := getattr(value, "model_dump", None)) and not isinstance(value, type):
-        # Of a pydantic model (a LlamaIndex parser) its settings, not its callbacks and caches.
-        return f"{cls.__module__}.{cls.__qualname__}{_describe(dump(), seen)}"
-    slots = [s for c in cls.__mro__ for s in _names(getattr(c, "__slots__", ()))]
-    state = {**{s: getattr(value, s) for s in slots if hasattr(value, s)}}
-    state.update(getattr(value, "__dict__", {}))
-    return f"{cls.__module__}.{cls.__qualname__}{_describe(state, seen)}"
+        return each(*value)
+    state = getattr(value, "__dict__", None)
+    return each(type(value), _reduced(value), *each(state) if state else ())
 
 
-def _names(slots: str | tuple[str, ...]) -> tuple[str, ...]:
-    names = (slots,) if isinstance(slots, str) else tuple(slots)
-    return tuple(n for n in names if n not in ("__dict__", "__weakref__"))
+def _reduced(value: Any) -> Any:
+    """Return what pickling would take of an object; nothing of one that can't be pickled."""
+    try:
+        reduce = copyreg.dispatch_table.get(type(value))
+        return reduce(value) if reduce else value.__reduce_ex__(2)
+    except Exception:
+        return None
 
 
 def _cell(cell: types.CellType) -> Any:

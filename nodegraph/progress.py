@@ -9,13 +9,14 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def track(items: Iterable[T], total: int, what: str, show: bool | None) -> Iterator[T]:
+def track(items: Iterable[T], total: int, what: str, unit: str, show: bool | None) -> Iterator[T]:
     """Pass items through, drawing a bar on stderr once it has taken two seconds.
 
     Args:
         items: What to pass through.
         total: How many there are.
         what: What is being done, shown beside the bar.
+        unit: What one item is, in a word.
         show: True draws it in any case, False never, None where a person can see it.
     """
     if show is False or (show is None and not sys.stderr.isatty()):
@@ -23,4 +24,4 @@ def track(items: Iterable[T], total: int, what: str, show: bool | None) -> Itera
         return
     from tqdm import tqdm
 
-    yield from tqdm(items, total=total, desc=what, unit="doc", delay=0 if show else 2.0)
+    yield from tqdm(items, total=total, desc=what, unit=unit, delay=0 if show else 2.0)

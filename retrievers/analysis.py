@@ -14,7 +14,11 @@ from Stemmer import Stemmer
 
 from ..nodegraph.characters import UNSPACED
 
-_RUNS = re.compile(rf"([{UNSPACED}]+)|([^\W_{UNSPACED}]+(?:\+\+|#)?)")
+# Vowel signs and points of words in Cyrillic, Hebrew, Arabic and the scripts of India, which
+# regular expressions don't take for parts of a word.
+_SIGNS = "\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
+_SIGNS += "\u0900-\u0963\u0966-\u0dff"
+_RUNS = re.compile(rf"([{UNSPACED}]+)|((?:[^\W_{UNSPACED}]|[{_SIGNS}])+(?:\+\+|#)?)")
 _MARKS = re.compile("[\u0300-\u036f]")
 _POSSESSIVE = re.compile("['’]s\\b")
 _local = threading.local()
@@ -22,9 +26,10 @@ _local = threading.local()
 # What asks, and is not in the answer. Where the same characters begin other words (哪吒, 几何,
 # 吗啡), they only count in the company or the place in which they ask.
 _QUESTION_WORDS = re.compile(
-    "什么时候|为什么|什么样|什么|为何|怎么样|怎么|怎样|如何|何时|何地|何处|何人|何种|何年|请问|是否"
-    "|哪里|哪儿|哪些|哪个|哪位|哪(?!吒)|多少|多久|谁"
-    "|几(?=[个年月天次种岁位人名条座部届场大世])|[吗呢](?=\\W*$)"
+    "什[么麼]时候|什麼時候|[为為]什[么麼]|什[么麼]样|什麼樣|[什甚][么麼]|[为為]何|怎[么麼][样樣]?|怎[样樣]"
+    "|如何|何[时時]|何地|何[处處]|何人|何[种種]|何年|[请請][问問]|是否"
+    "|哪[里裡裏儿兒些个個位]|哪(?!吒)|多少|多久|[谁誰]"
+    "|[几幾](?=[个個年月天次种種岁歲位人名条條座部届屆场場大世])|[吗嗎呢](?=\\W*$)"
 )
 # Articles, auxiliaries, pronouns and question words. Prepositions and conjunctions stay: they
 # weigh next to nothing where they are common, and are names in some texts (with, for, in).

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,27 @@ import numpy.typing as npt
 Filters = Mapping[str, Any]
 """Field to condition: a value, a list of values any of which will do, or a range."""
 
-Condition = Callable[[Any], bool]
+_KEPT = 32  # conditions whose answers a column remembers
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Tell whether a metadata value is wanted.
+
+    Attributes:
+        meets: Decides on one value.
+        key: Names the condition: equal keys, equal decisions.
+    """
+
+    meets: Callable[[Any], bool]
+    key: str
+
+    def __call__(self, value: Any) -> bool:
+        """Decide on a value; of a list, any item or the whole will do."""
+        if isinstance(value, list | tuple | set | frozenset):
+            return any(map(self.meets, value)) or self.meets(value)
+        return self.meets(value)
+
 
 _BOUNDS: dict[str, Callable[[Any, Any], bool]] = {
     "gt": lambda value, bound: value > bound,
@@ -52,10 +73,14 @@ def parse_filters(filters: Filters | None) -> dict[str, Condition]:
 
 
 def _condition(field: str, wanted: Any) -> Condition:
+    return Condition(_decision(field, wanted), repr(wanted))
+
+
+def _decision(field: str, wanted: Any) -> Callable[[Any], bool]:
     if isinstance(wanted, Mapping):
         bounds = dict(wanted)
         _check_range(field, bounds)
-        return _any_item(lambda value: _within(value, bounds))
+        return lambda value: _within(value, bounds)
     if isinstance(wanted, list | tuple | set | frozenset):
         values = list(wanted)
         if not values:
@@ -63,8 +88,8 @@ def _condition(field: str, wanted: Any) -> Condition:
                 f"the filter on {field!r} allows no value at all ([]); leave the field out to "
                 "allow any"
             )
-        return _any_item(lambda value: any(_equal(value, each) for each in values))
-    return _any_item(lambda value: _equal(value, wanted))
+        return lambda value: any(_equal(value, each) for each in values)
+    return lambda value: _equal(value, wanted)
 
 
 def _check_range(field: str, wanted: Mapping[Any, Any]) -> None:
@@ -92,19 +117,11 @@ def _equal(value: Any, wanted: Any) -> bool:
     return bool(value == wanted) and isinstance(value, bool) == isinstance(wanted, bool)
 
 
-def _any_item(meets: Condition) -> Condition:
-    def check(value: Any) -> bool:
-        if isinstance(value, list | tuple | set | frozenset):
-            return any(meets(item) for item in value) or meets(value)
-        return meets(value)
-
-    return check
-
-
 class Column:
     """One metadata field of all slots, its distinct values numbered.
 
-    A condition is asked once a distinct value, not once a node. Many threads may ask at once.
+    A condition is asked once a distinct value, not once a node, and its answers are kept for the
+    next query. Many threads may ask at once.
     """
 
     def __init__(self, field: str) -> None:
@@ -112,6 +129,7 @@ class Column:
         self._values: list[Any] = []
         self._numbers: dict[Any, int] = {}
         self._codes = np.zeros(0, np.int32)
+        self._decided: dict[str, npt.NDArray[np.bool_]] = {}
         self._extending = threading.Lock()
 
     def extend(self, metadata: Sequence[Mapping[str, Any] | None]) -> None:
@@ -126,7 +144,13 @@ class Column:
 
     def meets(self, condition: Condition) -> npt.NDArray[np.bool_]:
         """Return which slots meet a condition."""
-        good = np.array([v is not _MISSING and condition(v) for v in self._values], np.bool_)
+        good = self._decided.get(condition.key, np.zeros(0, np.bool_))
+        if len(good) < len(self._values):
+            new = [v is not _MISSING and condition(v) for v in self._values[len(good) :]]
+            good = np.concatenate([good, np.array(new, np.bool_)])
+            if len(self._decided) >= _KEPT:
+                self._decided = {}
+            self._decided[condition.key] = good
         return good[self._codes]
 
     def _number(self, value: Any) -> int:

@@ -23,13 +23,15 @@ def lift(
         kin: Gives a hit's targets, in document order.
         top_k: How many targets at most.
     """
-    found: dict[str, tuple[Node, list[Evidence]]] = {}
+    # Two graphs may give the same id to documents with different texts.
+    found: dict[tuple[str, str], tuple[Node, list[Evidence]]] = {}
     for hit in hits:
         for target in kin(hit.node):
-            if target.id in found:
-                found[target.id][1].append(hit)
+            key = (target.id, target.text)
+            if key in found:
+                found[key][1].append(hit)
             elif len(found) < top_k:
-                found[target.id] = (target, [hit])
+                found[key] = (target, [hit])
         if len(found) == top_k:
             break
     return [ScoredNode(node, all_[0].score, tuple(all_)) for node, all_ in found.values()]
@@ -41,15 +43,16 @@ def lift_all(
     top_k: int,
     how: Literal["sum", "mean"],
 ) -> list[ScoredNode]:
-    """Score each target by the sum or the mean of all its hits; ties keep their hits' order."""
-    found: dict[str, tuple[Node, list[Evidence]]] = {}
+    """Score each target by the sum or the mean of all its hits, ties in document order."""
+    # Two graphs may give the same id to documents with different texts.
+    found: dict[tuple[str, str], tuple[Node, list[Evidence]]] = {}
     for hit in hits:
         for target in kin(hit.node):
-            found.setdefault(target.id, (target, []))[1].append(hit)
+            found.setdefault((target.id, target.text), (target, []))[1].append(hit)
 
     def score(evidence: list[Evidence]) -> float:
         total = sum(hit.score for hit in evidence)
         return total if how == "sum" else total / len(evidence)
 
     scored = [ScoredNode(node, score(all_), tuple(all_)) for node, all_ in found.values()]
-    return sorted(scored, key=lambda s: -s.score)[:top_k]
+    return sorted(scored, key=lambda s: (-s.score, s.node.order))[:top_k]

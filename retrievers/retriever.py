@@ -147,6 +147,9 @@ class Retriever:
         conditions = {**self._conditions, **parse_filters(filters)}
         if not query.strip():
             return []
+        for graph in self.graphs[1:]:  # built before any is held, which would keep writers waiting
+            with graph.reading(self.group_name, self.target):
+                pass
         with ExitStack() as held:
             for graph in sorted(self.graphs, key=id):  # all in one order, or two could deadlock
                 held.enter_context(graph.reading(self.group_name, self.target))

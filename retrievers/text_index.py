@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..nodegraph import Changes, NodeGraph
+from ..nodegraph.progress import track
 from .analysis import Analyzer
 from .filters import Condition
 from .hits import Hits
@@ -21,6 +22,7 @@ from .top import best_slots
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
+_LONG = 1_000  # nodes whose indexing is worth showing
 _KEPT = 4_000_000  # postings that are kept weighed, at least
 _GAPS = 1_000  # empty slots beyond which closing the gaps is thought of
 
@@ -118,7 +120,10 @@ class TextIndex:
 
     def _add(self, changes: Changes) -> None:
         first = self.slots.add(changes.added)
-        texts = (self._analyzer(node.text) for node in changes.added)
+        new = changes.added
+        show = self._graph.progress if len(new) >= _LONG else False
+        shown = track(new, len(new), f"indexing {self._group}", " nodes", show)
+        texts = (self._analyzer(node.text) for node in shown)
         lengths = self._postings.extend(first, texts)
         self.total_length += sum(lengths)
         room = len(self.slots) - len(self._lengths)

@@ -222,3 +222,12 @@ def test_a_group_made_by_another_rule_is_indexed_anew() -> None:
     graph.create_node_group("line", lambda text: text.split(), replace=True)
     assert [result.node.text for result in retriever("b")] == ["b"]
     assert retriever.similarity.open(graph, "line").size == 3
+
+
+def test_a_long_indexing_shows_how_far_it_is(capsys):
+    texts = [f"word {i}" for i in range(1000)]
+    for progress, shown in ((True, True), (False, False)):
+        graph = NodeGraph(progress=progress)
+        graph.add(texts)
+        Retriever(graph, "ROOT", "bm25").retrieve("word")
+        assert ("indexing ROOT" in capsys.readouterr().err) is shown
