@@ -24,6 +24,16 @@ class Refresh:
     unchanged: int
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a source gave: its files by id, its documents, and the file each came from."""
+
+    source: Path
+    files: dict[str, Path]
+    documents: list[Document]
+    files_of: dict[str, str]
+
+
 class Corpus:
     """Keep the sources of a graph and the documents each of their files gave."""
 
@@ -32,8 +42,8 @@ class Corpus:
         self._files: dict[str, Path] = {}  # file id -> path
         self._documents: dict[str, str] = {}  # document id -> file id
 
-    def read(self, source: Path, failures: list[Failure] | None) -> list[Document]:
-        """Read a folder or a file and remember it.
+    def read(self, source: Path, failures: list[Failure] | None) -> Reading:
+        """Read a folder or a file; ``keep`` remembers it.
 
         Args:
             source: The folder or file.
@@ -51,12 +61,14 @@ class Corpus:
                     f"{path} would get the document id {file_id!r}, which {known} has; add it as "
                     "Document(text, id=...), or rename its folder"
                 )
-        documents, documents_of = self._read(files, failures)
-        if source not in self._sources:
-            self._sources.append(source)
-        self._files.update(files)
-        self._documents.update(documents_of)
-        return documents
+        return Reading(source, files, *self._read(files, failures))
+
+    def keep(self, reading: Reading) -> None:
+        """Remember what was read, to read it again."""
+        if reading.source not in self._sources:
+            self._sources.append(reading.source)
+        self._files.update(reading.files)
+        self._documents.update(reading.files_of)
 
     def refresh(
         self, store: NodeStore, failures: list[Failure] | None
@@ -65,6 +77,8 @@ class Corpus:
         files: dict[str, Path] = {}
         for source in self._sources:
             files.update(scan(source) if source.exists() else {})
+        if failures is not None:  # of a file that is gone there is nothing to say
+            failures[:] = [f for f in failures if f.document in files]
         documents, documents_of = self._read(files, failures)
         changed, added, updated = [], [], []
         for document in documents:
@@ -99,13 +113,14 @@ class Corpus:
     ) -> tuple[list[Document], dict[str, str]]:
         documents: list[Document] = []
         documents_of: dict[str, str] = {}
+        if failures is not None:
+            failures[:] = [f for f in failures if f.document not in files]
         for file_id, path in files.items():
             try:
                 read = read_file(path, file_id)
             except ReadError as error:
                 if failures is None:
                     raise
-                failures[:] = [f for f in failures if f.document != file_id]
                 failures.append(Failure(file_id, ROOT, error))
                 continue
             documents += read

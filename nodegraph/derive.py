@@ -28,7 +28,9 @@ def derivation_key(group: NodeGroup, root: Node, above: Derivation | None) -> st
     return digest(*parts)
 
 
-def reusable(group: NodeGroup, key: str, old: Derivation | None) -> dict[str, list[Draft]]:
+def reusable(
+    group: NodeGroup, key: str, parents: Sequence[Node], old: Derivation | None
+) -> dict[str, list[Draft]]:
     """Collect what need not be made again: by parent id, which stands for the parent's text.
 
     All of it where only the metadata changed. Otherwise not what came from rules that see nodes,
@@ -39,7 +41,8 @@ def reusable(group: NodeGroup, key: str, old: Derivation | None) -> dict[str, li
         return {}
     if old.key != key and (group.trans_node or group.parent == ROOT):
         return {}
-    families: dict[str, list[Draft]] = {}
+    # Of a parent that has no nodes it is known that it makes none only if nothing has changed.
+    families: dict[str, list[Draft]] = {each.id: [] for each in parents if old.key == key}
     for node in old.nodes:
         content = None if node.content == node.text else node.content
         end = None if node.offset is None else node.offset + len(node.text)

@@ -32,7 +32,12 @@ def metadata_digest(metadata: Mapping[str, Any]) -> str:
 
 def full_digest(metadata: Mapping[str, Any]) -> str:
     """Hash metadata whole."""
-    return digest(json.dumps(dict(metadata), sort_keys=True, default=str, ensure_ascii=False))
+    return digest(json.dumps(dict(metadata), sort_keys=True, default=_plain, ensure_ascii=False))
+
+
+def _plain(value: object) -> object:
+    """Write what JSON has no form for; sets in an order that is the same in every run."""
+    return sorted(map(str, value)) if isinstance(value, set | frozenset) else str(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,9 @@ def find(graph: NodeGraph, group: str, items: Iterable[Any]) -> list[Node]:
     """Return the kin of nodes in a group, each once, in document order.
 
     Raises:
+        LookupError: If a node has been removed or changed.
         TypeError: If an item is neither a node nor holds one.
+        ValueError: If a node is not of this graph.
     """
     found: dict[str, Node] = {}
     with graph.reading(group):
@@ -24,7 +26,8 @@ def find(graph: NodeGraph, group: str, items: Iterable[Any]) -> list[Node]:
             node = as_node(item)
             if node.graph is not graph:
                 raise ValueError(f"{node!r} is not a node of this graph")
-            found.update((each.id, each) for each in kin(graph, path, node))
+            here = graph.node(node.id)
+            found.update((each.id, each) for each in kin(graph, path, here))
     return sorted(found.values(), key=lambda node: node.order)
 
 

@@ -14,8 +14,8 @@ def fingerprint(value: object) -> str:
     """Hash a transform by what it does: its code and settings, not its address or its line.
 
     Functions count by their bytecode, constants, defaults and captured values; objects by their
-    class and by what they would be pickled as. Code that a function calls is not followed: give
-    the group a ``version`` when that changes.
+    class and attributes, or what they are pickled as. Code that a function calls is not followed:
+    give the group a ``version`` when that changes.
     """
     return digest(_describe(value, {}))
 
@@ -51,17 +51,32 @@ def _parts(value: Any, known: dict[int, tuple[object, str]]) -> list[str]:
         return sorted(each(*value))
     if isinstance(value, list | tuple):
         return each(*value)
-    state = getattr(value, "__dict__", None)
-    return each(type(value), _reduced(value), *each(state) if state else ())
+    return each(type(value), _state(value))
 
 
-def _reduced(value: Any) -> Any:
-    """Return what pickling would take of an object; nothing of one that can't be pickled."""
+def _state(value: Any) -> Any:
+    """Return what pickling would take of an object whose class says so; else its attributes.
+
+    ``__getstate__`` is not asked: LlamaIndex's drops from the object what can't be pickled.
+    """
+    cls = type(value)
+    slots = [s for c in cls.__mro__ for s in _names(getattr(c, "__slots__", ()))]
+    state = {s: getattr(value, s) for s in slots if hasattr(value, s)}
+    state.update(getattr(value, "__dict__", {}))
+    reduce = copyreg.dispatch_table.get(cls)
+    own: object = cls.__reduce__
+    if reduce is None and own is object.__reduce__:
+        return state
     try:
-        reduce = copyreg.dispatch_table.get(type(value))
-        return reduce(value) if reduce else value.__reduce_ex__(2)
-    except Exception:
-        return None
+        reduced = reduce(value) if reduce else value.__reduce__()
+    except Exception:  # it can't be pickled
+        return state
+    return (reduced, state) if isinstance(reduced, str) else reduced
+
+
+def _names(slots: str | tuple[str, ...]) -> tuple[str, ...]:
+    names = (slots,) if isinstance(slots, str) else tuple(slots)
+    return tuple(n for n in names if n not in ("__dict__", "__weakref__"))
 
 
 def _cell(cell: types.CellType) -> Any:

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Literal, TypeVar
 
 from .builder import Failure, GroupBuilder
-from .corpus import Corpus, Refresh
+from .corpus import Corpus, Reading, Refresh
 from .document import Document, as_document, flatten
 from .errors import nearest
 from .find import find
@@ -72,7 +72,7 @@ class NodeGraph:
         self._set_up()
         for name, (size, overlap) in PREDEFINED.items():
             self.create_node_group(name, SentenceSplitter, chunk_size=size, chunk_overlap=overlap)
-        for each in [source] if isinstance(source, str | Path) else source or []:
+        for each in () if source is None else flatten(source):
             if not isinstance(each, str | Path):
                 raise TypeError(
                     f"source takes paths, not {each!r:.80}; add texts and documents with add()"
@@ -125,12 +125,15 @@ class NodeGraph:
             ReadError: If a file can't be read, unless the graph skips such files.
             ValueError: If two different documents in the call, or two files, have the same id.
         """
-        documents = []
-        for item in flatten(items):
+        given = [i if isinstance(i, Path) else as_document(i) for i in flatten(items)]
+        documents: list[Document] = []
+        readings: list[Reading] = []
+        for item in given:
             if isinstance(item, Path):
-                documents += self._corpus.read(item, self._skipping())
+                readings.append(self._corpus.read(item, self._skipping()))
+                documents += readings[-1].documents
             else:
-                documents.append(as_document(item))
+                documents.append(item)
         known: dict[str, Document] = {}
         for document in documents:
             if known.setdefault(document.id, document) != document:
@@ -138,9 +141,11 @@ class NodeGraph:
                     f"two different documents in one call have the id {document.id!r}; give each "
                     "its own: Document(text, id=...)"
                 )
-        with self._lock.write():
+        with self._writing():
             self._check_free(known)
             self._store.put_documents(list(known.values()))
+            for reading in readings:
+                self._corpus.keep(reading)
         return [document.id for document in documents]
 
     def update(self, items: object) -> list[str]:
@@ -160,10 +165,10 @@ class NodeGraph:
             LookupError: If the graph has no document with one of the ids; nothing is removed.
         """
         wanted = [ids] if isinstance(ids, str) else list(ids)
-        with self._lock.write():
+        with self._writing():
             self._check_documents(wanted)
             self._store.remove_documents(wanted)
-        self._corpus.forget(wanted)
+            self._corpus.forget(wanted)
 
     def refresh(self) -> Refresh:
         """Read the source folders and files again; add, update and remove what has changed.
@@ -174,11 +179,11 @@ class NodeGraph:
             ReadError: If a file can't be read, unless the graph skips such files; nothing has
                 changed then.
         """
-        documents, report = self._corpus.refresh(self._store, self._skipping())
-        with self._lock.write():
+        with self._writing():
+            documents, report = self._corpus.refresh(self._store, self._skipping())
             self._store.remove_documents(report.removed)
             self._store.put_documents(documents)
-        self._corpus.forget(report.removed)
+            self._corpus.forget(report.removed)
         return report
 
     def _check_documents(self, ids: Iterable[str]) -> None:
@@ -244,14 +249,14 @@ class NodeGraph:
         """
         group = make_group(name, transform, parent, trans_node, num_workers, version, settings)
         with self._lock.write():
-            self._builder.forget(self._registry.declare(group, replace))
+            self._registry.declare(group, replace)
 
     @property
     def groups(self) -> dict[str, GroupSummary]:
         """All groups by name, ``ROOT`` first: parent, size, whether built. Builds nothing."""
         summaries = {ROOT: GroupSummary(ROOT, None, self._store.count(ROOT), True)}
         for group in self._registry:
-            built = self._builder.fresh(group.name)
+            built = self._fresh(group.name)
             size = self._store.count(group.name)
             summaries[group.name] = GroupSummary(group.name, group.parent, size, built)
         return summaries
@@ -273,8 +278,9 @@ class NodeGraph:
         """
         mode = self.on_error if on_error is None else _check_on_error(on_error)
         for name in groups:
-            self._builder.build(self.ancestry(name), mode, retry=True)
-        built = {group.name for name in groups for group in self.ancestry(name)}
+            self._builder.retry(self.ancestry(name))
+        with self._reading(groups, mode):
+            built = {group.name for name in groups for group in self.ancestry(name)}
         return [failure for failure in self.failures if failure.group in built]
 
     def ancestry(self, name: str) -> list[NodeGroup]:
@@ -329,14 +335,20 @@ class NodeGraph:
         return lambda nodes: find(self, group, flatten(nodes))
 
     def children(self, node: Node) -> dict[str, list[Node]]:
-        """Return a node's children by group, of the groups that something has needed already."""
-        below = [
-            group.name
-            for group in self._registry
-            if group.parent == node.group and self._builder.started(group.name)
-        ]
-        with self.reading(*below):
-            return {name: self.children_in(name, node) for name in below}
+        """Return a node's children by group, of the groups that something has needed already.
+
+        Inside a transform only of those that are up to date: to wait for another one could be
+        to wait for itself.
+
+        Raises:
+            LookupError: If the node has been removed or changed.
+        """
+        below = [group.name for group in self._registry if group.parent == node.group]
+        below = [name for name in below if self._builder.started(name)]
+        within = self._builder.needs.running is not None
+        with self.reading(*(() if within else below)):
+            here = self.node(node.id)
+            return {name: self.children_in(name, here) for name in below if self._fresh(name)}
 
     def children_in(self, group: str, node: Node) -> list[Node]:
         """Return a node's children in one group of which its own is the parent."""
@@ -358,18 +370,35 @@ class NodeGraph:
             UnknownGroupError: If there is no such group.
             TransformError: If a transform raises while a group is built.
         """
+        with self._reading(groups, self.on_error):
+            yield
+
+    @contextmanager
+    def _reading(self, groups: Sequence[str], on_error: OnError) -> Iterator[None]:
         while True:
-            lineages = [self.ancestry(name) for name in groups]
-            for lineage in lineages:
-                self._builder.build(lineage, self.on_error)
+            for name in groups:
+                self._builder.build(self.ancestry(name), on_error)
             self._lock.acquire_read()
-            if all(self._builder.fresh(name) for name in groups):
+            if all(self._fresh(name) for name in groups):
                 break
             self._lock.release_read()
         try:
             yield
         finally:
             self._lock.release_read()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        if self._builder.needs.running is not None:
+            raise RuntimeError(
+                "the documents of a graph can't be changed from inside a transform of one of its "
+                f"groups ({self._builder.needs.running!r}); change them after the build"
+            )
+        with self._lock.write():
+            yield
+
+    def _fresh(self, group: str) -> bool:
+        return self._builder.fresh(self.ancestry(group))
 
     def revision(self, group: str) -> int:
         """Return a counter that grows with every change of the group's nodes."""

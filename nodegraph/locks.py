@@ -54,22 +54,32 @@ class ReadWriteLock:
         Raises:
             RuntimeError: If this thread is reading.
         """
-        if getattr(self._mine, "depth", 0):
-            raise RuntimeError(
-                "the graph can't be changed, nor a group built, from inside a retrieval of the "
-                "same graph; build the group before (graph.build(name)), or change the graph "
-                "after the retrieval has returned"
-            )
+        self.check_write()
         with self._condition:
             self._waiting += 1
             try:
                 self._condition.wait_for(lambda: not self._writing and not self._readers)
+                self._writing = True
             finally:
                 self._waiting -= 1
-            self._writing = True
+                if not self._writing:  # interrupted: let those pass who waited for this one
+                    self._condition.notify_all()
         try:
             yield
         finally:
             with self._condition:
                 self._writing = False
                 self._condition.notify_all()
+
+    def check_write(self) -> None:
+        """Raise what ``write`` would.
+
+        Raises:
+            RuntimeError: If this thread is reading.
+        """
+        if getattr(self._mine, "depth", 0):
+            raise RuntimeError(
+                "the graph can't be changed, nor a group built, from inside a retrieval of the "
+                "same graph; build the group before (graph.build(name)), or change the graph "
+                "after the retrieval has returned"
+            )

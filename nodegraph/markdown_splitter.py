@@ -12,7 +12,8 @@ from .recursive_splitter import RecursiveSplitter
 from .tokens import count_tokens
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
-_HEADING = re.compile(r"^ {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$")
+_FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(?:[ \t]*\S.*\n)*?---[ \t]*(?:\r?\n|\Z)")
+_HEADING = re.compile(r"^ {0,3}(#{1,6})(?![^ \t])(.*)$")
 _UNDERLINE = re.compile(r"^ {0,3}(=+|-+)[ \t]*$")
 
 
@@ -78,8 +79,10 @@ class MarkdownSplitter:
 
     def _headings(self, text: str) -> Iterator[tuple[int, int, str]]:
         """Yield where each heading begins, its level and its text."""
-        at, fence, before, before_at = 0, "", "", 0
-        for line in text.split("\n"):
+        front = _FRONT_MATTER.match(text)
+        at, fence, before, before_at = front.end() if front else 0, "", "", 0
+        for whole in text[at:].split("\n"):
+            line = whole.rstrip()
             opened = _FENCE.match(line)
             level, heading, begin = 0, "", at
             if fence:
@@ -89,7 +92,7 @@ class MarkdownSplitter:
             elif opened:
                 fence, before = opened[1], ""
             elif match := _HEADING.match(line):
-                level, heading, before = len(match[1]), match[2] or "", ""
+                level, heading, before = len(match[1]), _without_closing(match[2].strip()), ""
             elif before and (match := _UNDERLINE.match(line)):
                 level, heading, begin = 1 if match[1][0] == "=" else 2, before, before_at
                 before = ""
@@ -99,4 +102,10 @@ class MarkdownSplitter:
                     before = ""
             if 0 < level <= self.max_level:
                 yield begin, level, heading
-            at += len(line) + 1
+            at += len(whole) + 1
+
+
+def _without_closing(heading: str) -> str:
+    """Leave out the number signs that may close a heading: ``## Tea ##``."""
+    bare = heading.rstrip("#")
+    return heading if bare[-1:].strip() else bare.rstrip()

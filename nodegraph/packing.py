@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
 from .spans import Span
@@ -59,23 +60,29 @@ def cut_to_fit(
         if len(pieces) > 1:
             rest = separators[level + 1 :]
             return [p for piece in pieces for p in cut_to_fit(text, piece, size, length, rest)]
-    pieces, (begin, end) = [], span
+    pieces, (begin, end), count = [], span, 1
     while begin < end:
-        cut = begin + _longest_prefix(text, begin, end, size, length)
-        pieces.append((begin, cut))
-        begin = cut
+        count = _longest_prefix(text, begin, end, size, length, guess=count)
+        pieces.append((begin, begin + count))
+        begin += count
     return pieces
 
 
-def _longest_prefix(text: str, begin: int, end: int, size: int, length: Length) -> int:
+def _longest_prefix(text: str, begin: int, end: int, size: int, length: Length, guess: int) -> int:
     """Return how many characters fit, at least one; the length is taken to grow with the text."""
-    reach = 1
-    while begin + reach < end and length(text[begin : begin + 2 * reach]) <= size:
-        reach *= 2
-    low, high = reach, min(2 * reach, end - begin)
+
+    def fits(count: int) -> bool:
+        return length(text[begin : begin + count]) <= size
+
+    most, step = end - begin, 1
+    low = guess if 1 < guess <= most and fits(guess) else 1
+    while low + step <= most and fits(low + step):
+        low += step
+        step *= 2
+    high = min(low + step - 1, most)
     while low < high:
         middle = (low + high + 1) // 2
-        if length(text[begin : begin + middle]) <= size:
+        if fits(middle):
             low = middle
         else:
             high = middle - 1
@@ -83,32 +90,40 @@ def _longest_prefix(text: str, begin: int, end: int, size: int, length: Length) 
 
 
 def pack(text: str, pieces: Sequence[Span], size: int, overlap: int, length: Length) -> list[Span]:
-    """Join neighbouring pieces into chunks of at most ``size``.
+    """Join neighbouring pieces into chunks of at most ``size``, white space around them left out.
 
     Each chunk but the first begins with whole pieces of the one before, at most ``overlap``
-    long together, and reaches at least one piece further. A chunk's length is that of its text:
-    pieces are dropped from its end while a length that does not add up makes it too long.
+    long together, and reaches at least one piece further. The sum of the pieces' lengths is the
+    first guess; what counts is the length of the chunk's text, which may be more.
     """
+    pieces = [p for p in (strip_span(text, piece) for piece in pieces) if p[0] < p[1]]
     lengths = [length(text[begin:end]) for begin, end in pieces]
+
+    def measure(first: int, after: int) -> int:
+        return length(text[pieces[first][0] : pieces[after - 1][1]])
+
     chunks: list[Span] = []
     first = after = 0
     total = 0  # of the pieces from first up to after
     while after < len(pieces):
-        while after < len(pieces) and (first == after or total + lengths[after] <= size):
+        least = after + 1
+        while after < len(pieces) and (after < least or total + lengths[after] <= size):
             total += lengths[after]
             after += 1
-        covered = chunks[-1][1] if chunks else -1
-        while (
-            after - first > 1
-            and pieces[after - 2][1] > covered
-            and length(text[pieces[first][0] : pieces[after - 1][1]]) > size
-        ):
-            after -= 1
-            total -= lengths[after]
+        if after > least and measure(first, after) > size:
+            after = bisect_right(
+                range(after), size, lo=least, key=lambda last: measure(first, last + 1)
+            )
+            total = sum(lengths[first:after])
         chunks.append((pieces[first][0], pieces[after - 1][1]))
         if after == len(pieces):
             break
-        while first < after and (total > overlap or total + lengths[after] > size):
+        while first < after and (
+            total > overlap
+            or total + lengths[after] > size
+            or measure(first, after) > overlap
+            or measure(first, after + 1) > size
+        ):
             total -= lengths[first]
             first += 1
     return chunks

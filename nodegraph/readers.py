@@ -69,13 +69,18 @@ def read_file(path: Path, file_id: str) -> list[Document]:
     try:
         facts = _facts(path)
         read = _READERS[path.suffix.lower()](path)
+        if isinstance(read, str):
+            return [Document(read, facts, id=file_id)]
+        return [
+            Document(each.text, {**facts, **each.metadata}, id=f"{file_id}#{each.id}")
+            for each in read
+        ]
+    except ReadError:
+        raise
     except OSError as error:
         raise ReadError(f"can't read {path}: {error.strerror or error}") from error
-    if isinstance(read, str):
-        return [Document(read, facts, id=file_id)]
-    return [
-        Document(each.text, {**facts, **each.metadata}, id=f"{file_id}#{each.id}") for each in read
-    ]
+    except Exception as error:  # a registered reader's own
+        raise ReadError(f"can't read {path}: {type(error).__name__}: {error}") from error
 
 
 @register_reader(".txt", ".text", ".md", ".markdown", ".rst", ".csv", ".tsv", ".log", ".py")
@@ -93,8 +98,9 @@ def _decoded(path: Path) -> str:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        offset = error.start + len(data) - len(error.object)  # which lacks a byte order mark
         raise ReadError(
-            f"{path} is not UTF-8: byte {data[error.start]:#04x} at offset {error.start}; convert "
+            f"{path} is not UTF-8: byte {data[offset]:#04x} at offset {offset}; convert "
             "it, or register a reader that knows its encoding: @register_reader"
             f'("{path.suffix}") over path.read_text(encoding="gb18030")'
         ) from error
@@ -117,7 +123,7 @@ def read_json_lines(path: Path) -> list[Document]:
             continue
         try:
             record = json.loads(line)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:  # also numbers too long, too deep a nesting
             raise ReadError(f"{path}, line {number} is not JSON: {error}") from error
         document = _from_record(record, number)
         if document is None:

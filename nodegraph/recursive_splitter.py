@@ -11,9 +11,9 @@ from .spans import Span
 from .tokens import count_tokens
 
 SEPARATORS = (
-    r"\n[ \t]*(?:\n[ \t]*)+",
+    r"\n\s*\n",
     r"\n",
-    r"[。！？｡][”’」』）)】》]*|[.!?]+[\"'”’)\]]*(?=\s)\s*",
+    r"[。！？｡][”’」』）)】》]*|(?<![.!?])[.!?]+[\"'”’)\]]*(?=\s)\s*",
     r"[；;][”’」』）)]*\s*",
     r"[，、：][”’」』）)]*|[,:](?=\s)\s*",
     r"\s+",
@@ -79,16 +79,19 @@ class RecursiveSplitter:
     def _split(self, text: str, span: Span, patterns: Sequence[re.Pattern[str]]) -> list[Span]:
         if self.length(text[slice(*span)]) <= self.chunk_size:
             return [span]
-        if not patterns:
+        pieces = [span]
+        while patterns and len(pieces) == 1:
+            pieces, patterns = cut_at(text, span, patterns[0]), patterns[1:]
+        if len(pieces) == 1:
             pieces = cut_to_fit(text, span, self.chunk_size, self.length, ())
             return pack(text, pieces, self.chunk_size, self.chunk_overlap, self.length)
         chunks: list[Span] = []
         fitting: list[Span] = []
-        for piece in cut_at(text, span, patterns[0]):
+        for piece in pieces:
             if self.length(text[slice(*piece)]) <= self.chunk_size:
                 fitting.append(piece)
                 continue
             chunks += pack(text, fitting, self.chunk_size, self.chunk_overlap, self.length)
             fitting = []
-            chunks += self._split(text, piece, patterns[1:])
+            chunks += self._split(text, piece, patterns)
         return chunks + pack(text, fitting, self.chunk_size, self.chunk_overlap, self.length)

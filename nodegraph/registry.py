@@ -18,8 +18,8 @@ class GroupRegistry:
     def __iter__(self) -> Iterator[NodeGroup]:
         return iter(list(self._groups.values()))
 
-    def declare(self, group: NodeGroup, replace: bool) -> list[str]:
-        """Take in a group; return the groups that have to be made anew because of it.
+    def declare(self, group: NodeGroup, replace: bool) -> None:
+        """Take in a group.
 
         Raises:
             UnknownGroupError: If there is no parent group.
@@ -39,9 +39,6 @@ class GroupRegistry:
                 f"{group.name!r}"
             )
         self._groups[group.name] = group
-        if old is None or old.version == group.version:
-            return []
-        return [e.name for e in self if group.name in (g.name for g in self.lineage(e.name))]
 
     def lineage(self, name: str) -> list[NodeGroup]:
         """Return the groups from the first below ``ROOT`` down to this one; none for ``ROOT``.

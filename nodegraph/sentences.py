@@ -11,15 +11,21 @@ from .spans import Span
 
 _CLOSERS = "\"'”’」』）)\\]】》〉}"
 _WIDE_ENDS = "。！？｡"
-_CANDIDATE = re.compile(rf"(?P<mark>[{_WIDE_ENDS}!?….]+)(?P<closers>[{_CLOSERS}]*)|\n\s*")
+# Marks, the quotes and brackets that close behind them, and references as in "so.[1]".
+_CANDIDATE = re.compile(
+    rf"(?P<mark>[{_WIDE_ENDS}!?….]+)(?P<closers>[{_CLOSERS}]*(?:\[\d+\])*[{_WIDE_ENDS}]*)|\n\s*"
+)
 _WIDE = re.compile(f"[{UNSPACED}\u3001-\u303f\uff01-\uff65]")
-_NEXT_IS_ITEM = re.compile(r"(?:[-*+•>|]|#{1,6}|\d{1,3}[.)、]|[一二三四五六七八九十]+、)[ \t]?")
+_ITEM = re.compile(r"(?:[-*+]|#{1,6}|\d{1,3}[.)])[ \t]|[•>|]|(?:\d{1,3}|[一二三四五六七八九十]+)、")
+_HEADING = re.compile(r"#{1,6}[ \t]")
+_STARTS = ("", "\n", *".!?:)。！？：）")
+_INITIALS = re.compile(r"(?:[a-z]\.)*[a-z]")
 _LAST_WORD = re.compile(rf"(?:[^\W{UNSPACED}]|\.)*$")
 
 # Before a full stop these words do not end a sentence; those of the second set may, before a
 # capital letter.
 _NEVER_END = frozenset(
-    "mr mrs ms dr prof st sr jr vs fig figs no nos vol pp eq eqs sec ch cf e.g i.e gen gov sen rep "
+    "mr mrs ms dr prof st sr jr vs fig figs vol pp eq eqs sec ch cf e.g i.e gen gov sen rep "
     "capt col lt sgt rev hon mt ed eds approx resp viz".split()
 )
 _MAY_END = frozenset(
@@ -85,32 +91,38 @@ def _sentence_ends(text: str) -> Iterable[int]:
         if match["mark"] is None:
             if _breaks(text, begin, end):
                 yield end
-        elif following.isalnum() and match["closers"] and match["mark"][-1] not in "。｡":
+        elif match["closers"] and following == "と":
+            continue  # 「…。」と言った
+        elif match["closers"] and following.isalnum() and not re.search("[。｡]", match[0]):
             continue  # a quotation inside its sentence: “…？”他问
         elif following and following in "，、；：,;:":
             continue
-        elif _ends(text, begin, match["mark"], end, following):
+        elif _ends(text, begin, match["mark"], match["closers"], end):
             yield end
 
 
-def _ends(text: str, begin: int, mark: str, end: int, following: str) -> bool:
-    if any(c in _WIDE_ENDS for c in mark):
+def _ends(text: str, begin: int, mark: str, closers: str, end: int) -> bool:
+    if any(c in _WIDE_ENDS for c in mark + closers):
         return True
-    before = text[begin - 1 : begin]
+    before, following = text[max(0, begin - 1) : begin], text[end : end + 1]
     open_end = not following or following.isspace()
     if "…" in mark:
         return open_end
-    if not open_end:  # Chinese with ASCII marks stands without spaces
-        return bool(_WIDE.match(before)) and not following.isdigit()
+    if not open_end and (mark != "." or not _WIDE.match(following)):
+        return mark != "." and bool(_WIDE.match(before))  # Chinese with ASCII marks
     if mark != ".":
-        return "." not in mark or not _after(text, end).islower()
+        return not (("." in mark or closers) and _after(text, end).islower())
     word = _LAST_WORD.search(text, max(0, begin - 24), begin)
     last = (word[0] if word else "").lower()
     upcoming = _after(text, end)
-    if upcoming.islower() or last in _NEVER_END or (len(last) == 1 and last.isalpha()):
+    if upcoming.islower() or last in _NEVER_END:
         return False
-    if last.isdigit() and text[: begin - len(last)].rstrip(" \t")[-1:] in ("", "\n"):
-        return False  # a list number at the beginning of its line
+    if last not in _MAY_END and _INITIALS.fullmatch(last):
+        return False
+    if last in ("no", "nos"):
+        return not upcoming.isdigit()
+    if last.isdigit() and len(last) < 4:  # a list item's, where no words stand before it
+        return text[max(0, begin - 24) : begin - len(last)].rstrip(" \t")[-1:] not in _STARTS
     return last not in _MAY_END or upcoming.isupper() or not upcoming
 
 
@@ -120,15 +132,15 @@ def _after(text: str, end: int) -> str:
 
 
 def _breaks(text: str, begin: int, end: int) -> bool:
-    if text.count("\n", begin, end) > 1 or _WIDE.match(text, end) or _NEXT_IS_ITEM.match(text, end):
+    if text.count("\n", begin, end) > 1 or _WIDE.match(text, end) or _ITEM.match(text, end):
         return True
     line = text[text.rfind("\n", 0, begin) + 1 : begin].strip()
-    return bool(line) and (bool(_WIDE.match(line[-1])) or line.startswith("#"))
+    return bool(line) and bool(_WIDE.match(line[-1]) or _HEADING.match(line))
 
 
 def _paragraph_ends(text: str) -> Iterable[int]:
     block_begin = 0
-    for blank in [*re.finditer(r"\n[ \t]*(?:\n[ \t]*)+", text), None]:
+    for blank in [*re.finditer(r"\n\s*\n", text), None]:
         block_end = blank.start() if blank else len(text)
         lines = text[block_begin:block_end].split("\n")
         unwrapped = max(map(len, lines)) > 120

@@ -177,7 +177,9 @@ def drafts(made: object, parent: Node) -> list[Draft]:
 
 def _pieces(made: object) -> Iterable[object]:
     """Return what was made one by one; what has a text form of its own is one piece."""
-    one = isinstance(made, str | bytes | Mapping | Node | Draft) or hasattr(made, "page_content")
+    one = isinstance(made, str | bytes | Mapping | Node | Draft) or any(
+        hasattr(made, name) for name in ("page_content", "get_content", "model_dump")
+    )  # pydantic's models are iterable, over their fields
     return made if isinstance(made, Iterable) and not one else [made]
 
 
@@ -187,7 +189,7 @@ def _placed(piece: Draft, found: Span | None, parent: Node) -> Draft:
             return piece
         return Draft(piece.text, piece.content, piece.metadata, *found)
     end = piece.start + len(piece.text) if piece.end is None else piece.end
-    if parent.text[piece.start : end] != piece.text:
+    if piece.start < 0 or parent.text[piece.start : end] != piece.text:
         raise ValueError(
             f"a node was given the span {piece.start}:{end} of its parent's text, where "
             f"{parent.text[piece.start : end]!r:.60} stands, not {piece.text!r:.60}; leave the "

@@ -1,0 +1,126 @@
+import datetime
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.nodegraph.document import as_document
+
+LANGCHAIN_LIKE = SimpleNamespace(page_content="Tea.", metadata={"page": 1}, id="t1")
+LLAMA_INDEX_LIKE = SimpleNamespace(
+    get_content=lambda: "Tea.", metadata={"page": 1}, node_id="t1", id_="t1"
+)
+
+
+@pytest.mark.parametrize(
+    "item", [Document("Tea.", {"page": 1}, id="t1"), LANGCHAIN_LIKE, LLAMA_INDEX_LIKE]
+)
+def test_shapes(item: object) -> None:
+    assert as_document(item) == Document("Tea.", {"page": 1}, id="t1")
+    graph = NodeGraph()
+    assert graph.add(item) == graph.add([item]) == ["t1"]
+    assert graph.node("t1").metadata == {"page": 1}
+
+
+def test_langchain_document() -> None:
+    documents = pytest.importorskip("langchain_core.documents")
+    item = documents.Document("Tea.", metadata={"page": 1}, id="t1")
+    assert as_document(item) == Document("Tea.", {"page": 1}, id="t1")
+    assert as_document(documents.Document("Tea.")) == Document("Tea.")
+
+
+def test_llama_index_document() -> None:
+    schema = pytest.importorskip("llama_index.core.schema")
+    for kind in (schema.Document, schema.TextNode):
+        item = kind(text="Tea.", metadata={"page": 1}, id_="t1")
+        assert as_document(item) == Document("Tea.", {"page": 1}, id="t1")
+
+
+def test_a_text_is_a_document() -> None:
+    assert as_document("Tea.") == Document("Tea.")
+
+
+@pytest.mark.parametrize("item", [None, 3, b"Tea.", {"text": "Tea."}, object(), ["Tea.", 3]])
+def test_what_is_no_document(item: object) -> None:
+    graph = NodeGraph()
+    with pytest.raises(TypeError, match=r"can't make a document from .*give a text"):
+        graph.add(item)
+    assert graph.nodes("ROOT") == []
+
+
+def test_ids() -> None:
+    assert Document("Tea.").id == Document("Tea.", {}).id == Document("Tea.", None).id
+    assert Document("Tea.", {"a": 1, "b": 2}).id == Document("Tea.", {"b": 2, "a": 1}).id
+    ids = [
+        Document("Tea.").id,
+        Document("Tea").id,
+        Document("Tea.", {"a": 1}).id,
+        Document("Tea.", {"a": "1"}).id,
+        Document("Tea.", {"a": [1]}).id,
+    ]
+    assert len(set(ids)) == len(ids)
+    facts = {"file_name": "a.txt", "last_modified_date": "2024-01-01", "file_path": "/a/a.txt"}
+    moved = {"file_name": "a.txt", "last_modified_date": "2025-01-01", "file_path": "/b/a.txt"}
+    assert Document("Tea.", facts).id == Document("Tea.", moved).id
+
+
+def test_ids_are_the_same_on_every_machine() -> None:
+    assert Document("Tea.").id == "1a6ce32aef631c96b8a2c500"
+    code = (
+        "from nodekin.nodegraph import Document;"
+        "print(Document('Tea.', {'tags': {'green', 'black', 'white', 'yellow'}}).id)"
+    )
+    ids = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in (1, 2, 3)
+    }
+    assert len(ids) == 1
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{"day": datetime.date(2024, 1, 1)}, {"deep": {"list": [1, None, 2.5]}}, {"茶": "绿"}],
+)
+def test_metadata_of_any_kind(metadata: dict) -> None:
+    document = Document("Tea.", metadata)
+    graph = NodeGraph()
+    assert graph.add(document) == [Document("Tea.", dict(metadata)).id]
+    assert graph.node(document.id).metadata == metadata
+
+
+def test_metadata_is_a_copy() -> None:
+    metadata = {"page": 1}
+    document = Document("Tea.", metadata)
+    metadata["page"] = 2
+    assert document.metadata == {"page": 1}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"text": 3}, TypeError, "text must be a str, not int"),
+        ({"text": None}, TypeError, "text must be a str, not NoneType"),
+        ({"text": "a", "metadata": ["page"]}, TypeError, r"metadata must map names .*\['page'\]"),
+        ({"text": "a", "metadata": {1: 2}}, TypeError, r"metadata must map names .*\{1: 2\}"),
+        ({"text": "a", "id": ""}, ValueError, "non-empty str, not ''"),
+        ({"text": "a", "id": 7}, ValueError, "non-empty str, not 7"),
+    ],
+)
+def test_bad_documents(arguments: dict, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        Document(**arguments)
+
+
+@given(st.text(), st.text())
+def test_one_id_for_one_text(one: str, other: str) -> None:
+    assert (Document(one).id == Document(other).id) == (one == other)

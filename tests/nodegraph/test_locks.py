@@ -1,0 +1,310 @@
+"""Many read or one writes; what would wait for itself is told so."""
+
+import signal
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from nodekin.nodegraph import Node, NodeGraph, TransformError
+from nodekin.nodegraph.locks import ReadWriteLock
+
+PATIENCE = 20.0
+"""Seconds after which something that should happen is taken to hang."""
+
+
+def in_thread(work: Callable[[], Any]) -> threading.Thread:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
+
+
+def outcome(work: Callable[[], Any]) -> Any:
+    """Return what the work gave or raised; fail if it hangs."""
+    results: list[Any] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except Exception as error:
+            results.append(error)
+
+    in_thread(run).join(PATIENCE)
+    assert results, "the work hangs"
+    return results[0]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that another thread is about to do."""
+    pause = threading.Event()
+    for _ in range(int(PATIENCE / 0.002)):
+        if condition():
+            return
+        pause.wait(0.002)
+    raise AssertionError("it never happened")
+
+
+def test_readers_hold_it_together() -> None:
+    lock = ReadWriteLock()
+    inside = threading.Barrier(3)
+
+    def read() -> int:
+        with lock.read():
+            return inside.wait(PATIENCE)  # passed only when all three are inside
+
+    others = [in_thread(read), in_thread(read)]
+    assert outcome(read) in (0, 1, 2)
+    for other in others:
+        other.join(PATIENCE)
+
+
+def test_a_writer_is_alone() -> None:
+    lock = ReadWriteLock()
+    inside = 0
+    most = 0
+    total = 0
+
+    def write() -> None:
+        nonlocal inside, most, total
+        for _ in range(200):
+            with lock.write():
+                inside += 1
+                most = max(most, inside)
+                before = total
+                for _ in range(20):
+                    pass
+                total = before + 1
+                inside -= 1
+
+    seen: list[int] = []
+
+    def read() -> None:
+        for _ in range(200):
+            with lock.read():
+                seen.append(inside)
+
+    threads = [in_thread(write) for _ in range(4)] + [in_thread(read) for _ in range(4)]
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert total == 800
+    assert most == 1
+    assert set(seen) == {0}
+
+
+def test_reading_again_while_a_writer_waits_goes_on() -> None:
+    lock = ReadWriteLock()
+    order: list[str] = []
+
+    def write() -> None:
+        with lock.write():
+            order.append("write")
+
+    def read() -> None:
+        with lock.read():
+            writer = in_thread(write)
+            until(lambda: lock._waiting == 1)
+            with lock.read():
+                order.append("read again")
+            assert order == ["read again"]  # the inner block has not let go of the outer one
+        writer.join(PATIENCE)
+
+    outcome(read)
+    assert order == ["read again", "write"]
+
+
+def test_a_waiting_writer_goes_before_new_readers() -> None:
+    lock = ReadWriteLock()
+    order: list[str] = []
+
+    def write() -> None:
+        with lock.write():
+            order.append("write")
+
+    def read() -> None:
+        with lock.read():
+            order.append("read")
+
+    with lock.read():
+        writer = in_thread(write)
+        until(lambda: lock._waiting == 1)
+        reader = in_thread(read)
+        reader.join(0.05)
+        assert order == []
+    writer.join(PATIENCE)
+    reader.join(PATIENCE)
+    assert order == ["write", "read"]
+
+
+def test_writing_while_reading_is_an_error_and_breaks_nothing() -> None:
+    lock = ReadWriteLock()
+
+    def write_inside() -> None:
+        with lock.read(), lock.write():
+            pass
+
+    error = outcome(write_inside)
+    assert isinstance(error, RuntimeError)
+    assert "from inside a retrieval" in str(error)
+    assert outcome(lambda: [lock.write().__enter__()]) == [None]
+
+
+def test_an_error_inside_lets_go() -> None:
+    lock = ReadWriteLock()
+    with pytest.raises(ZeroDivisionError), lock.read():
+        _ = 1 / 0
+    with pytest.raises(ZeroDivisionError), lock.write():
+        _ = 1 / 0
+    with lock.write():
+        pass
+    with lock.read():
+        pass
+
+
+def test_a_writer_that_gives_up_waiting_lets_the_readers_pass() -> None:
+    lock = ReadWriteLock()
+    release = threading.Event()
+    first_in, second_in = threading.Event(), threading.Event()
+
+    def first() -> None:
+        with lock.read():
+            first_in.set()
+            release.wait(PATIENCE)
+
+    def second() -> None:
+        until(lambda: lock._waiting == 1)
+        in_thread(third)
+        until(lambda: len(lock._condition._waiters) >= 2)  # type: ignore[attr-defined]
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    def third() -> None:
+        with lock.read():
+            second_in.set()
+
+    in_thread(first)
+    assert first_in.wait(PATIENCE)
+    in_thread(second)
+    with pytest.raises(KeyboardInterrupt), lock.write():
+        pass
+    passed = second_in.wait(2)
+    release.set()
+    assert passed
+
+
+def small() -> NodeGraph:
+    graph = NodeGraph(progress=False)
+    graph.add(["a b", "c"])
+    graph.create_node_group("word", str.split)
+    return graph
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda graph: graph.add("new"),
+        lambda graph: graph.remove(graph.nodes("ROOT")[0].id),
+        lambda graph: graph.refresh(),
+        lambda graph: graph.create_node_group("other", str.split),
+    ],
+)
+def test_changing_a_graph_while_reading_it_is_an_error(change: Callable[[NodeGraph], Any]) -> None:
+    graph = small()
+
+    def change_inside() -> None:
+        with graph.reading("word"):
+            change(graph)
+
+    error = outcome(change_inside)
+    assert isinstance(error, RuntimeError)
+    assert "after the retrieval has returned" in str(error)
+    assert [n.text for n in graph.nodes("word")] == ["a", "b", "c"]
+    assert outcome(lambda: len(graph.add("new"))) == 1
+
+
+def test_building_while_reading_is_an_error_before_any_work() -> None:
+    graph = small()
+    calls: list[str] = []
+
+    def letters(text: str) -> list[str]:
+        calls.append(text)
+        return list(text)
+
+    graph.create_node_group("letter", letters, parent="word")
+
+    def build_inside() -> None:
+        with graph.reading("word"):
+            graph.nodes("letter")
+
+    error = outcome(build_inside)
+    assert isinstance(error, RuntimeError)
+    assert "build the group before" in str(error)
+    assert calls == []
+    graph.build("letter")
+
+    def read_inside() -> list[str]:
+        with graph.reading("word"):
+            return [n.text for n in graph.nodes("letter")]
+
+    assert outcome(read_inside) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("workers", [0, 4])
+def test_a_transform_that_changes_its_graph_is_told_so(workers: int) -> None:
+    graph = small()
+    graph.create_node_group("bad", lambda text: graph.add(text + "!"), num_workers=workers)
+    error = outcome(lambda: graph.nodes("bad"))
+    assert isinstance(error, TransformError)
+    assert isinstance(error.__cause__, RuntimeError)
+    assert "can't be changed from inside a transform" in str(error)
+    assert len(graph.nodes("ROOT")) == 2
+    assert outcome(lambda: len(graph.add("new"))) == 1
+
+
+@pytest.mark.parametrize("workers", [0, 4])
+def test_a_transform_that_asks_for_its_own_group_is_told_so(workers: int) -> None:
+    graph = small()
+
+    def greedy(text: str) -> list[str]:
+        return [node.text for node in graph.nodes("greedy")]
+
+    graph.create_node_group("greedy", greedy, num_workers=workers)
+    error = outcome(lambda: graph.nodes("greedy"))
+    assert isinstance(error, TransformError)
+    assert "'greedy' needs itself" in str(error)
+    assert len(str(error)) < 1000
+
+
+@pytest.mark.parametrize("workers", [0, 4])
+def test_transforms_that_ask_for_each_other_are_told_so(workers: int) -> None:
+    graph = small()
+    both = threading.Barrier(2)
+    met = {"left": threading.Event(), "right": threading.Event()}
+
+    def ask(other: str) -> Callable[[Node], list[str]]:
+        def transform(node: Node) -> list[str]:
+            if not met[other].is_set():
+                met[other].set()
+                both.wait(PATIENCE)
+            return [n.text for n in graph.nodes(other)]
+
+        return transform
+
+    graph.create_node_group("left", ask("right"), trans_node=True, num_workers=workers)
+    graph.create_node_group("right", ask("left"), trans_node=True, num_workers=workers)
+    results: list[Any] = []
+    threads = [
+        in_thread(lambda name=name: results.append(outcome(lambda: graph.nodes(name))))  # type: ignore[misc]
+        for name in ("left", "right")
+    ]
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert len(results) == 2
+    assert any(isinstance(r, TransformError) and "needs itself" in str(r) for r in results)
+
+
+def test_a_transform_may_use_another_group() -> None:
+    graph = small()
+    find_words = graph.find("word")
+    graph.create_node_group(
+        "count", lambda node: len(find_words(node)), trans_node=True, num_workers=3
+    )
+    assert [n.content for n in outcome(lambda: graph.nodes("count"))] == [2, 1]

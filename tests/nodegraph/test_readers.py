@@ -1,0 +1,340 @@
+import json
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nodekin.nodegraph import Document, NodeGraph, ReadError, readers, register_reader
+
+BOM = b"\xef\xbb\xbf"
+
+
+@pytest.fixture(autouse=True)
+def _registry() -> Iterator[None]:
+    kept = dict(readers._READERS)
+    yield
+    readers._READERS.clear()
+    readers._READERS.update(kept)
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    return folder
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def texts(graph: NodeGraph) -> dict[str, str]:
+    return {node.id: node.text for node in graph.nodes("ROOT")}
+
+
+def test_folder(docs: Path) -> None:
+    write(docs / "tea.txt", "Tea.")
+    write(docs / "guide" / "Intro.MD", "# Intro")
+    write(docs / ".hidden.txt", "no")
+    write(docs / ".git" / "tea.txt", "no")
+    write(docs / "guide" / "b.jsonl", '{"text": "x"}')
+    expected = {
+        "docs/guide/Intro.MD": "# Intro",
+        "docs/guide/b.jsonl#1": "x",
+        "docs/tea.txt": "Tea.",
+    }
+    assert texts(NodeGraph(docs)) == expected
+    assert texts(NodeGraph(str(docs))) == expected
+    assert list(texts(NodeGraph([docs / "tea.txt", docs / "guide"]))) == [
+        "docs/tea.txt",
+        "guide/Intro.MD",
+        "guide/b.jsonl#1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"", ""),
+        (BOM + "茶".encode(), "茶"),
+        (b"a\r\nb\rc\n", "a\nb\nc\n"),
+        ("a\u2028b\x0cc".encode(), "a\u2028b\x0cc"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.txt", "a.md"])
+def test_text_files(docs: Path, name: str, content: bytes, text: str) -> None:
+    graph = NodeGraph(write(docs / name, content))
+    assert texts(graph) == {f"docs/{name}": text}
+
+
+@pytest.mark.parametrize(
+    ("content", "byte", "offset"),
+    [
+        ("茶 tea".encode("gb18030"), "0xb2", 0),
+        (b"tea \xff", "0xff", 4),
+        (BOM + b"tea \xff", "0xff", 7),
+    ],
+)
+def test_not_utf8(docs: Path, content: bytes, byte: str, offset: int) -> None:
+    path = write(docs / "a.txt", content)
+    with pytest.raises(ReadError) as error:
+        NodeGraph(docs)
+    assert f"{path} is not UTF-8: byte {byte} at offset {offset};" in str(error.value)
+    assert '@register_reader(".txt")' in str(error.value)
+
+
+def test_the_remedy_for_another_encoding_works(docs: Path) -> None:
+    register_reader(".txt")(lambda path: path.read_text(encoding="gb18030"))
+    assert texts(NodeGraph(write(docs / "a.txt", "茶".encode("gb18030")))) == {"docs/a.txt": "茶"}
+
+
+def test_json_lines(docs: Path) -> None:
+    lines = [
+        '{"text": "one", "topic": "tea"}',
+        "",
+        '{"content": "two", "id": "second", "metadata": {"page": 2}}',
+        "  ",
+        '{"page_content": "a\u2028b", "id": 7, "metadata": null}',
+        '{"text": "both", "content": "kept", "id": ""}',
+    ]
+    graph = NodeGraph(write(docs / "a.jsonl", BOM + "\r\n".join(lines).encode()))
+    assert texts(graph) == {
+        "docs/a.jsonl#1": "one",
+        "docs/a.jsonl#second": "two",
+        "docs/a.jsonl#7": "a\u2028b",
+        "docs/a.jsonl#6": "both",
+    }
+    own = [set(node.metadata) - {"file_name"} for node in graph.nodes("ROOT")]
+    facts = own[2]
+    assert [sorted(each - facts) for each in own] == [["topic"], ["page"], [], ["content"]]
+    assert graph.node("docs/a.jsonl#second").metadata["page"] == 2
+    assert graph.node("docs/a.jsonl#second").metadata["file_name"] == "a.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (['{"text": "a"}', "", '{"text": '], "line 3 is not JSON"),
+        (['{"text": "a"} x'], "line 1 is not JSON: Extra data"),
+        (["9" * 5000], "line 1 is not JSON"),
+        (["[1]"], "line 1 has no text: it needs a string 'text', 'content' or 'page_content'"),
+        (['{"text": 3}'], "line 1 has no text"),
+        (['{"title": "a"}'], "line 1 has no text"),
+        (['{"text": "a", "id": "x"}', '{"text": "b", "id": "x"}'], "line 2: the id 'x' was there"),
+        (['{"text": "a", "id": "2"}', '{"text": "b"}'], "line 2: the id '2' was there"),
+    ],
+)
+def test_bad_json_lines(docs: Path, lines: list[str], message: str) -> None:
+    path = write(docs / "a.jsonl", "\n".join(lines))
+    with pytest.raises(ReadError) as error:
+        NodeGraph(docs)
+    assert str(path) in str(error.value)
+    assert message in str(error.value)
+
+
+def test_facts(docs: Path) -> None:
+    path = write(docs / "tea.md", "茶")
+    os.utime(path, (86_400 * 365, 86_400 * 366))
+    (node,) = NodeGraph(docs).nodes("ROOT")
+    creation = node.metadata.pop("creation_date")
+    assert len(creation) == len("2024-01-01")
+    assert node.metadata == {
+        "file_name": "tea.md",
+        "file_path": str(path),
+        "file_type": "text/markdown",
+        "file_size": 3,
+        "creation_date": creation,
+        "last_modified_date": "1971-01-02",
+        "last_accessed_date": node.metadata["last_accessed_date"],
+    }
+
+
+def test_ids_stay_when_the_folder_moves(docs: Path, tmp_path: Path) -> None:
+    write(docs / "deep" / "a.txt", "One. Two.")
+    write(docs / "b.jsonl", '{"text": "Three. Four."}')
+    before = [(node.id, node.text) for node in NodeGraph(docs).nodes("FineChunk")]
+    moved = tmp_path / "elsewhere" / "docs"
+    moved.parent.mkdir()
+    docs.rename(moved)
+    assert [(node.id, node.text) for node in NodeGraph(moved).nodes("FineChunk")] == before
+
+
+def test_relative_paths(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(docs / "a.txt", "a")
+    monkeypatch.chdir(docs)
+    assert texts(NodeGraph(".")) == texts(NodeGraph("a.txt")) == {"docs/a.txt": "a"}
+
+
+@pytest.mark.parametrize(("name", "suffix"), [("a.xyz", "'.xyz'"), ("Makefile", "''")])
+def test_unknown_suffix(
+    docs: Path, name: str, suffix: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(docs / name, "x")
+    with pytest.raises(ReadError, match=f"no reader for {suffix} files .*'.md'.*@register_reader"):
+        NodeGraph(path)
+    write(docs / "a.txt", "a")
+    with caplog.at_level(logging.WARNING, "nodekin"):
+        assert texts(NodeGraph(docs)) == {"docs/a.txt": "a"}
+    (record,) = caplog.records
+    assert str(path) in record.getMessage()
+    assert "register_reader" in record.getMessage()
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    with pytest.raises(ReadError, match=r"no file or folder .*nowhere.*graph\.add\(text\)"):
+        NodeGraph(tmp_path / "nowhere")
+
+
+def test_empty_folder(docs: Path) -> None:
+    assert NodeGraph(docs).nodes("FineChunk") == []
+
+
+def test_register_reader(docs: Path) -> None:
+    @register_reader(".UP", ".rows")
+    def read(path: Path):
+        if path.suffix == ".up":
+            return path.read_text().upper()
+        return (
+            Document(row, {"row": n, "file_type": "row"}, id=str(n))
+            for n, row in enumerate(path.read_text().split(","))
+        )
+
+    write(docs / "a.up", "tea")
+    write(docs / "b.rows", "x,y")
+    graph = NodeGraph(docs)
+    assert texts(graph) == {"docs/a.up": "TEA", "docs/b.rows#0": "x", "docs/b.rows#1": "y"}
+    assert graph.node("docs/b.rows#1").metadata["row"] == 1
+    assert graph.node("docs/b.rows#1").metadata["file_type"] == "row"
+    assert {".up", ".rows"} <= set(readers.known_suffixes())
+    with pytest.raises(ValueError, match=r"begins with a dot, like '\.txt', not 'txt'"):
+        register_reader("txt")
+
+
+@pytest.mark.parametrize(
+    ("read", "message"),
+    [
+        (lambda path: 1 / 0, "ZeroDivisionError: division by zero"),
+        (lambda path: None, "TypeError"),
+        (lambda path: ["not a document"], "AttributeError"),
+        (lambda path: (1 / 0 for _ in "a"), "ZeroDivisionError"),
+    ],
+)
+def test_a_reader_that_fails_names_the_file(docs: Path, read, message: str) -> None:
+    register_reader(".bad")(read)
+    path = write(docs / "a.bad", "x")
+    with pytest.raises(ReadError) as error:
+        NodeGraph(docs)
+    assert str(error.value).startswith(f"can't read {path}: {message}")
+    assert error.value.__cause__ is not None
+    graph = NodeGraph(docs, on_error="skip")
+    assert [failure.document for failure in graph.failures] == ["docs/a.bad"]
+
+
+def test_two_files_with_one_id(docs: Path, tmp_path: Path) -> None:
+    write(docs / "a.txt", "one")
+    other = write(tmp_path / "other" / "docs" / "a.txt", "two")
+    graph = NodeGraph(docs)
+    with pytest.raises(
+        ValueError, match=r"would get the document id 'docs/a\.txt', which"
+    ) as error:
+        graph.add(other)
+    assert str(other) in str(error.value)
+    assert texts(graph) == {"docs/a.txt": "one"}
+    assert graph.add(docs) == ["docs/a.txt"]  # the same file is no other
+
+
+def test_skip_collects_what_cannot_be_read(docs: Path) -> None:
+    write(docs / "a.txt", "a")
+    bad = write(docs / "b.txt", b"\xff")
+    write(docs / "c.jsonl", "{")
+    graph = NodeGraph(docs, on_error="skip")
+    assert texts(graph) == {"docs/a.txt": "a"}
+    assert [(f.document, f.group) for f in graph.failures] == [
+        ("docs/b.txt", "ROOT"),
+        ("docs/c.jsonl", "ROOT"),
+    ]
+    assert str(bad) in str(graph.failures[0].error)
+
+    write(bad, "b")
+    assert graph.refresh().added == ["docs/b.txt"]
+    assert [failure.document for failure in graph.failures] == ["docs/c.jsonl"]
+    (docs / "c.jsonl").unlink()
+    graph.refresh()
+    assert graph.failures == []
+
+    write(bad, b"\xff")  # what it was stays, until it can be read again
+    assert graph.refresh().removed == []
+    assert texts(graph) == {"docs/a.txt": "a", "docs/b.txt": "b"}
+    bad.unlink()
+    assert graph.refresh().removed == ["docs/b.txt"]
+    assert graph.failures == []
+
+
+def test_refresh(docs: Path) -> None:
+    for name in ("same", "touched", "changed", "gone"):
+        write(docs / f"{name}.txt", name)
+    rows = [{"text": "x", "id": "x"}, {"text": "y", "id": "y"}, {"text": "z", "id": "z"}]
+    write(docs / "rows.jsonl", "\n".join(map(json.dumps, rows)))
+    graph = NodeGraph(docs)
+    graph.add(Document("by hand", id="hand"))
+    revision = graph.revision("ROOT")
+    assert graph.refresh().unchanged == 7
+    assert graph.revision("ROOT") == revision
+
+    os.utime(docs / "touched.txt", (0, 0))
+    write(docs / "changed.txt", "new")
+    write(docs / "sub" / "added.txt", "added")
+    (docs / "gone.txt").unlink()
+    rows = [rows[2], {"text": "other", "id": "y"}]
+    write(docs / "rows.jsonl", "\n".join(map(json.dumps, rows)))
+    report = graph.refresh()
+    assert report.added == ["docs/sub/added.txt"]
+    assert "docs/changed.txt" in report.updated
+    assert "docs/rows.jsonl#y" in report.updated
+    assert sorted(report.removed) == ["docs/gone.txt", "docs/rows.jsonl#x"]
+    assert texts(graph) == {
+        "docs/same.txt": "same",
+        "docs/touched.txt": "touched",
+        "docs/changed.txt": "new",
+        "docs/rows.jsonl#z": "z",
+        "docs/rows.jsonl#y": "other",
+        "docs/sub/added.txt": "added",
+        "hand": "by hand",
+    }
+    again = graph.refresh()
+    assert (again.added, again.updated, again.removed, again.unchanged) == ([], [], [], 6)
+
+
+def test_a_refresh_that_fails_changes_nothing(docs: Path) -> None:
+    write(docs / "a.txt", "a")
+    write(docs / "b.txt", "b")
+    graph = NodeGraph(docs)
+    write(docs / "a.txt", "new")
+    write(docs / "b.txt", b"\xff")
+    with pytest.raises(ReadError, match="not UTF-8"):
+        graph.refresh()
+    assert texts(graph) == {"docs/a.txt": "a", "docs/b.txt": "b"}
+
+
+def test_an_add_that_fails_leaves_nothing_for_a_refresh(docs: Path, tmp_path: Path) -> None:
+    write(docs / "a.txt", "a")
+    graph = NodeGraph()
+    with pytest.raises(ReadError):
+        graph.add([docs, tmp_path / "nowhere"])
+    assert texts(graph) == {}
+    assert graph.refresh().added == []
+    (docs / "a.txt").unlink()
+    assert graph.refresh().removed == []
+
+
+def test_a_folder_that_is_gone(docs: Path) -> None:
+    path = write(docs / "a.txt", "a")
+    graph = NodeGraph(docs)
+    path.unlink()
+    docs.rmdir()
+    assert graph.refresh().removed == ["docs/a.txt"]
+    assert texts(graph) == {}

@@ -1,0 +1,131 @@
+import re
+from itertools import pairwise
+from pathlib import Path
+from pydoc_data.topics import topics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodekin.nodegraph import split_paragraphs, split_sentences
+from nodekin.nodegraph.sentences import paragraph_spans, sentence_spans
+
+SENTENCES = {
+    "Chinese": [
+        ["长江有多长？", "六千多公里！", "真长。"],
+        ["真的吗？！", "不会吧！！！", "好。"],
+        ["他问：“你好吗？”我说很好。", "“走吧。”", "他说。"],
+        ["『好。』", "（完。）", "【注。】", "下一句。"],
+        ["他说：“好。”。", "然后走了。"],
+        ["等等……然后走了。", "真的……？", "真的。"],
+        ["圆周率是3.14。", "价格为1.5元，见图3.2。"],
+        ["它见于文献。[1]", "又见于别处。[2][3]", "完。"],
+    ],
+    "Chinese with ASCII marks": [
+        ["很好!", "真的?", "是."],
+        ["他用Yahoo!奇摩.", "很好."],
+        ["价格是3.5元.", "很贵."],
+        ["部份Mono社群移植到.NET上.", "它是个.NET程序."],
+    ],
+    "mixed": [
+        ["使用Python 3.11。", "It works.", "很好!"],
+        ["GPU比CPU快。", "See Fig. 3 for details.", "详见下文。"],
+    ],
+    "Japanese": [
+        ["今日は晴れです。", "「行こう。」と言った。", "明日も！"],
+        ["ﾊﾛｰ｡", "ﾜｰﾙﾄﾞ｡"],
+        ["どこ？", "ここだ。"],
+    ],
+    "Korean": [["한국어 문장입니다.", " 두 번째 문장입니다."]],
+    "English": [
+        ["Dr. Who met Mr. Li and Mrs. Wu.", " They left."],
+        ["Use a tool, e.g. a spade.", " It digs, i.e. it works."],
+        ["The U.S. is big.", " He lives in the U.S."],
+        ["J. R. R. Tolkien wrote it.", " H.G. Wells did not."],
+        ["He came at 5 p.m. on Monday.", " He left at 6 p.m.", " Then he slept."],
+        ["Smith et al. (2020) found it in Jan. 2020.", " Good."],
+        ["Version 2.0 costs $3.50.", " Buy it."],
+        ["No. 5 is alive.", ' He said "no."', " The answer is no.", " Fine."],
+        ["What?!", " No!", " Yes...", "\nOK."],
+        ["Wait... what?", " Nothing."],
+        ["(It rained.)", ' "Go!" he said.', ' "Now!"'],
+        ['She asked, "Why?" and left.', " Nobody knew."],
+        ["So it was.[1]", " It was.[2][3]", " It is."],
+        ["See https://example.org/a.b?c=d for more.", " Or file.txt."],
+    ],
+    "hard-wrapped English": [
+        ["A line that\nwraps here.", " And goes\non."],
+        ["It is about\n3.5 metres,\n*very* long\n-5 degrees\nand #5."],
+    ],
+    "lists and headings": [
+        ["Steps:", "\n- one", "\n* two", "\n1. three", "\n2) four", "\n• five"],
+        ["1. First item.", " 2. Second item."],
+        ["做法：", "\n一、洗", "\n2、切"],
+        ["# Tea", "\nA drink", "\n\n## Green", "\nUnfermented."],
+        ["Overview", "\n\nThis is it."],
+        ["没有结尾的一行", "\n下一行"],
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    "sentences", [case for cases in SENTENCES.values() for case in cases], ids="".join
+)
+def test_sentences(sentences: list[str]) -> None:
+    assert split_sentences("".join(sentences)) == [sentence.strip() for sentence in sentences]
+
+
+PARAGRAPHS = [
+    (["One line,\nwrapped.", "\n\nAnother."], "blank lines part"),
+    (["a", "\n \t\nb", "\n\u3000\n\n  c"], "blank lines may hold white space"),
+    (["a\r\nb", "\r\n\r\nc"], "Windows line ends"),
+    (["第一段。", "\n第二段。", "\n　　第三段。"], "Chinese stands one a line"),
+    (["中文一行", "\nEnglish", "\n\nwrapped\nEnglish"], "beside Chinese, line breaks part"),
+    (["long " * 30, "\nshort", "\n\nwrapped\nhere"], "nobody wraps at more than 120 characters"),
+]
+
+
+@pytest.mark.parametrize(("paragraphs", "why"), PARAGRAPHS)
+def test_paragraphs(paragraphs: list[str], why: str) -> None:
+    assert split_paragraphs("".join(paragraphs)) == [each.strip() for each in paragraphs], why
+
+
+@pytest.mark.parametrize("split", [split_sentences, split_paragraphs])
+@pytest.mark.parametrize("text", ["", " ", "\n\n", "\u3000\t\r\n"])
+def test_nothing_gives_nothing(split, text: str) -> None:
+    assert split(text) == []
+
+
+@given(st.text("天。！？…”」）.!? a1", max_size=40))
+def test_a_chinese_end_stays_with_its_sentence(text: str) -> None:
+    pieces = split_sentences(text)
+    starts = [text.find(piece) for piece in pieces[:1]]
+    # Only the first may begin with a mark, or one that follows white space.
+    for begin, _ in sentence_spans(text):
+        if begin not in (0, *starts) and not text[begin - 1].isspace():
+            assert text[begin] not in "。！？"
+
+
+@given(st.text("天地。，“” a\n", max_size=60))
+def test_each_chinese_end_is_an_end(text: str) -> None:
+    for piece in split_sentences(text):
+        assert not re.search("。”*[天地a]", piece)
+
+
+def test_chinese_encyclopedia(data: Path) -> None:
+    text = "\n".join(path.read_text("utf-8") for path in (data / "cmrc2018" / "kb").glob("*.txt"))
+    sentences = split_sentences(text)
+    assert max(map(len, sentences)) < 700
+    assert sum(s.rstrip("”」』）\"'")[-1] in "。！？" for s in sentences) / len(sentences) > 0.95
+    assert not [s for s in sentences if s[0] in "。！？，、；：”）》"]
+
+
+def test_language_reference() -> None:
+    text = topics["types"]
+    sentences = split_sentences(text)
+    assert "  ".join(s.replace("\n", " ") for s in sentences[:2]).startswith("The standard type")
+    assert not [s for s in sentences if s.split()[-1] in ("e.g.", "i.e.", "Mr.", "Dr.")]
+    for spans in (sentence_spans(text), paragraph_spans(text)):
+        outside = [text[b:a] for (_, b), (a, _) in pairwise([(0, 0), *spans, (len(text), 0)])]
+        assert len(spans) > 100
+        assert "".join(outside).isspace()

@@ -1,0 +1,65 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodekin.nodegraph.spans import locate
+
+
+@pytest.mark.parametrize(
+    ("pieces", "text", "spans"),
+    [
+        ([], "abc", []),
+        (["a b", "b c"], "a b c", [(0, 3), (2, 5)]),
+        (["a", "a", "a"], "a, a, a", [(0, 1), (3, 4), (6, 7)]),
+        (["aa", "aa"], "aaa", [(0, 2), (1, 3)]),
+        (["ab ab", "ab ab"], "ab ab ab", [(0, 5), (3, 8)]),
+        (["the tea", "the"], "the tea, the cup", [(0, 7), (9, 12)]),
+        (["late", "early"], "early, late", [(7, 11), (0, 5)]),
+        (["Tea", "new", "cup"], "Tea or cup", [(0, 3), None, (7, 10)]),
+        (["a", "a"], "a", [(0, 1), (0, 1)]),
+        ([""], "abc", [None]),
+        (["abc"], "", [None]),
+        (["茶。", "茶。"], "茶。水。茶。", [(0, 2), (4, 6)]),
+    ],
+)
+def test_locate(pieces: list[str], text: str, spans: list) -> None:
+    assert locate(pieces, text) == spans
+
+
+def test_far_away() -> None:
+    text = "begin " + "x " * 20_000 + "end"
+    assert locate(["begin", "end", "begin"], text) == [(0, 5), (40_006, 40_009), (0, 5)]
+
+
+class Counting(str):
+    """A text that adds up how many characters its searches may have to look at."""
+
+    looked = 0
+
+    def find(self, piece, begin=0, end=None):  # type: ignore[override]
+        stop = len(self) if end is None else min(end, len(self))
+        Counting.looked += max(0, stop - begin)
+        return str.find(self, piece, begin, stop)
+
+
+def test_the_search_for_rewritten_pieces_is_bounded() -> None:
+    text = Counting("word " * 100_000)
+    assert locate([f"new {n}" for n in range(2_000)], text) == [None] * 2_000
+    assert Counting.looked < 100 * len(text)  # not 2,000 times
+
+
+@given(st.text("ab ", max_size=20), st.lists(st.tuples(st.integers(0, 20), st.integers(1, 6))))
+def test_every_span_is_true(text: str, cuts: list[tuple[int, int]]) -> None:
+    pieces = [text[at : at + size] for at, size in cuts]
+    for piece, span in zip(pieces, locate(pieces, text), strict=True):
+        assert (span is None) == (piece == "")
+        assert span is None or text[slice(*span)] == piece
+
+
+@given(st.lists(st.text("天ab", min_size=1, max_size=3), max_size=12), st.sampled_from(" \n,"))
+def test_pieces_in_order_are_found_where_they_are(pieces: list[str], separator: str) -> None:
+    expected, at = [], 0
+    for piece in pieces:
+        expected.append((at, at + len(piece)))
+        at += len(piece) + 1
+    assert locate(pieces, separator.join(pieces)) == expected

@@ -1,0 +1,229 @@
+"""The memory store against a model as simple as can be, under random writes."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from nodekin.nodegraph import Changes, Derivation, Document, MemoryStore, Node
+
+GROUP = "word"
+IDS = st.sampled_from(["a", "b", "c", "d"])
+WORDS = st.lists(st.sampled_from(["x", "y", "z", "w"]), max_size=5, unique=True)
+
+Facts = tuple[str, int, dict[str, object]]
+
+
+def facts(nodes: Sequence[Node]) -> dict[str, Facts]:
+    return {node.id: (node.text, node.order, node.metadata) for node in nodes}
+
+
+def replay(copy: dict[str, Facts], changes: Changes) -> None:
+    """Bring a copy of a group up to date as an index does."""
+    if changes.complete:
+        copy.clear()
+    for i in changes.removed:
+        copy.pop(i, None)
+    copy.update(facts(changes.added))
+
+
+def derived(root: Node, words: Sequence[str], version: int = 0) -> Derivation:
+    """Make a node a word; two words a parent, the parents being called 0, 1, ..."""
+    nodes = tuple(
+        Node(
+            word,
+            {"version": version},
+            id=f"{root.id}/{word}",
+            group=GROUP,
+            document_id=root.id,
+            parent_id=f"{root.id}:{at // 2}",
+            order=root.order + at,
+        )
+        for at, word in enumerate(words)
+    )
+    return Derivation(" ".join(words), "rule", "", nodes)
+
+
+class StoreMachine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.store = MemoryStore()
+        self.texts: dict[str, str] = {}  # in order of arrival
+        self.words: dict[str, tuple[list[str], int]] = {}
+        self.copies: dict[str, list[tuple[int, dict[str, Facts]]]] = {"ROOT": [], GROUP: []}
+
+    @rule(texts=st.dictionaries(IDS, st.sampled_from(["one", "two"]), max_size=3))
+    def put_documents(self, texts: dict[str, str]) -> None:
+        self.store.put_documents([Document(text, id=i) for i, text in texts.items()])
+        self.texts.update(texts)
+
+    @rule(ids=st.lists(IDS, max_size=3))
+    def remove_documents(self, ids: list[str]) -> None:
+        self.store.remove_documents(ids)
+        for i in ids:
+            self.texts.pop(i, None)
+            self.words.pop(i, None)
+
+    @rule(words=st.dictionaries(IDS, WORDS, max_size=3), version=st.integers(0, 1))
+    def put_derivations(self, words: dict[str, list[str]], version: int) -> None:
+        known = {i: each for i, each in words.items() if i in self.texts}
+        roots = {i: self.store.get([i])[0] for i in known}
+        self.store.put_derivations(
+            GROUP, {i: derived(root, known[i], version) for i, root in roots.items() if root}
+        )
+        self.words.update({i: (each, version) for i, each in known.items()})
+
+    @rule()
+    def drop_group(self) -> None:
+        self.store.drop_group(GROUP)
+        self.words.clear()
+
+    @rule(group=st.sampled_from(["ROOT", GROUP]))
+    def copy(self, group: str) -> None:
+        copy = facts(list(self.store.nodes(group)))
+        self.copies[group].append((self.store.revision(group), copy))
+
+    @invariant()
+    def holds_what_the_model_holds(self) -> None:
+        assert [(n.id, n.text) for n in self.store.nodes("ROOT")] == list(self.texts.items())
+        assert list(self.store.document_ids()) == list(self.texts)
+        expected = [
+            (f"{i}/{word}", word, {"version": self.words[i][1]})
+            for i in self.texts
+            if i in self.words
+            for word in self.words[i][0]
+        ]
+        nodes = list(self.store.nodes(GROUP))
+        assert [(n.id, n.text, n.metadata) for n in nodes] == expected
+        assert self.store.count("ROOT") == len(self.texts)
+        assert self.store.count(GROUP) == len(expected)
+        orders = [node.order for node in nodes]
+        assert orders == sorted(set(orders))
+
+    @invariant()
+    def finds_every_node_and_no_other(self) -> None:
+        for i in "abcd":
+            (root,) = self.store.get([i])
+            assert (root.text if root else None) == self.texts.get(i)
+            words = self.words.get(i, ([], 0))[0]
+            for word in "xyzw":
+                (node,) = self.store.get([f"{i}/{word}"])
+                assert (node.text if node else None) == (word if word in words else None)
+            for at in range(3):
+                parent = Node("", id=f"{i}:{at}", document_id=i)
+                children = [node.text for node in self.store.children(GROUP, parent)]
+                assert children == words[2 * at : 2 * at + 2]
+            made = self.store.derivation(GROUP, i)
+            assert (made.key if made else None) == (" ".join(words) if i in self.words else None)
+
+    @invariant()
+    def a_copy_catches_up_from_every_revision(self) -> None:
+        for group, copies in self.copies.items():
+            now = facts(list(self.store.nodes(group)))
+            for revision, copy in copies:
+                changes = self.store.changes(group, revision)
+                assert changes.revision == self.store.revision(group) >= revision
+                caught_up = dict(copy)
+                replay(caught_up, changes)
+                assert caught_up == now
+
+
+TestMemoryStore = StoreMachine.TestCase
+TestMemoryStore.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    store = MemoryStore()
+    store.put_documents([Document("text", id="a"), Document("text", id="b")])
+    return store
+
+
+def put(store: MemoryStore, words: Sequence[str], version: int = 0) -> None:
+    (root,) = store.get(["a"])
+    assert root is not None
+    store.put_derivations(GROUP, {"a": derived(root, words, version)})
+
+
+def test_a_journal_that_grew_too_long_gives_the_whole_group(store: MemoryStore) -> None:
+    copies: list[tuple[int, dict[str, Facts]]] = []
+    for step in range(60):
+        put(store, [f"{step}-{n}" for n in range(50)])
+        copies.append((store.revision(GROUP), facts(list(store.nodes(GROUP)))))
+    now = copies[-1][1]
+    kinds = []
+    for revision, copy in copies:
+        changes = store.changes(GROUP, revision)
+        replay(copy, changes)
+        assert copy == now
+        kinds.append(changes.complete)
+    assert kinds[0] is True  # long ago
+    assert kinds[-1] is False  # just now
+    assert kinds == sorted(kinds, reverse=True)
+
+
+def test_one_change_is_told_as_one_change(store: MemoryStore) -> None:
+    put(store, ["x", "y"])
+    before = store.revision(GROUP)
+    put(store, ["x", "z"])
+    changes = store.changes(GROUP, before)
+    assert (changes.complete, list(changes.removed)) == (False, ["a/y"])
+    assert [node.id for node in changes.added] == ["a/z"]
+
+
+def test_a_moved_node_is_removed_and_added(store: MemoryStore) -> None:
+    put(store, ["x", "y"])
+    before = store.revision(GROUP)
+    put(store, ["y", "x"])
+    changes = store.changes(GROUP, before)
+    assert sorted(changes.removed) == ["a/x", "a/y"]
+    assert sorted(node.id for node in changes.added) == ["a/x", "a/y"]
+    assert facts(changes.added) == facts(list(store.nodes(GROUP)))
+
+
+def test_other_metadata_counts_as_a_change(store: MemoryStore) -> None:
+    put(store, ["x"], version=0)
+    before = store.revision(GROUP)
+    put(store, ["x"], version=1)
+    changes = store.changes(GROUP, before)
+    assert list(changes.removed) == ["a/x"]
+    assert [node.metadata for node in changes.added] == [{"version": 1}]
+
+
+def test_writing_what_is_there_is_no_change(store: MemoryStore) -> None:
+    put(store, ["x", "y"])
+    before = store.revision(GROUP)
+    put(store, ["x", "y"])
+    assert store.revision(GROUP) == before
+    assert store.changes(GROUP, before).added == []
+
+
+def test_a_group_that_never_was_is_empty(store: MemoryStore) -> None:
+    assert list(store.nodes("never")) == []
+    assert (store.count("never"), store.revision("never")) == (0, 0)
+    assert store.derivation("never", "a") is None
+    assert store.get(["never", "a"])[0] is None
+    (root,) = store.get(["a"])
+    assert root is not None
+    assert list(store.children("never", root)) == []
+    assert store.changes("never", 0) == Changes(0, [], [], complete=True)
+
+
+def test_a_replaced_document_keeps_its_place_and_what_was_derived(store: MemoryStore) -> None:
+    put(store, ["x"])
+    (old,) = store.get(["a"])
+    store.put_documents([Document("new", id="a")])
+    (new,) = store.get(["a"])
+    assert old is not None
+    assert new is not None
+    assert (new.text, new.order) == ("new", old.order)
+    assert [node.id for node in store.nodes("ROOT")] == ["a", "b"]
+    assert [node.text for node in store.nodes(GROUP)] == ["x"]
+
+
+def test_removing_what_is_not_there_does_nothing(store: MemoryStore) -> None:
+    before = store.revision("ROOT")
+    store.remove_documents(["never"])
+    assert store.revision("ROOT") == before
+    assert store.count("ROOT") == 2

@@ -1,0 +1,268 @@
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from nodekin.nodegraph import Document, Node, NodeGraph, SentenceSplitter, TransformError
+
+TEXT = "Tea is hot. Ice is not."
+
+
+def made(transform: Any, text: str = TEXT, **settings: Any) -> list[Node]:
+    graph = NodeGraph()
+    graph.add(Document(text, {"topic": "tea"}, id="doc"))
+    graph.create_node_group("made", transform, **settings)
+    return graph.nodes("made")
+
+
+def texts(transform: Any, text: str = TEXT, **settings: Any) -> list[str]:
+    return [node.text for node in made(transform, text, **settings)]
+
+
+def cut(text: str, mark: str = " ", limit: int = -1) -> list[str]:
+    return text.split(mark, limit)
+
+
+def annotated(node: Node) -> str:
+    return f"{node.id}: {node.text[:3]}"
+
+
+class Cutter:
+    def __init__(self, mark: str = " ") -> None:
+        self.mark = mark
+
+    def __call__(self, text: str) -> list[str]:
+        return text.split(self.mark)
+
+    def method(self, text: str) -> str:
+        return text.upper()
+
+
+class OnNodes:
+    trans_node = True
+
+    def __call__(self, item: Any) -> str:
+        return f"{item.metadata['topic']}: {item.text[:3]}"
+
+
+@pytest.mark.parametrize(
+    ("transform", "settings", "expected"),
+    [
+        (cut, {}, TEXT.split()),
+        (cut, {"mark": ". "}, ["Tea is hot", "Ice is not."]),
+        (cut, {"limit": 1}, ["Tea", "is hot. Ice is not."]),
+        (lambda text: text.split(". "), {}, ["Tea is hot", "Ice is not."]),
+        (str.split, {}, TEXT.split()),
+        (str.upper, {}, [TEXT.upper()]),
+        (len, {}, ["23"]),
+        (functools.partial(cut, mark=". "), {}, ["Tea is hot", "Ice is not."]),
+        (functools.partial(cut, mark="."), {"limit": 1}, ["Tea is hot", " Ice is not."]),
+        (Cutter("."), {}, ["Tea is hot", " Ice is not"]),
+        (Cutter(".").method, {}, [TEXT.upper()]),
+        (Cutter, {"mark": ". "}, ["Tea is hot", "Ice is not."]),
+        (Cutter, {}, TEXT.split()),
+        (SentenceSplitter, {"chunk_size": 5, "chunk_overlap": 0}, ["Tea is hot.", "Ice is not."]),
+        (SentenceSplitter(5, 0), {}, ["Tea is hot.", "Ice is not."]),
+        (annotated, {}, ["doc: Tea"]),
+        (OnNodes(), {}, ["tea: Tea"]),
+        (OnNodes, {}, ["tea: Tea"]),
+        (lambda node: node.id, {"trans_node": True}, ["doc"]),
+        (OnNodes.__call__.__get__(OnNodes()), {"trans_node": True}, ["tea: Tea"]),
+        (SentenceSplitter(5, 0), {"num_workers": 4}, ["Tea is hot.", "Ice is not."]),
+    ],
+)
+def test_forms(transform: object, settings: dict[str, Any], expected: list[str]) -> None:
+    assert texts(transform, **settings) == expected
+
+
+def test_trans_node_given_overrules() -> None:
+    assert texts(lambda node: type(node).__name__, trans_node=True) == ["Node"]
+    assert texts(lambda text: type(text).__name__, trans_node=False) == ["str"]
+    with pytest.raises(TransformError, match="'str' object has no attribute"):
+        made(OnNodes(), trans_node=False)
+
+
+RETURNED: list[tuple[str, Callable[[str], Any], list[str]]] = [
+    ("text", lambda text: "new", ["new"]),
+    ("list", lambda text: ["Tea", "new"], ["Tea", "new"]),
+    ("tuple", lambda text: ("Tea", "Ice"), ["Tea", "Ice"]),
+    ("generator", lambda text: (word for word in text.split()), TEXT.split()),
+    ("iterator", lambda text: map(str.upper, ["a", "b"]), ["A", "B"]),
+    ("nothing", lambda text: [], []),
+    ("blank pieces", lambda text: ["", " \n", "Tea"], ["Tea"]),
+    ("number", lambda text: 2.5, ["2.5"]),
+    ("numbers", lambda text: [1, True], ["1", "True"]),
+    ("mapping", lambda text: {"a": 1}, ["{'a': 1}"]),
+    ("nested", lambda text: [("a", 1), ["b"]], ["('a', 1)", "['b']"]),
+    ("node", lambda text: Node("Tea"), ["Tea"]),
+    ("mixed", lambda text: [Node("Tea"), "Ice", 3], ["Tea", "Ice", "3"]),
+    ("LangChain-like", lambda text: SimpleNamespace(page_content="Tea", metadata={}), ["Tea"]),
+    ("LlamaIndex-like", lambda text: [SimpleNamespace(get_content=lambda: "Ice")], ["Ice"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("returned", "expected"), [case[1:] for case in RETURNED], ids=[case[0] for case in RETURNED]
+)
+def test_what_may_be_returned(returned: Callable[[str], Any], expected: list[str]) -> None:
+    assert texts(returned) == expected
+
+
+def test_framework_nodes_one_or_many() -> None:
+    langchain = pytest.importorskip("langchain_core.documents")
+    llama_index = pytest.importorskip("llama_index.core.schema")
+    for one in (
+        langchain.Document("Ice", metadata={"page": 2}),
+        llama_index.TextNode(text="Ice", metadata={"page": 2}),
+    ):
+        for returned in (one, [one]):
+            (node,) = made(lambda text, returned=returned: returned)
+            assert (node.text, node.metadata) == ("Ice", {"topic": "tea", "page": 2})
+            assert (node.start, node.end) == (12, 15)
+
+
+def test_a_pydantic_model_is_one_piece() -> None:
+    pydantic = pytest.importorskip("pydantic")
+    pair = pydantic.create_model("Pair", question=str, answer=str)
+    assert texts(lambda text: pair(question="Hot?", answer="Yes")) == [
+        "question='Hot?' answer='Yes'"
+    ]
+
+
+def test_contents() -> None:
+    assert [n.content for n in made(len)] == [23]
+    node = Node("Hot?", {"kind": "question"}, "Hot? Yes.")
+    (node,) = made(lambda text: node)
+    assert (node.text, node.content) == ("Hot?", "Hot? Yes.")
+    assert node.own_metadata == {"kind": "question"}
+    assert node.metadata == {"topic": "tea", "kind": "question"}
+    assert (node.group, node.document_id, node.start) == ("made", "doc", None)
+
+
+def test_spans() -> None:
+    def transform(text: str) -> list[Any]:
+        return ["is", "is", Node("is", start=4, end=6), Node("Ice", start=12), "new"]
+
+    spans = [(node.start, node.end) for node in made(transform)]
+    assert spans == [(4, 6), (16, 18), (4, 6), (12, 15), (None, None)]
+
+
+def test_spans_count_in_the_document() -> None:
+    graph = NodeGraph()
+    graph.add("One two. Three four.")
+    graph.create_node_group("sentence", SentenceSplitter(3, 0))
+    graph.create_node_group("word", lambda text: [Node(text[-5:], start=len(text) - 5)], "sentence")
+    assert [(n.text, n.start, n.offset) for n in graph.nodes("word")] == [
+        (" two.", 3, 3),
+        ("four.", 15, 6),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("transform", "cause", "message"),
+    [
+        (lambda text: None, TypeError, "returned None; return [] where there is nothing"),
+        (lambda text: ["a", None], TypeError, "a list with None in it"),
+        (lambda text: 1 / 0, ZeroDivisionError, "ZeroDivisionError: division by zero"),
+        (lambda text: (1 / 0 for _ in text), ZeroDivisionError, "ZeroDivisionError"),
+        (lambda text: Node("Ice", start=0, end=3), ValueError, "where 'Tea' stands, not 'Ice'"),
+        (lambda text: Node("Ice", start=12, end=14), ValueError, "the span 12:14"),
+        (lambda text: Node("not", start=-4, end=-1), ValueError, "the span -4:-1"),
+    ],
+)
+def test_failures(transform: object, cause: type[Exception], message: str) -> None:
+    with pytest.raises(TransformError) as error:
+        made(transform)
+    assert message in str(error.value)
+    assert "group 'made' failed on document 'doc'" in str(error.value)
+    assert isinstance(error.value.__cause__, cause)
+
+
+@pytest.mark.parametrize(
+    ("transform", "message"),
+    [
+        (3, "a transform is a callable .* not 3"),
+        (None, "not None"),
+        ("split", "not 'split'"),
+        ([], "list of transforms by file pattern is empty"),
+        ({}, "empty"),
+        ([str.split], "pairs of a file pattern and a transform"),
+        ([("*.md", str.split, 1)], "pairs of a file pattern"),
+        ([("*.md", 3)], "a transform is a callable"),
+        (SimpleNamespace(get_nodes_from_documents=list), r"llama_index\.as_transform\(parser\)"),
+    ],
+)
+def test_what_is_no_transform(transform: object, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        made(transform)
+
+
+def files() -> NodeGraph:
+    graph = NodeGraph()
+    for name in ("a.md", "b.csv", "c.txt"):
+        graph.add(Document("x,y z", {"file_name": name}, id=f"docs/{name}"))
+    graph.add(Document("x,y z", id="bare"))
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        ([("*.csv", lambda t: t.split(",")), ("*", str.split)], "x,y|z|x|y z|x,y|z|x,y|z"),
+        ({"*.csv": lambda t: t.split(","), "*": str.upper}, "X,Y Z|x|y z|X,Y Z|X,Y Z"),
+        ([("*.csv", None), ("*", str.upper)], "X,Y Z|X,Y Z|X,Y Z"),
+        ([("*", str.upper), ("*.csv", None)], "X,Y Z|X,Y Z|X,Y Z|X,Y Z"),
+        ([("docs/*", str.upper), ("*", None)], "X,Y Z|X,Y Z|X,Y Z"),
+        ([("bare", str.upper), ("*", None)], "X,Y Z"),
+        ([("*.csv", annotated), ("bare", str.upper), ("*", None)], "docs/b.csv: x,y|X,Y Z"),
+    ],
+)
+def test_rules_by_file_pattern(rules: Any, expected: str) -> None:
+    graph = files()
+    graph.create_node_group("made", rules)
+    assert "|".join(node.text for node in graph.nodes("made")) == expected
+
+
+def test_rules_below_another_group() -> None:
+    graph = files()
+    graph.create_node_group("word", str.split)
+    graph.create_node_group("made", [("*.csv", str.upper), ("*", None)], parent="word")
+    assert [node.text for node in graph.nodes("made")] == ["X,Y", "Z"]
+
+
+def test_no_pattern_matches() -> None:
+    graph = files()
+    graph.create_node_group("made", [("*.md", str.split), ("*.csv", None)])
+    with pytest.raises(TransformError) as error:
+        graph.nodes("made")
+    assert "no pattern of '*.md', '*.csv' matches 'c.txt'; add (\"*\", transform)" in str(
+        error.value
+    )
+
+
+def test_langchain_splitters() -> None:
+    splitters = pytest.importorskip("langchain_text_splitters")
+    splitter = splitters.RecursiveCharacterTextSplitter(chunk_size=12, chunk_overlap=0)
+    nodes = made(splitter)
+    assert [node.text for node in nodes] == splitter.split_text(TEXT)
+    assert [TEXT[node.start : node.end] for node in nodes] == [node.text for node in nodes]
+    by_heading = splitters.MarkdownHeaderTextSplitter([("#", "title")])
+    (node,) = made(by_heading, "# Tea\nHot.")
+    assert (node.text, node.metadata) == ("Hot.", {"topic": "tea", "title": "Tea"})
+
+
+def test_llama_index_splitters() -> None:
+    parsers = pytest.importorskip("llama_index.core.node_parser")
+    splitter = parsers.TokenTextSplitter(
+        chunk_size=4, chunk_overlap=0, tokenizer=str.split, include_metadata=False
+    )
+    nodes = made(splitter)
+    assert len(nodes) == 2
+    assert [node.text for node in nodes] == splitter.split_text(TEXT)
+    assert [TEXT[node.start : node.end] for node in nodes] == [node.text for node in nodes]
+    with pytest.raises(TypeError, match="as_transform"):
+        made(parsers.MarkdownNodeParser())
