@@ -6,6 +6,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -114,12 +115,21 @@ class GroupBuilder:
         for end in range(1, len(lineage) + 1):
             name = lineage[end - 1].name
             if not self.fresh(lineage[:end]):
-                with (
-                    self.needs.waiting(name),
-                    self._building.setdefault(name, threading.RLock()),
-                ):
+                with self.needs.waiting(name), self._alone(name):
                     if not self.fresh(lineage[:end]):
                         self._build_last(lineage[:end], on_error)
+
+    @contextmanager
+    def _alone(self, name: str) -> Iterator[None]:
+        """Let one thread at a time build a group."""
+        lock = self._building.setdefault(name, threading.RLock())
+        if not lock.acquire(blocking=False):
+            self._lock.check_write()  # who builds has to write, for which it waits for readers
+            lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
 
     def _rules(self, lineage: Sequence[NodeGroup]) -> _Rules:
         return tuple((group.version, self._retries[group.name]) for group in lineage)
@@ -134,7 +144,7 @@ class GroupBuilder:
                 return
         before, since = self._made.get(group.name, (rules, 0))
         pending = self._pending(group, since if before == rules else 0, until)
-        done: dict[str, Derivation] = {}
+        done: list[tuple[Node, Derivation]] = []
         try:
             for job in track(
                 self._jobs(group, pending),
@@ -145,23 +155,31 @@ class GroupBuilder:
             ):
                 try:
                     families = [(parent, _result(made)) for parent, made in job.families]
-                    done[job.root.id] = derive(group, job.key, job.root, families, self._graph)
+                    derived = derive(group, job.key, job.root, families, self._graph)
+                    done.append((job.root, derived))
                     self._failed.pop((group.name, job.root.id), None)
                 except Exception as error:
+                    if not self._unchanged(job.root):
+                        continue  # its turn comes again, or it is gone
                     reason = f"{type(error).__name__}: {error}"
                     failure = TransformError(job.root.id, group.name, reason)
                     failure.__cause__ = error
                     if on_error == "raise":
                         raise failure from error
-                    done[job.root.id] = Derivation("", "", "", ())
+                    done.append((job.root, Derivation("", "", "", ())))
                     kept = Failure(job.root.id, group.name, failure)
                     self._failed[group.name, job.root.id] = (job.key, kept)
         finally:
             if done:
                 with self._lock.write():
-                    alive = {i: d for i, d in done.items() if self._store.get([i])[0] is not None}
-                    self._store.put_derivations(group.name, alive)
+                    current = {root.id: d for root, d in done if self._unchanged(root)}
+                    self._store.put_derivations(group.name, current)
         self._made[group.name] = (rules, until)
+
+    def _unchanged(self, root: Node) -> bool:
+        """Tell whether a document is there as it was when the work on it began."""
+        (now,) = self._store.get([root.id])
+        return now is not None and (now.order, now.text) == (root.order, root.text)
 
     def _pending(self, group: NodeGroup, since: int, until: int) -> list[_Task]:
         """List the documents whose nodes are missing or out of date, in document order.

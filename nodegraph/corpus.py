@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,9 +27,9 @@ class Refresh:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a source gave: its files by id, its documents, and the file each came from."""
+    """What a source, or all (None), gave: files by id, documents, and the file of each."""
 
-    source: Path
+    source: Path | None
     files: dict[str, Path]
     documents: list[Document]
     files_of: dict[str, str]
@@ -53,35 +54,40 @@ class Corpus:
             ReadError: If a file can't be read.
             ValueError: If another file has given documents the same ids.
         """
-        files = scan(source)
-        for file_id, path in files.items():
-            known = self._files.get(file_id)
-            if known is not None and known.resolve() != path.resolve():
-                raise ValueError(
-                    f"{path} would get the document id {file_id!r}, which {known} has; add it as "
-                    "Document(text, id=...), or rename its folder"
-                )
+        source = source.expanduser().absolute()  # to mean the same when it is read again
+        files = _scan(source, self._files)
         return Reading(source, files, *self._read(files, failures))
 
     def keep(self, reading: Reading) -> None:
         """Remember what was read, to read it again."""
-        if reading.source not in self._sources:
+        if reading.source is not None and reading.source not in self._sources:
             self._sources.append(reading.source)
         self._files.update(reading.files)
         self._documents.update(reading.files_of)
 
-    def refresh(
-        self, store: NodeStore, failures: list[Failure] | None
-    ) -> tuple[list[Document], Refresh]:
-        """Read all sources again; return the documents that are new or changed, and a report."""
+    def read_again(self, failures: list[Failure] | None) -> tuple[dict[str, str], Reading]:
+        """Read all sources again; return which documents they gave before, and the reading."""
+        before = dict(self._documents)
         files: dict[str, Path] = {}
-        for source in self._sources:
-            files.update(scan(source) if source.exists() else {})
+        for source in list(self._sources):
+            files.update(_scan(source, files) if source.exists() else {})
         if failures is not None:  # of a file that is gone there is nothing to say
             failures[:] = [f for f in failures if f.document in files]
-        documents, documents_of = self._read(files, failures)
+        return before, Reading(None, files, *self._read(files, failures))
+
+    def compare(
+        self,
+        before: Mapping[str, str],
+        reading: Reading,
+        store: NodeStore,
+        failures: Iterable[Failure],
+    ) -> tuple[list[Document], Refresh]:
+        """Remember what was read again; return the new and changed documents, and a report.
+
+        Documents of files that can't be read any more stay.
+        """
         changed, added, updated = [], [], []
-        for document in documents:
+        for document in reading.documents:
             (old,) = store.get([document.id])
             if old is None or old.group != ROOT:
                 added.append(document.id)
@@ -92,15 +98,16 @@ class Corpus:
             else:
                 continue
             changed.append(document)
-        kept = {f.document for f in failures or ()}
+        unread = {failure.document for failure in failures if failure.group == ROOT}
         removed = [
             i
-            for i, file_id in self._documents.items()
-            if i not in documents_of and file_id not in kept
+            for i, file_id in before.items()
+            if i in self._documents and i not in reading.files_of and file_id not in unread
         ]
-        self._files = files
-        self._documents.update(documents_of)
-        unchanged = len(documents) - len(changed)
+        for file_id in set(before.values()) - reading.files.keys():
+            self._files.pop(file_id, None)
+        self.keep(reading)
+        unchanged = len(reading.documents) - len(changed)
         return changed, Refresh(added, updated, removed, unchanged)
 
     def forget(self, ids: list[str]) -> None:
@@ -126,3 +133,16 @@ class Corpus:
             documents += read
             documents_of.update((document.id, file_id) for document in read)
         return documents, documents_of
+
+
+def _scan(source: Path, known: Mapping[str, Path]) -> dict[str, Path]:
+    """Find the files of a source, of which none may have the id of another that is known."""
+    files = scan(source)
+    for file_id, path in files.items():
+        other = known.get(file_id)
+        if other is not None and other.resolve() != path.resolve():
+            raise ValueError(
+                f"{path} would get the document id {file_id!r}, which {other} has; add it as "
+                "Document(text, id=...), or rename its folder"
+            )
+    return files

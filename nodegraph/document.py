@@ -32,7 +32,11 @@ def metadata_digest(metadata: Mapping[str, Any]) -> str:
 
 def full_digest(metadata: Mapping[str, Any]) -> str:
     """Hash metadata whole."""
-    return digest(json.dumps(dict(metadata), sort_keys=True, default=_plain, ensure_ascii=False))
+    own = dict(metadata)
+    try:
+        return digest(json.dumps(own, sort_keys=True, default=_plain, ensure_ascii=False))
+    except TypeError:  # nested keys that can't be sorted, or are no names
+        return digest(repr(sorted(own.items())))
 
 
 def _plain(value: object) -> object:

@@ -178,9 +178,11 @@ class NodeGraph:
         Raises:
             ReadError: If a file can't be read, unless the graph skips such files; nothing has
                 changed then.
+            ValueError: If two files have come to have the same id; nothing has changed then.
         """
+        before, reading = self._corpus.read_again(self._skipping())
         with self._writing():
-            documents, report = self._corpus.refresh(self._store, self._skipping())
+            documents, report = self._corpus.compare(before, reading, self._store, self.failures)
             self._store.remove_documents(report.removed)
             self._store.put_documents(documents)
             self._corpus.forget(report.removed)

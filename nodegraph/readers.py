@@ -143,9 +143,10 @@ def _from_record(record: Any, number: int) -> Document | None:
     name = next((n for n in ("text", "content", "page_content") if n in record), "")
     if not isinstance(record.get(name), str):
         return None
-    inner = record.get("metadata")
-    metadata = {k: v for k, v in record.items() if k not in (name, "id", "metadata")}
-    metadata.update(inner if isinstance(inner, dict) else {})
+    metadata = {k: v for k, v in record.items() if k not in (name, "id")}
+    inner = metadata.get("metadata")
+    if inner is None or isinstance(inner, dict):
+        metadata.update(metadata.pop("metadata", None) or {})
     given = record.get("id")
     return Document(record[name], metadata, id=str(number if given in (None, "") else given))
 

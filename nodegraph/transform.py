@@ -205,12 +205,16 @@ def _draft(piece: object) -> Draft:
         return Draft(piece)
     if isinstance(piece, Node):
         content = None if piece.content == piece.text else piece.content
-        return Draft(piece.text, content, piece.own_metadata, piece.start, piece.end)
+        # A node of a graph knows its place in its document, not in what it is made from now.
+        span = (None, None) if piece.id else (piece.start, piece.end)
+        return Draft(piece.text, content, piece.own_metadata, *span)
     metadata = getattr(piece, "metadata", NO_METADATA)
     if isinstance(text := getattr(piece, "page_content", None), str):  # LangChain
         return Draft(text, None, metadata)
     if callable(content := getattr(piece, "get_content", None)):  # LlamaIndex
         return Draft(content(), None, metadata)
+    if isinstance(piece, bytes):
+        raise TypeError("the transform returned bytes; decode them to a str")
     if piece is None:
         raise TypeError("the transform returned a list with None in it; leave such pieces out")
     return Draft(str(piece), piece if isinstance(piece, bool | int | float) else None)

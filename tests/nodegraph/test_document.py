@@ -124,3 +124,11 @@ def test_bad_documents(arguments: dict, error: type[Exception], message: str) ->
 @given(st.text(), st.text())
 def test_one_id_for_one_text(one: str, other: str) -> None:
     assert (Document(one).id == Document(other).id) == (one == other)
+
+
+def test_metadata_with_keys_of_mixed_types_inside() -> None:
+    assert (
+        Document("tea", {"odd": {1: "a", "b": 2}}).id
+        == Document("tea", {"odd": {1: "a", "b": 2}}).id
+    )
+    assert Document("tea", {"odd": {1: "a", "b": 2}}).id != Document("tea", {"odd": {1: "a"}}).id

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from nodekin.nodegraph import Node, NodeGraph, TransformError
 from nodekin.nodegraph.locks import ReadWriteLock
 

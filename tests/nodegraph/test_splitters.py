@@ -344,3 +344,8 @@ def test_a_long_line(splitter: Callable[[str], list], text: str) -> None:
 def test_sentences_and_paragraphs_of_a_long_line(text: str) -> None:
     assert split_paragraphs(text) == [text.rstrip()]
     assert sum(map(len, split_sentences(text))) >= len(text) - text.count(" ")
+
+
+def test_an_overlap_of_whole_sections_is_an_error() -> None:
+    with pytest.raises(ValueError, match="needs a chunk_size"):
+        MarkdownSplitter(chunk_overlap=10)

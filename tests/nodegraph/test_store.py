@@ -6,6 +6,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
 from nodekin.nodegraph import Changes, Derivation, Document, MemoryStore, Node
 
 GROUP = "word"

@@ -266,3 +266,11 @@ def test_llama_index_splitters() -> None:
     assert [TEXT[node.start : node.end] for node in nodes] == [node.text for node in nodes]
     with pytest.raises(TypeError, match="as_transform"):
         made(parsers.MarkdownNodeParser())
+
+
+def test_bytes_are_no_text() -> None:
+    graph = NodeGraph()
+    graph.add("tea")
+    graph.create_node_group("bytes", str.encode)
+    with pytest.raises(TransformError, match="decode them"):
+        graph.nodes("bytes")

@@ -1,0 +1,174 @@
+"""Ids stay, spans are true, whatever happens elsewhere in the document."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodekin.nodegraph import Document, Node, NodeGraph, SentenceSplitter
+
+WORDS = st.sampled_from(["tea", "water", "a", "b", "茶", "水。", "is it?", "Yes.", "é"])
+LINES = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)
+TEXTS = st.lists(LINES, max_size=6).map("\n".join)
+GROUPS = ("line", "sentence", "word", "chunk", "piece")
+
+Row = tuple[str, str, str, int | None, int | None, str | None]
+
+
+def make_graph(texts: dict[str, str]) -> NodeGraph:
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("line", str.splitlines)
+    graph.create_node_group("sentence", SentenceSplitter(8, 0), parent="line")
+    graph.create_node_group("word", str.split, parent="sentence")
+    graph.create_node_group("chunk", SentenceSplitter(6, 2))
+    graph.create_node_group("piece", lambda node: node.text.split(), "chunk", trans_node=True)
+    graph.add([Document(text, id=i) for i, text in texts.items()])
+    return graph
+
+
+def rows(graph: NodeGraph) -> dict[str, list[Row]]:
+    return {
+        group: [(n.id, n.document_id, n.text, n.start, n.end, n.parent_id) for n in nodes]
+        for group in GROUPS
+        for nodes in [graph.nodes(group)]
+    }
+
+
+@given(text=TEXTS)
+def test_ids_and_spans_are_the_same_on_another_run(text: str) -> None:
+    assert rows(make_graph({"1": text})) == rows(make_graph({"1": text}))
+
+
+@given(text=TEXTS)
+def test_no_two_nodes_have_one_id(text: str) -> None:
+    graph = make_graph({"1": text, "2": text})
+    ids = [node.id for group in ("ROOT", *GROUPS) for node in graph.nodes(group)]
+    assert len(ids) == len(set(ids))
+
+
+@given(text=TEXTS)
+def test_spans_are_exact_on_every_level(text: str) -> None:
+    graph = make_graph({"1": text})
+    for group in GROUPS:
+        for node in graph.nodes(group):
+            assert node.start is not None
+            assert node.end is not None
+            assert node.offset is not None
+            assert node.parent is not None
+            assert text[node.start : node.end] == node.text
+            assert node.parent.text[node.offset :].startswith(node.text)
+            assert node.parent.start is not None
+            assert node.start == node.parent.start + node.offset
+
+
+@given(before=st.lists(LINES, max_size=3), after=st.lists(LINES, max_size=3), line=LINES)
+def test_a_line_keeps_its_ids_when_others_come(
+    before: list[str], after: list[str], line: str
+) -> None:
+    marked = f"only here {line}"
+    alone = make_graph({"1": marked})
+    among = make_graph({"1": "\n".join([*before, marked, *after])})
+    (node,) = alone.nodes("line")
+    assert node.id in {n.id for n in among.nodes("line")}
+    (only,) = [n for n in alone.nodes("word") if n.text == "only"]
+    assert [n.id for n in among.nodes("word") if n.text == "only"] == [only.id]
+
+
+@given(words=st.lists(st.sampled_from(["x", "y", "z"]), max_size=12), at=st.integers(0, 12))
+def test_repeated_texts_are_numbered(words: list[str], at: int) -> None:
+    """The n-th "x" keeps its id when other words come in between."""
+
+    def ids(words: list[str]) -> dict[tuple[str, int], str]:
+        graph = NodeGraph(progress=False)
+        graph.add(Document(" ".join(words), id="1"))
+        graph.create_node_group("word", str.split)
+        seen: Counter[str] = Counter()
+        found = {}
+        for node in graph.nodes("word"):
+            found[node.text, seen[node.text]] = node.id
+            seen[node.text] += 1
+        return found
+
+    before = ids(words)
+    after = ids([*words[:at], "new", *words[at:]])
+    assert after.keys() - before.keys() == {("new", 0)}
+    assert {key: after[key] for key in before} == before
+    assert len(set(after.values())) == len(after)
+
+
+def test_an_id_depends_on_document_group_and_content() -> None:
+    def ids(document: str, group: str, text: str, content: str | None = None) -> str:
+        graph = NodeGraph(progress=False)
+        graph.add(Document("x", id=document))
+        graph.create_node_group(group, lambda _: Node(text, content=content), version="1")
+        return graph.nodes(group)[0].id
+
+    first = ids("1", "word", "x")
+    assert ids("1", "word", "x") == first
+    others = [ids("2", "word", "x"), ids("1", "term", "x"), ids("1", "word", "y")]
+    others += [ids("1", "word", "x", "answer"), ids("1", "word", "x", "another")]
+    assert len({first, *others}) == 6
+
+
+def test_ids_stay_the_same_between_releases() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(Document("a b a", id="1"))
+    graph.create_node_group("word", str.split)
+    assert [node.id for node in graph.nodes("word")] == [
+        "936ef71ba00719fc396c28ad",
+        "393779f18609d4504d72a515",
+        "8b22428e929d739492015e4b",
+    ]
+
+
+EDITS = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), st.sampled_from("123"), TEXTS),
+        st.tuples(st.just("remove"), st.sampled_from("123"), st.just("")),
+        st.tuples(st.just("build"), st.sampled_from(GROUPS), st.just("")),
+    ),
+    max_size=8,
+)
+
+
+@given(edits=EDITS)
+def test_after_any_edits_all_is_as_in_a_fresh_graph(edits: list[tuple[str, str, str]]) -> None:
+    graph = make_graph({})
+    texts: dict[str, str] = {}
+    for what, which, text in edits:
+        if what == "put":
+            graph.add(Document(text, id=which))
+            texts[which] = text
+        elif what == "build":
+            graph.nodes(which)
+        elif which in texts:
+            graph.remove(which)
+            del texts[which]
+    fresh = make_graph(texts)
+    assert rows(graph) == rows(fresh)
+    for group in GROUPS:
+        orders = [node.order for node in graph.nodes(group)]
+        assert orders == sorted(set(orders))
+        assert graph.groups[group].size == len(orders)
+
+
+@given(lines=st.lists(LINES, min_size=1, max_size=5), swap=st.integers(0, 4))
+def test_moved_lines_take_their_words_along(lines: list[str], swap: int) -> None:
+    graph = make_graph({"1": "\n".join(lines)})
+    graph.nodes("word")
+    moved = "\n".join([*lines[swap:], *lines[:swap]])
+    graph.add(Document(moved, id="1"))
+    for node in graph.nodes("word"):
+        assert moved[node.start : node.end] == node.text
+        assert node.parent in graph.nodes("sentence")
+    assert rows(graph) == rows(make_graph({"1": moved}))
+
+
+@pytest.mark.parametrize("text", ["", " \n ", "\ufeff", "\ud800 x", "a\0b a\0b"])
+def test_odd_texts_have_ids_and_spans(text: str) -> None:
+    graph = make_graph({"1": text})
+    for group in GROUPS:
+        for node in graph.nodes(group):
+            assert text[node.start : node.end] == node.text
+            assert graph.node(node.id) is node
