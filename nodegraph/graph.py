@@ -143,7 +143,7 @@ class NodeGraph:
                 )
         with self._writing():
             self._check_free(known)
-            self._store.put_documents(list(known.values()))
+            self._store.change_documents(list(known.values()))
             for reading in readings:
                 self._corpus.keep(reading)
         return [document.id for document in documents]
@@ -167,7 +167,7 @@ class NodeGraph:
         wanted = [ids] if isinstance(ids, str) else list(ids)
         with self._writing():
             self._check_documents(wanted)
-            self._store.remove_documents(wanted)
+            self._store.change_documents([], remove=wanted)
             self._corpus.forget(wanted)
 
     def refresh(self) -> Refresh:
@@ -183,8 +183,7 @@ class NodeGraph:
         before, reading = self._corpus.read_again(self._skipping())
         with self._writing():
             documents, report = self._corpus.compare(before, reading, self._store, self.failures)
-            self._store.remove_documents(report.removed)
-            self._store.put_documents(documents)
+            self._store.change_documents(documents, remove=report.removed)
             self._corpus.forget(report.removed)
         return report
 
@@ -385,7 +384,8 @@ class NodeGraph:
                 break
             self._lock.release_read()
         try:
-            yield
+            with self._store.snapshot():
+                yield
         finally:
             self._lock.release_read()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from .document import Document
 from .node import NO_METADATA, ROOT, Node
@@ -25,10 +26,14 @@ class MemoryStore:
         self._journals: dict[str, _Journal] = {}
         self._sequence = 0
 
-    def put_documents(self, documents: Sequence[Document]) -> None:
-        """Insert or replace documents."""
-        removed, added = [], []
-        for document in documents:
+    def snapshot(self) -> AbstractContextManager[object]:
+        """Do nothing: the graph's lock keeps this process's writers out, and there is no other."""
+        return nullcontext()
+
+    def change_documents(self, put: Sequence[Document], remove: Sequence[str] = ()) -> None:
+        """Remove and put documents."""
+        removed, added = self._removed(remove), []
+        for document in put:
             old = self._roots.get(document.id)
             if old is None:
                 self._sequence += 1
@@ -48,15 +53,15 @@ class MemoryStore:
             added.append(root)
         self._journal(ROOT).record(removed, added, len(self._roots))
 
-    def remove_documents(self, ids: Sequence[str]) -> None:
-        """Remove documents and everything made from them."""
+    def _removed(self, ids: Sequence[str]) -> list[str]:
+        """Remove documents and everything made from them; return which there were."""
         known = [i for i in ids if self._roots.pop(i, None)]
         for group, derived in self._derived.items():
             gone = [node.id for i in known if i in derived for node in derived.pop(i).nodes]
             self._forget(group, known, gone)
         for i in known:
             del self._nodes[i]
-        self._journal(ROOT).record(known, [], len(self._roots))
+        return known
 
     def put_derivations(self, group: str, derivations: Mapping[str, Derivation]) -> None:
         """Insert or replace what was derived."""

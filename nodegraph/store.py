@@ -8,6 +8,7 @@ writes holds the graph's write lock; a store needs no lock of its own against it
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -54,15 +55,16 @@ class Changes:
 class NodeStore(Protocol):
     """Hold documents and nodes; keep every write whole."""
 
-    def put_documents(self, documents: Sequence[Document]) -> None:
-        """Insert documents, or replace those whose id is known, keeping their place in order.
-
-        What was derived from a replaced document stays until it is derived again.
-        """
+    def snapshot(self) -> AbstractContextManager[object]:
+        """Let this thread read one state until the block ends, whatever other processes write."""
         ...
 
-    def remove_documents(self, ids: Sequence[str]) -> None:
-        """Remove documents and everything made from them; unknown ids do nothing."""
+    def change_documents(self, put: Sequence[Document], remove: Sequence[str] = ()) -> None:
+        """Remove documents with everything made from them, then put others; all or nothing.
+
+        Unknown ids are not there to be removed. A document whose id is known is replaced and
+        keeps its place in order; what was derived from it stays until it is derived again.
+        """
         ...
 
     def put_derivations(self, group: str, derivations: Mapping[str, Derivation]) -> None:

@@ -417,3 +417,54 @@ def test_a_transform_that_returns_a_broken_generator_fails_like_any(graph: NodeG
     with pytest.raises(TransformError, match="OSError: disk"):
         graph.nodes("broken")
     assert graph.groups["broken"].size == 0
+
+
+def test_a_document_that_goes_while_it_is_worked_on_fails_nothing(graph: NodeGraph) -> None:
+    def slow(node: Node) -> str:
+        if node.id == "2":
+            run_all([lambda: graph.remove("2")])
+        return node.root.text[:1]
+
+    graph.create_node_group("first", slow, trans_node=True)
+    assert texts(graph.nodes("first")) == ["a", "h"]
+    assert graph.build("first", on_error="skip") == []
+
+
+def test_a_document_that_goes_and_comes_back_meanwhile_is_where_it_came_back(
+    graph: NodeGraph,
+) -> None:
+    once = iter([lambda: graph.remove("2"), lambda: graph.add(Document("d e\nf g", id="2"))])
+
+    def slow(text: str) -> str:
+        if text.startswith("d"):
+            for change in once:
+                run_all([change])
+        return text[:1]
+
+    graph.create_node_group("first", slow)
+    assert texts(graph.nodes("first")) == ["a", "h", "d"]
+    assert graph.find("first")(graph.nodes("ROOT")) == graph.nodes("first")
+
+
+def test_a_reader_does_not_wait_for_who_builds_and_waits_for_it(graph: NodeGraph) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(text: str) -> str:
+        begun.set()
+        assert go_on.wait(PATIENCE)
+        return text
+
+    def ask_inside() -> None:
+        assert begun.wait(PATIENCE)
+        try:
+            with graph.reading("line"):
+                graph.nodes("slow")
+        finally:
+            go_on.set()
+
+    graph.build("line")
+    graph.create_node_group("slow", slow)
+    built, error = run_all([lambda: len(graph.nodes("slow")), ask_inside])
+    assert built == 3
+    assert isinstance(error, RuntimeError)
+    assert "build the group before" in str(error)

@@ -338,3 +338,39 @@ def test_a_folder_that_is_gone(docs: Path) -> None:
     docs.rmdir()
     assert graph.refresh().removed == ["docs/a.txt"]
     assert texts(graph) == {}
+
+
+def test_what_a_path_means_is_settled_when_it_is_added(
+    docs: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = write(docs / "a.txt", "a")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for source in ("docs", "~/docs", Path("docs/../docs/a.txt")):
+        graph = NodeGraph(source)
+        monkeypatch.chdir("/")
+        assert graph.refresh().removed == []
+        write(path, "new")
+        assert graph.refresh().updated == ["docs/a.txt"]
+        assert texts(graph) == {"docs/a.txt": "new"}
+        write(path, "a")
+        monkeypatch.chdir(tmp_path)
+
+
+def test_two_files_that_come_to_have_one_id(docs: Path, tmp_path: Path) -> None:
+    write(docs / "a.txt", "one")
+    other = write(tmp_path / "other" / "docs" / "b.txt", "two").parent
+    graph = NodeGraph([docs, other])
+    write(docs / "a.txt", "new")
+    write(other / "a.txt", "another")
+    with pytest.raises(ValueError, match=r"would get the document id 'docs/a\.txt', which"):
+        graph.refresh()
+    assert texts(graph) == {"docs/a.txt": "one", "docs/b.txt": "two"}
+    (other / "a.txt").unlink()
+    assert graph.refresh().updated == ["docs/a.txt"]
+
+
+def test_json_metadata_that_is_no_object_is_kept_under_its_name(docs: Path) -> None:
+    write(docs / "a.jsonl", '{"text": "x", "metadata": ["tea", "hot"]}')
+    (node,) = NodeGraph(docs).nodes("ROOT")
+    assert node.metadata["metadata"] == ["tea", "hot"]

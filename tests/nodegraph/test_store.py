@@ -56,12 +56,12 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(texts=st.dictionaries(IDS, st.sampled_from(["one", "two"]), max_size=3))
     def put_documents(self, texts: dict[str, str]) -> None:
-        self.store.put_documents([Document(text, id=i) for i, text in texts.items()])
+        self.store.change_documents([Document(text, id=i) for i, text in texts.items()])
         self.texts.update(texts)
 
     @rule(ids=st.lists(IDS, max_size=3))
     def remove_documents(self, ids: list[str]) -> None:
-        self.store.remove_documents(ids)
+        self.store.change_documents([], remove=ids)
         for i in ids:
             self.texts.pop(i, None)
             self.words.pop(i, None)
@@ -137,7 +137,7 @@ TestMemoryStore.settings = settings(max_examples=60, stateful_step_count=30, dea
 @pytest.fixture
 def store() -> MemoryStore:
     store = MemoryStore()
-    store.put_documents([Document("text", id="a"), Document("text", id="b")])
+    store.change_documents([Document("text", id="a"), Document("text", id="b")])
     return store
 
 
@@ -214,7 +214,7 @@ def test_a_group_that_never_was_is_empty(store: MemoryStore) -> None:
 def test_a_replaced_document_keeps_its_place_and_what_was_derived(store: MemoryStore) -> None:
     put(store, ["x"])
     (old,) = store.get(["a"])
-    store.put_documents([Document("new", id="a")])
+    store.change_documents([Document("new", id="a")])
     (new,) = store.get(["a"])
     assert old is not None
     assert new is not None
@@ -225,6 +225,6 @@ def test_a_replaced_document_keeps_its_place_and_what_was_derived(store: MemoryS
 
 def test_removing_what_is_not_there_does_nothing(store: MemoryStore) -> None:
     before = store.revision("ROOT")
-    store.remove_documents(["never"])
+    store.change_documents([], remove=["never"])
     assert store.revision("ROOT") == before
     assert store.count("ROOT") == 2
