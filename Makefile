@@ -11,7 +11,7 @@ demo: .venv/.demo  ## the main job on real text; DOCS=folder ASK="question" for 
 
 test: .venv/.dev  ## the demo, then all tests that need no model
 	@$(BIN)/python examples/quickstart.py
-	$(BIN)/python -m pytest -m "not models" --data "$(DATA)"
+	$(BIN)/python -m pytest -m "not models" --data="$(DATA)"
 
 lint: .venv/.dev
 	$(BIN)/ruff check .
@@ -19,7 +19,7 @@ lint: .venv/.dev
 	$(BIN)/mypy
 
 bench: .venv/.bench  ## compare with the peers; ARGS="--sizes 10000" for less
-	$(BIN)/python benchmarks/quality.py --data "$(DATA)"
+	$(BIN)/python benchmarks/quality.py --data="$(DATA)"
 	$(BIN)/python benchmarks/speed.py --data "$(DATA)" $(ARGS)
 
 clean:

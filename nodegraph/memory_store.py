@@ -189,7 +189,8 @@ class _Journal:
 
 def _unmoved(old: Node, new: Node) -> bool:
     return (
-        (old.order, old.start, old.parent_id) == (new.order, new.start, new.parent_id)
+        (old.order, old.start, old.offset) == (new.order, new.start, new.offset)
+        and old.parent_id == new.parent_id
         and old.own_metadata == new.own_metadata
         and old.inherited == new.inherited
     )

@@ -21,5 +21,5 @@ def data(request: pytest.FixtureRequest) -> Path:
     """Return the folder of the public data sets."""
     folder: Path = request.config.getoption("--data")
     if not folder.is_dir():
-        pytest.skip(f"no data sets in {folder}; say where they are with --data PATH")
+        pytest.skip(f"no data sets in {folder}; say where they are with --data=PATH")
     return folder

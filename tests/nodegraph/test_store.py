@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from nodekin.nodegraph import Changes, Derivation, Document, MemoryStore, Node
+from nodekin.nodegraph import Changes, Derivation, Document, MemoryStore, Node, NodeGraph
 
 GROUP = "word"
 IDS = st.sampled_from(["a", "b", "c", "d"])
@@ -190,6 +190,19 @@ def test_other_metadata_counts_as_a_change(store: MemoryStore) -> None:
     changes = store.changes(GROUP, before)
     assert list(changes.removed) == ["a/x"]
     assert [node.metadata for node in changes.added] == [{"version": 1}]
+
+
+def test_another_place_in_the_parent_counts_as_a_change() -> None:
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("line", str.splitlines)
+    graph.create_node_group("word", str.split, parent="line")
+    graph.add(Document("x y\nx y x", id="a"))
+    graph.build("word")
+    revision = graph.revision("word")
+    graph.add(Document("x y x", id="a"))
+    nodes = graph.nodes("word")  # the second x: the same start and parent, further on in it
+    assert [(n.start, n.offset) for n in nodes] == [(0, 0), (2, 2), (4, 4)]
+    assert nodes[2].id in {node.id for node in graph.changes("word", revision).added}
 
 
 def test_writing_what_is_there_is_no_change(store: MemoryStore) -> None:
