@@ -1,8 +1,15 @@
 """What all tests share."""
 
+import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# Everyone's runs look for new counterexamples; CI judges a change by the same ones each time.
+settings.register_profile("ci", derandomize=True, deadline=None)
+if os.environ.get("CI"):
+    settings.load_profile("ci")
 
 CHECKOUT = Path(__file__).parents[1]
 

@@ -68,7 +68,11 @@ nodes = st.builds(
     text=st.text(),
     own_metadata=fields,
     content=st.one_of(
-        st.none(), st.text(), st.integers(), st.floats(allow_nan=False), st.booleans()
+        st.none(),
+        st.text(),
+        st.integers(),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.booleans(),
     ),
     start=place,
     end=place,
