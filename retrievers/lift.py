@@ -42,8 +42,17 @@ def lift_all(
     kin: Callable[[Node], Sequence[Node]],
     top_k: int,
     how: Literal["sum", "mean"],
+    place: Callable[[Node], tuple[int, int]],
 ) -> list[ScoredNode]:
-    """Score each target by the sum or the mean of all its hits, ties in document order."""
+    """Score each target by the sum or the mean of all its hits, ties in document order.
+
+    Args:
+        hits: Best first.
+        kin: Gives a hit's targets.
+        top_k: How many targets at most.
+        how: What a target scores.
+        place: Tells a target's graph and its order in that.
+    """
     # Two graphs may give the same id to documents with different texts.
     found: dict[tuple[str, str], tuple[Node, list[Evidence]]] = {}
     for hit in hits:
@@ -55,4 +64,4 @@ def lift_all(
         return total if how == "sum" else total / len(evidence)
 
     scored = [ScoredNode(node, score(all_), tuple(all_)) for node, all_ in found.values()]
-    return sorted(scored, key=lambda s: (-s.score, s.node.order))[:top_k]
+    return sorted(scored, key=lambda s: (-s.score, place(s.node)))[:top_k]

@@ -189,11 +189,14 @@ class Retriever:
             rows, more = merge(found, asked, cut_off)
             hits = (Evidence(self.graphs[at].node(i), score, name, query) for score, at, i in rows)
             if lifting and self.lift != "max":
-                return lift_all(hits, kin, limit, self.lift)
+                return lift_all(hits, kin, limit, self.lift, self._place)
             results = lift(hits, kin, limit)
             if len(results) == limit or not more:
                 return results
             wanted *= 4
+
+    def _place(self, node: Node) -> tuple[int, int]:
+        return next(at for at, graph in enumerate(self.graphs) if graph is node.graph), node.order
 
     def _kin(self) -> Callable[[Node], Sequence[Node]]:
         if self.target == self.group_name:

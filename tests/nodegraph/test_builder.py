@@ -310,6 +310,7 @@ def test_skipping_leaves_the_document_out_until_it_is_tried_again(graph: NodeGra
     (failure,) = graph.build("below", on_error="skip")
     assert (failure.document, failure.group) == ("2", "picky")
     assert isinstance(failure.error, TransformError)
+    assert isinstance(failure.error.__cause__, ValueError)
     assert graph.failures == [failure]
     assert texts(graph.nodes("below")) == list("abch")
     assert texts(graph.nodes("picky")) == ["a b", "c", "h"]
@@ -329,6 +330,8 @@ def test_a_graph_that_skips_needs_no_asking(words: Counted) -> None:
     graph.add([Document("a b", id="1"), Document("x", id="2")])
     assert texts(graph.nodes("word")) == ["a", "b"]
     assert [f.document for f in graph.failures] == ["2"]
+    graph.nodes("word")
+    graph.add(Document("x", id="2"))
     graph.nodes("word")
     assert words.take() == {"a b": 1, "x": 1}  # a failure is not tried at every use
     with pytest.raises(TransformError):
@@ -428,6 +431,39 @@ def test_a_document_that_goes_while_it_is_worked_on_fails_nothing(graph: NodeGra
     graph.create_node_group("first", slow, trans_node=True)
     assert texts(graph.nodes("first")) == ["a", "h"]
     assert graph.build("first", on_error="skip") == []
+
+
+def test_a_document_that_changes_while_it_is_worked_on_is_tried_as_it_is_then(
+    graph: NodeGraph,
+) -> None:
+    def slow(text: str) -> str:
+        if text == "h":
+            run_all([lambda: graph.update(Document("new", id="3"))])
+            raise ValueError("this text is of yesterday")
+        return text[:1]
+
+    graph.create_node_group("first", slow)
+    assert texts(graph.nodes("first")) == ["a", "d", "n"]
+
+
+def test_after_a_failure_what_waits_for_a_thread_is_not_begun() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add("\n".join(map(str, range(1_000))))
+    graph.create_node_group("line", str.splitlines)
+    begun: list[str] = []
+    pause = threading.Event()
+
+    def fail(line: str) -> str:
+        begun.append(line)
+        if line == "0":
+            raise ValueError(line)
+        pause.wait(0.1)
+        return line
+
+    graph.create_node_group("fail", fail, parent="line", num_workers=2, version="1")
+    with pytest.raises(TransformError):
+        graph.nodes("fail")
+    assert len(begun) < 100
 
 
 def test_a_document_that_goes_and_comes_back_meanwhile_is_where_it_came_back(

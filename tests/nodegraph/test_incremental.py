@@ -36,7 +36,7 @@ def both_ways(text: str) -> list[str]:
 
 RULES: dict[str, list[tuple[Callable[..., Any], dict[str, Any]]]] = {
     "line": [(str.splitlines, {}), (both_ways, {})],
-    "word": [(strict_words, {"parent": "line"}), (strict_words, {}), (without_z, {})],
+    "word": [(strict_words, {"parent": "line"}), (both_ways, {"parent": "line"}), (without_z, {})],
     "topic": [(with_topic, {"parent": "word", "trans_node": True})],
     "loud": [(without_z, {"parent": "line"}), (without_z, {"parent": "word", "num_workers": 2})],
 }

@@ -128,6 +128,7 @@ def test_sentences_stay_whole_where_they_fit(text: str) -> None:
         (4, 0, "一二，三四，五六。", ["一二，", "三四，", "五六。"]),
         (5, 0, "one two three four", ["one", "two", "three", "four"]),
         (3, 0, "一二三四五六七", ["一二三", "四五六", "七"]),
+        (8, 4, "a! b! c! d!", ["a! b! c!", "c! d!"]),  # "b! c!" would be 5 to repeat
         (10, 0, "He ran. It hid.", ["He ran.", "It hid."]),
         (15, 0, "He ran. It hid.", ["He ran. It hid."]),
         (14, 0, "He ran. It hid.", ["He ran.", "It hid."]),

@@ -134,3 +134,12 @@ def test_graphs_in_any_order_and_writers_do_not_wait_for_each_other_for_ever() -
     for thread in (*readers, *writers):
         thread.join(20)
     assert not any(thread.is_alive() for thread in (*readers, *writers))
+
+
+def test_ties_of_sums_go_by_graph_then_document() -> None:
+    first, second = graph_of([Document("a", id="0"), Document("a", id="1")]), graph_of([])
+    second.add(Document("a", id="2"))
+    for graphs, order in (([first, second], ["0", "1", "2"]), ([second, first], ["2", "0", "1"])):
+        for how in ("max", "sum", "mean"):
+            retriever = Retriever(graphs, "line", "bm25", target="ROOT", lift=how)
+            assert [result.node.id for result in retriever.retrieve("a")] == order
