@@ -78,6 +78,12 @@ class Incremental(RuleBasedStateMachine):
         transform, options = RULES[name][self.rules[name]]
         self.graph.create_node_group(name, transform, replace=True, **options)
 
+    @rule(number=st.integers(0, 1))
+    def replace_between_looks(self, number: int) -> None:
+        self.look("word")
+        self.replace("word", number)
+        self.look("word")
+
     @rule(name=st.sampled_from([*RULES, "ROOT"]))
     def look(self, name: str) -> None:
         anew = self.new()

@@ -42,6 +42,7 @@ SENTENCES = {
         ["Use a tool, e.g. a spade.", " It digs, i.e. it works."],
         ["The U.S. is big.", " He lives in the U.S."],
         ["J. R. R. Tolkien wrote it.", " H.G. Wells did not."],
+        ["It stands in chap. two of the book.", " Read it."],
         ["He came at 5 p.m. on Monday.", " He left at 6 p.m.", " Then he slept."],
         ["Smith et al. (2020) found it in Jan. 2020.", " Good."],
         ["Version 2.0 costs $3.50.", " Buy it."],
