@@ -128,7 +128,7 @@ class Column:
         self._field = field
         self._values: list[Any] = []
         self._numbers: dict[Any, int] = {}
-        self._codes = np.zeros(0, np.int32)
+        self._codes: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self._decided: dict[str, npt.NDArray[np.bool_]] = {}
         self._extending = threading.Lock()
 

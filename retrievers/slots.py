@@ -26,8 +26,8 @@ class Slots:
         self.ids: list[str] = []
         self.living = 0
         self._numbers: dict[str, int] = {}
-        self._alive = np.zeros(1024, np.bool_)
-        self._orders = np.zeros(1024, np.int64)
+        self._alive: npt.NDArray[np.bool_] = np.zeros(1024, np.bool_)
+        self._orders: npt.NDArray[np.int64] = np.zeros(1024, np.int64)
         self._metadata: list[Mapping[str, Any] | None] = []
         self._columns: dict[str, Column] = {}
 

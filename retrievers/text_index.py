@@ -47,7 +47,7 @@ class TextIndex:
         self.slots = Slots()
         self.total_length = 0
         self._postings = Postings()
-        self._lengths = np.zeros(0, np.int32)
+        self._lengths: Ints = np.zeros(0, np.int32)
         self._known: dict[str, Posting] = {}
         self._known_size = 0
         self._frequencies: Ints | None = None

@@ -51,6 +51,8 @@ def best_slots(
         return _ranked(*_all_sums(postings, saturation, scratch, allowed), limit, orders)
     most = [weight * posting.highest(saturation) for weight, posting in postings]
     ceilings = np.cumsum(most[::-1])[::-1] * _ROUNDING  # what a term and all after it can add
+    candidates: Ints
+    scores: Floats
     if allowed is not None and 4 * allowed.sum() < sum(len(p.slots) for _, p in postings):
         candidates = np.flatnonzero(allowed).astype(np.int32)
         scores, begin = np.zeros(len(candidates)), 0
