@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -161,6 +161,15 @@ def test_an_error_inside_lets_go() -> None:
         pass
 
 
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """Let SIGINT raise, also where a shell started this in the background and ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_a_writer_that_gives_up_waiting_lets_the_readers_pass() -> None:
     lock = ReadWriteLock()
     release = threading.Event()
