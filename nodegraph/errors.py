@@ -45,3 +45,7 @@ def nearest(name: str, known: Iterable[str], *, limit: int = 8) -> str:
     shown = ", ".join(repr(n) for n in ordered[:limit])
     more = len(ordered) - limit
     return f"{shown} and {more} more" if more > 0 else shown or "none"
+
+
+class EmbeddingError(RuntimeError):
+    """An embedding model failed, or made vectors that can't be used."""

@@ -12,6 +12,8 @@ from typing import Any, Literal, TypeVar
 from .builder import Failure, GroupBuilder
 from .corpus import Corpus, Reading, Refresh
 from .document import Document, as_document, flatten
+from .embedder import as_embedders
+from .embeddings import Embeddings
 from .errors import nearest
 from .find import find
 from .group import GroupSummary, NodeGroup, make_group
@@ -37,6 +39,9 @@ class NodeGraph:
 
     Args:
         source: Path of a folder or a file, or a list of them. Texts are added with ``add``.
+        embed: The embedding model, or several by key: ``{"e5": model, "title": other}``. A
+            callable from a list of texts to vectors, an ``Embedder``, or a model of LangChain,
+            LlamaIndex, or sentence-transformers. Nothing is embedded until a search needs it.
         store: What holds the nodes; memory by default.
         on_error: What a failing transform or an unreadable file does: ``"raise"``, or ``"skip"``
             to go on without the document and list it in ``failures``.
@@ -57,6 +62,7 @@ class NodeGraph:
         self,
         source: str | Path | Sequence[str | Path] | None = None,
         *,
+        embed: object = None,
         store: NodeStore | None = None,
         on_error: OnError = "raise",
         progress: bool | None = None,
@@ -67,6 +73,7 @@ class NodeGraph:
         self.on_error: OnError = on_error
         self.progress = progress
         self._store: NodeStore = MemoryStore() if store is None else store
+        self._embedders = as_embedders(embed)
         self._registry = GroupRegistry()
         self._corpus = Corpus()
         self._set_up()
@@ -82,11 +89,12 @@ class NodeGraph:
     def _set_up(self) -> None:
         self._lock = ReadWriteLock()
         self._builder = GroupBuilder(self, self._store, self._lock)
+        self.embeddings = Embeddings(self._store, self._embedders, self.progress)
         self._shared: dict[object, object] = {}
         self._shared_lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        derived = ("_lock", "_builder", "_shared", "_shared_lock")
+        derived = ("_lock", "_builder", "embeddings", "_shared", "_shared_lock")
         return {k: v for k, v in self.__dict__.items() if k not in derived}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -412,6 +420,10 @@ class NodeGraph:
         for node in changes.added:
             self.attach(node)
         return changes
+
+    def index_file(self, name: str) -> Path | None:
+        """Return where an index that can be made again may be kept, None where nothing lasts."""
+        return None
 
     def shared(self, key: object, make: Callable[[], T]) -> T:
         """Return what was made for the key before, or make it: an index that many may use.

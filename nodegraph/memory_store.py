@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from .document import Document
@@ -25,6 +25,7 @@ class MemoryStore:
         self._families: dict[tuple[str, str], dict[str, tuple[int, int]]] = {}
         self._journals: dict[str, _Journal] = {}
         self._sequence = 0
+        self._memory: defaultdict[str, dict[str, bytes]] = defaultdict(dict)
 
     def snapshot(self) -> AbstractContextManager[object]:
         """Do nothing: the graph's lock keeps this process's writers out, and there is no other."""
@@ -141,6 +142,15 @@ class MemoryStore:
         if since < journal.oldest:
             return Changes(journal.revision, [], list(self.nodes(group)), complete=True)
         return journal.after(since)
+
+    def recall(self, kind: str, keys: Collection[str]) -> dict[str, bytes]:
+        """Return what was remembered."""
+        known = self._memory[kind]
+        return {key: known[key] for key in keys if key in known}
+
+    def remember(self, kind: str, values: Mapping[str, bytes]) -> None:
+        """Keep values."""
+        self._memory[kind].update(values)
 
     def _journal(self, group: str) -> _Journal:
         return self._journals.setdefault(group, _Journal())

@@ -7,7 +7,7 @@ writes holds the graph's write lock; a store needs no lock of its own against it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -105,4 +105,12 @@ class NodeStore(Protocol):
 
     def changes(self, group: str, since: int) -> Changes:
         """Return what happened to the group after a revision; 0 for everything."""
+        ...
+
+    def recall(self, kind: str, keys: Collection[str]) -> dict[str, bytes]:
+        """Return those of the values that were remembered, by key."""
+        ...
+
+    def remember(self, kind: str, values: Mapping[str, bytes]) -> None:
+        """Keep values by kind and key, over what was there; readers need no lock."""
         ...
