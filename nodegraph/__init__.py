@@ -3,9 +3,11 @@
 from .builder import Failure
 from .corpus import Refresh
 from .document import Document
-from .errors import ReadError, TransformError, UnknownGroupError
+from .embedder import Embedder
+from .errors import EmbeddingError, ReadError, StoreError, TransformError, UnknownGroupError
 from .graph import NodeGraph
 from .group import GroupSummary, NodeGroup
+from .link import Link, Linked
 from .markdown_splitter import MarkdownSplitter
 from .memory_store import MemoryStore
 from .node import ROOT, Node
@@ -13,7 +15,7 @@ from .readers import register_reader
 from .recursive_splitter import RecursiveSplitter
 from .sentence_splitter import SentenceSplitter
 from .sentences import split_paragraphs, split_sentences
-from .store import Changes, Derivation, NodeStore
+from .store import Changes, Derivation, NodeStore, Stamp
 from .tokens import count_tokens
 
 __all__ = [
@@ -21,8 +23,12 @@ __all__ = [
     "Changes",
     "Derivation",
     "Document",
+    "Embedder",
+    "EmbeddingError",
     "Failure",
     "GroupSummary",
+    "Link",
+    "Linked",
     "MarkdownSplitter",
     "MemoryStore",
     "Node",
@@ -33,6 +39,8 @@ __all__ = [
     "RecursiveSplitter",
     "Refresh",
     "SentenceSplitter",
+    "Stamp",
+    "StoreError",
     "TransformError",
     "UnknownGroupError",
     "count_tokens",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,26 +12,31 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from .derive import derivation_key, derive, reusable
-from .document import full_digest
+from .access import Access
+from .derive import corpus_key, derivation_key, derive, reusable
+from .document import digest
+from .drafts import PERIOD, Drafts
 from .errors import TransformError
 from .group import NodeGroup
-from .locks import ReadWriteLock
 from .needs import Needs
 from .node import ROOT, Node
 from .progress import track
-from .store import Derivation, NodeStore
-from .transform import Draft
+from .store import CORPUS, Derivation, NodeStore, Stamp
+from .transform import Draft, PatternRule
 
 if TYPE_CHECKING:
     from .graph import NodeGraph
+
+_BATCH = 2_000  # nodes that are written at once, at most
+_FAILED = Stamp("", "", "")
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
     """Tell which document was left out of which group, and why.
 
-    ``group`` is ``ROOT`` for a file that could not be read.
+    ``group`` is ``ROOT`` for a file that could not be read; ``document`` is empty where a
+    transform saw a whole group.
     """
 
     document: str
@@ -37,40 +44,39 @@ class Failure:
     error: Exception
 
 
-_Rules = tuple[tuple[str, int], ...]
-"""What made a group: for it and each above it the version, and how often it was retried."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A document whose share of a group is to be made: from what, and what there was."""
+    """A document whose share of a group is to be made, as it was when that was found out."""
 
-    root: Node
+    document_id: str
     key: str
-    parents: Sequence[Node]
-    old: Derivation | None
+    root: Stamp | None  # None for what is made from a whole group
+
+
+_Made = list[Draft] | Future[list[Draft]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
     """One document's share of a group: each parent with what is known of it or being made."""
 
-    root: Node
-    key: str
-    families: list[tuple[Node, list[Draft] | Future[list[Draft]]]]
+    task: _Task
+    root: Node | None
+    families: list[tuple[Node | None, _Made]]
 
 
 class GroupBuilder:
-    """Derive what a group lacks, one thread a group, and write it in one piece."""
+    """Derive what a group lacks, one thread a group, and write it as it comes."""
 
-    def __init__(self, graph: NodeGraph, store: NodeStore, lock: ReadWriteLock) -> None:
+    def __init__(self, graph: NodeGraph, store: NodeStore, access: Access) -> None:
         self._graph = graph
         self._store = store
-        self._lock = lock
+        self._access = access
         self._building: dict[str, threading.RLock] = {}
-        self._made: dict[str, tuple[_Rules, int]] = {}  # group -> by what, from which revision
+        self._partial: dict[str, tuple[str, int]] = {}  # built, but for what failed
         self._failed: dict[tuple[str, str], tuple[str, Failure]] = {}
         self._retries: Counter[str] = Counter()
+        self._session = secrets.token_hex(8)
         self.needs = Needs()
         self.unread: list[Failure] = []
 
@@ -78,19 +84,26 @@ class GroupBuilder:
     def failures(self) -> list[Failure]:
         """The documents left out so far, of those that are still there."""
         failed = [failure for _, failure in list(self._failed.values())]
-        roots = self._store.get(failure.document for failure in failed)
-        return [*self.unread, *(f for f, root in zip(failed, roots, strict=True) if root)]
+        there = self._store.stamps(ROOT, {failure.document for failure in failed})
+        kept = [f for f in failed if f.document in there or f.document == CORPUS]
+        return [*self.unread, *kept]
 
     def fresh(self, lineage: Sequence[NodeGroup]) -> bool:
         """Tell whether a group, the last of its lineage, is built by the rules and for the
         documents as they are now.
         """
-        now = (self._rules(lineage), self._store.revision(ROOT))
-        return not lineage or self._made.get(lineage[-1].name) == now
+        if not lineage:
+            return True
+        return self._built(lineage) == (self._rules(lineage), self._store.revision(ROOT))
+
+    def _built(self, lineage: Sequence[NodeGroup]) -> tuple[str, int] | None:
+        """Return by which rules and for which revision a group was built last."""
+        name = lineage[-1].name
+        return self._partial.get(name) or self._store.built(name)
 
     def started(self, name: str) -> bool:
         """Tell whether a group has been built for some state of the documents."""
-        return name in self._made or self._store.revision(name) > 0
+        return name in self._partial or self._store.revision(name) > 0
 
     def retry(self, lineage: Sequence[NodeGroup]) -> None:
         """Forget the failures in these groups, so that the next build tries again."""
@@ -106,9 +119,10 @@ class GroupBuilder:
 
         Raises:
             TransformError: If a transform raises and is not to be skipped. What was made before
-                is kept, so that of the documents only the failed one is tried again.
+                is kept, so that only what failed is tried again.
             RuntimeError: If this thread reads the graph, or is in a transform that the group
                 waits for.
+            StoreError: If the store can't be written to.
         """
         if self.fresh(lineage):
             return
@@ -121,33 +135,44 @@ class GroupBuilder:
 
     @contextmanager
     def _alone(self, name: str) -> Iterator[None]:
-        """Let one thread at a time build a group."""
+        """Let one thread at a time build a group, and one process any."""
         lock = self._building.setdefault(name, threading.RLock())
         if not lock.acquire(blocking=False):
-            self._lock.check_write()  # who builds has to write, for which it waits for readers
+            self._access.check_write()  # who builds has to write, for which it waits for readers
             lock.acquire()
         try:
-            yield
+            with self._store.writing():
+                yield
         finally:
             lock.release()
 
-    def _rules(self, lineage: Sequence[NodeGroup]) -> _Rules:
-        return tuple((group.version, self._retries[group.name]) for group in lineage)
+    def _rules(self, lineage: Sequence[NodeGroup]) -> str:
+        """Name what makes a group: its version and those above; where something failed, also how
+        often it was tried in this session, so that another one tries again.
+        """
+        versions = digest(*(group.version for group in lineage))
+        tried = [self._retries[group.name] for group in lineage]
+        failed = any(tried) or any(self._has_failed(group.name) for group in lineage)
+        return f"{versions} {self._session} {tried}" if failed else versions
+
+    def _has_failed(self, group: str) -> bool:
+        return any(name == group for name, _ in list(self._failed))
 
     def _build_last(self, lineage: Sequence[NodeGroup], on_error: str) -> None:
         group = lineage[-1]
         rules = self._rules(lineage)
         until = self._store.revision(ROOT)
         if len(lineage) > 1:  # as far as the parent group is, which documents may have overtaken
-            above, until = self._made[group.parent]
-            if above != rules[:-1]:
+            by, until = self._built(lineage[:-1]) or ("", 0)
+            if by != self._rules(lineage[:-1]):
                 return
-        before, since = self._made.get(group.name, (rules, 0))
-        pending = self._pending(group, since if before == rules else 0, until)
-        done: list[tuple[Node, Derivation]] = []
+        before = self._built(lineage)
+        since = before[1] if before is not None and before[0] == rules else 0
+        pending = self._pending(lineage, since, until)
+        writer = _Writer(self._store, self._access, group, self._failed)
         try:
             for job in track(
-                self._jobs(group, pending),
+                self._jobs(group, pending, writer),
                 len(pending),
                 f"building {group.name}",
                 " documents",
@@ -155,70 +180,91 @@ class GroupBuilder:
             ):
                 try:
                     families = [(parent, _result(made)) for parent, made in job.families]
-                    derived = derive(group, job.key, job.root, families, self._graph)
-                    done.append((job.root, derived))
-                    self._failed.pop((group.name, job.root.id), None)
+                    stamp = Stamp(job.task.key, group.version, _metadata(job.task))
+                    derived = derive(group.name, stamp, job.root, families)
+                    self._store.check(derived.nodes)
                 except Exception as error:
-                    if not self._unchanged(job.root):
+                    if not writer.current(job.task, job.root):
                         continue  # its turn comes again, or it is gone
-                    reason = f"{type(error).__name__}: {error}"
-                    failure = TransformError(job.root.id, group.name, reason)
-                    failure.__cause__ = error
+                    failure = _failure(job.task.document_id, group.name, error)
                     if on_error == "raise":
                         raise failure from error
-                    done.append((job.root, Derivation("", "", "", ())))
-                    kept = Failure(job.root.id, group.name, failure)
-                    self._failed[group.name, job.root.id] = (job.key, kept)
-        finally:
-            if done:
-                with self._lock.write():
-                    current = {root.id: d for root, d in done if self._unchanged(root)}
-                    self._store.put_derivations(group.name, current)
-        self._made[group.name] = (rules, until)
+                    writer.leave_out(job, failure)
+                else:
+                    writer.add(job, derived)
+        except BaseException:
+            writer.flush()
+            raise
+        self._forget_failures_of_the_gone()
+        rules = self._rules(lineage)
+        if self._session in rules:  # something was left out: another session tries again
+            writer.flush()
+            self._partial[group.name] = rules, until
+        else:
+            writer.flush((rules, until))
+            self._partial.pop(group.name, None)
 
-    def _unchanged(self, root: Node) -> bool:
-        """Tell whether a document is there as it was when the work on it began."""
-        (now,) = self._store.get([root.id])
-        return now is not None and (now.order, now.text) == (root.order, root.text)
+    def _forget_failures_of_the_gone(self) -> None:
+        if self._failed:
+            there = {CORPUS, *self._store.stamps(ROOT, {i for _, i in list(self._failed)})}
+            for key in [key for key in list(self._failed) if key[1] not in there]:
+                self._failed.pop(key, None)
 
-    def _pending(self, group: NodeGroup, since: int, until: int) -> list[_Task]:
+    def _pending(self, lineage: Sequence[NodeGroup], since: int, until: int) -> list[_Task]:
         """List the documents whose nodes are missing or out of date, in document order.
 
         Those that changed after ``until`` are left for later: their parents may not be there.
         """
-        with self._lock.read():
-            later = {root.id for root in self._store.changes(ROOT, until).added}
-            pending = []
-            for root in self._store.changes(ROOT, since).added:
-                if root.id in later:
-                    continue
-                above = None
-                if group.parent != ROOT:
-                    above = self._store.derivation(group.parent, root.id)
-                key = derivation_key(group, root, above)
-                old = self._store.derivation(group.name, root.id)
-                failed = self._failed.get((group.name, root.id))
-                if failed is not None and failed[0] == key and old is not None:
-                    continue
-                metadata = full_digest(root.own_metadata)
-                if old is None or old.key != key or old.metadata != metadata:
-                    parents = [root] if group.parent == ROOT else above.nodes if above else ()
-                    pending.append(_Task(self._graph.attach(root), key, parents, old))
+        group = lineage[-1]
+        with self._access.reading():
+            tasks = list(self._tasks(lineage, since, until))
+            old = self._store.stamps(group.name, {task.document_id for task in tasks})
+        pending = []
+        for task in tasks:
+            failed = self._failed.get((group.name, task.document_id))
+            if failed is not None and failed[0] == task.key:
+                continue  # it would fail again
+            if old.get(task.document_id) != (task.key, group.version, _metadata(task)):
+                pending.append(task)
         if pending:
-            self._lock.check_write()  # before the work, not when it is to be written
-        return sorted(pending, key=lambda task: task.root.order)
+            self._access.check_write()  # before the work, not when it is to be written
+        return pending
 
-    def _jobs(self, group: NodeGroup, pending: Sequence[_Task]) -> Iterator[_Job]:
+    def _tasks(self, lineage: Sequence[NodeGroup], since: int, until: int) -> Iterator[_Task]:
+        """Yield what a group is made from, as far as it may have changed since a revision."""
+        group = lineage[-1]
+        if group.scope == "group":
+            if self._store.revision(ROOT) == until:
+                yield _Task(CORPUS, corpus_key(group, self._store.stamps(group.parent)), None)
+            return
+        if any(above.scope == "group" for above in lineage):
+            for above_stamp in self._store.stamps(group.parent, [CORPUS]).values():
+                key = digest(group.version, above_stamp.key)
+                yield _Task(CORPUS, key, None)
+            return
+        changes = self._store.changes(ROOT, since) if since else None
+        ids = None if changes is None or changes.complete else [n.id for n in changes.added]
+        roots = self._store.stamps(ROOT, ids)
+        above = roots if group.parent == ROOT else self._store.stamps(group.parent, ids)
+        later = {node.id for node in self._store.changes(ROOT, until).added}
+        for document_id, root in roots.items():
+            if document_id in above and document_id not in later:
+                key = derivation_key(group, root, above[document_id])
+                yield _Task(document_id, key, root)
+
+    def _jobs(self, group: NodeGroup, pending: Sequence[_Task], writer: _Writer) -> Iterator[_Job]:
         """Yield the documents in order, their parents being worked on by the group's threads."""
         if group.num_workers < 2:
             for task in pending:
-                yield self._job(group, task, None)
+                if (job := self._job(group, task, writer, None)) is not None:
+                    yield job
             return
         with ThreadPoolExecutor(group.num_workers, f"build-{group.name}") as pool:
             window: deque[_Job] = deque()
             try:
                 for task in pending:
-                    window.append(self._job(group, task, pool))
+                    if (job := self._job(group, task, writer, pool)) is not None:
+                        window.append(job)
                     if len(window) > 2 * group.num_workers:
                         yield window.popleft()
                 while window:
@@ -226,31 +272,145 @@ class GroupBuilder:
             finally:  # left early: what has not begun need not be done
                 pool.shutdown(wait=True, cancel_futures=True)
 
-    def _job(self, group: NodeGroup, task: _Task, pool: ThreadPoolExecutor | None) -> _Job:
-        known = reusable(group, task.key, task.parents, task.old)
-        families: list[tuple[Node, list[Draft] | Future[list[Draft]]]] = []
-        for parent in task.parents:
-            self._graph.attach(parent)
+    def _job(
+        self, group: NodeGroup, task: _Task, writer: _Writer, pool: ThreadPoolExecutor | None
+    ) -> _Job | None:
+        """Begin the work on one document; None if it has changed since, or is gone."""
+        with self._access.reading():
+            if not writer.current(task):
+                return None
+            (root,) = self._store.get([task.document_id]) if task.root else (None,)
+            if group.scope == "group":
+                everything = [self._graph.attach(n) for n in self._store.nodes(group.parent)]
+                old = None
+            else:
+                everything = self._parents(group, task, root)
+                old = self._store.derivation(group.name, task.document_id)
+        if group.scope == "group":
+            return _Job(task, root, [(None, self._attempt(group, everything))])
+        known = reusable(group, task.key, everything, old)
+        known = writer.drafts.known([p for p in everything if p.id not in known]) | known
+        families: list[tuple[Node | None, _Made]] = []
+        for parent in everything:
             if parent.id in known:
                 families.append((parent, known[parent.id]))
             elif pool is not None:
-                families.append((parent, pool.submit(self._run, group, parent)))
+                families.append((parent, pool.submit(self._run, group, parent, writer.drafts)))
             else:
-                families.append((parent, self._try(group, parent)))
-        return _Job(task.root, task.key, families)
+                made = self._try(group, parent, writer.drafts)
+                families.append((parent, made))
+                if isinstance(made, Future):
+                    break  # it failed: the document can't be finished
+        return _Job(task, root, families)
 
-    def _run(self, group: NodeGroup, parent: Node) -> list[Draft]:
+    def _parents(self, group: NodeGroup, task: _Task, root: Node | None) -> list[Node]:
+        if group.parent == ROOT:
+            return [] if root is None else [self._graph.attach(root)]
+        above = self._store.derivation(group.parent, task.document_id)
+        return [self._graph.attach(node) for node in above.nodes] if above else []
+
+    def _run(self, group: NodeGroup, parent: Node, drafts: Drafts) -> list[Draft]:
         with self.needs.inside(group.name):
-            return group.rule(parent)
+            made = group.rule(parent)
+        drafts.add(parent, made)
+        return made
 
-    def _try(self, group: NodeGroup, parent: Node) -> Future[list[Draft]]:
-        future: Future[list[Draft]] = Future()
+    def _try(self, group: NodeGroup, parent: Node, drafts: Drafts) -> _Made:
         try:
-            future.set_result(self._run(group, parent))
+            return self._run(group, parent, drafts)
         except Exception as error:
-            future.set_exception(error)
-        return future
+            return _failed(error)
+
+    def _attempt(self, group: NodeGroup, nodes: Sequence[Node]) -> _Made:
+        if isinstance(group.rule, PatternRule):  # make_group refuses it
+            return []
+        try:
+            with self.needs.inside(group.name):
+                return group.rule.of_group(nodes)
+        except Exception as error:
+            return _failed(error)
 
 
-def _result(made: list[Draft] | Future[list[Draft]]) -> list[Draft]:
+class _Writer:
+    """Write what is done in batches: soon where the work is slow, many at once where it is not."""
+
+    def __init__(
+        self,
+        store: NodeStore,
+        access: Access,
+        group: NodeGroup,
+        failed: dict[tuple[str, str], tuple[str, Failure]],
+    ) -> None:
+        self._store = store
+        self._access = access
+        self._group = group.name
+        self._failed = failed
+        self._done: list[tuple[_Job, Derivation]] = []
+        self._size = 0
+        self._since = time.monotonic()
+        self.drafts = Drafts(store, group)
+
+    def current(self, task: _Task, root: Node | None = None) -> bool:
+        """Tell whether a document is there as it was when the task was found, in its place."""
+        if task.root is None:
+            return True
+        if self._store.stamps(ROOT, [task.document_id]).get(task.document_id) != task.root:
+            return False
+        (now,) = self._store.get([task.document_id]) if root is not None else (None,)
+        return root is None or (now is not None and now.order == root.order)
+
+    def add(self, job: _Job, derived: Derivation) -> None:
+        """Take one document's share."""
+        self._failed.pop((self._group, job.task.document_id), None)
+        self._done.append((job, derived))
+        self._size += len(derived.nodes) + 1
+        if self._size >= _BATCH or time.monotonic() - self._since > PERIOD:
+            self.flush()
+
+    def leave_out(self, job: _Job, failure: TransformError) -> None:
+        """Note that a document's share could not be made; what was made of it is kept."""
+        kept = Failure(job.task.document_id, self._group, failure)
+        self._failed[self._group, job.task.document_id] = job.task.key, kept
+        self._done.append((job, Derivation(*_FAILED, ())))
+
+    def flush(self, built: tuple[str, int] | None = None) -> None:
+        """Write what is done, of documents that have not changed since.
+
+        Args:
+            built: By which rules, and for which revision, the group is built with this.
+        """
+        self.drafts.save()
+        if self._done or built:
+            with self._access.writing():
+                current = [
+                    (job, made) for job, made in self._done if self.current(job.task, job.root)
+                ]
+                self._store.put_derivations(
+                    self._group, {job.task.document_id: made for job, made in current}
+                )
+                for job, made in current:
+                    if made.stamp != _FAILED:
+                        self.drafts.forget([p for p, _ in job.families if p is not None])
+                if built:
+                    self._store.mark_built(self._group, *built)
+        self._done, self._size, self._since = [], 0, time.monotonic()
+
+
+def _metadata(task: _Task) -> str:
+    return "" if task.root is None else task.root.metadata
+
+
+def _result(made: _Made) -> list[Draft]:
     return made.result() if isinstance(made, Future) else made
+
+
+def _failed(error: Exception) -> Future[list[Draft]]:
+    future: Future[list[Draft]] = Future()
+    future.set_exception(error)
+    return future
+
+
+def _failure(document_id: str, group: str, error: Exception) -> TransformError:
+    failure = TransformError(document_id, group, f"{type(error).__name__}: {error}")
+    failure.__cause__ = error
+    return failure

@@ -1,138 +1,298 @@
-"""Remember which documents came from which files, to read them again."""
+"""Keep documents in step with the files they come from."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from .access import Access
 from .builder import Failure
-from .document import Document, metadata_digest
+from .codec import decode, encode
+from .derive import derive_root
+from .document import Document
 from .errors import ReadError
 from .node import ROOT
 from .readers import read_file
+from .renaming import rename
 from .sources import scan
-from .store import NodeStore
+from .store import NodeStore, Stamp
+
+_SOURCES = "source"  # path -> b"folder" or b"file"
+_FILES = "file"  # file id -> its record
 
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
-    """Tell what a refresh found: document ids, added, updated, removed; and how many stayed."""
+    """Tell what a refresh found.
+
+    Attributes:
+        added: Ids of new documents.
+        updated: Ids of those that changed.
+        removed: Ids of those whose file is gone.
+        unchanged: How many stayed as they were.
+        renamed: Old and new ids of those that only have another name or folder: what was made
+            of them has moved with them.
+    """
 
     added: list[str]
     updated: list[str]
     removed: list[str]
     unchanged: int
+    renamed: list[tuple[str, str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What a source, or all (None), gave: files by id, documents, and the file of each."""
+class _File:
+    """What is known of a file: where it is, a hash of its bytes, and its documents' stamps."""
 
-    source: Path | None
-    files: dict[str, Path]
-    documents: list[Document]
-    files_of: dict[str, str]
+    path: str
+    content: str
+    documents: Mapping[str, Stamp]
+
+    def to_bytes(self) -> bytes:
+        documents = {i: list(stamp) for i, stamp in self.documents.items()}
+        return encode([self.path, self.content, documents]).encode("utf-8", "surrogatepass")
+
+    @classmethod
+    def from_bytes(cls, value: bytes) -> _File:
+        path, content, documents = decode(value.decode("utf-8", "surrogatepass"))
+        return cls(path, content, {i: Stamp(*stamp) for i, stamp in documents.items()})
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What files hold: their records, and the documents of those that were read."""
+
+    files: dict[str, _File] = field(default_factory=dict)
+    documents: dict[str, Document] = field(default_factory=dict)
+    unread: set[str] = field(default_factory=set)
 
 
 class Corpus:
-    """Keep the sources of a graph and the documents each of their files gave."""
+    """Read files into a store, and read them again.
 
-    def __init__(self) -> None:
-        self._sources: list[Path] = []
-        self._files: dict[str, Path] = {}  # file id -> path
-        self._documents: dict[str, str] = {}  # document id -> file id
+    A file whose bytes are the same as before is not read again. What is known of the files lies
+    in the store, so that a graph that is opened again can be refreshed.
+    """
 
-    def read(self, source: Path, failures: list[Failure] | None) -> Reading:
-        """Read a folder or a file; ``keep`` remembers it.
+    def __init__(self, store: NodeStore, access: Access) -> None:
+        self._store = store
+        self._access = access
 
-        Args:
-            source: The folder or file.
-            failures: Takes the files that can't be read; None raises for the first one.
+    def add(
+        self, documents: list[Document], paths: list[Path], failures: list[Failure] | None
+    ) -> list[list[str]]:
+        """Put documents, and those of files and folders; return the ids that each path gave.
 
         Raises:
-            ReadError: If a file can't be read.
-            ValueError: If another file has given documents the same ids.
+            ReadError: If a file can't be read, and failures are not collected.
+            ValueError: If different documents, or different files, have the same id.
         """
-        source = source.expanduser().absolute()  # to mean the same when it is read again
-        files = _scan(source, self._files)
-        return Reading(source, files, *self._read(files, failures))
+        paths = [path.expanduser().absolute() for path in paths]
+        known = self._records()
+        found: dict[str, Path] = {i: Path(file.path) for i, file in known.items()}
+        readings = []
+        for path in paths:
+            files = _scan(path, found)
+            found.update(files)
+            readings.append(self._read(files, known, failures))
+        put: dict[str, Document] = {}
+        for document in documents:
+            _unite(put, document)
+        for reading in readings:
+            for document in reading.documents.values():
+                _unite(put, document)
+        kinds = {str(path): b"folder" if path.is_dir() else b"file" for path in paths}
+        with self._access.writing():
+            self._check_free(put)
+            from_files = [d for reading in readings for d in reading.documents.values()]
+            same = self._same(from_files)
+            self._store.change_documents([d for i, d in put.items() if i not in same])
+            for reading in readings:
+                self._keep(reading.files)
+            self._store.remember(_SOURCES, kinds)
+        return [[i for f in reading.files.values() for i in f.documents] for reading in readings]
 
-    def keep(self, reading: Reading) -> None:
-        """Remember what was read, to read it again."""
-        if reading.source is not None and reading.source not in self._sources:
-            self._sources.append(reading.source)
-        self._files.update(reading.files)
-        self._documents.update(reading.files_of)
+    def remove(self, ids: list[str]) -> None:
+        """Remove documents; their files give them again with the next refresh."""
+        self._store.change_documents([], remove=ids)
 
-    def read_again(self, failures: list[Failure] | None) -> tuple[dict[str, str], Reading]:
-        """Read all sources again; return which documents they gave before, and the reading."""
-        before = dict(self._documents)
-        files: dict[str, Path] = {}
-        for source in list(self._sources):
-            files.update(_scan(source, files) if source.exists() else {})
+    def follow(self, source: Path, failures: list[Failure] | None) -> Refresh | None:
+        """Bring the documents of one source up to date; None if it was never read before."""
+        path = source.expanduser().absolute()
+        if str(path) not in self._store.recall(_SOURCES, [str(path)]):
+            return None
+        return self.refresh(failures, only=path)
+
+    def refresh(self, failures: list[Failure] | None, only: Path | None = None) -> Refresh:
+        """Read all sources again (or one); add, update and remove documents.
+
+        Raises:
+            ReadError: If a source folder is gone, or a file can't be read, and failures are not
+                collected; nothing has changed then.
+            ValueError: If two files have come to have the same id; nothing has changed then.
+        """
+        known = self._records()
+        found: dict[str, Path] = {}
+        lost: list[Path] = []
+        sources = {Path(p): k for p, k in self._store.recall(_SOURCES).items()}
+        for source, kind in sources.items():
+            if source.exists():
+                found.update(_scan(source, found))
+            elif kind == b"folder" and self._has_documents_below(source, known):
+                lost.append(source)
+                if failures is None:
+                    raise ReadError(
+                        f"the folder {source} is gone; bring it back, or remove its documents: "
+                        "graph.remove(ids)"
+                    )
+        if only is not None:
+            known = {i: f for i, f in known.items() if _below(Path(f.path), only)}
+            found = {i: p for i, p in found.items() if _below(p.absolute(), only)}
         if failures is not None:  # of a file that is gone there is nothing to say
-            failures[:] = [f for f in failures if f.document in files]
-        return before, Reading(None, files, *self._read(files, failures))
+            failures[:] = [f for f in failures if f.document in found]
+            for source in lost:
+                failures.append(Failure(str(source), ROOT, ReadError(f"{source} is gone")))
+        reading = self._read(found, known, failures)
+        kept = {i for i, f in known.items() if any(_below(Path(f.path), each) for each in lost)}
+        with self._access.writing():
+            return self._take_in(reading, known, kept | reading.unread)
 
-    def compare(
-        self,
-        before: Mapping[str, str],
-        reading: Reading,
-        store: NodeStore,
-        failures: Iterable[Failure],
-    ) -> tuple[list[Document], Refresh]:
-        """Remember what was read again; return the new and changed documents, and a report.
-
-        Documents of files that can't be read any more stay.
-        """
-        changed, added, updated = [], [], []
-        for document in reading.documents:
-            (old,) = store.get([document.id])
-            if old is None or old.group != ROOT:
-                added.append(document.id)
-            elif old.text != document.text or metadata_digest(old.own_metadata) != metadata_digest(
-                document.metadata
-            ):
-                updated.append(document.id)
-            else:
-                continue
-            changed.append(document)
-        unread = {failure.document for failure in failures if failure.group == ROOT}
-        removed = [
+    def _take_in(self, reading: _Reading, known: Mapping[str, _File], kept: set[str]) -> Refresh:
+        self._check_free(reading.documents)
+        now = {i for file in reading.files.values() for i in file.documents}
+        there = self._store.stamps(ROOT, now)
+        same = self._same(reading.documents.values())
+        put = [d for i, d in reading.documents.items() if i not in same]
+        gone = [
             i
-            for i, file_id in before.items()
-            if i in self._documents and i not in reading.files_of and file_id not in unread
+            for file_id, file in known.items()
+            if file_id not in kept
+            for i in file.documents
+            if i not in now
         ]
-        for file_id in set(before.values()) - reading.files.keys():
-            self._files.pop(file_id, None)
-        self.keep(reading)
-        unchanged = len(reading.documents) - len(changed)
-        return changed, Refresh(added, updated, removed, unchanged)
+        removed = list(self._store.stamps(ROOT, gone))
+        added = [d.id for d in put if d.id not in there]
+        renamed = self._renamed(removed, added, put)
+        self._store.change_documents(put)
+        for old, new in renamed:
+            rename(self._store, old, new)
+        self._store.change_documents([], remove=removed)
+        gone_files = set(known) - set(reading.files) - kept
+        self._store.forget(_FILES, gone_files)
+        self._keep(reading.files)
+        names = {i for pair in renamed for i in pair}
+        return Refresh(
+            [i for i in added if i not in names],
+            [d.id for d in put if d.id in there],
+            [i for i in removed if i not in names],
+            len(now) - len(put),
+            renamed,
+        )
 
-    def forget(self, ids: list[str]) -> None:
-        """Forget documents that were removed."""
-        for i in ids:
-            self._documents.pop(i, None)
+    def _renamed(
+        self, removed: Iterable[str], added: Iterable[str], put: Iterable[Document]
+    ) -> list[tuple[str, str]]:
+        """Pair documents that went with those that came with the same text."""
+        texts: dict[str, list[str]] = {}
+        for i, stamp in self._store.stamps(ROOT, list(removed)).items():
+            texts.setdefault(stamp.key, []).append(i)
+        new, pairs = set(added), []
+        for document in put:
+            same = texts.get(derive_root(document, 0).key)
+            if document.id in new and same:
+                pairs.append((same.pop(0), document.id))
+        return pairs
 
     def _read(
-        self, files: dict[str, Path], failures: list[Failure] | None
-    ) -> tuple[list[Document], dict[str, str]]:
-        documents: list[Document] = []
-        documents_of: dict[str, str] = {}
+        self,
+        files: Mapping[str, Path],
+        known: Mapping[str, _File],
+        failures: list[Failure] | None,
+    ) -> _Reading:
+        """Read those files that are not as they were; of the others take the record."""
+        reading = _Reading()
         if failures is not None:
             failures[:] = [f for f in failures if f.document not in files]
         for file_id, path in files.items():
             try:
+                content = _hash(path)
+                old = known.get(file_id)
+                if old is not None and old.content == content and self._unchanged(old):
+                    reading.files[file_id] = _File(str(path), content, old.documents)
+                    continue
                 read = read_file(path, file_id)
             except ReadError as error:
                 if failures is None:
                     raise
                 failures.append(Failure(file_id, ROOT, error))
+                reading.unread.add(file_id)
                 continue
-            documents += read
-            documents_of.update((document.id, file_id) for document in read)
-        return documents, documents_of
+            stamps = {document.id: derive_root(document, 0).stamp for document in read}
+            reading.files[file_id] = _File(str(path), content, stamps)
+            reading.documents.update((document.id, document) for document in read)
+        return reading
+
+    def _has_documents_below(self, source: Path, known: Mapping[str, _File]) -> bool:
+        files = [f for f in known.values() if _below(Path(f.path), source)]
+        return bool(self._store.stamps(ROOT, {i for f in files for i in f.documents}))
+
+    def _unchanged(self, file: _File) -> bool:
+        """Tell whether a file's documents are in the store as it gave them."""
+        return self._store.stamps(ROOT, file.documents.keys()) == file.documents
+
+    def _same(self, documents: Iterable[Document]) -> set[str]:
+        """Return which documents are there already, but for what a file system changes alone."""
+        roots = {document.id: derive_root(document, 0).stamp for document in documents}
+        there = self._store.stamps(ROOT, roots.keys())
+        return {i for i, old in there.items() if old[:2] == roots[i][:2]}
+
+    def _keep(self, files: Mapping[str, _File]) -> None:
+        """Remember files with the stamps that their documents have now."""
+        there = self._store.stamps(ROOT, {i for f in files.values() for i in f.documents})
+        records = {
+            i: _File(f.path, f.content, {d: there[d] for d in f.documents if d in there}).to_bytes()
+            for i, f in files.items()
+        }
+        old = self._store.recall(_FILES, records.keys())
+        self._store.remember(_FILES, {i: v for i, v in records.items() if old.get(i) != v})
+
+    def _records(self) -> dict[str, _File]:
+        return {i: _File.from_bytes(v) for i, v in self._store.recall(_FILES).items()}
+
+    def _check_free(self, ids: Iterable[str]) -> None:
+        for node in self._store.get(ids):
+            if node is not None and node.group != ROOT:
+                raise ValueError(
+                    f"the id {node.id!r} is taken by a node of group {node.group!r}; give the "
+                    "document another one"
+                )
+
+
+def _unite(put: dict[str, Document], document: Document) -> None:
+    if put.setdefault(document.id, document) != document:
+        raise ValueError(
+            f"two different documents in one call have the id {document.id!r}; give each its own: "
+            "Document(text, id=...)"
+        )
+
+
+def _hash(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            state: Any = hashlib.blake2b(digest_size=16)
+            for block in iter(lambda: file.read(1 << 20), b""):
+                state.update(block)
+    except OSError as error:
+        raise ReadError(f"can't read {path}: {error.strerror or error}") from error
+    return str(state.hexdigest())
+
+
+def _below(path: Path, folder: Path) -> bool:
+    return path == folder or folder in path.parents
 
 
 def _scan(source: Path, known: Mapping[str, Path]) -> dict[str, Path]:
@@ -140,7 +300,7 @@ def _scan(source: Path, known: Mapping[str, Path]) -> dict[str, Path]:
     files = scan(source)
     for file_id, path in files.items():
         other = known.get(file_id)
-        if other is not None and other.resolve() != path.resolve():
+        if other is not None and other.resolve() != path.resolve() and other.exists():
             raise ValueError(
                 f"{path} would get the document id {file_id!r}, which {other} has; add it as "
                 "Document(text, id=...), or rename its folder"

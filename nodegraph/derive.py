@@ -1,35 +1,68 @@
-"""Make the nodes of one group from one document."""
+"""Make the nodes of one group from one document, or from another group as a whole."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
-from .document import digest, full_digest, metadata_digest
+from .document import Document, digest, full_digest, metadata_digest
 from .group import NodeGroup
+from .link import Link
 from .node import NO_METADATA, ROOT, Node
-from .store import Derivation
+from .store import CORPUS, Derivation, Stamp
 from .transform import Draft
 
-if TYPE_CHECKING:
-    from .graph import NodeGraph
+DOCUMENT_STRIDE = 1 << 32
+"""Order numbers a document takes: its own, and one for each node of a group."""
 
 
-def derivation_key(group: NodeGroup, root: Node, above: Derivation | None) -> str:
+def derive_root(document: Document, place: int) -> Derivation:
+    """Make the node of ``ROOT`` that a document is.
+
+    Args:
+        document: The document.
+        place: Its number in document order, from 1.
+    """
+    node = Node(
+        document.text,
+        document.metadata or NO_METADATA,
+        start=0,
+        end=len(document.text),
+        id=document.id,
+        group=ROOT,
+        document_id=document.id,
+        order=place * DOCUMENT_STRIDE,
+    )
+    metadata = document.metadata
+    own, full = metadata_digest(metadata), full_digest(metadata)
+    return Derivation(digest(document.text), own, full, (node,))
+
+
+def derivation_key(group: NodeGroup, root: Stamp, above: Stamp) -> str:
     """Name what a group's nodes of one document are made from, and how.
 
     The text for a rule that sees texts, the document's metadata too for one that sees nodes;
     the parent group's key where the parent is not the documents.
     """
-    parts = [group.version, above.key if above else digest(root.text)]
+    parts = [group.version, above.key]
     if group.trans_node:
-        parts.append(metadata_digest(root.own_metadata))
+        parts.append(root.rule)
     return digest(*parts)
 
 
+def corpus_key(group: NodeGroup, above: Mapping[str, Stamp]) -> str:
+    """Name what a group's nodes are made from where its transform sees the whole parent group.
+
+    Args:
+        group: The group.
+        above: The stamps of its parent group, in document order.
+    """
+    stamps = (part for i, stamp in above.items() for part in (i, stamp.key, stamp.metadata))
+    return digest(group.version, *stamps)
+
+
 def reusable(
-    group: NodeGroup, key: str, parents: Sequence[Node], old: Derivation | None
+    group: NodeGroup, key: str, parents: Sequence[Node | None], old: Derivation | None
 ) -> dict[str, list[Draft]]:
     """Collect what need not be made again: by parent id, which stands for the parent's text.
 
@@ -37,13 +70,21 @@ def reusable(
     which may look around, and not what came from a document, which keeps its id when its text
     changes.
     """
-    if old is None or old.rule != group.version:
+    if old is None or old.rule != group.version or group.scope == "group":
         return {}
     if old.key != key and (group.trans_node or group.parent == ROOT):
         return {}
     # Of a parent that has no nodes it is known that it makes none only if nothing has changed.
-    families: dict[str, list[Draft]] = {each.id: [] for each in parents if old.key == key}
-    for node in old.nodes:
+    made = drafts_of(old)
+    if old.key == key:
+        made = {each.id: [] for each in parents if each is not None} | made
+    return made
+
+
+def drafts_of(derivation: Derivation) -> dict[str, list[Draft]]:
+    """Return what the nodes of a derivation were before they had their ids, by parent id."""
+    families: dict[str, list[Draft]] = {}
+    for node in derivation.nodes:
         content = None if node.content == node.text else node.content
         end = None if node.offset is None else node.offset + len(node.text)
         draft = Draft(node.text, content, node.own_metadata, node.offset, end)
@@ -52,37 +93,41 @@ def reusable(
 
 
 def derive(
-    group: NodeGroup,
-    key: str,
-    root: Node,
-    families: Sequence[tuple[Node, Sequence[Draft]]],
-    graph: NodeGraph,
+    name: str,
+    stamp: Stamp,
+    root: Node | None,
+    families: Sequence[tuple[Node | None, Sequence[Draft]]],
 ) -> Derivation:
     """Give the drafts their ids, spans and places.
 
     Args:
-        group: The group to be made.
-        key: Its derivation key.
-        root: The document, a node of ``ROOT``.
-        families: Each parent with what was made of it, in document order.
-        graph: What the nodes belong to.
+        name: The group to be made.
+        stamp: What it will be known by.
+        root: The document, a node of ``ROOT``; None where the nodes come from a whole group.
+        families: Each parent with what was made of it, in document order; None as the parent
+            where there are several.
     """
     nodes: list[Node] = []
+    links: list[Link] = []
     seen: Counter[str] = Counter()
+    document_id, order = (root.id, root.order) if root else (CORPUS, 0)
     for parent, made in families:
-        inherited = parent.metadata if parent.own_metadata else parent.inherited
+        inherited = NO_METADATA
+        if parent is not None:
+            inherited = parent.metadata if parent.own_metadata else parent.inherited
         for draft in made:
             identity = draft.text
             if draft.content is not None and draft.content != draft.text:
                 identity = f"{draft.text}\0{draft.content!r}"
             occurrence = seen[identity]
             seen[identity] += 1
-            start = end = None
-            if draft.start is not None and parent.start is not None:
-                start, end = (
-                    parent.start + draft.start,
-                    parent.start + draft.start + len(draft.text),
-                )
+            node_id = digest(document_id, name, identity, str(occurrence))
+            start = end = offset = None
+            if parent is not None and draft.start is not None:
+                offset = draft.start
+                if parent.start is not None:
+                    start = parent.start + offset
+                    end = start + len(draft.text)
             nodes.append(
                 Node(
                     draft.text,
@@ -90,14 +135,24 @@ def derive(
                     draft.content,
                     start,
                     end,
-                    digest(root.id, group.name, identity, str(occurrence)),
-                    group.name,
-                    root.id,
-                    parent.id,
-                    draft.start,
-                    root.order + len(nodes),
+                    node_id,
+                    name,
+                    document_id,
+                    None if parent is None else parent.id,
+                    offset,
+                    order + len(nodes),
                     inherited,
-                    graph,
                 )
             )
-    return Derivation(key, group.version, full_digest(root.own_metadata), tuple(nodes))
+            links += [Link(node_id, target, kind) for kind, target in draft.links]
+    return Derivation(*stamp, tuple(nodes), tuple(links))
+
+
+def unmoved(old: Node, new: Node) -> bool:
+    """Tell whether two nodes of the same id are the same in place and metadata too."""
+    return (
+        (old.order, old.start, old.offset) == (new.order, new.start, new.offset)
+        and old.parent_id == new.parent_id
+        and old.own_metadata == new.own_metadata
+        and old.inherited == new.inherited
+    )

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .document import digest
-from .embedder import Embedder, check_vectors
+from .embedder import Embedder
 from .errors import EmbeddingError, nearest
+from .node import ROOT
 from .progress import track
 from .store import NodeStore
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     Vectors = npt.NDArray[np.float32]
 
 _QUERIES_KEPT = 512
+_KIND = "embedding "
+_DIMENSION = ""  # the key, beside those of the texts, of how long the vectors are
 _LONG = 256  # texts whose embedding is worth showing
 
 
@@ -35,7 +38,9 @@ class Embeddings:
         self._store = store
         self._progress = progress
         self.embedders = dict(embedders)
-        self._embedding = {key: threading.Lock() for key in self.embedders}
+        # By model, not by key: two keys may have the same one, and then share its vectors.
+        self._embedding = {each.name: threading.Lock() for each in self.embedders.values()}
+        self._dimensions: dict[str, int] = {}
         self._queries: OrderedDict[tuple[str, str], Vectors] = OrderedDict()
         self._queries_lock = threading.Lock()
 
@@ -53,8 +58,33 @@ class Embeddings:
             )
         return self.embedders[key]
 
+    def key(self, key: str | None) -> str:
+        """Return the key, or the only one there is.
+
+        Raises:
+            LookupError: If there is no such key, or none was given and there are several or none.
+        """
+        if key is None and len(self.embedders) == 1:
+            return next(iter(self.embedders))
+        if key is None and self.embedders:
+            raise LookupError(f"say which embedding: {nearest('', self.embedders)}")
+        self.embedder("default" if key is None else key)
+        return "default" if key is None else key
+
+    def forget_unused(self) -> None:
+        """Drop the vectors of texts that no node has, of all models."""
+        kinds = [kind for kind in self._store.kinds() if kind.startswith(_KIND)]
+        if kinds:
+            groups = [ROOT, *self._store.groups()]
+            used = {digest(node.text) for group in groups for node in self._store.nodes(group)}
+            for kind in kinds:
+                gone = self._store.recall(kind).keys() - used - {_DIMENSION}
+                self._store.forget(kind, gone)
+
     def vectors(self, texts: Sequence[str], key: str, what: str = "texts") -> Vectors:
         """Return the vectors of passages, (texts, dimension) float32; embed what is not kept yet.
+
+        The array can't be written to.
 
         Raises:
             LookupError: If there is no model of that key.
@@ -63,42 +93,37 @@ class Embeddings:
         import numpy as np
 
         embedder = self.embedder(key)
-        kind = f"embedding {embedder.name}"
+        kind = _kind(embedder)
         names = [digest(text) for text in texts]
         kept = self._store.recall(kind, set(names))
         if len(kept) < len(set(names)):
-            with self._embedding[key]:  # another thread may be embedding the same
+            with self._embedding[embedder.name]:  # another thread may be embedding the same
                 kept.update(self._store.recall(kind, {n for n in names if n not in kept}))
                 wanted = {n: t for n, t in zip(names, texts, strict=True) if n not in kept}
-                self._embed(embedder, kind, wanted, kept, f"embedding {what}")
+                self._embed(embedder, wanted, kept, f"embedding {what}")
         if not names:
-            return np.zeros((0, 0), np.float32)
+            return np.zeros((0, self._dimension(embedder) or 0), np.float32)
+        dimension = len(kept[names[0]]) // 4
+        for vector in kept.values():
+            self._check_dimension(embedder, dimension, len(vector) // 4)
         joined = np.frombuffer(b"".join([kept[name] for name in names]), "<f4")
-        return joined.reshape(len(names), -1)
+        return joined.reshape(len(names), dimension)
 
     def _embed(
-        self,
-        embedder: Embedder,
-        kind: str,
-        wanted: Mapping[str, str],
-        kept: dict[str, bytes],
-        what: str,
+        self, embedder: Embedder, wanted: Mapping[str, str], kept: dict[str, bytes], what: str
     ) -> None:
         """Embed texts batch by batch, adding their vectors to ``kept`` and to the store."""
-        dimension = len(next(iter(kept.values()))) // 4 if kept else self._dimension(kind)
-        names = list(wanted)
-        size = embedder.batch_size
-        batches = [names[at : at + size] for at in range(0, len(names), size)]
-        show = self._progress if len(names) >= _LONG else False
+        dimension = self._dimension(embedder)
+        batches = _batches(list(wanted), embedder)
+        show = self._progress if len(wanted) >= _LONG else False
         for batch in track(batches, len(batches), what, " batches", show):
-            texts = [wanted[name] for name in batch]
-            made = check_vectors(embedder.embed(texts), texts, embedder.name)
-            if dimension is None:
-                dimension = made.shape[1]
-                self._store.remember(f"{kind} dimension", {"": str(dimension).encode()})
+            made = embedder.passages([wanted[name] for name in batch])
+            dimension = made.shape[1] if dimension is None else dimension
             self._check_dimension(embedder, dimension, made.shape[1])
             new = {n: v.astype("<f4").tobytes() for n, v in zip(batch, made, strict=True)}
-            self._store.remember(kind, new)
+            # Together, so that there is no dimension without a vector, nor the other way round.
+            self._store.remember(_kind(embedder), {**new, _DIMENSION: str(dimension).encode()})
+            self._dimensions[embedder.name] = dimension
             kept.update(new)
 
     def query_vectors(self, queries: Sequence[str], key: str) -> Vectors:
@@ -109,54 +134,74 @@ class Embeddings:
             EmbeddingError: If the model fails, or makes no usable vectors.
         """
         embedder = self.embedder(key)
-        missing = self._missing(queries, key)
-        if missing:
-            made = (embedder.embed_queries or embedder.embed)(missing)
-            self._keep_queries(embedder, key, missing, made)
-        return self._kept_queries(queries, key)
+        found = self._known_queries(queries, key)
+        for batch in _batches(_missing(queries, found), embedder):
+            made = embedder.queries(batch)
+            found.update(self._keep_queries(embedder, key, batch, made))
+        return self._in_order(queries, found, embedder)
 
     async def aquery_vectors(self, queries: Sequence[str], key: str) -> Vectors:
         """Return the same, by the model's async form where it has one, else in a thread."""
         import asyncio
 
         embedder = self.embedder(key)
-        missing = self._missing(queries, key)
-        if not missing:
-            return self._kept_queries(queries, key)
-        if embedder.aembed_queries is None:
+        found = self._known_queries(queries, key)
+        missing = _missing(queries, found)
+        if missing and embedder.aembed_queries is None:
             return await asyncio.to_thread(self.query_vectors, queries, key)
-        self._keep_queries(embedder, key, missing, await embedder.aembed_queries(missing))
-        return self._kept_queries(queries, key)
+        for batch in _batches(missing, embedder):
+            made = await embedder.aqueries(batch)
+            # In a thread, as it may read the store.
+            kept = await asyncio.to_thread(self._keep_queries, embedder, key, batch, made)
+            found.update(kept)
+        if not queries:
+            return await asyncio.to_thread(self._in_order, queries, found, embedder)
+        return self._in_order(queries, found, embedder)
 
-    def _missing(self, queries: Sequence[str], key: str) -> list[str]:
+    def _known_queries(self, queries: Sequence[str], key: str) -> dict[str, Vectors]:
+        """Return those that are remembered; the caller keeps them, whatever is forgotten since."""
+        found = {}
         with self._queries_lock:
-            return list(dict.fromkeys(q for q in queries if (key, q) not in self._queries))
+            for query in queries:
+                if (key, query) in self._queries:
+                    self._queries.move_to_end((key, query))
+                    found[query] = self._queries[key, query]
+        return found
 
     def _keep_queries(
-        self, embedder: Embedder, key: str, queries: Sequence[str], made: object
-    ) -> None:
-        vectors = check_vectors(made, queries, embedder.name)
-        dimension = self._dimension(f"embedding {embedder.name}")
+        self, embedder: Embedder, key: str, queries: Sequence[str], made: Vectors
+    ) -> dict[str, Vectors]:
+        dimension = self._dimension(embedder)
         if dimension is not None:
-            self._check_dimension(embedder, dimension, vectors.shape[1])
+            self._check_dimension(embedder, dimension, made.shape[1])
+        new = {query: vector.copy() for query, vector in zip(queries, made, strict=True)}
         with self._queries_lock:
-            for query, vector in zip(queries, vectors, strict=True):
+            for query, vector in new.items():
                 self._queries[key, query] = vector
+            while len(self._queries) > _QUERIES_KEPT:
+                self._queries.popitem(last=False)
+        return new
 
-    def _kept_queries(self, queries: Sequence[str], key: str) -> Vectors:
+    def _in_order(
+        self, queries: Sequence[str], found: Mapping[str, Vectors], embedder: Embedder
+    ) -> Vectors:
         import numpy as np
 
-        with self._queries_lock:
-            vectors = [self._queries[key, query] for query in queries]
-            for query in queries:
-                self._queries.move_to_end((key, query))
-            while len(self._queries) > max(_QUERIES_KEPT, 2 * len(queries)):
-                self._queries.popitem(last=False)
+        if not queries:
+            return np.zeros((0, self._dimension(embedder) or 0), np.float32)
+        vectors = [found[query] for query in queries]
+        for vector in vectors:
+            self._check_dimension(embedder, len(vectors[0]), len(vector))
         return np.stack(vectors)
 
-    def _dimension(self, kind: str) -> int | None:
-        known = self._store.recall(f"{kind} dimension", {""})
-        return int(known[""]) if known else None
+    def _dimension(self, embedder: Embedder) -> int | None:
+        """Return how long the vectors kept under the model's name are."""
+        if embedder.name not in self._dimensions:
+            known = self._store.recall(_kind(embedder), {_DIMENSION})
+            if not known:
+                return None
+            self._dimensions[embedder.name] = int(known[_DIMENSION])
+        return self._dimensions[embedder.name]
 
     def _check_dimension(self, embedder: Embedder, kept: int, made: int) -> None:
         if made != kept:
@@ -165,3 +210,16 @@ class Embeddings:
                 f"those kept under its name have {kept}; if it is another model, give it another "
                 "name: Embedder(embed, name=...)"
             )
+
+
+def _kind(embedder: Embedder) -> str:
+    return f"{_KIND}{embedder.name}"
+
+
+def _missing(queries: Sequence[str], found: Mapping[str, Vectors]) -> list[str]:
+    return list(dict.fromkeys(query for query in queries if query not in found))
+
+
+def _batches(items: Sequence[str], embedder: Embedder) -> list[Sequence[str]]:
+    size = embedder.batch_size
+    return [items[at : at + size] for at in range(0, len(items), size)]

@@ -49,3 +49,7 @@ def nearest(name: str, known: Iterable[str], *, limit: int = 8) -> str:
 
 class EmbeddingError(RuntimeError):
     """An embedding model failed, or made vectors that can't be used."""
+
+
+class StoreError(RuntimeError):
+    """A store could not be opened, read or written; what it held before is unharmed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from .link import MEMBER
 from .node import ROOT, Node
 
 if TYPE_CHECKING:
@@ -47,15 +48,22 @@ def path_to(graph: NodeGraph, group: str) -> list[str]:
 def kin(graph: NodeGraph, path: list[str], node: Node) -> list[Node]:
     """Return one node's kin: up to the nearest common ancestor group, then down to the group.
 
+    What was made from a whole group has for parents the nodes it is linked to as its members.
+
     Args:
         graph: The graph, held by ``reading`` with the group built.
         path: ``path_to`` the group.
         node: Where to begin.
     """
     above = node
-    while above.group not in path and above.parent is not None:
+    while above.group not in path:
+        if above.parent is None:
+            of_members = (kin(graph, path, each) for each in graph.linked(above, MEMBER))
+            found = {each.id: each for some in of_members for each in some}
+            return sorted(found.values(), key=lambda each: each.order)
         above = above.parent
     nodes = [above]
     for name in path[path.index(above.group) + 1 :]:
-        nodes = [child for each in nodes for child in graph.children_in(name, each)]
+        below = (child for each in nodes for child in graph.children_in(name, each))
+        nodes = list({child.id: child for child in below}.values())
     return nodes

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from .access import Access
 from .builder import Failure, GroupBuilder
-from .corpus import Corpus, Reading, Refresh
-from .document import Document, as_document, flatten
+from .corpus import Corpus, Refresh
+from .document import as_document, flatten
 from .embedder import as_embedders
 from .embeddings import Embeddings
 from .errors import nearest
-from .find import find
-from .group import GroupSummary, NodeGroup, make_group
-from .locks import ReadWriteLock
+from .find import as_node, find
+from .group import GroupSummary, NodeGroup, Scope, make_group
+from .link import MEMBER, Link
 from .memory_store import MemoryStore
 from .node import ROOT, Node
 from .registry import GroupRegistry
 from .sentence_splitter import SentenceSplitter
 from .store import Changes, NodeStore
+
+if TYPE_CHECKING:
+    from .embeddings import Vectors
 
 T = TypeVar("T")
 OnError = Literal["raise", "skip"]
@@ -38,17 +42,20 @@ class NodeGraph:
     depends on them is made again. All methods may be called from many threads.
 
     Args:
-        source: Path of a folder or a file, or a list of them. Texts are added with ``add``.
+        source: Path of a folder or a file, or a list of them. Texts are added with ``add``. A
+            source that the store has read before is refreshed: only what changed is read.
         embed: The embedding model, or several by key: ``{"e5": model, "title": other}``. A
             callable from a list of texts to vectors, an ``Embedder``, or a model of LangChain,
             LlamaIndex, or sentence-transformers. Nothing is embedded until a search needs it.
-        store: What holds the nodes; memory by default.
+        store: Where the graph is kept: the path of a file, to be opened again later; memory by
+            default. Or an object that is a ``NodeStore``.
         on_error: What a failing transform or an unreadable file does: ``"raise"``, or ``"skip"``
             to go on without the document and list it in ``failures``.
         progress: Whether long builds draw a progress bar on stderr; None where it is a terminal.
 
     Raises:
         ReadError: If a source can't be read.
+        StoreError: If the store can't be opened.
 
     Example:
         >>> graph = NodeGraph()
@@ -63,19 +70,16 @@ class NodeGraph:
         source: str | Path | Sequence[str | Path] | None = None,
         *,
         embed: object = None,
-        store: NodeStore | None = None,
+        store: str | Path | NodeStore | None = None,
         on_error: OnError = "raise",
         progress: bool | None = None,
     ) -> None:
-        if isinstance(store, str | Path):
-            raise TypeError(f"store takes a store, not a path yet ({store!r}); leave it out")
         _check_on_error(on_error)
         self.on_error: OnError = on_error
         self.progress = progress
-        self._store: NodeStore = MemoryStore() if store is None else store
+        self._store = as_store(store)
         self._embedders = as_embedders(embed)
         self._registry = GroupRegistry()
-        self._corpus = Corpus()
         self._set_up()
         for name, (size, overlap) in PREDEFINED.items():
             self.create_node_group(name, SentenceSplitter, chunk_size=size, chunk_overlap=overlap)
@@ -84,17 +88,19 @@ class NodeGraph:
                 raise TypeError(
                     f"source takes paths, not {each!r:.80}; add texts and documents with add()"
                 )
-            self.add(Path(each))
+            if self._corpus.follow(Path(each), self._skipping()) is None:
+                self.add(Path(each))
 
     def _set_up(self) -> None:
-        self._lock = ReadWriteLock()
-        self._builder = GroupBuilder(self, self._store, self._lock)
+        self._access = Access(self._store)
+        self._builder = GroupBuilder(self, self._store, self._access)
+        self._corpus = Corpus(self._store, self._access)
         self.embeddings = Embeddings(self._store, self._embedders, self.progress)
         self._shared: dict[object, object] = {}
         self._shared_lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        derived = ("_lock", "_builder", "embeddings", "_shared", "_shared_lock")
+        derived = ("_access", "_builder", "_corpus", "embeddings", "_shared", "_shared_lock")
         return {k: v for k, v in self.__dict__.items() if k not in derived}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -134,27 +140,12 @@ class NodeGraph:
             ValueError: If two different documents in the call, or two files, have the same id.
         """
         given = [i if isinstance(i, Path) else as_document(i) for i in flatten(items)]
-        documents: list[Document] = []
-        readings: list[Reading] = []
-        for item in given:
-            if isinstance(item, Path):
-                readings.append(self._corpus.read(item, self._skipping()))
-                documents += readings[-1].documents
-            else:
-                documents.append(item)
-        known: dict[str, Document] = {}
-        for document in documents:
-            if known.setdefault(document.id, document) != document:
-                raise ValueError(
-                    f"two different documents in one call have the id {document.id!r}; give each "
-                    "its own: Document(text, id=...)"
-                )
-        with self._writing():
-            self._check_free(known)
-            self._store.change_documents(list(known.values()))
-            for reading in readings:
-                self._corpus.keep(reading)
-        return [document.id for document in documents]
+        self._check_outside()
+        documents = [each for each in given if not isinstance(each, Path)]
+        paths = [each for each in given if isinstance(each, Path)]
+        of_paths = iter(self._corpus.add(documents, paths, self._skipping()))
+        ids = [next(of_paths) if isinstance(each, Path) else [each.id] for each in given]
+        return [i for some in ids for i in some]
 
     def update(self, items: object) -> list[str]:
         """Update documents that are in the graph already; like ``add``, which also inserts.
@@ -173,50 +164,64 @@ class NodeGraph:
             LookupError: If the graph has no document with one of the ids; nothing is removed.
         """
         wanted = [ids] if isinstance(ids, str) else list(ids)
-        with self._writing():
+        self._check_outside()
+        with self._access.writing():
             self._check_documents(wanted)
-            self._store.change_documents([], remove=wanted)
-            self._corpus.forget(wanted)
+            self._corpus.remove(wanted)
 
     def refresh(self) -> Refresh:
         """Read the source folders and files again; add, update and remove what has changed.
 
-        Only files whose content changed are updated. Documents that came from no file stay.
+        Only files whose content changed are read. What was made of a file that was renamed moves
+        with it. Documents that came from no file stay.
 
         Raises:
-            ReadError: If a file can't be read, unless the graph skips such files; nothing has
-                changed then.
+            ReadError: If a source folder is gone, or a file can't be read, unless the graph skips
+                such files; nothing has changed then.
             ValueError: If two files have come to have the same id; nothing has changed then.
         """
-        before, reading = self._corpus.read_again(self._skipping())
-        with self._writing():
-            documents, report = self._corpus.compare(before, reading, self._store, self.failures)
-            self._store.change_documents(documents, remove=report.removed)
-            self._corpus.forget(report.removed)
-        return report
+        self._check_outside()
+        return self._corpus.refresh(self._skipping())
 
     def _check_documents(self, ids: Iterable[str]) -> None:
-        for i in ids:
-            (node,) = self._store.get([i])
-            if node is None or node.group != ROOT:
+        wanted = list(ids)
+        there = self._store.stamps(ROOT, wanted)
+        for i in wanted:
+            if i not in there:
                 known = list(self._store.document_ids())
                 raise LookupError(f"no document {i!r}; the graph has {nearest(i, known)}")
 
-    def _check_free(self, ids: Iterable[str]) -> None:
-        for node in self._store.get(ids):
-            if node is not None and node.group != ROOT:
-                raise ValueError(
-                    f"the id {node.id!r} is taken by a node of group {node.group!r}; give the "
-                    "document another one"
-                )
+    def _check_outside(self) -> None:
+        if self._builder.needs.running is not None:
+            raise RuntimeError(
+                "the documents of a graph can't be changed from inside a transform of one of its "
+                f"groups ({self._builder.needs.running!r}); change them after the build"
+            )
+        self._access.check_write()
 
     def _skipping(self) -> list[Failure] | None:
         return self._builder.unread if self.on_error == "skip" else None
 
+    def compact(self) -> None:
+        """Give back the space of what was removed, and the vectors of texts that are gone.
+
+        Raises:
+            StoreError: If there is no room to write the file anew; nothing has changed then.
+        """
+        self._check_outside()
+        with self._access.writing():
+            self.embeddings.forget_unused()
+        with self._store.writing():
+            self._store.compact()
+
     def close(self) -> None:
-        """Let go of what the graph holds besides its documents: indexes."""
+        """Keep the indexes beside the store, and close it; the next use opens it again."""
         with self._shared_lock:
+            for index in self._shared.values():
+                if callable(keep := getattr(index, "close", None)):
+                    keep()
             self._shared.clear()
+        self._store.close()
 
     # Groups
 
@@ -229,6 +234,7 @@ class NodeGraph:
         trans_node: bool | None = None,
         num_workers: int = 0,
         version: str | None = None,
+        scope: Scope = "node",
         replace: bool = False,
         **settings: Any,
     ) -> None:
@@ -247,6 +253,10 @@ class NodeGraph:
                 the transform's ``trans_node`` attribute, then its annotation, then takes text.
             num_workers: Threads to run the transform in, for transforms that wait (a model).
             version: Names the rule; give it when the transform calls code that changes.
+            scope: ``"group"`` for a transform that gets the list of all nodes of the parent group
+                (or of their texts, with ``trans_node=False``) and makes nodes that come from
+                several of them: clusters, entities, summaries. It returns ``Linked(piece,
+                to=nodes)`` to say from which, and runs again when anything in the group changes.
             replace: Whether the group may exist with another rule, which this one replaces.
             **settings: Passed to the transform, to its constructor where it is a class.
 
@@ -256,8 +266,10 @@ class NodeGraph:
                 the group would be its own ancestor.
             TypeError: If the transform can't be one.
         """
-        group = make_group(name, transform, parent, trans_node, num_workers, version, settings)
-        with self._lock.write():
+        group = make_group(
+            name, transform, parent, trans_node, num_workers, version, settings, scope
+        )
+        with self._access.writing_registry():
             self._registry.declare(group, replace)
 
     @property
@@ -361,7 +373,81 @@ class NodeGraph:
 
     def children_in(self, group: str, node: Node) -> list[Node]:
         """Return a node's children in one group of which its own is the parent."""
+        if self.ancestry(group)[-1].scope == "group":
+            return [n for n in self.linked(node, MEMBER, incoming=True) if n.group == group]
         return [self.attach(child) for child in self._store.children(group, node)]
+
+    # Links
+
+    def link(
+        self,
+        source: Node | str,
+        target: Node | str | Iterable[Node | str],
+        type: str = "related",
+        *,
+        weight: float = 1.0,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Link a node to one or many others, beside parenthood; again to change the link.
+
+        Links last as long as both nodes do: they go when one of them is removed or its text
+        changes.
+
+        Args:
+            source: The node the link starts from, or its id.
+            target: The nodes it leads to, or their ids.
+            type: What it means: ``"cites"``, ``"mentions"``.
+            weight: How much it counts for those who follow links.
+            metadata: Anything else.
+
+        Raises:
+            LookupError: If there is no such node; nothing is linked then.
+        """
+        targets = [target] if isinstance(target, str | Node) else list(target)
+        more = dict(metadata or {})
+        links = [Link(_id(source), _id(each), type, float(weight), more) for each in targets]
+        self._check_outside()
+        with self._access.writing():
+            self._store.link(links)
+
+    def unlink(
+        self, source: Node | str, target: Node | str | Iterable[Node | str], type: str = "related"
+    ) -> None:
+        """Remove links; those that are not there do nothing."""
+        targets = [target] if isinstance(target, str | Node) else list(target)
+        self._check_outside()
+        with self._access.writing():
+            self._store.unlink([Link(_id(source), _id(each), type) for each in targets])
+
+    def links(self, node: Node | str, *, incoming: bool = False) -> list[Link]:
+        """Return the links from a node, or to it."""
+        (found,) = self._store.links([_id(node)], incoming=incoming)
+        return found
+
+    def linked(
+        self, node: Node | str, type: str | None = None, *, incoming: bool = False
+    ) -> list[Node]:
+        """Return the nodes that a node is linked to (or from), in document order, each once."""
+        links = self.links(node, incoming=incoming)
+        ids = dict.fromkeys(
+            link.source if incoming else link.target for link in links if type in (None, link.type)
+        )
+        nodes = [self.attach(found) for found in self._store.get(ids) if found is not None]
+        return sorted(nodes, key=lambda each: each.order)
+
+    def embedding(self, node: Node, key: str | None = None) -> Vectors:
+        """Return a node's vector, (dimension,) float32, embedded if it is not yet.
+
+        Args:
+            node: The node.
+            key: Which embedding; None where the graph has but one.
+
+        Raises:
+            LookupError: If the graph has no such embedding.
+            EmbeddingError: If the model fails.
+        """
+        vector: Vectors = self.embeddings.vectors([node.text], self.embeddings.key(key))[0]
+        return vector
 
     def attach(self, node: Node) -> Node:
         """Let a node that came from the store know its graph."""
@@ -387,25 +473,10 @@ class NodeGraph:
         while True:
             for name in groups:
                 self._builder.build(self.ancestry(name), on_error)
-            self._lock.acquire_read()
-            if all(self._fresh(name) for name in groups):
-                break
-            self._lock.release_read()
-        try:
-            with self._store.snapshot():
-                yield
-        finally:
-            self._lock.release_read()
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        if self._builder.needs.running is not None:
-            raise RuntimeError(
-                "the documents of a graph can't be changed from inside a transform of one of its "
-                f"groups ({self._builder.needs.running!r}); change them after the build"
-            )
-        with self._lock.write():
-            yield
+            with self._access.reading():
+                if all(self._fresh(name) for name in groups):
+                    yield
+                    return
 
     def _fresh(self, group: str) -> bool:
         return self._builder.fresh(self.ancestry(group))
@@ -423,7 +494,8 @@ class NodeGraph:
 
     def index_file(self, name: str) -> Path | None:
         """Return where an index that can be made again may be kept, None where nothing lasts."""
-        return None
+        folder = self._store.index_folder
+        return None if folder is None else folder / f"{name}.npz"
 
     def shared(self, key: object, make: Callable[[], T]) -> T:
         """Return what was made for the key before, or make it: an index that many may use.
@@ -434,6 +506,21 @@ class NodeGraph:
             if key not in self._shared:
                 self._shared[key] = make()
             return self._shared[key]  # type: ignore[return-value]
+
+
+def as_store(store: str | Path | NodeStore | None) -> NodeStore:
+    """Take a store, or the path of a file to keep one in; None for memory."""
+    if store is None:
+        return MemoryStore()
+    if not isinstance(store, str | Path):
+        return store
+    from .sqlite import SQLiteStore  # loads SQLite, which a graph in memory does without
+
+    return SQLiteStore(store)
+
+
+def _id(node: Node | str) -> str:
+    return node if isinstance(node, str) else as_node(node).id
 
 
 def _check_on_error(on_error: str) -> OnError:

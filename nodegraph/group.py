@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from .document import digest
 from .fingerprint import fingerprint
 from .node import ROOT
-from .transform import AnyRule, as_rule
+from .transform import AnyRule, PatternRule, as_rule
+
+Scope = Literal["node", "group"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,7 @@ class NodeGroup:
         version: Hash of the rule (or of the version that was given for it).
         rule: Makes the drafts of its nodes.
         num_workers: How many threads run the transform; 0 and 1 run it in the calling one.
+        scope: Whether the transform sees one node of the parent group, or the whole ``"group"``.
     """
 
     name: str
@@ -29,6 +32,7 @@ class NodeGroup:
     version: str
     rule: AnyRule = field(repr=False, compare=False)
     num_workers: int = 0
+    scope: Scope = "node"
 
     @property
     def trans_node(self) -> bool:
@@ -58,6 +62,7 @@ def make_group(
     num_workers: int,
     version: str | None,
     settings: Mapping[str, Any],
+    scope: str = "node",
 ) -> NodeGroup:
     """Check what was given and make the group.
 
@@ -75,7 +80,14 @@ def make_group(
         raise ValueError(f"group {name!r} can't be its own parent; the default parent is {ROOT!r}")
     if num_workers < 0:
         raise ValueError(f"num_workers must be 0 or more, not {num_workers!r}")
+    if scope not in ("node", "group"):
+        raise ValueError(f'scope is "node" or "group", not {scope!r}')
+    if scope == "group" and trans_node is None:  # to link what it makes it needs the nodes
+        trans_node = getattr(transform, "trans_node", True)
     rule = as_rule(transform, trans_node, settings)
+    if scope == "group" and isinstance(rule, PatternRule):
+        raise TypeError('scope="group" takes one transform, not a list by file pattern')
     made_of = version if version is not None else fingerprint((transform, dict(settings)))
-    full = digest("node group", name, parent, str(rule.trans_node), made_of)
-    return NodeGroup(name, parent, full, rule, num_workers)
+    scoped = () if scope == "node" else (scope,)
+    full = digest("node group", name, parent, str(rule.trans_node), made_of, *scoped)
+    return NodeGroup(name, parent, full, rule, num_workers, "group" if scoped else "node")

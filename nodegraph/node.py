@@ -8,7 +8,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .embeddings import Vectors
     from .graph import NodeGraph
+    from .link import Link
 
 ROOT = "ROOT"
 """The group of the documents themselves: the root of every other group."""
@@ -95,7 +97,15 @@ class Node:
 
     @property
     def root(self) -> Node:
-        """The document this node comes from, as a node of ``ROOT``."""
+        """The document this node comes from, as a node of ``ROOT``.
+
+        Raises:
+            ValueError: If the node was made from a whole group, so from several documents.
+        """
+        if not self.document_id and self.graph is not None:
+            raise ValueError(
+                f"{self!r} was made from several documents; its links lead to their nodes"
+            )
         return self._graph().node(self.document_id)
 
     @property
@@ -106,6 +116,23 @@ class Node:
         ``graph.find("sentence")(node)``, and it is built.
         """
         return self._graph().children(self)
+
+    @property
+    def links(self) -> list[Link]:
+        """The links from this node, in the order they were put; see ``graph.linked``."""
+        return self._graph().links(self)
+
+    def embedding(self, key: str | None = None) -> Vectors:
+        """Return the vector of the text, (dimension,) float32, embedded if it is not yet.
+
+        Args:
+            key: Which embedding of the graph; None where it has but one.
+
+        Raises:
+            LookupError: If the graph has no such embedding.
+            EmbeddingError: If the model fails.
+        """
+        return self._graph().embedding(self, key)
 
     def _graph(self) -> NodeGraph:
         if self.graph is None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, Protocol, runtime_checkable
 
+from .link import Linked
 from .node import NO_METADATA, Node
 from .spans import Span, locate
 
@@ -29,7 +30,8 @@ class Splitter(Protocol):
 class Draft:
     """A node to be: what a transform made of one parent.
 
-    ``start`` and ``end`` count from the beginning of the parent's text.
+    ``start`` and ``end`` count from the beginning of the parent's text; ``links`` are pairs of a
+    type and the id of a node.
     """
 
     text: str
@@ -37,6 +39,7 @@ class Draft:
     metadata: Mapping[str, Any] = field(default_factory=lambda: NO_METADATA)
     start: int | None = None
     end: int | None = None
+    links: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,11 @@ class Rule:
 
     call: Transform
     trans_node: bool
+
+    def of_group(self, nodes: Sequence[Node]) -> list[Draft]:
+        """Return what the transform makes of a whole group: of its nodes, or of their texts."""
+        given = list(nodes) if self.trans_node else [node.text for node in nodes]
+        return drafts(self.call(given), None)
 
     def __call__(self, node: Node) -> list[Draft]:
         """Return what the transform makes of a node."""
@@ -158,8 +166,12 @@ def _sees_node(call: Transform, transform: object) -> bool:
     return annotation is Node or annotation in ("Node", "nodekin.nodegraph.Node")
 
 
-def drafts(made: object, parent: Node) -> list[Draft]:
+def drafts(made: object, parent: Node | None) -> list[Draft]:
     """Read what a transform returned; blank pieces make no node.
+
+    Args:
+        made: What it returned.
+        parent: What it was given; None where that was a whole group, in which nothing has a span.
 
     Raises:
         TypeError: If it returned None, which is more often forgotten than meant.
@@ -169,6 +181,8 @@ def drafts(made: object, parent: Node) -> list[Draft]:
         raise TypeError("the transform returned None; return [] where there is nothing to make")
     pieces = [_draft(piece) for piece in _pieces(made)]
     pieces = [piece for piece in pieces if piece.text and not piece.text.isspace()]
+    if parent is None:
+        return [replace(piece, start=None, end=None) for piece in pieces]
     found = iter(locate([p.text for p in pieces if p.start is None], parent.text))
     return [
         _placed(piece, next(found) if piece.start is None else None, parent) for piece in pieces
@@ -177,7 +191,7 @@ def drafts(made: object, parent: Node) -> list[Draft]:
 
 def _pieces(made: object) -> Iterable[object]:
     """Return what was made one by one; what has a text form of its own is one piece."""
-    one = isinstance(made, str | bytes | Mapping | Node | Draft) or any(
+    one = isinstance(made, str | bytes | Mapping | Node | Draft | Linked) or any(
         hasattr(made, name) for name in ("page_content", "get_content", "model_dump")
     )  # pydantic's models are iterable, over their fields
     return made if isinstance(made, Iterable) and not one else [made]
@@ -187,7 +201,7 @@ def _placed(piece: Draft, found: Span | None, parent: Node) -> Draft:
     if piece.start is None:
         if found is None:
             return piece
-        return Draft(piece.text, piece.content, piece.metadata, *found)
+        return replace(piece, start=found[0], end=found[1])
     end = piece.start + len(piece.text) if piece.end is None else piece.end
     if piece.start < 0 or parent.text[piece.start : end] != piece.text:
         raise ValueError(
@@ -195,12 +209,14 @@ def _placed(piece: Draft, found: Span | None, parent: Node) -> Draft:
             f"{parent.text[piece.start : end]!r:.60} stands, not {piece.text!r:.60}; leave the "
             "span out to have it found"
         )
-    return Draft(piece.text, piece.content, piece.metadata, piece.start, end)
+    return replace(piece, end=end)
 
 
 def _draft(piece: object) -> Draft:
     if isinstance(piece, Draft):
         return piece
+    if isinstance(piece, Linked):
+        return replace(_draft(piece.piece), links=_targets(piece))
     if isinstance(piece, str):
         return Draft(piece)
     if isinstance(piece, Node):
@@ -218,3 +234,13 @@ def _draft(piece: object) -> Draft:
     if piece is None:
         raise TypeError("the transform returned a list with None in it; leave such pieces out")
     return Draft(str(piece), piece if isinstance(piece, bool | int | float) else None)
+
+
+def _targets(piece: Linked) -> tuple[tuple[str, str], ...]:
+    for node in piece.to:
+        if not isinstance(node, Node) or not node.id:
+            raise TypeError(
+                f"Linked(..., to=[...]) takes nodes of the graph, not {node!r:.80}; a transform "
+                "gets them when it is declared with trans_node=True"
+            )
+    return tuple((piece.type, node.id) for node in piece.to)

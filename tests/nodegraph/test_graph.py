@@ -144,8 +144,6 @@ def test_the_constructor_checks() -> None:
     for source in (42, b"docs", [Document("text")], [42], {"a": "b"}):
         with pytest.raises(TypeError, match="source takes paths, not "):
             NodeGraph(source)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="store takes a store, not a path"):
-        NodeGraph(store="nodes.db")  # type: ignore[arg-type]
     with pytest.raises(ReadError, match=r"no file or folder '.*nowhere at all'"):
         NodeGraph("nowhere at all")
 

@@ -336,8 +336,19 @@ def test_a_folder_that_is_gone(docs: Path) -> None:
     graph = NodeGraph(docs)
     path.unlink()
     docs.rmdir()
-    assert graph.refresh().removed == ["docs/a.txt"]
-    assert texts(graph) == {}
+    with pytest.raises(ReadError, match=r"docs is gone; bring it back, or remove its documents"):
+        graph.refresh()  # a disk that is not there today must not empty the graph
+    assert texts(graph) == {"docs/a.txt": "a"}
+    graph.remove("docs/a.txt")
+    assert graph.refresh().removed == []
+
+    write(docs / "b.txt", "b")
+    assert graph.refresh().added == ["docs/b.txt"]
+    (docs / "b.txt").unlink()
+    docs.rmdir()
+    graph.on_error = "skip"
+    assert graph.refresh().removed == []
+    assert [failure.document for failure in graph.failures] == [str(docs)]
 
 
 def test_what_a_path_means_is_settled_when_it_is_added(

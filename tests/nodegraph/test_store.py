@@ -1,13 +1,26 @@
-"""The memory store against a model as simple as can be, under random writes."""
+"""Every store against a model as simple as can be, under random writes."""
 
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from nodekin.nodegraph import Changes, Derivation, Document, MemoryStore, Node, NodeGraph
+from nodekin.nodegraph import (
+    Changes,
+    Derivation,
+    Document,
+    Link,
+    MemoryStore,
+    Node,
+    NodeGraph,
+    NodeStore,
+    Stamp,
+)
+from nodekin.nodegraph.sqlite import SQLiteStore
 
 GROUP = "word"
 IDS = st.sampled_from(["a", "b", "c", "d"])
@@ -47,9 +60,13 @@ def derived(root: Node, words: Sequence[str], version: int = 0) -> Derivation:
 
 
 class StoreMachine(RuleBasedStateMachine):
+    def make(self) -> NodeStore:
+        return MemoryStore()
+
     def __init__(self) -> None:
         super().__init__()
-        self.store = MemoryStore()
+        self.store = self.make()
+        self.links: dict[tuple[str, str, str], float] = {}
         self.texts: dict[str, str] = {}  # in order of arrival
         self.words: dict[str, tuple[list[str], int]] = {}
         self.copies: dict[str, list[tuple[int, dict[str, Facts]]]] = {"ROOT": [], GROUP: []}
@@ -59,12 +76,46 @@ class StoreMachine(RuleBasedStateMachine):
         self.store.change_documents([Document(text, id=i) for i, text in texts.items()])
         self.texts.update(texts)
 
+    def there(self) -> list[str]:
+        derived = [f"{i}/{word}" for i, (words, _) in self.words.items() for word in words]
+        return [*self.texts, *derived]
+
+    @rule(at=st.integers(0, 99), to=st.integers(0, 99), kind=st.sampled_from("rs"))
+    def link(self, at: int, to: int, kind: str) -> None:
+        nodes = self.there()
+        if nodes:
+            source, target = nodes[at % len(nodes)], nodes[to % len(nodes)]
+            self.store.link([Link(source, target, kind, at)])
+            self.links[source, target, kind] = at
+
+    @rule(at=st.integers(0, 99))
+    def unlink(self, at: int) -> None:
+        if self.links:
+            key = list(self.links)[at % len(self.links)]
+            self.store.unlink([Link(*key), Link("never", "a", "r")])
+            del self.links[key]
+
+    def drop_loose_links(self) -> None:
+        there = set(self.there())
+        self.links = {k: w for k, w in self.links.items() if {k[0], k[1]} <= there}
+
+    @invariant()
+    def has_the_links_whose_nodes_are_there(self) -> None:
+        ids = self.there()
+        for incoming in (False, True):
+            found = self.store.links(ids, incoming=incoming)
+            kept = {(k.source, k.target, k.type): k.weight for links in found for k in links}
+            assert kept == self.links
+            for i, links in zip(ids, found, strict=True):
+                assert {(k.target if incoming else k.source) for k in links} <= {i}
+
     @rule(ids=st.lists(IDS, max_size=3))
     def remove_documents(self, ids: list[str]) -> None:
         self.store.change_documents([], remove=ids)
         for i in ids:
             self.texts.pop(i, None)
             self.words.pop(i, None)
+        self.drop_loose_links()
 
     @rule(words=st.dictionaries(IDS, WORDS, max_size=3), version=st.integers(0, 1))
     def put_derivations(self, words: dict[str, list[str]], version: int) -> None:
@@ -74,11 +125,13 @@ class StoreMachine(RuleBasedStateMachine):
             GROUP, {i: derived(root, known[i], version) for i, root in roots.items() if root}
         )
         self.words.update({i: (each, version) for i, each in known.items()})
+        self.drop_loose_links()
 
     @rule()
     def drop_group(self) -> None:
         self.store.drop_group(GROUP)
         self.words.clear()
+        self.drop_loose_links()
 
     @rule(group=st.sampled_from(["ROOT", GROUP]))
     def copy(self, group: str) -> None:
@@ -117,6 +170,10 @@ class StoreMachine(RuleBasedStateMachine):
                 assert children == words[2 * at : 2 * at + 2]
             made = self.store.derivation(GROUP, i)
             assert (made.key if made else None) == (" ".join(words) if i in self.words else None)
+            stamp = Stamp(" ".join(words), "rule", "")
+            assert self.store.stamps(GROUP, [i]) == ({i: stamp} if i in self.words else {})
+        assert list(self.store.stamps(GROUP)) == [i for i in self.texts if i in self.words]
+        assert list(self.store.stamps("ROOT")) == list(self.texts)
 
     @invariant()
     def a_copy_catches_up_from_every_revision(self) -> None:
@@ -134,20 +191,46 @@ TestMemoryStore = StoreMachine.TestCase
 TestMemoryStore.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
 
 
-@pytest.fixture
-def store() -> MemoryStore:
-    store = MemoryStore()
+class FileMachine(StoreMachine):
+    """The same, the file being closed and opened again now and then."""
+
+    def make(self) -> NodeStore:
+        self.folder = tempfile.TemporaryDirectory()
+        return SQLiteStore(Path(self.folder.name, "graph"))
+
+    @rule()
+    def open_again(self) -> None:
+        self.store.close()
+        self.store = SQLiteStore(Path(self.folder.name, "graph"))
+
+    @rule()
+    def compact(self) -> None:
+        self.store.compact()
+
+    def teardown(self) -> None:
+        self.store.close()
+        self.folder.cleanup()
+
+
+TestSQLiteStore = FileMachine.TestCase
+TestSQLiteStore.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+
+
+@pytest.fixture(params=["memory", "file"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NodeStore]:
+    store: NodeStore = MemoryStore() if request.param == "memory" else SQLiteStore(tmp_path / "g")
     store.change_documents([Document("text", id="a"), Document("text", id="b")])
-    return store
+    yield store
+    store.close()
 
 
-def put(store: MemoryStore, words: Sequence[str], version: int = 0) -> None:
+def put(store: NodeStore, words: Sequence[str], version: int = 0) -> None:
     (root,) = store.get(["a"])
     assert root is not None
     store.put_derivations(GROUP, {"a": derived(root, words, version)})
 
 
-def test_a_journal_that_grew_too_long_gives_the_whole_group(store: MemoryStore) -> None:
+def test_a_journal_that_grew_too_long_gives_the_whole_group(store: NodeStore) -> None:
     copies: list[tuple[int, dict[str, Facts]]] = []
     for step in range(60):
         put(store, [f"{step}-{n}" for n in range(50)])
@@ -164,7 +247,7 @@ def test_a_journal_that_grew_too_long_gives_the_whole_group(store: MemoryStore) 
     assert kinds == sorted(kinds, reverse=True)
 
 
-def test_one_change_is_told_as_one_change(store: MemoryStore) -> None:
+def test_one_change_is_told_as_one_change(store: NodeStore) -> None:
     put(store, ["x", "y"])
     before = store.revision(GROUP)
     put(store, ["x", "z"])
@@ -173,7 +256,7 @@ def test_one_change_is_told_as_one_change(store: MemoryStore) -> None:
     assert [node.id for node in changes.added] == ["a/z"]
 
 
-def test_a_moved_node_is_removed_and_added(store: MemoryStore) -> None:
+def test_a_moved_node_is_removed_and_added(store: NodeStore) -> None:
     put(store, ["x", "y"])
     before = store.revision(GROUP)
     put(store, ["y", "x"])
@@ -183,7 +266,7 @@ def test_a_moved_node_is_removed_and_added(store: MemoryStore) -> None:
     assert facts(changes.added) == facts(list(store.nodes(GROUP)))
 
 
-def test_other_metadata_counts_as_a_change(store: MemoryStore) -> None:
+def test_other_metadata_counts_as_a_change(store: NodeStore) -> None:
     put(store, ["x"], version=0)
     before = store.revision(GROUP)
     put(store, ["x"], version=1)
@@ -205,7 +288,7 @@ def test_another_place_in_the_parent_counts_as_a_change() -> None:
     assert nodes[2].id in {node.id for node in graph.changes("word", revision).added}
 
 
-def test_writing_what_is_there_is_no_change(store: MemoryStore) -> None:
+def test_writing_what_is_there_is_no_change(store: NodeStore) -> None:
     put(store, ["x", "y"])
     before = store.revision(GROUP)
     put(store, ["x", "y"])
@@ -213,7 +296,7 @@ def test_writing_what_is_there_is_no_change(store: MemoryStore) -> None:
     assert store.changes(GROUP, before).added == []
 
 
-def test_a_group_that_never_was_is_empty(store: MemoryStore) -> None:
+def test_a_group_that_never_was_is_empty(store: NodeStore) -> None:
     assert list(store.nodes("never")) == []
     assert (store.count("never"), store.revision("never")) == (0, 0)
     assert store.derivation("never", "a") is None
@@ -224,7 +307,7 @@ def test_a_group_that_never_was_is_empty(store: MemoryStore) -> None:
     assert store.changes("never", 0) == Changes(0, [], [], complete=True)
 
 
-def test_a_replaced_document_keeps_its_place_and_what_was_derived(store: MemoryStore) -> None:
+def test_a_replaced_document_keeps_its_place_and_what_was_derived(store: NodeStore) -> None:
     put(store, ["x"])
     (old,) = store.get(["a"])
     store.change_documents([Document("new", id="a")])
@@ -236,7 +319,7 @@ def test_a_replaced_document_keeps_its_place_and_what_was_derived(store: MemoryS
     assert [node.text for node in store.nodes(GROUP)] == ["x"]
 
 
-def test_removing_what_is_not_there_does_nothing(store: MemoryStore) -> None:
+def test_removing_what_is_not_there_does_nothing(store: NodeStore) -> None:
     before = store.revision("ROOT")
     store.change_documents([], remove=["never"])
     assert store.revision("ROOT") == before

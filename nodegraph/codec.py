@@ -1,0 +1,120 @@
+"""Write values as text and read them back exactly: JSON, with marks for what JSON has not."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import PurePath, PurePosixPath
+from typing import Any
+from uuid import UUID
+
+MARK = "$type"
+"""Key of an object that stands for a value JSON has no form for."""
+
+_PLAIN = (str, int, float, bool, type(None))
+_WRITERS: dict[type, tuple[str, Callable[[Any], Any]]] = {
+    tuple: ("tuple", lambda v: [_mark(each) for each in v]),
+    set: ("set", lambda v: _unordered(v)),
+    frozenset: ("frozenset", lambda v: _unordered(v)),
+    bytes: ("bytes", lambda v: base64.b64encode(v).decode("ascii")),
+    datetime: ("datetime", datetime.isoformat),
+    date: ("date", date.isoformat),
+    time: ("time", time.isoformat),
+    timedelta: ("timedelta", lambda v: [v.days, v.seconds, v.microseconds]),
+    Decimal: ("decimal", str),
+    UUID: ("uuid", str),
+}
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "tuple": lambda v: tuple(_unmark(each) for each in v),
+    "set": lambda v: {_unmark(each) for each in v},
+    "frozenset": lambda v: frozenset(_unmark(each) for each in v),
+    "bytes": base64.b64decode,
+    "datetime": datetime.fromisoformat,
+    "date": date.fromisoformat,
+    "time": time.fromisoformat,
+    "timedelta": lambda v: timedelta(*v),
+    "decimal": Decimal,
+    "uuid": UUID,
+    "path": PurePosixPath,
+    "dict": lambda v: {_unmark(key): _unmark(each) for key, each in v},
+}
+
+
+def encode(value: Any) -> str:
+    """Write a value as JSON text.
+
+    Numbers, texts, booleans, None, lists and mappings are themselves; tuples, sets, bytes, dates
+    and times, ``Decimal`` and ``UUID`` are marked, and come back as what they were. Paths come
+    back as pure ones; a subclass of a number or text (an ``Enum``, a NumPy float) as the plain
+    one.
+
+    Raises:
+        TypeError: If a value has no such form.
+
+    Example:
+        >>> decode(encode({"tags": ("a", "b"), "day": date(2024, 5, 1)}))
+        {'tags': ('a', 'b'), 'day': datetime.date(2024, 5, 1)}
+    """
+    return json.dumps(_mark(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def decode(text: str) -> Any:
+    """Read what ``encode`` wrote."""
+    value = json.loads(text)
+    return _unmark(value) if MARK in text else value
+
+
+def _mark(value: Any) -> Any:
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is list:
+        return [_mark(each) for each in value]
+    if isinstance(value, Mapping):
+        if all(type(key) is str and key != MARK for key in value):
+            return {key: _mark(each) for key, each in value.items()}
+        return {MARK: "dict", "value": [[_mark(k), _mark(v)] for k, v in value.items()]}
+    if kind in _WRITERS:
+        name, write = _WRITERS[kind]
+        return {MARK: name, "value": write(value)}
+    if isinstance(value, PurePath):
+        return {MARK: "path", "value": value.as_posix()}
+    return _mark_relative(value)
+
+
+def _mark_relative(value: Any) -> Any:
+    """Take a value of another class for the plain one it is a kind of."""
+    if isinstance(value, str):
+        return str.__str__(value)  # an Enum's own form is another one
+    for plain in (int, float):
+        if isinstance(value, plain):
+            return plain(value)
+    for base, (name, write) in _WRITERS.items():
+        if isinstance(value, base):
+            return {MARK: name, "value": write(value)}
+    if isinstance(value, list):
+        return [_mark(each) for each in value]
+    plain_of = getattr(value, "tolist", None)  # NumPy's scalars and arrays
+    if callable(plain_of):
+        return _mark(plain_of())
+    raise TypeError(
+        f"{type(value).__name__} {value!r:.60} can't be kept in a file; give a text, a number, a "
+        "date, bytes, or lists and mappings of them"
+    )
+
+
+def _unordered(values: Any) -> list[Any]:
+    return sorted((_mark(each) for each in values), key=lambda each: json.dumps(each))
+
+
+def _unmark(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_unmark(each) for each in value]
+    if isinstance(value, dict):
+        if MARK in value:
+            return _READERS[value[MARK]](value["value"])
+        return {key: _unmark(each) for key, each in value.items()}
+    return value

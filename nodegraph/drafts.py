@@ -1,0 +1,93 @@
+"""What transforms have made of a document that is not finished: kept, to go on from there."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+
+from .codec import decode, encode
+from .document import digest, metadata_digest
+from .group import NodeGroup
+from .node import Node
+from .store import NodeStore
+from .transform import Draft
+
+PERIOD = 0.1
+"""Seconds of work that an interruption may cost: what took longer is kept as soon as it is done."""
+
+
+class Drafts:
+    """Keep the drafts of single parents while their document's share of a group is being made.
+
+    Threads may add at the same time.
+    """
+
+    def __init__(self, store: NodeStore, group: NodeGroup) -> None:
+        self._store = store
+        self._group = group
+        self._kind = f"drafts {group.name}"
+        self._lock = threading.Lock()
+        self._unsaved: dict[str, bytes] = {}
+        self._saved = {key: True for key in store.recall(self._kind)}
+        self._since = time.monotonic()
+
+    def known(self, parents: Sequence[Node]) -> dict[str, list[Draft]]:
+        """Return what was made of parents before an interruption, by parent id."""
+        if not self._saved:
+            return {}
+        keys = {self._key(parent): parent.id for parent in parents}
+        found = self._store.recall(self._kind, [key for key in keys if key in self._saved])
+        return {keys[key]: _read(value) for key, value in found.items()}
+
+    def add(self, parent: Node, made: Sequence[Draft]) -> None:
+        """Take what was made of a parent; write it when the last time is long ago."""
+        value = _write(made)
+        if value is None:
+            return
+        with self._lock:
+            self._unsaved[self._key(parent)] = value
+            if time.monotonic() - self._since > PERIOD:
+                self._save()
+
+    def save(self) -> None:
+        """Write what is not written yet."""
+        with self._lock:
+            self._save()
+
+    def _save(self) -> None:
+        self._store.remember(self._kind, self._unsaved)
+        self._saved.update(dict.fromkeys(self._unsaved, True))
+        self._unsaved = {}
+        self._since = time.monotonic()
+
+    def forget(self, parents: Sequence[Node]) -> None:
+        """Drop what was kept of parents whose nodes are in the store now."""
+        with self._lock:
+            if not self._unsaved and not self._saved:
+                return
+            keys = [self._key(parent) for parent in parents]
+            for key in keys:
+                self._unsaved.pop(key, None)
+            gone = [key for key in keys if self._saved.pop(key, None)]
+        if gone:
+            self._store.forget(self._kind, gone)
+
+    def _key(self, parent: Node) -> str:
+        seen = metadata_digest(parent.metadata) if self._group.trans_node else ""
+        return digest(self._group.version, parent.id, parent.text, seen)
+
+
+def _write(made: Sequence[Draft]) -> bytes | None:
+    """Write drafts; None for what no file can hold, which is made again then."""
+    try:
+        rows = [[d.text, d.content, d.metadata, d.start, d.end, d.links] for d in made]
+        return encode(rows).encode("utf-8", "surrogatepass")
+    except TypeError:
+        return None
+
+
+def _read(value: bytes) -> list[Draft]:
+    rows: list[tuple[str, object, Mapping[str, object], int | None, int | None, tuple[()]]]
+    rows = decode(value.decode("utf-8", "surrogatepass"))
+    return [Draft(*row) for row in rows]

@@ -1,0 +1,178 @@
+"""A connection to a graph's file that says in words what went wrong."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import StoreError
+from .schema import APPLICATION, MIGRATIONS
+
+Row = tuple[Any, ...]
+
+
+class Connection:
+    """Run statements on one file; close it when nobody holds it any more.
+
+    Args:
+        path: The file; made where it is missing and ``write`` is given.
+        write: Whether this connection may change it.
+        timeout: Seconds to wait for another process that is writing.
+        frozen: Whether the folder can't be written to, so that nobody changes the file.
+
+    Raises:
+        StoreError: If it can't be opened.
+    """
+
+    def __init__(self, path: Path, *, write: bool, timeout: float, frozen: bool = False) -> None:
+        self._path = path
+        mode = "ro&immutable=1" if frozen else "rwc" if write else "rw"
+        try:
+            self._db = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode={mode}",
+                uri=True,
+                timeout=timeout,
+                isolation_level=None,
+                check_same_thread=False,
+            )
+        except sqlite3.Error as error:
+            raise StoreError(f"{path} can't be opened: {error}") from error
+        try:
+            if not frozen:
+                self.run("PRAGMA journal_mode = WAL")
+            self.run("PRAGMA foreign_keys = ON")
+            # What was acknowledged is on the disk, whatever stops the machine.
+            self.run("PRAGMA synchronous = FULL")
+            if not write:
+                self.run("PRAGMA query_only = ON")
+        except BaseException:
+            self._db.close()
+            raise
+
+    def __del__(self) -> None:
+        if hasattr(self, "_db"):
+            self._db.close()
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        return self._db.in_transaction
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """Run a statement; return the key of the row it inserted last."""
+        try:
+            return self._db.execute(statement, values).lastrowid or 0
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+
+    def run_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a statement for each row of values."""
+        try:
+            self._db.executemany(statement, rows)
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Return all rows of a query."""
+        try:
+            return self._db.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+
+    def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
+        """Return the first row of a query, None where there is none."""
+        try:
+            row: Row | None = self._db.execute(statement, values).fetchone()
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+        return row
+
+    def stream(self, statement: str, values: Sequence[Any] = ()) -> Iterator[Row]:
+        """Yield the rows of a query without holding all of them."""
+        try:
+            yield from self._db.execute(statement, values)
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+
+    def version(self) -> int:
+        """Return the version of the file's tables, 0 where there are none.
+
+        Raises:
+            StoreError: If the file is another program's, damaged, or of a newer version.
+        """
+        (application,) = self.row("PRAGMA application_id") or (0,)
+        (version,) = self.row("PRAGMA user_version") or (0,)
+        if application != APPLICATION and (application or version or self._has_tables()):
+            raise StoreError(
+                f"{self._path} is an SQLite file, but not a nodekin graph; give the graph a path "
+                "of its own"
+            )
+        if version > len(MIGRATIONS):
+            raise StoreError(
+                f"{self._path} was written by a newer nodekin (format {version}, this one reads up "
+                f"to {len(MIGRATIONS)}); upgrade nodekin, or give another path"
+            )
+        return int(version)
+
+    def migrate(self) -> None:
+        """Make the tables of today's version, in one piece.
+
+        Raises:
+            StoreError: If the file is another program's, damaged, or of a newer version.
+        """
+        if self.version() == len(MIGRATIONS):
+            return
+        self.run("BEGIN IMMEDIATE")
+        try:
+            for script in MIGRATIONS[self.version() :]:  # another may have been quicker
+                for statement in _statements(script):
+                    self.run(statement)
+            self.run(f"PRAGMA application_id = {APPLICATION}")
+            self.run(f"PRAGMA user_version = {len(MIGRATIONS)}")
+            self.run("COMMIT")
+        except BaseException:
+            self.roll_back()
+            raise
+
+    def _has_tables(self) -> bool:
+        return self.row("SELECT 1 FROM sqlite_master") is not None
+
+    def roll_back(self) -> None:
+        """Undo an open transaction; a full disk may have undone it already."""
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    def _explained(self, error: sqlite3.Error) -> StoreError:
+        text = str(error)
+        if "not a database" in text:
+            remedy = "it is no nodekin graph; give the graph a path of its own"
+        elif "malformed" in text or "disk image" in text:
+            remedy = (
+                "the file is damaged; restore a backup, or delete it and build the graph anew "
+                "from its sources"
+            )
+        elif "full" in text or "disk I/O" in text:
+            remedy = "nothing was changed; make room on the disk and try again"
+        elif "locked" in text or "busy" in text:
+            remedy = "another process is writing to it; try again when it is done"
+        elif "readonly" in text or "read-only" in text:
+            remedy = "nothing was changed; the file or its folder can't be written to"
+        else:
+            remedy = "nothing was changed"
+        return StoreError(f"{self._path}: {text}: {remedy}")
+
+
+def _statements(script: str) -> Iterator[str]:
+    """Split a script, which ``executescript`` would run outside the transaction."""
+    statement = ""
+    for line in script.splitlines():
+        statement += line + "\n"
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""

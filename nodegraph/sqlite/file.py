@@ -1,0 +1,187 @@
+"""The file of a graph: who reads it, and who writes."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from ..errors import StoreError
+from .connection import Connection
+from .process_lock import ProcessLock
+from .schema import MIGRATIONS
+
+_OF_OTHER_PROCESSES: list[object] = []  # kept, since closing them here would disturb their makers
+
+
+class GraphFile:
+    """Give each thread a connection to read by, and one thread at a time the one to write by.
+
+    Args:
+        path: The file.
+        timeout: Seconds to wait for another process.
+        on_undone: Called when a transaction was undone, whose keys may come again.
+    """
+
+    def __init__(self, path: Path, timeout: float, on_undone: Callable[[], None]) -> None:
+        self.path = path
+        self._timeout = timeout
+        self._on_undone = on_undone
+        if path.is_dir():
+            raise StoreError(f"{path} is a folder; a graph is kept in a file: give it a name")
+        self._set_up()
+        _ = self.db  # opened now, so that what is wrong with it is said now
+
+    def _set_up(self) -> None:
+        self._pid = os.getpid()
+        self._local = threading.local()
+        self._mutex = threading.RLock()
+        self._writer: Connection | None = None
+        self._owner = 0  # the thread whose transaction is open
+        self._touched = False
+        self._readers: weakref.WeakSet[Connection] = weakref.WeakSet()
+        self._generation = 0
+        self._process = ProcessLock(self.path.with_name(self.path.name + ".lock"), self._timeout)
+
+    def _follow_fork(self) -> None:
+        """In a process that was forked off, leave the connections to the one that made them."""
+        if self._pid != os.getpid():
+            _OF_OTHER_PROCESSES.append((self._writer, self._local, self._readers, self._process))
+            self._set_up()
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the graph can only be read, since its file or folder can't be written to."""
+        if not self.path.exists():
+            return False
+        return not (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK))
+
+    @property
+    def db(self) -> Connection:
+        """This thread's connection: the writing one inside its transaction."""
+        if self._owner == threading.get_ident() and self._writer is not None:
+            return self._writer
+        self._follow_fork()
+        kept: tuple[int, Connection] | None = getattr(self._local, "reader", None)
+        if kept is None or kept[0] != self._generation:
+            frozen = self.frozen
+            if not frozen:
+                self._writing_connection()  # makes the tables
+            reader = Connection(self.path, write=False, timeout=self._timeout, frozen=frozen)
+            if frozen and reader.version() < len(MIGRATIONS):
+                raise StoreError(
+                    f"{self.path} was written by an older nodekin and can't be written to here; "
+                    "open it once where it can"
+                )
+            self._readers.add(reader)
+            kept = self._local.reader = (self._generation, reader)
+        return kept[1]
+
+    def _writing_connection(self) -> Connection:
+        with self._mutex:
+            if self._writer is None:
+                if self.frozen:
+                    raise StoreError(
+                        f"{self.path} can only be read, since it or its folder can't be written "
+                        "to; nothing was changed"
+                    )
+                if not self.path.parent.is_dir():
+                    raise StoreError(f"there is no folder {self.path.parent}; make it first")
+                writer = Connection(self.path, write=True, timeout=self._timeout)
+                writer.migrate()
+                self._writer = writer
+            return self._writer
+
+    @contextmanager
+    def snapshot(self) -> Iterator[int]:
+        """Read one state in this thread until the block ends; give its number."""
+        db = self.db
+        if db.in_transaction:
+            yield self._state(db)
+            return
+        db.run("BEGIN")
+        try:
+            state = self._state(db)
+            self._local.seen = {}
+            yield state
+        finally:
+            self._local.seen = None
+            db.roll_back()
+
+    @staticmethod
+    def _state(db: Connection) -> int:
+        (number,) = db.row("SELECT number FROM state") or (0,)
+        return int(number)
+
+    def seen(self) -> dict[str, Any] | None:
+        """Return where to keep what this thread's snapshot has seen; None outside of one."""
+        if self._owner == threading.get_ident():
+            return None
+        seen: dict[str, Any] | None = getattr(self._local, "seen", None)
+        return seen
+
+    @contextmanager
+    def latest(self) -> Iterator[Connection]:
+        """Give a connection that sees what came since this thread's snapshot, too."""
+        db = self.db
+        if db.in_transaction and self._owner != threading.get_ident() and not self.frozen:
+            with self._mutex:
+                yield self._writing_connection()
+        else:
+            yield db
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Keep other processes from writing."""
+        self._follow_fork()
+        self._writing_connection()
+        return self._process.held()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """Take all writes of this thread as one."""
+        self._follow_fork()
+        with self._mutex:
+            writer = self._writing_connection()
+            if self._owner:
+                yield writer
+                return
+            writer.run("BEGIN IMMEDIATE")
+            self._owner, self._touched = threading.get_ident(), False
+            try:
+                yield writer
+                if self._touched:
+                    writer.run("UPDATE state SET number = number + 1")
+                writer.run("COMMIT")
+            except BaseException:
+                writer.roll_back()
+                self._on_undone()
+                raise
+            finally:
+                self._owner = 0
+
+    def touch(self) -> None:
+        """Let the transaction change the number of the state."""
+        self._touched = True
+
+    def compact(self) -> None:
+        """Write the file anew, without what was removed."""
+        with self._mutex:
+            writer = self._writing_connection()
+            writer.run("VACUUM")
+            writer.run("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Close all connections; the next use opens new ones."""
+        self._follow_fork()
+        with self._mutex:
+            self._generation += 1
+            for reader in list(self._readers):
+                reader.close()
+            self._readers.clear()
+            if self._writer is not None:
+                self._writer.close()
+                self._writer = None

