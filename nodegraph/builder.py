@@ -379,8 +379,9 @@ class _Writer:
         Args:
             built: By which rules, and for which revision, the group is built with this.
         """
-        self.drafts.save()
-        if self._done or built:
+        if not self._done and not built:
+            self.drafts.save()
+        else:
             with self._access.writing():
                 current = [
                     (job, made) for job, made in self._done if self.current(job.task, job.root)
@@ -391,6 +392,7 @@ class _Writer:
                 for job, made in current:
                     if made.stamp != _FAILED:
                         self.drafts.forget([p for p, _ in job.families if p is not None])
+                self.drafts.save()  # of what failed, or is not finished
                 if built:
                     self._store.mark_built(self._group, *built)
         self._done, self._size, self._since = [], 0, time.monotonic()

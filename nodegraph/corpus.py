@@ -92,7 +92,7 @@ class Corpus:
             ValueError: If different documents, or different files, have the same id.
         """
         paths = [path.expanduser().absolute() for path in paths]
-        known = self._records()
+        known = self._records() if paths else {}
         found: dict[str, Path] = {i: Path(file.path) for i, file in known.items()}
         readings = []
         for path in paths:

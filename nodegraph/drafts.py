@@ -56,9 +56,10 @@ class Drafts:
             self._save()
 
     def _save(self) -> None:
-        self._store.remember(self._kind, self._unsaved)
-        self._saved.update(dict.fromkeys(self._unsaved, True))
-        self._unsaved = {}
+        if self._unsaved:
+            self._store.remember(self._kind, self._unsaved)
+            self._saved.update(dict.fromkeys(self._unsaved, True))
+            self._unsaved = {}
         self._since = time.monotonic()
 
     def forget(self, parents: Sequence[Node]) -> None:
