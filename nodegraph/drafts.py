@@ -28,8 +28,8 @@ class Drafts:
         self._group = group
         self._kind = f"drafts {group.name}"
         self._lock = threading.Lock()
-        self._unsaved: dict[str, bytes] = {}
-        self._saved = {key: True for key in store.recall(self._kind)}
+        self._unsaved: dict[str, tuple[Node, Sequence[Draft]]] = {}  # by parent id
+        self._saved = set(store.recall(self._kind))
         self._since = time.monotonic()
 
     def known(self, parents: Sequence[Node]) -> dict[str, list[Draft]]:
@@ -42,11 +42,8 @@ class Drafts:
 
     def add(self, parent: Node, made: Sequence[Draft]) -> None:
         """Take what was made of a parent; write it when the last time is long ago."""
-        value = _write(made)
-        if value is None:
-            return
         with self._lock:
-            self._unsaved[self._key(parent)] = value
+            self._unsaved[parent.id] = parent, made
             if time.monotonic() - self._since > PERIOD:
                 self._save()
 
@@ -56,21 +53,22 @@ class Drafts:
             self._save()
 
     def _save(self) -> None:
-        if self._unsaved:
-            self._store.remember(self._kind, self._unsaved)
-            self._saved.update(dict.fromkeys(self._unsaved, True))
-            self._unsaved = {}
+        written = {self._key(p): _write(made) for p, made in self._unsaved.values()}
+        values = {key: value for key, value in written.items() if value is not None}
+        if values:
+            self._store.remember(self._kind, values)
+            self._saved.update(values)
+        self._unsaved = {}
         self._since = time.monotonic()
 
     def forget(self, parents: Sequence[Node]) -> None:
         """Drop what was kept of parents whose nodes are in the store now."""
         with self._lock:
-            if not self._unsaved and not self._saved:
-                return
-            keys = [self._key(parent) for parent in parents]
-            for key in keys:
-                self._unsaved.pop(key, None)
-            gone = [key for key in keys if self._saved.pop(key, None)]
+            for parent in parents:
+                self._unsaved.pop(parent.id, None)
+            keys = {self._key(parent) for parent in parents} if self._saved else set()
+            gone = keys & self._saved
+            self._saved -= gone
         if gone:
             self._store.forget(self._kind, gone)
 
