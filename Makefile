@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
 .PHONY: demo test lint bench clean
 
-demo: .venv/.demo  ## the main job on real text; DOCS=folder ASK="question" for your own
+demo: .venv/.demo  ## the main job on real text, quicker the second time; DOCS=folder ASK="question" for your own
 	@$(BIN)/python examples/quickstart.py "$(DOCS)" "$(ASK)"
 
 test: .venv/.dev  ## the demo, then all tests that need no model
@@ -23,7 +23,7 @@ bench: .venv/.bench  ## compare with the peers; ARGS="--sizes 10000" for less
 	$(BIN)/python benchmarks/speed.py --data "$(DATA)" $(ARGS)
 
 clean:
-	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv build *.egg-info examples/.cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/.base:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "nodekin needs Python 3.10 or newer; make PYTHON=python3.12 ... names another one")'

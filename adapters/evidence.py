@@ -11,7 +11,8 @@ def evidence_dicts(result: ScoredNode) -> list[dict[str, Any]]:
     """Return a result's evidence as dicts that JSON can hold, the best match first.
 
     Each has the matching node's ``id``, ``group``, ``text``, ``start`` and ``end``, the ``score``
-    and ``similarity`` of the match, and the form of the ``query`` that was searched for.
+    and ``similarity`` of the match, and the form of the ``query`` that was searched for;
+    ``embed_key`` where embeddings were compared.
     """
     return [
         {
@@ -23,6 +24,7 @@ def evidence_dicts(result: ScoredNode) -> list[dict[str, Any]]:
             "score": float(match.score),
             "similarity": match.similarity,
             "query": match.query,
+            **({} if match.embed_key is None else {"embed_key": match.embed_key}),
         }
         for match in result.evidence
     ]

@@ -6,10 +6,12 @@ import argparse
 import gc
 import json
 import re
+import resource
 import statistics
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -86,6 +88,39 @@ def milliseconds_each(work: Callable[[Any], Any], items: Sequence[Any], rounds: 
             work(item)
         means.append(1000 * (time.perf_counter() - began) / len(items))
     return statistics.median(means)
+
+
+def in_new_process(script: str, work: Mapping[str, Any]) -> dict[str, Any]:
+    """Run ``script --work {...}`` in a process of its own; return the object it prints last.
+
+    Raises:
+        ImportError: If the process lacks a package.
+        RuntimeError: If it fails otherwise.
+    """
+    command = [sys.executable, script, "--work", json.dumps(work)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    if "missing" in result:
+        raise ImportError(f"no {result['missing']}", name=result["missing"])
+    return result
+
+
+def peak_megabytes() -> float:
+    """Return the most memory this process has had at a time (resident)."""
+    try:  # getrusage counts what the parent had before it started this process
+        status = Path("/proc/self/status").read_text()
+        return int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) / 1024
+    except (OSError, IndexError):
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak / (1024**2 if sys.platform == "darwin" else 1024)
+
+
+def bytes_on_disk(*paths: Path) -> int:
+    """Return the size of files, and of all files in folders; what is not there counts nothing."""
+    files = [f for p in paths for f in ([p] if p.is_file() else p.rglob("*")) if f.is_file()]
+    return sum(file.stat().st_size for file in files)
 
 
 def jieba_words(text: str) -> list[str]:

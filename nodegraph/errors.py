@@ -14,15 +14,16 @@ class TransformError(RuntimeError):
     """A transform failed on one document; the others are unharmed.
 
     Attributes:
-        document: Id of the document.
+        document: Id of the document; empty where the transform saw a whole group.
         group: Name of the node group that was being built.
 
     The transform's own exception is the ``__cause__``.
     """
 
     def __init__(self, document: str, group: str, reason: str) -> None:
+        where = f"document {document!r}" if document else "the whole of its parent group"
         super().__init__(
-            f"the transform of group {group!r} failed on document {document!r}: {reason}; "
+            f"the transform of group {group!r} failed on {where}: {reason}; "
             'mend it and ask again, or build with on_error="skip" to leave the document out'
         )
         self.document = document

@@ -2,7 +2,9 @@
 
 from .analysis import Analyzer, TextAnalyzer
 from .bm25 import Bm25
+from .cosine import Cosine
 from .filters import Filters, parse_filters
+from .fusion import FusionRetriever, fuse
 from .hits import Hits
 from .protocols import Index, Retrieves, Similarity
 from .retriever import Retriever
@@ -11,8 +13,10 @@ from .scored_node import Evidence, ScoredNode
 __all__ = [
     "Analyzer",
     "Bm25",
+    "Cosine",
     "Evidence",
     "Filters",
+    "FusionRetriever",
     "Hits",
     "Index",
     "Retriever",
@@ -20,5 +24,6 @@ __all__ = [
     "ScoredNode",
     "Similarity",
     "TextAnalyzer",
+    "fuse",
     "parse_filters",
 ]

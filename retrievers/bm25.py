@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -50,6 +50,7 @@ class Bm25:
     epsilon: float = 0.25
     analyzer: Analyzer = DEFAULT_ANALYZER
     name: str = "bm25"
+    mode: ClassVar[Literal["text"]] = "text"
 
     def __post_init__(self) -> None:
         if not self.k1 >= 0 or math.isinf(self.k1):
@@ -61,11 +62,17 @@ class Bm25:
         if not callable(self.analyzer):
             raise TypeError(f"analyzer is a callable from text to terms, not {self.analyzer!r:.80}")
 
-    def open(self, graph: NodeGraph, group: str) -> TextIndex:
-        """Return the index of a group, shared by all settings that analyse texts alike."""
+    def open(self, graph: NodeGraph, group: str, key: str | None = None) -> TextIndex:
+        """Return the index of a group, shared by all settings that analyse texts alike.
+
+        Args:
+            graph: The node graph.
+            group: The group to search.
+            key: Of no use here: texts are compared, not embeddings.
+        """
         analyzer = self.analyzer  # kept by the index, so that its id stays its own
-        key = ("text index", group, analyzer if isinstance(analyzer, Hashable) else id(analyzer))
-        return graph.shared(key, lambda: TextIndex(graph, group, analyzer))
+        name = ("text index", group, analyzer if isinstance(analyzer, Hashable) else id(analyzer))
+        return graph.shared(name, lambda: TextIndex(graph, group, analyzer))
 
     def prepare(self, query: str, indexes: Sequence[TextIndex]) -> TermWeights:
         """Analyse a query and weigh its terms by the statistics of all indexes together."""

@@ -26,6 +26,20 @@ def check_output(output_format: str | None, join: bool | str) -> None:
         )
 
 
+def check_top_k(top_k: int) -> int:
+    """Return how many results are asked for.
+
+    Raises:
+        TypeError: If it is no whole number.
+        ValueError: If it is below 1.
+    """
+    if isinstance(top_k, bool) or not isinstance(top_k, int):
+        raise TypeError(f"top_k is a whole number, not {top_k!r}")
+    if top_k < 1:
+        raise ValueError(f"top_k must be 1 or more, not {top_k!r}")
+    return top_k
+
+
 def formatted(
     results: Sequence[ScoredNode], output_format: OutputFormat | None, join: bool | str
 ) -> Any:

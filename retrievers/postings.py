@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from itertools import count
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from .kept_terms import KeptTerms, sorted_terms
+from .packing import pack, unpack
+from .vocabulary import Vocabulary
 
 Ints = npt.NDArray[np.int32]
 _Block = tuple[npt.NDArray[np.int64], Ints, Ints]
@@ -26,7 +30,7 @@ class Postings:
     """
 
     def __init__(self) -> None:
-        self._vocabulary: defaultdict[str, int] = defaultdict(count().__next__)
+        self._vocabulary = Vocabulary()
         self._starts: npt.NDArray[np.int64] = np.zeros(1, np.int64)
         self._slots: Ints = np.zeros(0, np.int32)
         self._counts: Ints = np.zeros(0, np.int32)
@@ -54,7 +58,7 @@ class Postings:
                 numbers, begun = array("i"), len(lengths)
         if blocks or len(numbers) > self._room():
             blocks.append(_block(numbers, lengths[begun:], first_slot + begun))
-            self._merge([self._recent_block(), *blocks])
+            self._merge(blocks)
         else:
             self._keep_beside(numbers, lengths, first_slot)
         return lengths
@@ -72,11 +76,11 @@ class Postings:
                 self._recent_size += 1
             at += length
         if self._recent_size > self._room():
-            self._merge([self._recent_block()])
+            self._merge([])
 
     def get(self, term: str) -> tuple[Ints, Ints]:
         """Return a term's slots, ascending, and how often each has it; also removed slots."""
-        number = self._vocabulary.get(term, -1)
+        number = self._vocabulary.find(term)
         if number < 0:
             return self._slots[:0], self._counts[:0]
         begin = end = 0
@@ -92,7 +96,7 @@ class Postings:
     def document_frequencies(self, alive: npt.NDArray[np.bool_]) -> Ints:
         """Return for every term that is there in how many living slots it is."""
         running = np.concatenate([[0], np.cumsum(alive[self._slots])])
-        frequencies = np.zeros(len(self._vocabulary), np.int32)
+        frequencies = np.zeros(self._vocabulary.size, np.int32)
         frequencies[: len(self._starts) - 1] = np.diff(running[self._starts])
         for number, (slots, _) in self._recent.items():
             frequencies[number] += alive[np.array(slots, np.int32)].sum()
@@ -101,35 +105,86 @@ class Postings:
 
     def compact(self, alive: npt.NDArray[np.bool_]) -> None:
         """Drop dead slots and number the living ones anew, in order."""
-        self._merge([self._recent_block()])
+        self._merge([])
         kept = alive[self._slots]
         running = np.concatenate([[0], np.cumsum(kept)])
         used = np.diff(running[self._starts]) > 0
         numbers = np.cumsum(alive, dtype=np.int32) - 1
-        words = list(self._vocabulary)
-        self._vocabulary = defaultdict(count().__next__)
-        for at in np.flatnonzero(used):
-            self._vocabulary[words[at]]
+        words = self._vocabulary.words()
+        self._vocabulary = Vocabulary(words[at] for at in np.flatnonzero(used).tolist())
         ends = running[self._starts[1:]][used]
         self._starts = np.concatenate([[0], ends])
         self._slots = numbers[self._slots[kept]]
         self._counts = self._counts[kept]
 
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return arrays for a file, of which ``from_arrays`` makes the same postings again.
+
+        Nothing changes meanwhile, so that others may search.
+
+        Raises:
+            TypeError: If a term is no text.
+        """
+        order, arrays = sorted_terms(self._vocabulary.words())
+        starts, slots, counts = self._merged([])
+        sizes = np.diff(starts)[order]
+        at = np.arange(len(slots)) + np.repeat(starts[order] - (np.cumsum(sizes) - sizes), sizes)
+        mask = np.uint32((1 << int(slots.max(initial=0)).bit_length()) - 1)
+        steps = np.diff(slots[at].view(np.uint32), prepend=np.uint32(0))
+        steps &= mask  # so that the first of a term, which may be a step back, needs no more
+        return {
+            **arrays,
+            "frequencies": pack(sizes),
+            "slot_mask": np.array([mask]),
+            "slot_steps": pack(steps),
+            "counts": pack(counts[at] - 1, mostly_zero=True),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Postings:
+        """Make postings of what ``arrays`` returned; other arrays may be among them.
+
+        Raises:
+            KeyError: If an array is missing.
+            ValueError: If the arrays don't fit each other.
+        """
+        made = cls()
+        terms = KeptTerms(arrays)
+        sizes = unpack(arrays["frequencies"])
+        slots = unpack(arrays["slot_steps"])
+        np.cumsum(slots, dtype=np.uint32, out=slots)
+        slots &= arrays["slot_mask"]
+        counts = unpack(arrays["counts"], mostly_zero=True)
+        counts += 1
+        made._vocabulary = Vocabulary(kept=terms)
+        made._starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+        made._slots, made._counts = slots.view(np.int32), counts.view(np.int32)
+        if len(sizes) != len(terms) or not made._starts[-1] == len(slots) == len(counts):
+            raise ValueError(f"the arrays of an index don't fit its {len(terms)} terms")
+        return made
+
     def _recent_block(self) -> _Block:
         order = sorted(self._recent)
-        sizes = np.zeros(len(self._vocabulary), np.int64)
+        sizes = np.zeros(self._vocabulary.size, np.int64)
         slots, counts = array("i"), array("i")
         for number in order:
             sizes[number] = len(self._recent[number][0])
             slots += self._recent[number][0]
             counts += self._recent[number][1]
-        self._recent, self._recent_size = {}, 0
         return sizes, np.array(slots, np.int32), np.array(counts, np.int32)
 
     def _merge(self, blocks: Sequence[_Block]) -> None:
-        """Append blocks: each term's postings go behind those it has already."""
-        everything = [(np.diff(self._starts), self._slots, self._counts), *blocks]
-        width = len(self._vocabulary)
+        """Append what is beside the block and further blocks."""
+        self._starts, self._slots, self._counts = self._merged(blocks)
+        self._recent, self._recent_size = {}, 0
+
+    def _merged(self, blocks: Sequence[_Block]) -> tuple[npt.NDArray[np.int64], Ints, Ints]:
+        """Return where terms' postings begin, and these, each block's behind those before it."""
+        if not blocks and not self._recent:
+            return self._starts, self._slots, self._counts
+        block = np.diff(self._starts), self._slots, self._counts
+        everything = [block, self._recent_block(), *blocks]
+        width = self._vocabulary.size
         sizes = [np.pad(block[0], (0, width - len(block[0]))) for block in everything]
         starts = np.concatenate([[0], np.cumsum(np.sum(sizes, axis=0))]).astype(np.int64)
         merged_slots = np.empty(starts[-1], np.int32)
@@ -139,7 +194,7 @@ class Postings:
             at = np.arange(len(slots)) + np.repeat(free - (np.cumsum(size) - size), size)
             merged_slots[at], merged_counts[at] = slots, counts
             free += size
-        self._starts, self._slots, self._counts = starts, merged_slots, merged_counts
+        return starts, merged_slots, merged_counts
 
 
 def _block(numbers: array[int], lengths: Sequence[int], first_slot: int) -> _Block:

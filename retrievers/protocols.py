@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from ..nodegraph import NodeGraph
 from .filters import Condition, Filters
@@ -30,7 +30,15 @@ class Retrieves(Protocol):
 
 
 class Index(Protocol[PreparedT]):
-    """Makes one similarity fast on one group of one graph."""
+    """Makes one similarity fast on one group of one graph.
+
+    One that is quicker with many queries than with one after the other has ``search_many``
+    besides, which takes a sequence of them and returns a list of hits.
+    """
+
+    def ready(self) -> None:
+        """Do what may take long (a model) for a later ``sync``; the graph is not held yet."""
+        ...
 
     def sync(self) -> None:
         """Take in what has changed in the graph; called while the graph is held."""
@@ -44,17 +52,38 @@ class Index(Protocol[PreparedT]):
 
 
 class Similarity(Protocol):
-    """Scores nodes for a query: opens an index on a group, and readies a query for indexes."""
+    """Scores nodes for a query: opens an index on a group, and readies a query for indexes.
+
+    It says whether it compares texts or embeddings; whoever searches calls the models, before
+    any graph is held, and gives it the query as text or as a vector.
+    """
 
     @property
     def name(self) -> str:
         """What evidence calls it."""
         ...
 
-    def open(self, graph: NodeGraph, group: str) -> Index[Any]:
-        """Return the group's index, shared by all who want the same."""
+    @property
+    def mode(self) -> Literal["text", "embedding"]:
+        """Whether it gets queries as texts, or as vectors of an embedding of the graph."""
         ...
 
-    def prepare(self, query: str, indexes: Sequence[Any]) -> Any:
-        """Ready a query once for all indexes that are searched together."""
+    def open(self, graph: NodeGraph, group: str, key: str | None = None) -> Index[Any]:
+        """Return the group's index, shared by all who want the same.
+
+        Args:
+            graph: The node graph.
+            group: The group to search.
+            key: Which of the graph's embeddings; None for a similarity of texts.
+        """
+        ...
+
+    def prepare(self, query: Any, indexes: Sequence[Any]) -> Any:
+        """Ready a query once for all indexes that are searched together.
+
+        Args:
+            query: The text (str), or the vector (dimension,) of float32.
+            indexes: All that are searched for it: of texts, one for each graph; of embeddings,
+                that of one graph and key, since every graph has models of its own.
+        """
         ...

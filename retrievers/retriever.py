@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..nodegraph import Node, NodeGraph
+from ..nodegraph import NodeGraph
 from ..nodegraph.errors import nearest
-from ..nodegraph.find import kin, path_to
-from .filters import Condition, Filters, parse_filters
-from .hits import merge
-from .lift import Lift, lift, lift_all
-from .output import OutputFormat, check_output, formatted
+from .filters import Filters, parse_filters
+from .lift import Lift
+from .output import OutputFormat, check_output, check_top_k, formatted
+from .pools import check_cut_off, pools
 from .protocols import Similarity
-from .scored_node import Evidence, ScoredNode
+from .scored_node import ScoredNode
+from .search import Search
 from .similarities import get_similarity
 
 logger = logging.getLogger(__name__)
@@ -33,11 +31,14 @@ class Retriever:
         graph: A node graph, or several, searched as one.
         group_name: The group to search.
         similarity: A name (``"bm25"``, ``"bm25_chinese"``: both analyse Chinese, English and
-            mixed text) or an object (``Bm25(k1=1.2)``).
-        similarity_cut_off: Keeps hits that score this or more.
+            mixed text; ``"cosine"`` compares embeddings) or an object (``Bm25(k1=1.2)``).
+        similarity_cut_off: Keeps hits that score this or more; for embeddings a number for
+            all, or a dict with one for each key that is to have one.
         index: How the similarity is made fast; ``"default"``.
         top_k: How many nodes to return at most: nodes of the target group, where there is one.
-        embed_keys: Which embeddings to search; for similarities that compare embeddings.
+        embed_keys: Which embeddings to search, for a similarity that compares embeddings; None
+            for all that the graph has. Each finds ``top_k`` nodes; a node that several find is
+            returned once, with its highest score and the evidence of all.
         target: The group to answer with; hits are lifted to their kin in it, up, down or across.
             None answers with the hits.
         filters: Conditions on metadata, checked before ranking; see ``parse_filters``.
@@ -67,7 +68,7 @@ class Retriever:
         group_name: str,
         similarity: str | Similarity | None = None,
         *,
-        similarity_cut_off: float | None = None,
+        similarity_cut_off: float | Mapping[str, float] | None = None,
         index: str = "default",
         top_k: int = 6,
         embed_keys: Sequence[str] | None = None,
@@ -88,15 +89,12 @@ class Retriever:
             each.ancestry(self.group_name)
             each.ancestry(self.target)
         self.similarity = get_similarity(similarity, similarity_kw)
-        if embed_keys is not None:
-            raise ValueError(
-                f"embed_keys={embed_keys!r} choose among embeddings, and similarity "
-                f"{self.similarity.name!r} compares texts; leave them out"
-            )
+        self._pools = pools(self.similarity, self.graphs, embed_keys)
+        self.embed_keys = [pool.key for pool in self._pools if pool.key is not None]
         if index != "default":
             raise ValueError(f"no index {index!r}; there is {nearest(str(index), ['default'])}")
-        self.top_k = _check_top_k(top_k)
-        self.similarity_cut_off = _check_cut_off(similarity_cut_off)
+        self.top_k = check_top_k(top_k)
+        self.similarity_cut_off = check_cut_off(similarity_cut_off, self.embed_keys)
         self._conditions = parse_filters(filters)
         self.filters = filters
         check_output(output_format, join)
@@ -141,90 +139,76 @@ class Retriever:
             ValueError: If a number is out of range, a filter no filter.
             TransformError: If a group has to be built and its transform raises.
         """
-        if not isinstance(query, str):
-            raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
-        limit = self.top_k if top_k is None else _check_top_k(top_k)
-        conditions = {**self._conditions, **parse_filters(filters)}
-        if not query.strip():
-            return []
-        for graph in self.graphs[1:]:  # built before any is held, which would keep writers waiting
-            with graph.reading(self.group_name, self.target):
-                pass
-        with ExitStack() as held:
-            for graph in sorted(self.graphs, key=id):  # all in one order, or two could deadlock
-                held.enter_context(graph.reading(self.group_name, self.target))
-            return self._search(query, limit, conditions)
+        return self.batch([query], top_k=top_k, filters=filters)[0]
 
     async def aretrieve(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> list[ScoredNode]:
-        """Do what ``retrieve`` does in a worker thread, leaving the event loop free."""
-        return await asyncio.to_thread(self.retrieve, query, top_k=top_k, filters=filters)
+        """Do the same without blocking the event loop.
+
+        The query is embedded by the model's async form where it has one; all else runs in a
+        worker thread.
+        """
+        return (await self.abatch([query], top_k=top_k, filters=filters))[0]
 
     def batch(
         self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
     ) -> list[list[ScoredNode]]:
         """Return the results of each query, in the order of the queries.
 
+        All queries are embedded in one call, and searched many at once. Those that are searched
+        together see one state of the graph; the next see what was changed meanwhile.
+
         Raises:
-            TypeError: If the queries are one text.
+            TypeError: If the queries are one text, or one of them is none.
         """
+        search = self._search(queries, top_k, filters)
+        asked = [query for query in queries if query.strip()]
+        vectors = [
+            [graph.embeddings.query_vectors(asked, key) for graph in graphs]
+            for key, graphs in (self._embedded() if asked else ())
+        ]
+        return _spread(queries, search(asked, vectors))
+
+    async def abatch(
+        self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
+    ) -> list[list[ScoredNode]]:
+        """Do what ``batch`` does without blocking the event loop."""
+        search = self._search(queries, top_k, filters)
+        asked = [query for query in queries if query.strip()]
+        vectors = await asyncio.gather(
+            *(
+                asyncio.gather(*(graph.embeddings.aquery_vectors(asked, key) for graph in graphs))
+                for key, graphs in (self._embedded() if asked else ())
+            )
+        )
+        return _spread(queries, await asyncio.to_thread(search, asked, vectors))
+
+    def _embedded(self) -> list[tuple[str, list[NodeGraph]]]:
+        """Return the embeddings to search, and the graphs of each."""
+        return [(p.key, p.of(self.graphs)) for p in self._pools if p.key is not None]
+
+    def _search(self, queries: Sequence[str], top_k: int | None, filters: Filters | None) -> Search:
+        """Check what a call is given; return the search it wants."""
         if isinstance(queries, str):
             raise TypeError(f"batch takes a list of queries, not one: {queries!r:.80}")
-        return [self.retrieve(query, top_k=top_k, filters=filters) for query in queries]
-
-    def _search(self, query: str, limit: int, conditions: dict[str, Condition]) -> list[ScoredNode]:
-        """Search the indexes, more of them as long as the hits give too few targets."""
-        indexes = [self.similarity.open(graph, self.group_name) for graph in self.graphs]
-        for index in indexes:
-            index.sync()
-        prepared = self.similarity.prepare(query, indexes)
-        lifting = self.target != self.group_name
-        cut_off = -math.inf if self.similarity_cut_off is None else self.similarity_cut_off
-        name, kin = self.similarity.name, self._kin()
-        wanted = 4 * limit if lifting else limit
-        while True:
-            asked = None if lifting and self.lift != "max" else wanted
-            found = [index.search(prepared, asked, conditions) for index in indexes]
-            rows, more = merge(found, asked, cut_off)
-            hits = (Evidence(self.graphs[at].node(i), score, name, query) for score, at, i in rows)
-            if lifting and self.lift != "max":
-                return lift_all(hits, kin, limit, self.lift, self._place)
-            results = lift(hits, kin, limit)
-            if len(results) == limit or not more:
-                return results
-            wanted *= 4
-
-    def _place(self, node: Node) -> tuple[int, int]:
-        return next(at for at, graph in enumerate(self.graphs) if graph is node.graph), node.order
-
-    def _kin(self) -> Callable[[Node], Sequence[Node]]:
-        if self.target == self.group_name:
-            return lambda node: [node]
-        paths = {id(graph): path_to(graph, self.target) for graph in self.graphs}
-
-        def targets(node: Node) -> list[Node]:
-            graph = node.graph
-            return kin(graph, paths[id(graph)], node) if graph is not None else []
-
-        return targets
-
-
-def _check_top_k(top_k: int) -> int:
-    if isinstance(top_k, bool) or not isinstance(top_k, int):
-        raise TypeError(f"top_k is a whole number, not {top_k!r}")
-    if top_k < 1:
-        raise ValueError(f"top_k must be 1 or more, not {top_k!r}")
-    return top_k
-
-
-def _check_cut_off(cut_off: float | None) -> float | None:
-    if cut_off is None:
-        return None
-    if isinstance(cut_off, bool) or not isinstance(cut_off, int | float):
-        raise TypeError(
-            f"similarity_cut_off is a number for a similarity of texts, not {cut_off!r:.80}"
+        for query in queries:
+            if not isinstance(query, str):
+                raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
+        return Search(
+            self.graphs,
+            self.group_name,
+            self.target,
+            self.similarity,
+            self._pools,
+            self.similarity_cut_off,
+            self.lift,
+            self.top_k if top_k is None else check_top_k(top_k),
+            {**self._conditions, **parse_filters(filters)},
         )
-    if math.isnan(cut_off):
-        raise ValueError("similarity_cut_off is NaN, which no score reaches; give a number")
-    return float(cut_off)
+
+
+def _spread(queries: Sequence[str], found: Sequence[list[ScoredNode]]) -> list[list[ScoredNode]]:
+    """Give each query its results, none to a blank one."""
+    results = iter(found)
+    return [next(results) if query.strip() else [] for query in queries]

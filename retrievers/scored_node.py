@@ -16,12 +16,14 @@ class Evidence:
         score: The score of that match.
         similarity: The name of the similarity that gave it.
         query: The form of the query that was searched for.
+        embed_key: Which of the graph's embeddings was compared; None for a match of texts.
     """
 
     node: Node
     score: float
     similarity: str
     query: str
+    embed_key: str | None = None
 
     @property
     def group(self) -> str:

@@ -9,12 +9,14 @@ from typing import Any
 
 from ..nodegraph.errors import nearest
 from .bm25 import Bm25
+from .cosine import Cosine
 from .protocols import Similarity
 
 SIMILARITIES: dict[str, Callable[..., Similarity]] = {
     "bm25": Bm25,
     # One analysis serves all languages; the second name is for those who look for it.
     "bm25_chinese": partial(Bm25, name="bm25_chinese"),
+    "cosine": Cosine,
 }
 
 
@@ -28,11 +30,11 @@ def get_similarity(similarity: str | Similarity | None, settings: Mapping[str, A
     if similarity is None:
         similarity = "bm25"
     if not isinstance(similarity, str):
-        usable = hasattr(similarity, "open") and hasattr(similarity, "prepare")
+        usable = all(hasattr(similarity, name) for name in ("open", "prepare", "mode", "name"))
         if not usable or isinstance(similarity, type):
             raise TypeError(
-                f"similarity is one of {nearest('', SIMILARITIES)} or an object with open() and "
-                f"prepare(), not {similarity!r:.80}"
+                f"similarity is one of {nearest('', SIMILARITIES)} or an object with open(), "
+                f"prepare(), mode and name, not {similarity!r:.80}"
             )
         if settings:
             raise TypeError(

@@ -10,6 +10,9 @@ import numpy.typing as npt
 
 from ..nodegraph import Node
 from .filters import Column, Condition
+from .packing import pack, unpack
+from .slot_metadata import SlotMetadata
+from .strings import join, split
 
 
 class Slots:
@@ -25,10 +28,10 @@ class Slots:
     def __init__(self) -> None:
         self.ids: list[str] = []
         self.living = 0
-        self._numbers: dict[str, int] = {}
+        self._numbers: dict[str, int] | None = {}  # None until a loaded index needs them
         self._alive: npt.NDArray[np.bool_] = np.zeros(1024, np.bool_)
         self._orders: npt.NDArray[np.int64] = np.zeros(1024, np.int64)
-        self._metadata: list[Mapping[str, Any] | None] = []
+        self._metadata = SlotMetadata()
         self._columns: dict[str, Column] = {}
 
     def __len__(self) -> int:
@@ -55,27 +58,34 @@ class Slots:
         self._alive[first:size] = True
         self._orders[first:size] = [node.order for node in nodes]
         self.ids += [node.id for node in nodes]
-        self._numbers.update(zip(self.ids[first:], range(first, size), strict=True))
-        self._metadata += [n.metadata if n.own_metadata else n.inherited for n in nodes]
+        if self._numbers is not None:
+            self._numbers.update(zip(self.ids[first:], range(first, size), strict=True))
+        self._metadata.extend(n.metadata if n.own_metadata else n.inherited for n in nodes)
         self.living += len(nodes)
         return first
 
     def remove(self, ids: Iterable[str]) -> list[int]:
         """Empty the slots of nodes; return their numbers. Unknown ids do nothing."""
-        gone = [self._numbers.pop(i) for i in ids if i in self._numbers]
+        gone = []
+        for i in ids:
+            if self._numbers is None:
+                alive = np.flatnonzero(self.alive).tolist()
+                self._numbers = {self.ids[slot]: slot for slot in alive}
+            if i in self._numbers:
+                gone.append(self._numbers.pop(i))
         for slot in gone:
             self._alive[slot] = False
-            self._metadata[slot] = None
+            self._metadata.forget(slot)
         self.living -= len(gone)
         return gone
 
     def compact(self) -> None:
         """Close the gaps, numbering the nodes anew in order."""
-        kept = np.flatnonzero(self.alive)
+        kept = np.flatnonzero(self.alive).tolist()
         self._orders = np.concatenate([self._orders[kept], np.zeros(1024, np.int64)])
         self._alive = np.arange(len(self._orders)) < len(kept)
         self.ids = [self.ids[slot] for slot in kept]
-        self._metadata = [self._metadata[slot] for slot in kept]
+        self._metadata.choose(kept)
         self._numbers = {i: slot for slot, i in enumerate(self.ids)}
         self._columns.clear()
 
@@ -84,7 +94,45 @@ class Slots:
         allowed = None
         for field, condition in conditions.items():
             column = self._columns.setdefault(field, Column(field))
-            column.extend(self._metadata)
+            column.extend(self._metadata.read())
             meets = column.meets(condition)
             allowed = meets if allowed is None else allowed & meets
         return allowed
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return arrays for a file, of which ``from_arrays`` makes the same slots again.
+
+        Raises:
+            TypeError: If a metadata value has no form in a file.
+        """
+        ids, id_lengths = join(self.ids)
+        steps = np.diff(self.orders, prepend=0)
+        return {
+            "ids": ids,
+            "id_lengths": id_lengths,
+            "alive": np.packbits(self.alive),
+            "orders_low": pack(steps),
+            "orders_high": pack(steps >> 32, mostly_zero=True),
+            **self._metadata.arrays(),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Slots:
+        """Make slots of what ``arrays`` returned; other arrays may be among them.
+
+        Raises:
+            KeyError: If an array is missing.
+            ValueError: If the arrays don't fit each other.
+        """
+        made = cls()
+        made.ids, made._numbers = split(arrays["ids"], arrays["id_lengths"]), None
+        low = unpack(arrays["orders_low"]).astype(np.int64)
+        high = unpack(arrays["orders_high"], mostly_zero=True).astype(np.int64)
+        size, alive = len(made.ids), arrays["alive"]
+        if not len(low) == len(high) == size or len(alive) != (size + 7) // 8:
+            raise ValueError(f"the arrays of an index don't fit its {size} slots")
+        made._alive = np.unpackbits(alive, count=size).view(np.bool_)
+        made._orders = np.cumsum(high << 32 | low)
+        made._metadata = SlotMetadata.from_arrays(arrays, size)
+        made.living = int(made._alive.sum())
+        return made

@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+import unicodedata
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import Stemmer
 
 from ..nodegraph import Changes, NodeGraph
+from ..nodegraph.document import digest
+from ..nodegraph.fingerprint import fingerprint
 from ..nodegraph.progress import track
+from . import index_files
 from .analysis import Analyzer
 from .filters import Condition
 from .hits import Hits
+from .packing import pack, unpack
 from .posting import Posting
 from .postings import Postings
 from .slots import Slots
 from .term_weights import TermWeights
 from .top import best_slots
 
+logger = logging.getLogger(__name__)
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
 _LONG = 1_000  # nodes whose indexing is worth showing
 _KEPT = 4_000_000  # postings that are kept weighed, at least
 _GAPS = 1_000  # empty slots beyond which closing the gaps is thought of
+# Changes that the file lacks: beyond so many, and that share of the nodes, it is written at once;
+# with fewer than the last number it is not even when the graph is closed.
+_UNSAVED = 1_000
+_UNSAVED_SHARE = 8
+_WORTH_SAVING = 250
+# Count up when TextAnalyzer gives other terms: what was analysed before is made again then.
+_ANALYSIS = 1
 
 
 class TextIndex:
@@ -33,6 +50,9 @@ class TextIndex:
     Adding, changing and removing nodes costs what those nodes cost, amortised; the statistics
     are always those of the nodes that are there. Call ``sync`` and ``search`` while the graph is
     held (``graph.reading``).
+
+    Where the graph has a place for it (``graph.index_file``) the index is kept in a file, which
+    is used when it fits the graph and the analyzer, and brought up to date from there.
     """
 
     def __init__(self, graph: NodeGraph, group: str, analyzer: Analyzer) -> None:
@@ -41,6 +61,7 @@ class TextIndex:
         self._analyzer = analyzer
         self._syncing = threading.Lock()
         self._local = threading.local()
+        self._fingerprint: str | None = None  # None until it is needed
         self._clear()
 
     def _clear(self) -> None:
@@ -52,11 +73,15 @@ class TextIndex:
         self._known_size = 0
         self._frequencies: Ints | None = None
         self._revision = 0
+        self._unsaved = 0
 
     @property
     def size(self) -> int:
         """How many nodes there are."""
         return self.slots.living
+
+    def ready(self) -> None:
+        """Do nothing: texts are analysed when they are taken in."""
 
     def sync(self) -> None:
         """Take in what has changed in the graph since the last time."""
@@ -66,10 +91,20 @@ class TextIndex:
             if self._revision == self._graph.revision(self._group):
                 return
             try:
+                if not self._revision:
+                    self._load()
                 self._apply(self._graph.changes(self._group, self._revision))
             except BaseException:  # an analyzer that raises, Ctrl-C: nothing half done stays
                 self._clear()
                 raise
+            if self._unsaved > _UNSAVED + self.size // _UNSAVED_SHARE:
+                self._save()
+
+    def close(self) -> None:
+        """Keep what is worth keeping; the index can be used on."""
+        with self._syncing:
+            if self._unsaved > _WORTH_SAVING:
+                self._save()
 
     def document_frequency(self, term: str) -> int:
         """Return in how many nodes a term is."""
@@ -117,6 +152,7 @@ class TextIndex:
             self.slots.compact()
         self._known, self._known_size, self._frequencies = {}, 0, None
         self._revision = changes.revision
+        self._unsaved += len(changes.added) + len(changes.removed)
 
     def _add(self, changes: Changes) -> None:
         first = self.slots.add(changes.added)
@@ -156,3 +192,61 @@ class TextIndex:
             scratch = np.zeros(len(self.slots) * 5 // 4)
         yield scratch[: len(self.slots)]
         self._local.scratch = scratch
+
+    # The file
+
+    def _file(self) -> Path | None:
+        """Return where the index is kept, None where the graph has no place for it."""
+        if self._graph.index_file("text") is None:
+            return None
+        if self._fingerprint is None:  # not before: a large analyzer takes its time
+            self._fingerprint = fingerprint(self._analyzer)
+        return self._graph.index_file(f"text-{digest(self._group, self._fingerprint)}")
+
+    def _header(self) -> dict[str, Any]:
+        """Return what has to be equal for the file to be of use."""
+        return {
+            "kind": "text",
+            "group": self._group,
+            "analyzer": self._fingerprint,
+            "analysis": [_ANALYSIS, unicodedata.unidata_version, Stemmer.version()],
+        }
+
+    def _save(self) -> None:
+        """Write the file; what prevents it is logged, since the index can be made again."""
+        self._unsaved = 0
+        try:
+            path = self._file()
+            if path is not None:
+                arrays = {**self.slots.arrays(), **self._postings.arrays()}
+                arrays["lengths"] = pack(self._lengths[: len(self.slots)])
+                index_files.save(path, {**self._header(), "revision": self._revision}, arrays)
+        except TypeError as error:
+            logger.debug("the index of group %r is not kept: %s", self._group, error)
+        except Exception as error:
+            logger.warning("the index of group %r could not be kept: %s", self._group, error)
+
+    def _load(self) -> None:
+        """Become what was kept, where it fits; else stay empty."""
+        path: Path | None = None
+        try:
+            path = self._file()
+            kept = None if path is None else index_files.load(path)
+            if kept is not None:
+                self._take(*kept)
+        except Exception as error:  # whatever is in the file, the index can be made again
+            logger.warning("the index in %s does not fit, and is made again: %s", path, error)
+            self._clear()
+
+    def _take(self, header: Mapping[str, Any], arrays: index_files.Arrays) -> None:
+        expected = self._header()
+        if {name: header.get(name) for name in expected} != expected:
+            logger.debug("a kept index is of %r, not of %r", header, expected)
+            return
+        slots, postings = Slots.from_arrays(arrays), Postings.from_arrays(arrays)
+        lengths = unpack(arrays["lengths"]).view(np.int32)
+        if len(lengths) != len(slots):
+            raise ValueError(f"it has the lengths of {len(lengths)} nodes of {len(slots)}")
+        self.slots, self._postings, self._lengths = slots, postings, lengths
+        self.total_length = int(lengths[slots.alive].sum())
+        self._revision = int(header["revision"])

@@ -32,7 +32,10 @@ def _runnable(page: Path) -> bool:
 @pytest.mark.parametrize(
     "page", [p for p in PAGES if _runnable(p)], ids=lambda p: str(p.relative_to(REPO))
 )
-def test_code_blocks_run_and_print_what_follows(page: Path) -> None:
+def test_code_blocks_run_and_print_what_follows(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     scope: dict[str, object] = {"__name__": "__main__"}
     printed = None
     for kind, body in _BLOCK.findall(page.read_text(encoding="utf-8")):
@@ -68,32 +71,55 @@ def test_docstring_examples_are_found() -> None:
     assert sum(len(test.examples) for test in tests) > 30
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder for the quickstart's graphs, which embed their texts once for all tests."""
+    return tmp_path_factory.mktemp("cache")
+
+
 def test_quickstart_on_its_own_text(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    monkeypatch.setattr(sys, "argv", ["quickstart.py", "", ""])
+    monkeypatch.setattr(sys, "argv", ["quickstart.py", "", "", str(cache)])
     runpy.run_path(str(REPO / "examples" / "quickstart.py"), run_name="__main__")
     shown = capsys.readouterr().out
     assert "一只成年个体每天要花十几个小时进食" in shown
     assert "finally" in shown
+    assert re.search(r"by meaning +0.\d+ +zh/tea.md: 陆羽", shown)
     named = re.findall(r"from (\[.*\])", shown)
-    assert len(named) == 4
-    assert named[0] == named[1]  # the same nodes in LangChain and LlamaIndex
-    assert named[2] == named[3]
+    assert len(named) == 6
+    assert named[::2] == named[1::2]  # the same nodes in LangChain and LlamaIndex
+    runpy.run_path(str(REPO / "examples" / "quickstart.py"), run_name="__main__")
+    again = capsys.readouterr().out
+    assert "Opened again" in again
+    assert re.findall(r"from (\[.*\])", again) == named
 
 
 def test_quickstart_on_a_folder(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     (tmp_path / "note.md").write_text("# Keys\n\nThe spare key lies under the blue pot.\n")
     for ask in ("Where is the spare key?", ""):
-        monkeypatch.setattr(sys, "argv", ["quickstart.py", str(tmp_path), ask])
+        monkeypatch.setattr(sys, "argv", ["quickstart.py", str(tmp_path), ask, str(cache)])
         runpy.run_path(str(REPO / "examples" / "quickstart.py"), run_name="__main__")
         assert "under the blue pot" in capsys.readouterr().out
+
+
+def test_the_folder_example(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["sync_folder.py"])
+    runpy.run_path(str(REPO / "examples" / "sync_folder.py"), run_name="__main__")
+    shown = capsys.readouterr().out
+    made = [int(n) for n in re.findall(r"(\d+) headlines made", shown)]
+    assert made[0] > 40
+    assert made[1] == 0  # opened again
+    assert made[2] == 3  # two of the new page, one of the changed one
+    assert "renamed [('pages/astronomy.md', 'pages/renamed.md')], 5 unchanged" in shown
 
 
 def test_the_chinese_corpus_answers_its_questions() -> None:
@@ -114,7 +140,10 @@ def test_the_chinese_corpus_answers_its_questions() -> None:
 
 @pytest.mark.allow_hosts(["127.0.0.1"])
 def test_quickstart_lets_a_model_answer(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, socket_enabled: None
+    cache: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    socket_enabled: None,
 ) -> None:
     asked: list[str] = []
 
@@ -142,7 +171,7 @@ def test_quickstart_lets_a_model_answer(
         monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_port}/v1")
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         question = "大熊猫每天要花多少时间吃东西？"
-        monkeypatch.setattr(sys, "argv", ["quickstart.py", "", question])
+        monkeypatch.setattr(sys, "argv", ["quickstart.py", "", question, str(cache)])
         runpy.run_path(str(REPO / "examples" / "quickstart.py"), run_name="__main__")
         server.shutdown()
     assert "answer     More than ten hours a day." in capsys.readouterr().out

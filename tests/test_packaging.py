@@ -95,12 +95,13 @@ def test_type_checkers_find_each_room(room: str) -> None:
 
 
 PUBLIC = {
-    "nodekin.nodegraph": """ROOT Changes Derivation Document Failure GroupSummary MarkdownSplitter
-        MemoryStore Node NodeGraph NodeGroup NodeStore ReadError RecursiveSplitter Refresh
-        SentenceSplitter TransformError UnknownGroupError count_tokens register_reader
-        split_paragraphs split_sentences""",
-    "nodekin.retrievers": """Analyzer Bm25 Evidence Filters Hits Index Retriever Retrieves
-        ScoredNode Similarity TextAnalyzer parse_filters""",
+    "nodekin.nodegraph": """ROOT Changes Derivation Document Embedder EmbeddingError Failure
+        GroupSummary Link Linked MarkdownSplitter MemoryStore Node NodeGraph NodeGroup NodeStore
+        ReadError RecursiveSplitter Refresh SentenceSplitter Stamp StoreError TransformError
+        UnknownGroupError count_tokens register_reader split_paragraphs split_sentences""",
+    "nodekin.nodegraph.sqlite": "SQLiteStore",
+    "nodekin.retrievers": """Analyzer Bm25 Cosine Evidence Filters FusionRetriever Hits Index
+        Retriever Retrieves ScoredNode Similarity TextAnalyzer fuse parse_filters""",
     "nodekin.adapters": "",
     "nodekin.adapters.langchain": "NodeGraphRetriever as_transform from_document to_document",
     "nodekin.adapters.llama_index": """NodeGraphRetriever NodeWithEvidence as_transform
@@ -137,9 +138,11 @@ def test_retrievers_need_no_framework() -> None:
     assert not {name.split(".")[0] for name in loaded} & FRAMEWORKS
 
 
-@pytest.mark.parametrize("framework", ["langchain", "llama_index"])
+@pytest.mark.parametrize("framework", ["langchain", "llama_index", "openai"])
 def test_a_missing_extra_says_what_to_install(framework: str) -> None:
-    core = {"langchain": "langchain_core", "llama_index": "llama_index.core"}[framework]
+    core = {"langchain": "langchain_core", "llama_index": "llama_index.core"}.get(
+        framework, framework
+    )
     code = f"""
 import sys
 sys.modules[{core!r}] = None

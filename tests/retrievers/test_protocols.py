@@ -2,12 +2,15 @@
 
 import inspect
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import pytest
 
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import (
     Bm25,
+    Cosine,
+    FusionRetriever,
     Hits,
     Index,
     Retriever,
@@ -19,6 +22,7 @@ from nodekin.retrievers import (
 from nodekin.retrievers.analysis import Analyzer
 from nodekin.retrievers.term_weights import TermWeights
 from nodekin.retrievers.text_index import TextIndex
+from nodekin.retrievers.vector_index import Vector, VectorIndex
 
 
 class LengthIndex:
@@ -26,6 +30,9 @@ class LengthIndex:
 
     def __init__(self, graph: NodeGraph, group: str) -> None:
         self._graph, self._group = graph, group
+
+    def ready(self) -> None:
+        """Nothing takes long here."""
 
     def sync(self) -> None:
         """Read everything."""
@@ -40,22 +47,26 @@ class LengthIndex:
 
 class Length:
     name = "length"
+    mode: Literal["text"] = "text"
 
-    def open(self, graph: NodeGraph, group: str) -> LengthIndex:
+    def open(self, graph: NodeGraph, group: str, key: str | None = None) -> LengthIndex:
         return LengthIndex(graph, group)
 
     def prepare(self, query: str, indexes: Sequence[LengthIndex]) -> int:
         return int(query)
 
 
-def contracts(retriever: Retriever, index: TextIndex) -> tuple[object, ...]:
+def contracts(retriever: Retriever, index: TextIndex, vectors: VectorIndex) -> tuple[object, ...]:
     """Hold for a type checker: each value is taken for its contract."""
     a: Retrieves = retriever
     b: Similarity = Bm25()
     c: Index[TermWeights] = index
     d: Analyzer = TextAnalyzer()
     e: Similarity = Length()
-    return a, b, c, d, e
+    f: Similarity = Cosine()
+    g: Index[Vector] = vectors
+    h: Retrieves = FusionRetriever([retriever])
+    return a, b, c, d, e, f, g, h
 
 
 @pytest.mark.parametrize(
@@ -66,6 +77,9 @@ def contracts(retriever: Retriever, index: TextIndex) -> tuple[object, ...]:
         (TextIndex, Index),
         (Length, Similarity),
         (LengthIndex, Index),
+        (Cosine, Similarity),
+        (VectorIndex, Index),
+        (FusionRetriever, Retrieves),
         (TextAnalyzer, Analyzer),
     ],
 )

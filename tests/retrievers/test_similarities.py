@@ -1,12 +1,13 @@
 import pytest
 
-from nodekin.retrievers import Bm25, Retriever
+from nodekin.retrievers import Bm25, Cosine, Retriever
 from nodekin.retrievers.similarities import get_similarity
 
 
 def test_names_and_objects(library) -> None:
     assert get_similarity(None, {}) == get_similarity("bm25", {}) == Bm25()
     assert get_similarity("bm25_chinese", {"k1": 1.2}) == Bm25(k1=1.2, name="bm25_chinese")
+    assert get_similarity("cosine", {}) == Cosine()
     similarity = Bm25(b=0.5)
     assert get_similarity(similarity, {}) is similarity
     assert Retriever(library, "line", "bm25", k1=0.9, b=0.4).similarity == Bm25(k1=0.9, b=0.4)
@@ -39,5 +40,5 @@ def test_settings_belong_to_the_object() -> None:
 
 @pytest.mark.parametrize("similarity", [5, len, Bm25])
 def test_what_is_no_similarity(similarity: object) -> None:
-    with pytest.raises(TypeError, match=r"'bm25', 'bm25_chinese' or an object with open\(\)"):
+    with pytest.raises(TypeError, match=r"'bm25_chinese', 'cosine' or an object with open\(\)"):
         get_similarity(similarity, {})

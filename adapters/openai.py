@@ -1,0 +1,145 @@
+"""Embed with any server that speaks OpenAI's protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from ..nodegraph import EmbeddingError
+from .extras import extra
+
+with extra("openai", "openai"):
+    from openai import AsyncOpenAI, OpenAI
+
+
+class OpenAIEmbedder:
+    """Embed with a model behind OpenAI's ``/v1/embeddings``: OpenAI itself, vLLM, Ollama, others.
+
+    ``NodeGraph(embed=OpenAIEmbedder("text-embedding-3-small"))``. Waiting and trying again are
+    the client's (``OpenAI(timeout=..., max_retries=...)``).
+
+    Args:
+        model: The model that embeds passages.
+        client: What calls the server, also an ``AzureOpenAI``. Left out, one is made, which reads
+            ``OPENAI_API_KEY`` and ``OPENAI_BASE_URL`` where the next two do not say it.
+        base_url: The server's address, with ``/v1``.
+        api_key: The key for it.
+        async_client: What calls the server for ``aretrieve``, in one event loop. Left out, one is
+            made for each event loop, unless you give a client: then that one is used in a thread.
+        query_model: The model that embeds queries, where the server has another name for it.
+        dimensions: Shortens the vectors; for models that can.
+        batch_size: How many texts are sent at once.
+        name: What the vectors are kept under; ``"openai"``, the model and the dimensions if left
+            out. The server's address is no part of it: name it where two servers run different
+            models under one name.
+
+    Attributes:
+        usage: How many tokens the server has counted so far.
+
+    Raises:
+        TypeError: If a client is not what it should be.
+        ValueError: If a model has no name, a number is below 1, or there is both a client and
+            what to make one of.
+        openai.OpenAIError: If there is no key.
+
+    Example:
+        >>> embedder = OpenAIEmbedder("bge-m3", base_url="http://127.0.0.1:8000/v1", api_key="-")
+        >>> embedder.name, embedder.usage
+        ('openai bge-m3', 0)
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        client: OpenAI | None = None,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        async_client: AsyncOpenAI | None = None,
+        query_model: str | None = None,
+        dimensions: int | None = None,
+        batch_size: int = 64,
+        name: str | None = None,
+    ) -> None:
+        query_model = model if query_model is None else query_model
+        for field, value in (("model", model), ("query_model", query_model)):
+            if not isinstance(value, str) or not value:
+                raise ValueError(f"{field} is the name of a model, not {value!r:.80}")
+        for field, number in (("dimensions", dimensions), ("batch_size", batch_size)):
+            if number is not None and number < 1:
+                raise ValueError(f"{field}={number!r} has to be 1 or more")
+        if client is not None and (base_url is not None or api_key is not None):
+            raise ValueError("base_url and api_key are the client's; give them, or a client")
+        if isinstance(client, AsyncOpenAI):
+            raise TypeError("client is an async one; give it as async_client, beside an OpenAI()")
+        if isinstance(async_client, OpenAI):
+            raise TypeError("async_client is not async; give it as client")
+        self.model = model
+        self.query_model = query_model
+        self.dimensions = dimensions
+        self.batch_size = batch_size
+        self.name = name or " ".join(["openai", model, *([str(dimensions)] if dimensions else [])])
+        self._client = client or OpenAI(base_url=base_url, api_key=api_key)
+        self._async_client = async_client
+        make = partial(AsyncOpenAI, base_url=base_url, api_key=api_key)
+        self._make_async_client = None if client else make
+        self._async_clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
+        self._lock = threading.Lock()
+        self._usage = 0
+
+    @property
+    def usage(self) -> int:
+        """How many tokens the server has counted so far."""
+        return self._usage
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Embed passages.
+
+        Raises:
+            openai.OpenAIError: If the server can't be reached or refuses.
+            EmbeddingError: If its answer does not say which vector is whose.
+        """
+        return self._read(self._client.embeddings.create(**self._asked(self.model, texts)))
+
+    def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
+        """Embed queries; raises what ``embed`` does."""
+        return self._read(self._client.embeddings.create(**self._asked(self.query_model, texts)))
+
+    async def aembed_queries(self, texts: Sequence[str]) -> list[list[float]]:
+        """Embed queries without blocking the event loop."""
+        client = self._async_client or self._own_async_client()
+        if client is None:
+            return await asyncio.to_thread(self.embed_queries, texts)
+        return self._read(await client.embeddings.create(**self._asked(self.query_model, texts)))
+
+    def _own_async_client(self) -> AsyncOpenAI | None:
+        """Return the client of the running loop: connections can't be used in another one."""
+        if self._make_async_client is None:
+            return None
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            if loop not in self._async_clients:
+                alive = {k: v for k, v in self._async_clients.items() if not k.is_closed()}
+                self._async_clients = {**alive, loop: self._make_async_client()}
+            return self._async_clients[loop]
+
+    def _asked(self, model: str, texts: Sequence[str]) -> dict[str, Any]:
+        asked = {"model": model, "input": list(texts), "encoding_format": "float"}
+        return asked if self.dimensions is None else {**asked, "dimensions": self.dimensions}
+
+    def _read(self, answer: Any) -> list[list[float]]:
+        """Return the vectors in the order of the texts, which the answer need not have."""
+        tokens = getattr(answer.usage, "prompt_tokens", None) or 0
+        with self._lock:
+            self._usage += tokens
+        places = [item.index for item in answer.data]
+        if sorted(places) != list(range(len(places))):
+            raise EmbeddingError(
+                f"the server's vectors of model {self.model!r} are numbered {places!r:.80}, which "
+                f"has to be 0 to {len(places) - 1}, each once; this server does not speak OpenAI's "
+                "protocol: give a function of your own to Embedder"
+            )
+        return [item.embedding for item in sorted(answer.data, key=lambda item: item.index)]

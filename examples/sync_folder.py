@@ -1,0 +1,66 @@
+"""Keep a graph in step with a folder: what changed is made again, and nothing else.
+
+Run it on a copy of the Chinese sample pages, or on a folder of yours, which it only reads:
+``python examples/sync_folder.py [folder [graph file]]``.
+"""
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from nodekin.nodegraph import NodeGraph, split_paragraphs
+from nodekin.retrievers import Retriever
+
+PAGES = Path(__file__).parent / "data" / "zh"
+calls = []
+
+
+def headline(paragraph: str) -> str:
+    """Stand for a model that is paid for by the call."""
+    calls.append(paragraph)
+    return paragraph.strip().splitlines()[0][:20]
+
+
+def open_graph(folder: Path, file: Path) -> NodeGraph:
+    """Open the graph; a folder that it has read before is compared by the hash of its files."""
+    graph = NodeGraph(folder, store=file)
+    graph.create_node_group("paragraph", split_paragraphs)
+    graph.create_node_group("headline", headline, parent="paragraph", version="1")
+    return graph
+
+
+def ask(graph: NodeGraph, what: str) -> None:
+    """Search the headlines, which makes those that are missing, and say how many that were."""
+    calls.clear()
+    pages = [result.node.id for result in Retriever(graph, "headline", target="ROOT")("茶 天坛")]
+    size = graph.groups["headline"].size
+    print(f"{what:<18} {len(calls):>3} headlines made, {size:>3} there; found {pages}")
+
+
+def main(folder: Path, file: Path, ours: bool) -> None:
+    """Build, change the folder in every way, and look at what each change costs."""
+    with open_graph(folder, file) as graph:
+        ask(graph, "first run")
+    with open_graph(folder, file) as graph:
+        ask(graph, "opened again")
+        if not ours:
+            print("\nnow change your files and run this again")
+            return
+        pages = sorted(folder.glob("*.md"))
+        pages[0].write_text(pages[0].read_text(encoding="utf-8") + "\n\n新的一段。\n", "utf-8")
+        pages[1].rename(folder / "renamed.md")
+        pages[2].unlink()
+        (folder / "new.md").write_text("# 天坛\n\n天坛在北京的南边。\n", encoding="utf-8")
+        report = graph.refresh()
+        print(f"\nadded {report.added}, updated {report.updated}, removed {report.removed},")
+        print(f"renamed {report.renamed}, {report.unchanged} unchanged")
+        ask(graph, "after the changes")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as scratch:
+        given = [Path(each) for each in sys.argv[1:]]
+        here = given[0] if given else Path(shutil.copytree(PAGES, Path(scratch, "pages")))
+        file = Path(f"{here.name}.nodekin") if given else Path(scratch, "graph.nodekin")
+        main(here, given[1] if given[1:] else file, not given)

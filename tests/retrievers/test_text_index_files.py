@@ -1,0 +1,321 @@
+"""Text indexes that outlive their graph: the answers of a fresh index, whatever is in the file."""
+
+import hashlib
+import logging
+import shutil
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.retrievers import Bm25, Retriever, index_files, text_index
+from nodekin.retrievers.analysis import TextAnalyzer
+
+QUIET = [HealthCheck.function_scoped_fixture]
+BM25 = Bm25()
+OKAPI = Bm25(method="okapi")
+QUERIES = ["长江是河", "茶", "tea", "green 茶 a", "\ud800x 江", "a b c"]
+
+
+class KeepingGraph(NodeGraph):
+    """A graph in memory with a place for indexes."""
+
+    folder: Path
+
+    def index_file(self, name: str) -> Path:
+        return self.folder / hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def new_graph(folder: Path | None, documents: Any = (), group: str = "line") -> NodeGraph:
+    graph = NodeGraph(progress=False) if folder is None else KeepingGraph(progress=False)
+    if isinstance(graph, KeepingGraph) and folder is not None:
+        graph.folder = folder
+    graph.create_node_group(group, str.splitlines)
+    graph.add(list(documents))
+    return graph
+
+
+def reopen(graph: NodeGraph, similarity: Bm25 = BM25, group: str = "line") -> None:
+    """Let the graph close its index, and forget it as a new process would."""
+    similarity.open(graph, group).close()
+    graph.close()
+
+
+def answers(graph: NodeGraph, similarity: Bm25 = BM25, group: str = "line", **kw: Any) -> list:
+    retriever = Retriever(graph, group, similarity, top_k=9, **kw)
+    return [
+        [(result.node.id, result.score) for result in retriever.retrieve(query)]
+        for query in QUERIES
+    ]
+
+
+@pytest.fixture(autouse=True)
+def kept_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep every change when the index is closed."""
+    monkeypatch.setattr(text_index, "_WORTH_SAVING", 0)
+
+
+class Counted:
+    """An analyzer that counts the texts it was given, outside itself."""
+
+    texts = 0
+
+    def __call__(self, text: str) -> list[str]:
+        Counted.texts += 1
+        return TextAnalyzer()(text)
+
+    def query(self, text: str) -> list[str]:
+        return TextAnalyzer().query(text)
+
+
+@pytest.fixture
+def counted() -> Bm25:
+    Counted.texts = 0
+    return Bm25(analyzer=Counted())
+
+
+SOME = [
+    Document("长江是中国最长的河\n茶是一种饮料", {"day": datetime(2024, 5, 1)}, id="一"),
+    Document("green tea\na\nblack tea, 红茶", {"tags": ["drink", ("b", 1)]}, id="\ud800"),
+    Document("江\n\ud800x y\n", id="3"),
+]
+
+LINES = st.lists(
+    st.one_of(
+        st.sampled_from(
+            ["长江", "茶是饮料", "green tea", "a", "江", "红茶 tea", "\ud800x", "...", ""]
+        ),
+        st.text("长江茶是ab tea\ud800", max_size=8),
+    ),
+    max_size=5,
+)
+IDS = st.sampled_from("1234") | st.just("\udfff")
+DATA = st.sampled_from([None, {"day": datetime(2024, 5, 1)}, {"tags": ["a", "b"]}, {"n": 1}])
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), IDS, LINES, DATA),
+        st.tuples(st.just("add"), IDS, LINES, DATA),
+        st.tuples(st.just("remove"), IDS),
+        st.tuples(st.just("reopen")),
+        st.tuples(st.just("query")),
+    ),
+    max_size=12,
+)
+
+
+def run(steps: list[tuple]) -> None:
+    folder = Path(tempfile.mkdtemp())
+    try:
+        documents: dict[str, Document] = {}
+        graph = new_graph(folder)
+        for what, *step in [*steps, ("reopen",), ("query",), ("reopen",), ("query",)]:
+            if what == "add":
+                i, lines, data = step
+                documents[i] = Document("\n".join(lines), data, id=i)
+                graph.add(documents[i])
+            elif what == "remove" and documents.pop(step[0], None):
+                graph.remove(step[0])
+            elif what == "reopen":
+                reopen(graph)
+            elif what == "query":
+                fresh = new_graph(None, documents.values())
+                for kw in ({}, {"filters": {"tags": "a"}}, {"similarity": OKAPI}):
+                    assert answers(graph, **kw) == answers(fresh, **kw)
+    finally:
+        shutil.rmtree(folder)
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS)
+def test_any_history_gives_what_a_fresh_graph_gives(steps) -> None:
+    run(steps)
+
+
+@pytest.mark.usefixtures("small_limits")
+@settings(max_examples=60, deadline=None, suppress_health_check=QUIET)
+@given(STEPS)
+def test_also_where_blocks_are_merged_and_gaps_closed_all_the_time(steps) -> None:
+    run(steps)
+
+
+def test_a_kept_index_analyses_no_text_again(tmp_path: Path, counted: Bm25) -> None:
+    graph = new_graph(tmp_path, SOME)
+    before = answers(graph, counted)
+    made = Counted.texts
+    reopen(graph, counted)
+    assert answers(graph, counted) == before == answers(new_graph(None, SOME))
+    assert Counted.texts == made
+    graph.add(Document("茶", id="new"))
+    assert answers(graph, counted) == answers(new_graph(None, [*SOME, Document("茶", id="new")]))
+    assert Counted.texts == made + 1
+
+
+def test_filters_hold_after_loading(tmp_path: Path) -> None:
+    graph = new_graph(tmp_path, SOME)
+    answers(graph)
+    for _ in range(2):  # the second time, what was read from the file has been written again
+        reopen(graph)
+        graph.add(Document("茶", {"tags": ["drink"]}, id="new"))
+        for filters in (
+            {"day": {"gte": datetime(2024, 1, 1)}},
+            {"day": datetime(2024, 5, 1)},
+            {"tags": "drink"},
+            {"tags": [("b", 1)]},
+        ):
+            fresh = new_graph(None, [*SOME, Document("茶", {"tags": ["drink"]}, id="new")])
+            assert answers(graph, filters=filters) == answers(fresh, filters=filters)
+
+
+def test_gaps_are_closed_after_loading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_index, "_GAPS", 2)
+    graph = new_graph(tmp_path, SOME)
+    answers(graph)
+    reopen(graph)
+    graph.remove(["一", "\ud800"])
+    assert answers(graph) == answers(new_graph(None, SOME[2:]))
+    assert len(BM25.open(graph, "line").slots) == 2
+    reopen(graph)
+    graph.add(SOME[:2])
+    assert answers(graph) == answers(new_graph(None, [SOME[2], *SOME[:2]]))
+
+
+def the_file(folder: Path) -> Path:
+    (path,) = folder.iterdir()
+    return path
+
+
+@pytest.mark.parametrize("part", range(0, 20))
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_damaged_file_is_made_again(tmp_path: Path, part: int, cut: bool) -> None:
+    graph = new_graph(tmp_path, SOME)
+    before = answers(graph)
+    reopen(graph)
+    path = the_file(tmp_path)
+    data = bytearray(path.read_bytes())
+    at = len(data) * part // 20
+    if cut:
+        del data[at:]
+    else:
+        data[at : at + 3] = bytes(255 - byte for byte in data[at : at + 3])
+    path.write_bytes(data)
+    assert answers(graph) == before
+    reopen(graph)
+    assert answers(graph) == before
+
+
+@pytest.mark.parametrize("missing", ["ids", "terms", "slot_steps", "lengths", "metadata"])
+def test_a_file_that_lacks_something_is_made_again(
+    tmp_path: Path, missing: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    graph = new_graph(tmp_path, SOME)
+    before = answers(graph)
+    reopen(graph)
+    header, arrays = index_files.load(the_file(tmp_path)) or ({}, {})
+    del arrays[missing]
+    index_files.save(the_file(tmp_path), header, arrays)
+    assert answers(graph) == before
+    assert "made again" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "change", [{"revision": 10**12}, {"kind": "other"}, {"group": "x"}, {"analysis": [0, "", ""]}]
+)
+def test_a_file_of_something_else_is_made_again(tmp_path: Path, change: dict, counted) -> None:
+    graph = new_graph(tmp_path, SOME)
+    before = answers(graph, counted)
+    made = Counted.texts
+    reopen(graph, counted)
+    header, arrays = index_files.load(the_file(tmp_path)) or ({}, {})
+    index_files.save(the_file(tmp_path), {**header, **change}, arrays)
+    assert answers(graph, counted) == before
+    assert Counted.texts == 2 * made
+
+
+def test_groups_and_analyzers_have_files_of_their_own(tmp_path: Path) -> None:
+    graph = new_graph(tmp_path, SOME)
+    groups = ["line", "词/..\x00\ud800", "LINE"]
+    for group in groups[1:]:
+        graph.create_node_group(group, str.split)
+    similarities = [BM25, Bm25(analyzer=str.split), Bm25(analyzer=TextAnalyzer(stem=False))]
+    for _ in range(2):
+        for group in groups:
+            for similarity in similarities:
+                fresh = new_graph(None, SOME)
+                if group != "line":
+                    fresh.create_node_group(group, str.split)
+                expected = answers(fresh, similarity, group)
+                assert answers(graph, similarity, group) == expected
+                similarity.open(graph, group).close()
+        graph.close()
+    assert len(list(tmp_path.iterdir())) == 9
+
+
+def test_where_nothing_can_be_written_queries_are_answered(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("in the way of a folder")
+    graph = new_graph(tmp_path / "file", SOME)
+    for _ in range(2):
+        assert answers(graph) == answers(new_graph(None, SOME))
+        reopen(graph)
+    assert "was not kept" in caplog.text
+
+
+def test_values_that_no_file_can_hold_are_found_all_the_same(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    thing = object()
+    graph = new_graph(tmp_path, [Document("tea", {"thing": thing}, id="1")])
+    for _ in range(2):
+        assert answers(graph, filters={"thing": thing})[2]
+        reopen(graph)
+    assert "is not kept" in caplog.text
+    assert not list(tmp_path.iterdir())
+
+
+def test_many_changes_are_kept_at_once_few_when_it_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_index, "_WORTH_SAVING", 250)
+    graph = new_graph(tmp_path, [Document("tea\n" * 1000, id="1")])
+    answers(graph)
+    graph.add(Document("green tea\n" * 200, id="2"))
+    answers(graph)
+    first = the_file(tmp_path).stat().st_mtime_ns
+    BM25.open(graph, "line").close()
+    assert the_file(tmp_path).stat().st_mtime_ns == first
+    graph.add(Document("black tea\n" * 300, id="3"))
+    answers(graph)
+    assert the_file(tmp_path).stat().st_mtime_ns == first
+    BM25.open(graph, "line").close()
+    assert the_file(tmp_path).stat().st_mtime_ns > first
+
+
+def test_many_threads_may_be_the_first(tmp_path: Path) -> None:
+    graph = new_graph(tmp_path, SOME)
+    before = answers(graph)
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(5):
+            reopen(graph)
+            assert all(got == before for got in pool.map(lambda _: answers(graph), range(8)))
+            closing = [pool.submit(BM25.open(graph, "line").close) for _ in range(3)]
+            assert all(got == before for got in pool.map(lambda _: answers(graph), range(8)))
+            for each in closing:
+                each.result()
+
+
+def test_the_analysis_is_that_of_the_kept_indexes() -> None:
+    """Where this fails, count ``text_index._ANALYSIS`` up, and pin the new terms."""
+    text = (
+        "The Rivers' banks, C++ and C# naïve ＦＵＬＬ 长江流域。こんにちは 한국어 Привет नमस्ते x_1"
+    )
+    terms = "\n".join([*TextAnalyzer()(text), *TextAnalyzer().query(text + "是什么？")])
+    digest = hashlib.sha256(terms.encode()).hexdigest()[:16]
+    assert (text_index._ANALYSIS, digest) == (1, "7356c3bdd3c0ec97")
