@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
 import re
 import resource
 import statistics
@@ -14,6 +15,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+os.environ.setdefault("TQDM_DISABLE", "1")  # the peers' progress bars
 
 DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 

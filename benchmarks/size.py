@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import fake_model
-from harness import arguments, bytes_on_disk, cmrc, seconds, show
+from harness import arguments, bytes_on_disk, cmrc, show
 
 LEVELS = {"coarse": (1024, 100), "medium": (256, 25), "fine": (128, 12)}
 Documents = Mapping[str, str]
@@ -41,7 +41,6 @@ class Figures(NamedTuple):
     text_index: int
     vectors: int
     embedded: list[str]
-    seconds: float
 
 
 def articles(data: Path) -> Documents:
@@ -90,13 +89,13 @@ def nodekin(documents: Documents, folder: Path) -> Figures:
         graph.close()
         return graph
 
-    took, graph = seconds(lambda: work(vectors=False))
+    graph = work(vectors=False)
     store, text_index = bytes_on_disk(file), bytes_on_disk(indexes)
     work(vectors=True)
     vectors = bytes_on_disk(file, indexes) - store - text_index
     counts = [len(graph.nodes(name)) for name in LEVELS]
     graph.close()
-    return Figures(counts, store, text_index, vectors, model.texts, took)
+    return Figures(counts, store, text_index, vectors, model.texts)
 
 
 def llama_index(documents: Documents, folder: Path) -> Figures:
@@ -145,10 +144,10 @@ def llama_index(documents: Documents, folder: Path) -> Figures:
         above = sum(node.parent_node is None for node in nodes)
         return [above, len(nodes) - len(leaves) - above, len(leaves)]
 
-    took, counts = seconds(work)
+    counts = work()
     words = bytes_on_disk(folder / "bm25")
     vectors = bytes_on_disk(*folder.glob("*vector_store.json"), folder / "index_store.json")
-    return Figures(counts, bytes_on_disk(folder) - words - vectors, words, vectors, embedded, took)
+    return Figures(counts, bytes_on_disk(folder) - words - vectors, words, vectors, embedded)
 
 
 def cells(name: str, figures: Figures, documents: Documents) -> list[str]:
@@ -163,7 +162,6 @@ def cells(name: str, figures: Figures, documents: Documents) -> list[str]:
         *(f"{number / size:.1f}" for number in (*bytes_, figures.vectors)),
         f"{sum(map(len, figures.embedded)) / characters:.2f}",
         f"{1 - once / max(1, sum(map(len, figures.embedded))):.1%}",
-        f"{figures.seconds:.1f}",
     ]
 
 
@@ -186,10 +184,10 @@ def main() -> None:
                 try:
                     rows.append(cells(name, measure(documents, Path(folder)), documents))
                 except ImportError as error:
-                    rows.append([name, f"not installed: {error.name}", *[""] * 7])
+                    rows.append([name, f"not installed: {error.name}", *[""] * 6])
         size = sum(len(text.encode()) for text in documents.values()) / 1e6
         header = ["system", "nodes", "store", "text index", "both", "vectors apart"]
-        header += ["embedded", "of that twice", "s"]
+        header += ["embedded", "of that twice"]
         if documents:
             show(f"{title}: {len(documents):,} documents, {size:.1f} MB", header, rows)
         else:

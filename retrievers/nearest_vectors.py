@@ -15,9 +15,9 @@ Scores = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Arrays = dict[str, npt.NDArray[Any]]
 
-# Measured on vectors of 384 numbers, two cores. Comparing all takes 3 ms for 50,000 and 8 ms for
+# Measured on vectors of 384 numbers, two cores. Comparing all takes 3 ms for 50,000 and 6 ms for
 # 100,000; the graph (HNSW) takes 1.3 ms for those, and a minute to build.
-EXACT = 50_000
+EXACT = 100_000
 # Neighbours a vector has in the graph, and how many are looked at to find them.
 NEIGHBOURS = 16
 BUILD_BREADTH = 100
@@ -46,7 +46,10 @@ class NearestVectors:
     Up to ``EXACT`` rows the search compares all of them; above it uses HNSW (Malkov and Yashunin,
     "Efficient and robust approximate nearest neighbor search using hierarchical navigable small
     world graphs", 2018), except where a filter leaves so few rows, or so many are wanted, that
-    comparing all is quicker. Below half of ``EXACT`` the graph is given up again (``settle``).
+    comparing all is quicker. The graph takes long to build: ``linked`` makes one beside, ``take``
+    goes over to it, and until then all are compared.
+
+    Many threads may search at once, also while one calls ``take``; whoever adds is alone.
 
     Args:
         dimension: Numbers in a vector.
@@ -55,35 +58,36 @@ class NearestVectors:
     def __init__(self, dimension: int) -> None:
         faiss = _faiss()
         self.dimension = dimension
-        self._index: Any = faiss.IndexFlatIP(dimension)  # or IndexHNSWFlat, around a flat one
-        self._flat: Any = self._index
+        flat = faiss.IndexFlatIP(dimension)
+        # What is searched (the flat index, or the graph around one) and the flat one, together.
+        self._indexes: tuple[Any, Any] = flat, flat
         self._known: dict[int, int] | None = {}  # hash of a vector to its row; None: to be made
 
     def __len__(self) -> int:
-        return int(self._flat.ntotal)
+        return int(self._indexes[1].ntotal)
 
     @property
     def exact(self) -> bool:
         """Whether every search compares all rows."""
-        return self._index is self._flat
+        searched, flat = self._indexes
+        return searched is flat
 
     @property
-    def _vectors(self) -> Floats:
-        """All vectors (rows, dimension), not copied; good until the next are added."""
-        faiss = _faiss()
-        if not len(self):
-            return np.zeros((0, self.dimension), np.float32)
-        view = faiss.rev_swig_ptr(self._flat.get_xb(), len(self) * self.dimension)
-        vectors: Floats = view.reshape(len(self), self.dimension)
-        return vectors
+    def wants_graph(self) -> bool:
+        """Whether there are so many rows that a graph of them is worth its building."""
+        return self.exact and len(self) > EXACT
+
+    def vectors(self) -> Floats:
+        """Return a copy of all vectors (rows, dimension)."""
+        return _view(self._indexes[1]).copy()
 
     def add(self, vectors: Floats, show: bool | None = False) -> Numbers:
         """Take in unit vectors (n, dimension); return the row of each, new rows in order."""
         if self._known is None:
-            self._known = {hash(v.tobytes()): row for row, v in enumerate(self._vectors)}
+            self._known = {hash(v.tobytes()): row for row, v in enumerate(self.vectors())}
         rows = np.zeros(len(vectors), np.int64)
         new: list[int] = []  # places of the vectors that are not there yet
-        here, size = self._vectors, len(self)
+        here, size = _view(self._indexes[1]), len(self)
         for place, vector in enumerate(vectors):
             row = self._known.setdefault(hash(vector.tobytes()), size + len(new))
             if row < size + len(new):
@@ -93,31 +97,28 @@ class NearestVectors:
             rows[place] = row
             if row == size + len(new):
                 new.append(place)
-        self._insert(vectors[new], show)
+        _insert(self._indexes[0], vectors[new], show)
         return rows
 
-    def settle(self, show: bool | None = False) -> None:
-        """Go over to the graph when there are many rows, back when there are few."""
+    @staticmethod
+    def linked(vectors: Floats, show: bool | None = False) -> Any:
+        """Make the graph of vectors (rows, dimension), which takes long."""
         faiss = _faiss()
-        if self.exact and len(self) > EXACT:
-            vectors = self._vectors
-            graph = faiss.IndexHNSWFlat(self.dimension, NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
-            graph.hnsw.efConstruction = BUILD_BREADTH
-            self._index, flat = graph, self._flat
-            self._flat = faiss.downcast_index(graph.storage)
-            self._insert(vectors, show)
-            del vectors, flat  # the vectors are a view of the old index
-        elif not self.exact and len(self) < EXACT // 2:
-            vectors = self._vectors.copy()
-            self._index = self._flat = faiss.IndexFlatIP(self.dimension)
-            self._insert(vectors, False)
+        graph = faiss.IndexHNSWFlat(vectors.shape[1], NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
+        graph.hnsw.efConstruction = BUILD_BREADTH
+        _insert(graph, vectors, show)
+        return graph
 
-    def only(self, rows: Numbers, show: bool | None = False) -> NearestVectors:
-        """Return these rows alone, numbered anew in the order given."""
+    def take(self, graph: Any) -> None:
+        """Go over to a graph of the first rows, after adding to it those that came since."""
+        _insert(graph, _view(self._indexes[1])[graph.ntotal :])
+        self._indexes = graph, _faiss().downcast_index(graph.storage)
+
+    def only(self, rows: Numbers) -> NearestVectors:
+        """Return these rows alone, without a graph, numbered anew in the order given."""
         kept = NearestVectors(self.dimension)
         kept._known = None
-        kept._insert(self._vectors[rows], False)
-        kept.settle(show)
+        _insert(kept._indexes[0], _view(self._indexes[1])[rows])
         return kept
 
     def search(
@@ -131,79 +132,27 @@ class NearestVectors:
                 of them come too. None for all.
             allowed: Which rows may be found (rows,), None for all.
         """
+        searched, flat = self._indexes  # kept until the end, whatever another thread takes
+        vectors = _view(flat)
         if allowed is not None and bool(allowed.all()):
             allowed = None
-        count = len(self) if allowed is None else int(allowed.sum())
+        count = len(vectors) if allowed is None else int(allowed.sum())
         if not count:
             return [(np.zeros(0, np.int64), np.zeros(0))] * len(queries)
         if wanted is None or wanted >= count:
-            rows = np.arange(len(self)) if allowed is None else np.flatnonzero(allowed)
-            return [(rows, self._scores(rows, query)) for query in queries]
-        breadth = max(BREADTH, BREADTH_FOR_EACH * wanted) * len(self) // count
-        if self.exact or _COST * breadth > min(len(self), _GATHERING * count):
-            near = self._compared(queries, wanted, allowed)
+            rows = np.arange(len(vectors)) if allowed is None else np.flatnonzero(allowed)
+            return [(rows, _scores(vectors, rows, query)) for query in queries]
+        breadth = max(BREADTH, BREADTH_FOR_EACH * wanted) * len(vectors) // count
+        if searched is flat or _COST * breadth > min(len(vectors), _GATHERING * count):
+            near = _compared(vectors, queries, wanted, allowed)
         else:
-            near = self._followed(queries, wanted, allowed, breadth)
-        return [(rows, self._scores(rows, q)) for rows, q in zip(near, queries, strict=True)]
-
-    def _compared(self, queries: Floats, wanted: int, allowed: Mask | None) -> list[Numbers]:
-        """Compare all rows that are allowed."""
-        vectors = self._vectors
-        chosen = None
-        if allowed is not None and _GATHERING * int(allowed.sum()) < len(self):
-            chosen = np.flatnonzero(allowed)
-            vectors = vectors[chosen]
-        found: list[Numbers] = []
-        at_once = max(1, 8_000_000 // len(vectors))
-        for begin in range(0, len(queries), at_once):
-            for cosines in queries[begin : begin + at_once] @ vectors.T:
-                if allowed is not None and chosen is None:
-                    cosines = np.where(allowed, cosines, -np.inf)
-                place = len(cosines) - wanted
-                last = np.partition(cosines, place)[place]
-                rows = np.flatnonzero(cosines >= last - _MARGIN)
-                found.append(rows if chosen is None else chosen[rows])
-        return found
-
-    def _followed(
-        self, queries: Floats, wanted: int, allowed: Mask | None, breadth: int
-    ) -> list[Numbers]:
-        """Follow the graph; what is not allowed is passed through, not found."""
-        faiss = _faiss()
-        settings: dict[str, Any] = {"efSearch": breadth}
-        if allowed is not None:
-            bits = np.packbits(allowed, bitorder="little")
-            settings["sel"] = faiss.IDSelectorBitmap(bits)
-        parameters = faiss.SearchParametersHNSW(**settings)
-        cosines, rows = self._index.search(queries, wanted + wanted // 4 + 4, params=parameters)
-        found: list[Numbers] = []
-        for query, cosine, near in zip(queries, cosines, rows, strict=True):
-            if near[wanted - 1] < 0:  # the graph led to fewer than there are
-                found += self._compared(query[np.newaxis], wanted, allowed)
-            else:
-                found.append(near[(near >= 0) & (cosine >= cosine[wanted - 1] - _MARGIN)])
-        return found
-
-    def _scores(self, rows: Numbers, query: Floats) -> Scores:
-        """Return the cosines of rows, the same for equal vectors wherever they are."""
-        exactly, vectors = query.astype(np.float64), self._vectors
-        parts = [
-            (vectors[rows[begin : begin + _BATCH]] * exactly).sum(axis=1)
-            for begin in range(0, len(rows), _BATCH)
-        ]
-        # Adding 0 makes -0 a 0.
-        return np.clip(np.round(np.concatenate(parts), _DECIMALS), -1, 1) + 0.0
-
-    def _insert(self, vectors: Floats, show: bool | None) -> None:
-        batches = range(0, len(vectors), _BATCH)
-        slow = show if not self.exact and len(batches) > 1 else False
-        for begin in track(batches, len(batches), "linking vectors", " batches", slow):
-            self._index.add(np.ascontiguousarray(vectors[begin : begin + _BATCH]))
+            near = _followed(searched, vectors, queries, wanted, allowed, breadth)
+        return [(rows, _scores(vectors, rows, q)) for rows, q in zip(near, queries, strict=True)]
 
     def arrays(self) -> Arrays:
         """Return all there is to keep, for ``from_arrays``."""
         faiss = _faiss()
-        return {"faiss": faiss.serialize_index(self._index)}
+        return {"faiss": faiss.serialize_index(self._indexes[0])}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> NearestVectors:
@@ -220,15 +169,85 @@ class NearestVectors:
             raise ValueError(f"no index of vectors: {error}") from error
         made = cls(index.d)
         if isinstance(index, faiss.IndexHNSWFlat):
-            made._index, made._flat = index, faiss.downcast_index(index.storage)
+            made._indexes = index, faiss.downcast_index(index.storage)
         elif isinstance(index, faiss.IndexFlatIP):
-            made._index = made._flat = index
+            made._indexes = index, index
         else:
             raise ValueError(f"an index of vectors is flat or HNSW, not {type(index).__name__}")
-        if index.metric_type != faiss.METRIC_INNER_PRODUCT or made._flat.ntotal != index.ntotal:
+        if index.metric_type != faiss.METRIC_INNER_PRODUCT or len(made) != index.ntotal:
             raise ValueError("an index of vectors of another kind")
         made._known = None
         return made
+
+
+def _compared(vectors: Floats, queries: Floats, wanted: int, allowed: Mask | None) -> list[Numbers]:
+    """Compare all rows that are allowed."""
+    chosen = None
+    if allowed is not None and _GATHERING * int(allowed.sum()) < len(vectors):
+        chosen = np.flatnonzero(allowed)
+        vectors = vectors[chosen]
+    found: list[Numbers] = []
+    at_once = max(1, 8_000_000 // len(vectors))
+    for begin in range(0, len(queries), at_once):
+        for cosines in queries[begin : begin + at_once] @ vectors.T:
+            if allowed is not None and chosen is None:
+                cosines = np.where(allowed, cosines, -np.inf)
+            place = len(cosines) - wanted
+            last = np.partition(cosines, place)[place]
+            rows = np.flatnonzero(cosines >= last - _MARGIN)
+            found.append(rows if chosen is None else chosen[rows])
+    return found
+
+
+def _followed(
+    graph: Any,
+    vectors: Floats,
+    queries: Floats,
+    wanted: int,
+    allowed: Mask | None,
+    breadth: int,
+) -> list[Numbers]:
+    """Follow the graph; what is not allowed is passed through, not found."""
+    faiss = _faiss()
+    settings: dict[str, Any] = {"efSearch": breadth}
+    if allowed is not None:
+        bits = np.packbits(allowed, bitorder="little")
+        settings["sel"] = faiss.IDSelectorBitmap(bits)
+    parameters = faiss.SearchParametersHNSW(**settings)
+    cosines, rows = graph.search(queries, wanted + wanted // 4 + 4, params=parameters)
+    found: list[Numbers] = []
+    for query, cosine, near in zip(queries, cosines, rows, strict=True):
+        if near[wanted - 1] < 0:  # the graph led to fewer than there are
+            found += _compared(vectors, query[np.newaxis], wanted, allowed)
+        else:
+            found.append(near[(near >= 0) & (cosine >= cosine[wanted - 1] - _MARGIN)])
+    return found
+
+
+def _scores(vectors: Floats, rows: Numbers, query: Floats) -> Scores:
+    """Return the cosines of rows, the same for equal vectors wherever they are."""
+    exactly = query.astype(np.float64)
+    parts = [
+        (vectors[rows[begin : begin + _BATCH]] * exactly).sum(axis=1)
+        for begin in range(0, len(rows), _BATCH)
+    ]
+    # Adding 0 makes -0 a 0.
+    return np.clip(np.round(np.concatenate(parts), _DECIMALS), -1, 1) + 0.0
+
+
+def _insert(index: Any, vectors: Floats, show: bool | None = False) -> None:
+    batches = range(0, len(vectors), _BATCH)
+    slow = show if isinstance(index, _faiss().IndexHNSWFlat) and len(batches) > 1 else False
+    for begin in track(batches, len(batches), "linking vectors", " batches", slow):
+        index.add(np.ascontiguousarray(vectors[begin : begin + _BATCH]))
+
+
+def _view(flat: Any) -> Floats:
+    """Return the vectors of a flat index (rows, dimension), not copied: good as long as it is."""
+    if not flat.ntotal:
+        return np.zeros((0, flat.d), np.float32)
+    vectors: Floats = _faiss().rev_swig_ptr(flat.get_xb(), flat.ntotal * flat.d)
+    return vectors.reshape(flat.ntotal, flat.d)
 
 
 def _faiss() -> Any:

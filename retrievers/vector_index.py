@@ -40,7 +40,7 @@ class VectorIndex:
     Adding, changing and removing nodes costs what those nodes cost, amortised, and embeds only
     texts that were never embedded. Call ``ready`` before the graph is held, ``sync`` and
     ``search`` while it is (``graph.reading``). How vectors are compared is told in
-    ``NearestVectors``: exactly up to 50,000 distinct ones, by HNSW above.
+    ``NearestVectors``: exactly up to 100,000 distinct ones, by HNSW above.
 
     Where the graph has a place for it (``graph.index_file``) the index is kept in a file, which
     is used when it fits the graph and brought up to date from there, else made again.
@@ -60,6 +60,7 @@ class VectorIndex:
         self._key = key
         self._model = graph.embeddings.embedder(key).name
         self._syncing = threading.Lock()
+        self._linking = threading.Lock()
         self._loaded = False
         self._clear()
 
@@ -77,18 +78,37 @@ class VectorIndex:
         return self.slots.living
 
     def ready(self) -> None:
-        """Embed what the group lacks, before the graph is held: a model may take long.
+        """Embed what the group lacks, and link many vectors, before the graph is held.
 
         Raises:
             EmbeddingError: If the model fails, or makes no usable vectors.
             TransformError: If the group has to be built and its transform raises.
         """
         with self._graph.reading(self._group):
-            if self._revision == self._graph.revision(self._group):
-                return
-            self._load()
-            changes = self._graph.changes(self._group, self._revision)
-        self._embedded(changes.added)
+            current = self._revision == self._graph.revision(self._group)
+            if not current:
+                self._load()
+                changes = self._graph.changes(self._group, self._revision)
+        if not current:
+            self._embedded(changes.added)
+            with self._graph.reading(self._group):
+                self.sync()
+        self._link()
+
+    def _link(self) -> None:
+        """Go over to a graph of many vectors; others search without it while it is made."""
+        vectors = self._vectors
+        if vectors is None or not vectors.wants_graph or not self._linking.acquire(blocking=False):
+            return
+        try:
+            with self._syncing:
+                copied = vectors.vectors()
+            graph = vectors.linked(copied, self._graph.progress)
+            with self._syncing:
+                vectors.take(graph)
+                self._save()  # it took long
+        finally:
+            self._linking.release()
 
     def sync(self) -> None:
         """Take in what has changed in the graph since the last time.
@@ -199,7 +219,6 @@ class VectorIndex:
             rows = self._vectors.add(unit(vectors), show)
             self.slots.add(changes.added)
             self._map.extend(rows, len(self._vectors))
-            self._vectors.settle(show)
         self._close_gaps()
         self._living = self._map.having(self.slots.alive)
         self._revision = changes.revision
@@ -213,7 +232,7 @@ class VectorIndex:
         self.slots.compact()
         used = np.unique(rows)
         if len(self._vectors) > 2 * len(used) + _GAPS:
-            self._vectors = self._vectors.only(used, self._graph.progress)
+            self._vectors = self._vectors.only(used)
             rows = np.searchsorted(used, rows)
         self._map = RowMap()
         self._map.extend(rows, len(self._vectors))

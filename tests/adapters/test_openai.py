@@ -57,7 +57,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data)))
         self.send_header("retry-after-ms", "1")
         self.end_headers()
-        self.wfile.write(data)
+        with contextlib.suppress(ConnectionError):  # who asked has gone
+            self.wfile.write(data)
 
     def log_message(self, *args):
         """Stay silent."""

@@ -16,6 +16,7 @@ from nodekin.nodegraph.errors import EmbeddingError
 from nodekin.retrievers import index_files, nearest_vectors, vector_index
 from nodekin.retrievers.filters import parse_filters
 from nodekin.retrievers.nearest_vectors import NearestVectors, unit
+from nodekin.retrievers.row_map import RowMap
 from nodekin.retrievers.vector_index import VectorIndex
 
 LETTERS = "abcdefgh"
@@ -156,12 +157,14 @@ def test_goes_over_to_a_graph_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
     all_, queries = random_vectors(3000), random_vectors(50, seed=1)
     vectors = NearestVectors(24)
     assert vectors.add(all_[:1000]).tolist() == list(range(1000))
-    vectors.settle()
-    assert vectors.exact
+    assert not vectors.wants_graph
     vectors.add(all_[1000:2000])
-    vectors.settle()
+    graph = vectors.linked(vectors.vectors())
+    vectors.add(all_[2000:2500])  # while the graph is made
+    assert vectors.exact
+    vectors.take(graph)
     assert not vectors.exact
-    vectors.add(all_[2000:])  # without building the graph anew
+    vectors.add(all_[2500:])  # without building the graph anew
     assert recall(vectors, all_, queries, 10, None) >= 0.99
     for share in (0.7, 0.3, 0.05):
         allowed = np.random.default_rng(2).random(3000) < share
@@ -170,12 +173,6 @@ def test_goes_over_to_a_graph_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
     fewer = vectors.only(some)
     assert fewer.exact
     assert recall(fewer, all_[some], queries, 10, None) == 1
-    vectors.settle()
-    assert not vectors.exact
-    monkeypatch.setattr(nearest_vectors, "EXACT", 7000)
-    vectors.settle()
-    assert vectors.exact
-    assert recall(vectors, all_, queries, 10, None) == 1
 
 
 def test_many_equal_vectors_are_no_island(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +182,7 @@ def test_many_equal_vectors_are_no_island(monkeypatch: pytest.MonkeyPatch) -> No
     all_[500:1500] = all_[500]
     vectors = NearestVectors(24)
     rows = vectors.add(all_)
-    vectors.settle()
+    vectors.take(vectors.linked(vectors.vectors()))
     assert not vectors.exact
     assert len(vectors) == 1501
     assert set(rows[500:1500].tolist()) == {500}
@@ -295,7 +292,7 @@ def test_an_interrupt_leaves_nothing_half_done(monkeypatch: pytest.MonkeyPatch) 
     index = synced(VectorIndex(graph, "line", "default"), graph)
     graph.add(Document("ab\nef", id="2"))
     with monkeypatch.context() as patch, graph.reading("line"):
-        patch.setattr(NearestVectors, "settle", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(RowMap, "extend", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             index.sync()
     synced(index, graph)

@@ -1,0 +1,260 @@
+"""Retrieval by vectors against bare FAISS on the same vectors, in one run.
+
+Texts and queries are those of ``speed.py``, in documents of ten lines; the vectors come from
+``fake_model.py`` and those of the queries are known beforehand on all sides. Bare FAISS gets
+queries as arrays and filters as ready-made bitmaps, and returns row numbers: what nodekin takes
+beyond it is finding out about changes, reading nodes and checking metadata. Both HNSW have 16
+neighbours and a breadth of 100 to build, 256 to search. Recall is the share of the exact ten that
+HNSW finds. Parents: the frameworks' own retrievers around the same FAISS index. Ratios are to bare
+FAISS.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import fake_model
+import numpy as np
+import numpy.typing as npt
+from harness import arguments, cmrc, milliseconds_each, seconds, show
+from speed import passages
+
+LINES = 10
+TOP_K = 10
+BATCH = 100
+SHARES = (1, 10, 50)  # percent of the documents that a filter keeps
+NEIGHBOURS, BUILD_BREADTH, BREADTH = 16, 100, 256
+Vectors = npt.NDArray[np.float32]
+
+
+class Corpus(NamedTuple):
+    """Texts, queries, and their vectors."""
+
+    texts: list[str]
+    vectors: Vectors
+    queries: list[str]
+    asked: Vectors
+
+
+class Bare:
+    """FAISS alone."""
+
+    def __init__(self, corpus: Corpus, exact: bool) -> None:
+        import faiss
+
+        self.exact = exact
+        if exact:
+            self.index: Any = faiss.IndexFlatIP(fake_model.DIMENSION)
+        else:
+            metric = faiss.METRIC_INNER_PRODUCT
+            self.index = faiss.IndexHNSWFlat(fake_model.DIMENSION, NEIGHBOURS, metric)
+            self.index.hnsw.efConstruction = BUILD_BREADTH
+            self.index.hnsw.efSearch = BREADTH
+        self.build, _ = seconds(lambda: self.index.add(corpus.vectors))
+
+    def searching(self, percent: int | None) -> Callable[[Vectors], list[list[int]]]:
+        """Return a function from queries (n, 384) to rows, under a filter or without one."""
+        import faiss
+
+        settings: dict[str, Any] = {}
+        if percent is not None:
+            documents = np.arange(self.index.ntotal) // LINES
+            selector = faiss.IDSelectorBitmap(np.packbits(_kept(documents, percent), bitorder="little"))
+            settings["params"] = (
+                faiss.SearchParameters(sel=selector)
+                if self.exact
+                else faiss.SearchParametersHNSW(sel=selector, efSearch=BREADTH)
+            )
+        return lambda queries: self.index.search(queries, TOP_K, **settings)[1].tolist()
+
+
+def _kept(documents: Any, percent: int) -> Any:
+    return documents % 100 < percent
+
+
+def nodekin_graph(corpus: Corpus) -> Any:
+    """Return a graph of documents of ten lines, embedded."""
+    from nodekin.nodegraph import Document, NodeGraph
+
+    model = fake_model.embedder(batch_size=1024)
+    graph = NodeGraph(embed=model, progress=False)
+    graph.create_node_group("passage", str.splitlines)
+    step = range(0, len(corpus.texts), LINES)
+    graph.add(
+        [
+            Document("\n".join(corpus.texts[at : at + LINES]), {"part": number % 100}, id=str(at))
+            for number, at in enumerate(step)
+        ]
+    )
+    return graph
+
+
+def searching(graph: Any, percent: int | None, target: str | None = None) -> Any:
+    """Return nodekin's retriever."""
+    from nodekin.retrievers import Retriever
+
+    filters = None if percent is None else {"part": {"lt": percent}}
+    return Retriever(graph, "passage", "cosine", top_k=TOP_K, filters=filters, target=target)
+
+
+def filters_table(corpus: Corpus, graph: Any, exact: Bare, bare: Bare) -> Iterator[list[str]]:
+    """Compare one query, a batch of queries and filters."""
+    ask = corpus.queries[:BATCH]
+    rows = range(BATCH)
+    texts = {text: at for at, text in enumerate(corpus.texts)}
+    for percent in (None, *SHARES):
+        retriever, search = searching(graph, percent), bare.searching(percent)
+        one = milliseconds_each(retriever.retrieve, ask)
+        theirs = milliseconds_each(lambda at, s=search: s(corpus.asked[at : at + 1]), rows)
+        cells = [f"{theirs:.2f}", f"{one:.2f}", f"{one / theirs:.2f}"]
+        many = milliseconds_each(lambda _, r=retriever: r.batch(ask), range(3)) / BATCH
+        theirs = milliseconds_each(lambda _, s=search: s(corpus.asked[:BATCH]), range(3)) / BATCH
+        cells += [f"{theirs:.3f}", f"{many:.3f}", f"{many / theirs:.2f}"]
+        best = exact.searching(percent)(corpus.asked[:BATCH])
+        found = [[texts[r.node.text] for r in results] for results in retriever.batch(ask)]
+        recalls = [_recall(best, each) for each in (search(corpus.asked[:BATCH]), found)]
+        name = "all" if percent is None else f"{percent} %"
+        yield [name, *cells, *(f"{recall:.3f}" for recall in recalls)]
+
+
+def _recall(best: Sequence[Sequence[int]], found: Sequence[Sequence[int]]) -> float:
+    wanted = sum(map(len, best))
+    return sum(len(set(b) & set(f)) for b, f in zip(best, found, strict=True)) / wanted
+
+
+def langchain(corpus: Corpus, bare: Bare) -> Callable[[str], Any]:
+    """ParentDocumentRetriever over LangChain's FAISS store."""
+    from langchain_classic.retrievers import ParentDocumentRetriever
+    from langchain_community.docstore.in_memory import InMemoryDocstore
+    from langchain_community.vectorstores import FAISS
+    from langchain_core.documents import Document
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.stores import InMemoryStore
+    from langchain_text_splitters import CharacterTextSplitter
+
+    known = _known(corpus)
+
+    class Known(Embeddings):
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            raise NotImplementedError
+
+        def embed_query(self, text: str) -> list[float]:
+            return known[text]
+
+    children = {
+        str(at): Document(text, metadata={"doc_id": str(at // LINES)})
+        for at, text in enumerate(corpus.texts)
+    }
+    numbers = {at: str(at) for at in range(len(corpus.texts))}
+    store = FAISS(Known(), bare.index, InMemoryDocstore(children), numbers)
+    parents: InMemoryStore = InMemoryStore()
+    parents.mset([(i, Document(text)) for i, text in _parents(corpus).items()])
+    retriever = ParentDocumentRetriever(
+        vectorstore=store,
+        docstore=parents,
+        child_splitter=CharacterTextSplitter(),
+        search_kwargs={"k": TOP_K},
+    )
+    return retriever.invoke
+
+
+def llama_index(corpus: Corpus, bare: Bare) -> Callable[[str], Any]:
+    """RecursiveRetriever around FAISS."""
+    from llama_index.core.base.base_retriever import BaseRetriever
+    from llama_index.core.retrievers import RecursiveRetriever
+    from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle, TextNode
+
+    known = _known(corpus)
+    children = [
+        IndexNode(text=text, index_id=str(at // LINES), id_=f"child {at}")
+        for at, text in enumerate(corpus.texts)
+    ]
+
+    class Faiss(BaseRetriever):
+        def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+            query = np.array([known[query_bundle.query_str]], np.float32)
+            scores, rows = bare.index.search(query, TOP_K)
+            found = zip(scores[0].tolist(), rows[0].tolist(), strict=True)
+            return [NodeWithScore(node=children[row], score=score) for score, row in found]
+
+    retriever = RecursiveRetriever(
+        "children",
+        retriever_dict={"children": Faiss()},
+        node_dict={i: TextNode(text=text, id_=i) for i, text in _parents(corpus).items()},
+    )
+    return retriever.retrieve
+
+
+def _known(corpus: Corpus) -> dict[str, list[float]]:
+    return dict(zip(corpus.queries, corpus.asked.tolist(), strict=True))
+
+
+def _parents(corpus: Corpus) -> dict[str, str]:
+    step = range(0, len(corpus.texts), LINES)
+    return {str(at // LINES): "\n".join(corpus.texts[at : at + LINES]) for at in step}
+
+
+def parents_table(corpus: Corpus, graph: Any, bare: Bare) -> Iterator[list[str]]:
+    """Compare retrievers that search children and return their parents."""
+    ask, search = corpus.queries[:BATCH], bare.searching(None)
+    least = milliseconds_each(lambda at: search(corpus.asked[at : at + 1]), range(BATCH))
+    yield ["bare FAISS, children only", f"{least:.2f}", "1.00", f"{TOP_K} children"]
+    retriever = searching(graph, None, target="ROOT")
+    systems = {
+        "**nodekin**, target=": lambda: retriever.retrieve,
+        "LangChain ParentDocumentRetriever": lambda: langchain(corpus, bare),
+        "LlamaIndex RecursiveRetriever": lambda: llama_index(corpus, bare),
+    }
+    for name, make in systems.items():
+        try:
+            retrieve = make()
+        except ImportError as error:
+            yield [name, f"not installed: {error.name}", "", ""]
+            continue
+        each = milliseconds_each(retrieve, ask)
+        count = sum(len(retrieve(query)) for query in ask) / len(ask)
+        yield [name, f"{each:.2f}", f"{each / least:.2f}", f"{count:.1f} parents"]
+
+
+def measure(corpus: Corpus) -> None:
+    """Measure one size, exactly and by HNSW."""
+    from nodekin.retrievers import nearest_vectors
+
+    as_it_comes = nearest_vectors.EXACT
+    exact = Bare(corpus, exact=True)
+    size = len(corpus.texts)
+    for exactly in (True, False):
+        nearest_vectors.EXACT = size if exactly else 0
+        kind = "exact" if exactly else "HNSW"
+        default = "as it comes" if exactly == (size <= as_it_comes) else "told to"
+        bare = exact if exactly else Bare(corpus, exact=False)
+        graph = nodekin_graph(corpus)
+        built, _ = seconds(lambda g=graph: searching(g, None).retrieve(corpus.queries[0]))
+        header = ["nodes a filter keeps", "FAISS, one ms", "nodekin", "ratio", "FAISS, 100 at once"]
+        header += ["nodekin", "ratio", "recall@10 of FAISS", "nodekin"]
+        title = f"{size:,} x {fake_model.DIMENSION}, {kind} ({default})"
+        show(title, header, filters_table(corpus, graph, exact, bare))
+        print(f"\nBuilt in {built:.1f} s with nodes and vectors; FAISS alone {bare.build:.1f} s.")
+        header = ["children searched, parents returned", "ms", "ratio", "answers with"]
+        show(f"{title}: parents", header, parents_table(corpus, graph, bare))
+        del graph, bare
+        gc.collect()
+    nearest_vectors.EXACT = as_it_comes
+
+
+def main() -> None:
+    """Measure each size in one go."""
+    parser = arguments(__doc__)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000])
+    options = parser.parse_args()
+    paragraphs, questions = cmrc(options.data)
+    queries = list(dict.fromkeys(question.text for question in questions))[:BATCH]
+    for size in options.sizes:
+        texts = list(dict.fromkeys(passages(paragraphs, size + size // 10)))[:size]
+        measure(Corpus(texts, fake_model.embed(texts), queries, fake_model.embed(queries)))
+
+
+if __name__ == "__main__":
+    main()
