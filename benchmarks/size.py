@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import fake_model
-from harness import arguments, bytes_on_disk, cmrc, show
+from harness import arguments, bytes_on_disk, cmrc, cmrc_dev, show
 
 LEVELS = {"coarse": (1024, 100), "medium": (256, 25), "fine": (128, 12)}
 Documents = Mapping[str, str]
@@ -45,11 +45,7 @@ class Figures(NamedTuple):
 
 def articles(data: Path) -> Documents:
     """Return the paragraphs of CMRC 2018, ten to a document."""
-    paragraphs, _ = cmrc(data)
-    dev = data / "cmrc2018" / "dev.json"
-    if dev.exists():
-        for article in json.loads(dev.read_text(encoding="utf-8"))["data"]:
-            paragraphs += [paragraph["context"] for paragraph in article["paragraphs"]]
+    paragraphs = cmrc(data)[0] + cmrc_dev(data)[0]
     step = range(0, len(paragraphs), 10)
     return {f"article {at}": "\n\n".join(paragraphs[at : at + 10]) for at in step}
 

@@ -61,7 +61,9 @@ class Bare:
         settings: dict[str, Any] = {}
         if percent is not None:
             documents = np.arange(self.index.ntotal) // LINES
-            selector = faiss.IDSelectorBitmap(np.packbits(_kept(documents, percent), bitorder="little"))
+            selector = faiss.IDSelectorBitmap(
+                np.packbits(_kept(documents, percent), bitorder="little")
+            )
             settings["params"] = (
                 faiss.SearchParameters(sel=selector)
                 if self.exact

@@ -330,10 +330,22 @@ class NodeGraph:
         Raises:
             LookupError: If there is none, or none any more.
         """
-        (found,) = self._store.get([id])
-        if found is None:
-            raise LookupError(f"no node {id!r} in the graph; it may have been removed or changed")
-        return self.attach(found)
+        return self.nodes_by_id([id])[0]
+
+    def nodes_by_id(self, ids: Sequence[str]) -> list[Node]:
+        """Return nodes by their ids, in the order of the ids; quicker than one after the other.
+
+        Raises:
+            LookupError: If one is not there, or not any more.
+        """
+        nodes: list[Node] = []
+        for i, found in zip(ids, self._store.get(ids), strict=True):
+            if found is None:
+                raise LookupError(
+                    f"no node {i!r} in the graph; it may have been removed or changed"
+                )
+            nodes.append(self.attach(found))
+        return nodes
 
     def find(self, group: str) -> Callable[[Any], list[Node]]:
         """Return a function that takes nodes to their kin in a group: up, down or across.

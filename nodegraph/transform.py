@@ -61,9 +61,10 @@ class Rule:
 
     def __call__(self, node: Node) -> list[Draft]:
         """Return what the transform makes of a node."""
-        if isinstance(self.call, Splitter) and not self.trans_node:
+        spans = getattr(self.call, "spans", None)
+        if callable(spans) and not self.trans_node:  # a Splitter
             text = node.text
-            return [Draft(text[a:b], start=a, end=b) for a, b in self.call.spans(text)]
+            return [Draft(text[a:b], start=a, end=b) for a, b in spans(text)]
         return drafts(self.call(node if self.trans_node else node.text), node)
 
 
@@ -201,7 +202,7 @@ def _placed(piece: Draft, found: Span | None, parent: Node) -> Draft:
     if piece.start is None:
         if found is None:
             return piece
-        return replace(piece, start=found[0], end=found[1])
+        return _at(piece, *found)
     end = piece.start + len(piece.text) if piece.end is None else piece.end
     if piece.start < 0 or parent.text[piece.start : end] != piece.text:
         raise ValueError(
@@ -209,7 +210,11 @@ def _placed(piece: Draft, found: Span | None, parent: Node) -> Draft:
             f"{parent.text[piece.start : end]!r:.60} stands, not {piece.text!r:.60}; leave the "
             "span out to have it found"
         )
-    return replace(piece, end=end)
+    return _at(piece, piece.start, end)
+
+
+def _at(piece: Draft, start: int, end: int) -> Draft:
+    return Draft(piece.text, piece.content, piece.metadata, start, end, piece.links)
 
 
 def _draft(piece: object) -> Draft:

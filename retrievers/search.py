@@ -138,8 +138,14 @@ class Search:
         self, pool: Pool, query: str, rows: Sequence[tuple[float, int, str]]
     ) -> Iterator[Evidence]:
         graphs, name = pool.of(self.graphs), self.similarity.name
-        for score, at, node_id in rows:
-            yield Evidence(graphs[at].node(node_id), score, name, query, pool.key)
+        for begin in range(0, len(rows), self.limit):  # as many as may be enough, at once
+            some = rows[begin : begin + self.limit]
+            nodes = {
+                graph: iter(graph.nodes_by_id([i for _, n, i in some if graphs[n] is graph]))
+                for graph in {graphs[at] for _, at, _ in some}
+            }
+            for score, at, _ in some:
+                yield Evidence(next(nodes[graphs[at]]), score, name, query, pool.key)
 
     def _cut_off(self, key: str | None) -> float:
         number = self.cut_off

@@ -374,14 +374,19 @@ class SQLiteStore:
     def get(self, ids: Iterable[str]) -> list[Node | None]:
         """Return nodes by id."""
         wanted = [to_key(i) for i in ids]
-        with self._file.snapshot():
-            rows = [
-                row
-                for some in portions(wanted)
-                for row in self._file.db.rows(f"{_NODE} WHERE n.id IN ({marks(some)})", some)
-            ]
-            found = dict(zip((row[0] for row in rows), self._nodes_of(rows), strict=True))
-        return [found.get(key) for key in wanted]
+        seen = self._file.seen()  # a hit's parent is often asked for again and again
+        found: dict[Any, Node | None] = {} if seen is None else seen.setdefault(_NODE, {})
+        missing = [key for key in wanted if key not in found]
+        if missing:
+            with self._file.snapshot():
+                rows = [
+                    row
+                    for some in portions(missing)
+                    for row in self._file.db.rows(f"{_NODE} WHERE n.id IN ({marks(some)})", some)
+                ]
+                found.update(dict.fromkeys(missing))
+                found.update(zip((row[0] for row in rows), self._nodes_of(rows), strict=True))
+        return [found[key] for key in wanted]
 
     def children(self, group: str, parent: Node) -> Sequence[Node]:
         """Return the nodes of a group made from one parent."""

