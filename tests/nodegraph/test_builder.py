@@ -9,6 +9,8 @@ import pytest
 
 from nodekin.nodegraph import Document, Node, NodeGraph, TransformError
 
+pytestmark = pytest.mark.usefixtures("every_store")
+
 PATIENCE = 20.0
 """Seconds after which something that should happen is taken to hang."""
 

@@ -1,6 +1,8 @@
 """Whatever happens to a graph, it looks as one that was made anew from the same documents."""
 
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from hypothesis import settings
@@ -52,11 +54,14 @@ class Incremental(RuleBasedStateMachine):
         super().__init__()
         self.documents: dict[str, Document] = {}
         self.rules = dict.fromkeys(RULES, 0)
-        self.graph = self.new()
+        self.graph = self.new(self.place())
         self.copies: dict[str, tuple[int, dict[str, tuple[Any, ...]]]] = {}
 
-    def new(self) -> NodeGraph:
-        graph = NodeGraph(on_error="skip", progress=False)
+    def place(self) -> Path | None:
+        return None
+
+    def new(self, store: Path | None = None) -> NodeGraph:
+        graph = NodeGraph(on_error="skip", progress=False, store=store)
         for name, number in self.rules.items():
             transform, options = RULES[name][number]
             graph.create_node_group(name, transform, **options)
@@ -129,3 +134,25 @@ class Incremental(RuleBasedStateMachine):
 
 TestIncremental = Incremental.TestCase
 TestIncremental.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+
+
+class IncrementalInFile(Incremental):
+    """The same for a graph that is closed and opened again now and then."""
+
+    def place(self) -> Path:
+        if not hasattr(self, "folder"):
+            self.folder = tempfile.TemporaryDirectory()
+        return Path(self.folder.name, "graph")
+
+    @rule()
+    def open_again(self) -> None:
+        self.graph.close()
+        self.graph = self.new(self.place())
+
+    def teardown(self) -> None:
+        self.graph.close()
+        self.folder.cleanup()
+
+
+TestIncrementalInFile = IncrementalInFile.TestCase
+TestIncrementalInFile.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)

@@ -7,6 +7,8 @@ import pytest
 
 from nodekin.nodegraph import Document, Node, NodeGraph, UnknownGroupError
 
+pytestmark = pytest.mark.usefixtures("every_store")
+
 
 def texts(nodes: list[Node]) -> list[str]:
     return [node.text for node in nodes]

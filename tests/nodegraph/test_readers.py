@@ -8,6 +8,8 @@ import pytest
 
 from nodekin.nodegraph import Document, NodeGraph, ReadError, readers, register_reader
 
+pytestmark = pytest.mark.usefixtures("every_store")
+
 BOM = b"\xef\xbb\xbf"
 
 
