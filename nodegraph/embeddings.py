@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .document import digest
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _QUERIES_KEPT = 512
 _KIND = "embedding "
 _DIMENSION = ""  # the key, beside those of the texts, of how long the vectors are
+_AT_ONCE = 4_096  # vectors that are read from the store at once
 _LONG = 256  # texts whose embedding is worth showing
 
 
@@ -93,26 +94,47 @@ class Embeddings:
         import numpy as np
 
         embedder = self.embedder(key)
-        kind = _kind(embedder)
-        names = [digest(text) for text in texts]
-        kept = self._store.recall(kind, set(names))
-        if len(kept) < len(set(names)):
+        places: dict[str, list[int]] = {}
+        for place, text in enumerate(texts):
+            places.setdefault(digest(text), []).append(place)
+        table = _Table(len(texts))
+        missing = self._recall(embedder, places, table)
+        if missing:
             with self._embedding[embedder.name]:  # another thread may be embedding the same
-                kept.update(self._store.recall(kind, {n for n in names if n not in kept}))
-                wanted = {n: t for n, t in zip(names, texts, strict=True) if n not in kept}
-                self._embed(embedder, wanted, kept, f"embedding {what}")
-        if not names:
+                missing = self._recall(embedder, missing, table)
+                wanted = {name: texts[at[0]] for name, at in missing.items()}
+                for name, vector in self._embed(embedder, wanted, f"embedding {what}"):
+                    table.put(missing[name], vector)
+        if table.vectors is None:
             return np.zeros((0, self._dimension(embedder) or 0), np.float32)
-        dimension = len(kept[names[0]]) // 4
-        for vector in kept.values():
-            self._check_dimension(embedder, dimension, len(vector) // 4)
-        joined = np.frombuffer(b"".join([kept[name] for name in names]), "<f4")
-        return joined.reshape(len(names), dimension)
+        table.vectors.flags.writeable = False
+        return table.vectors
+
+    def _recall(
+        self, embedder: Embedder, places: Mapping[str, list[int]], table: _Table
+    ) -> dict[str, list[int]]:
+        """Put what is kept into the table, some thousands at a time; return what is not."""
+        import numpy as np
+
+        missing: dict[str, list[int]] = {}
+        names = list(places)
+        for begin in range(0, len(names), _AT_ONCE):
+            some = names[begin : begin + _AT_ONCE]
+            kept = self._store.recall(_kind(embedder), some)
+            for name in some:
+                if name not in kept:
+                    missing[name] = places[name]
+                    continue
+                vector = np.frombuffer(kept[name], "<f4")
+                if table.vectors is not None:
+                    self._check_dimension(embedder, table.vectors.shape[1], len(vector))
+                table.put(places[name], vector)
+        return missing
 
     def _embed(
-        self, embedder: Embedder, wanted: Mapping[str, str], kept: dict[str, bytes], what: str
-    ) -> None:
-        """Embed texts batch by batch, adding their vectors to ``kept`` and to the store."""
+        self, embedder: Embedder, wanted: Mapping[str, str], what: str
+    ) -> Iterator[tuple[str, Vectors]]:
+        """Embed texts batch by batch; yield their vectors once they are in the store."""
         dimension = self._dimension(embedder)
         batches = _batches(list(wanted), embedder)
         show = self._progress if len(wanted) >= _LONG else False
@@ -124,7 +146,7 @@ class Embeddings:
             # Together, so that there is no dimension without a vector, nor the other way round.
             self._store.remember(_kind(embedder), {**new, _DIMENSION: str(dimension).encode()})
             self._dimensions[embedder.name] = dimension
-            kept.update(new)
+            yield from zip(batch, made, strict=True)
 
     def query_vectors(self, queries: Sequence[str], key: str) -> Vectors:
         """Return the vectors of queries, (queries, dimension) float32.
@@ -210,6 +232,22 @@ class Embeddings:
                 f"those kept under its name have {kept}; if it is another model, give it another "
                 "name: Embedder(embed, name=...)"
             )
+
+
+class _Table:
+    """Vectors of texts by place, the array being made when their length is known."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self.vectors: Vectors | None = None
+
+    def put(self, places: Sequence[int], vector: Vectors) -> None:
+        """Put a vector (dimension,) into each of the places."""
+        import numpy as np
+
+        if self.vectors is None:
+            self.vectors = np.zeros((self._size, len(vector)), np.float32)
+        self.vectors[places] = vector
 
 
 def _kind(embedder: Embedder) -> str:

@@ -35,6 +35,7 @@ class GraphFile:
             raise StoreError(f"{path} is a folder; a graph is kept in a file: give it a name")
         self._set_up()
         _ = self.db  # opened now, so that what is wrong with it is said now
+        _FILES.add(self)
 
     def _set_up(self) -> None:
         self._pid = os.getpid()
@@ -52,6 +53,22 @@ class GraphFile:
         if self._pid != os.getpid():
             _OF_OTHER_PROCESSES.append((self._writer, self._local, self._readers, self._process))
             self._set_up()
+
+    def let_go(self) -> None:
+        """Close what this thread may close without disturbing anybody; it is opened again."""
+        if self._pid != os.getpid() or not self._mutex.acquire(blocking=False):
+            return
+        try:
+            if self._writer is not None and not self._owner:
+                self._writer.close()
+                self._writer = None
+            kept: tuple[int, Connection] | None = getattr(self._local, "reader", None)
+            if kept is not None and not (self._owner or kept[1].in_transaction):
+                self._local.reader = None
+                self._readers.discard(kept[1])
+                kept[1].close()
+        finally:
+            self._mutex.release()
 
     @property
     def frozen(self) -> bool:
@@ -185,3 +202,21 @@ class GraphFile:
             if self._writer is not None:
                 self._writer.close()
                 self._writer = None
+
+
+_FILES: weakref.WeakSet[GraphFile] = weakref.WeakSet()
+
+
+def _let_go_of_files() -> None:
+    """Close the files before this process forks.
+
+    SQLite notes in memory which locks a process has on a file. A child that inherits the note
+    never takes them, so that whoever closes the file last, as he thinks, deletes the write-ahead
+    log while the child writes to it.
+    """
+    for file in list(_FILES):
+        file.let_go()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(before=_let_go_of_files)
