@@ -1,0 +1,132 @@
+"""A graph of files that is kept: what happened to the files while it was closed."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from nodekin.nodegraph import Document, NodeGraph, ReadError
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for name in "abc":
+        (folder / f"{name}.txt").write_text(f"{name} one\n{name} two", encoding="utf-8")
+    return folder
+
+
+def opened(docs: Path | None, tmp_path: Path) -> NodeGraph:
+    graph = NodeGraph(docs, store=tmp_path / "graph", progress=False)
+    graph.create_node_group("line", str.splitlines)
+    return graph
+
+
+def texts(graph: NodeGraph) -> list[str]:
+    return [node.text for node in graph.nodes("line")]
+
+
+def test_opened_again_everything_is_built(docs: Path, tmp_path: Path) -> None:
+    with opened(docs, tmp_path) as graph:
+        lines = graph.nodes("line")
+    with opened(docs, tmp_path) as graph:
+        assert graph.groups["line"].built
+        assert graph.groups["line"].size == 6
+        assert graph.nodes("line") == lines
+        assert graph.revision("ROOT") == opened(None, tmp_path).revision("ROOT")
+
+
+def test_what_changed_while_it_was_closed_is_found(docs: Path, tmp_path: Path) -> None:
+    opened(docs, tmp_path).close()
+    (docs / "a.txt").write_text("a new", encoding="utf-8")
+    (docs / "b.txt").unlink()
+    (docs / "d.txt").write_text("d one", encoding="utf-8")
+    with opened(docs, tmp_path) as graph:
+        assert texts(graph) == ["a new", "c one", "c two", "d one"]
+
+
+def test_without_its_source_it_is_what_it_was_until_refreshed(docs: Path, tmp_path: Path) -> None:
+    with opened(docs, tmp_path) as graph:
+        before = texts(graph)
+    (docs / "a.txt").unlink()
+    with opened(None, tmp_path) as graph:
+        assert texts(graph) == before
+        report = graph.refresh()
+        assert (report.removed, report.unchanged) == (["docs/a.txt"], 2)
+        assert texts(graph) == before[2:]
+
+
+def test_only_the_source_that_is_named_is_looked_at(docs: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "x.txt").write_text("x", encoding="utf-8")
+    with opened(docs, tmp_path) as graph:
+        graph.add(other)
+    (other / "x.txt").write_text("y", encoding="utf-8")
+    with opened(docs, tmp_path) as graph:
+        assert texts(graph)[-1] == "x"
+        assert graph.refresh().updated == ["other/x.txt"]
+        assert texts(graph)[-1] == "y"
+
+
+def test_a_folder_that_has_moved_is_known_by_its_name(docs: Path, tmp_path: Path) -> None:
+    with opened(docs, tmp_path) as graph:
+        lines = graph.nodes("line")
+        revision = graph.revision("ROOT")
+    moved = tmp_path / "elsewhere" / "docs"
+    moved.parent.mkdir()
+    shutil.move(docs, moved)
+    with opened(moved, tmp_path) as graph:
+        assert graph.revision("ROOT") == revision
+        assert graph.nodes("line") == lines
+        assert graph.refresh().unchanged == 3
+        (moved / "a.txt").unlink()
+        assert graph.refresh().removed == ["docs/a.txt"]
+
+
+def test_bytes_that_are_the_same_are_not_read_again(
+    docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened(docs, tmp_path).close()
+    read: list[str] = []
+    from nodekin.nodegraph import corpus
+
+    whole = corpus.read_file
+    monkeypatch.setattr(corpus, "read_file", lambda p, i: read.append(i) or whole(p, i))
+    (docs / "b.txt").touch()
+    (docs / "c.txt").write_text("changed", encoding="utf-8")
+    with opened(docs, tmp_path) as graph:
+        assert read == ["docs/c.txt"]
+        graph.add(Document("by hand", id="docs/a.txt"))
+        assert graph.refresh().updated == ["docs/a.txt"]  # the file has the last word
+
+
+def test_a_file_that_can_not_be_read_keeps_its_document(docs: Path, tmp_path: Path) -> None:
+    opened(docs, tmp_path).close()
+    (docs / "a.txt").write_bytes(b"\xff\xfe\xff")
+    with pytest.raises(ReadError, match="not UTF-8"):
+        opened(docs, tmp_path)
+    graph = NodeGraph(docs, store=tmp_path / "graph", on_error="skip")
+    assert [failure.document for failure in graph.failures] == ["docs/a.txt"]
+    assert graph.node("docs/a.txt").text.startswith("a one")
+    graph.close()
+
+
+def test_what_travels_between_folders_is_renamed_in_any_number(docs: Path, tmp_path: Path) -> None:
+    with opened(docs, tmp_path) as graph:
+        graph.build("line")
+        (docs / "sub").mkdir()
+        for name in "abc":
+            (docs / f"{name}.txt").rename(docs / "sub" / f"{name}.txt")
+        (docs / "copy.txt").write_text("a one\na two", encoding="utf-8")  # one more of a
+        report = graph.refresh()
+        assert len(report.renamed) == 3
+        assert len(report.added) == 1
+        assert (report.removed, report.updated, report.unchanged) == ([], [], 0)
+        fresh = NodeGraph(docs)
+        fresh.create_node_group("line", str.splitlines)
+        assert {n.id: n.text for n in graph.nodes("line")} == {
+            n.id: n.text for n in fresh.nodes("line")
+        }
+        assert {n.parent_id for n in graph.nodes("line")} == set(fresh._store.document_ids())
