@@ -12,7 +12,7 @@ def evidence_dicts(result: ScoredNode) -> list[dict[str, Any]]:
 
     Each has the matching node's ``id``, ``group``, ``text``, ``start`` and ``end``, the ``score``
     and ``similarity`` of the match, and the form of the ``query`` that was searched for;
-    ``embed_key`` where embeddings were compared.
+    ``embed_key`` where embeddings were compared, ``share`` where retrievers were fused.
     """
     return [
         {
@@ -25,6 +25,7 @@ def evidence_dicts(result: ScoredNode) -> list[dict[str, Any]]:
             "similarity": match.similarity,
             "query": match.query,
             **({} if match.embed_key is None else {"embed_key": match.embed_key}),
+            **({} if match.share is None else {"share": float(match.share)}),
         }
         for match in result.evidence
     ]

@@ -9,6 +9,7 @@ from .hits import Hits
 from .protocols import Index, Retrieves, Similarity
 from .retriever import Retriever
 from .scored_node import Evidence, ScoredNode
+from .trace import Observer, Stage, observing, stage, trace
 
 __all__ = [
     "Analyzer",
@@ -19,11 +20,16 @@ __all__ = [
     "FusionRetriever",
     "Hits",
     "Index",
+    "Observer",
     "Retriever",
     "Retrieves",
     "ScoredNode",
     "Similarity",
+    "Stage",
     "TextAnalyzer",
     "fuse",
+    "observing",
     "parse_filters",
+    "stage",
+    "trace",
 ]

@@ -5,20 +5,23 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from ..nodegraph import Node
 from ..nodegraph.errors import nearest
+from .answering import Answering, check_queries
 from .filters import Filters, parse_filters
-from .output import OutputFormat, check_output, check_top_k, formatted
+from .output import OutputFormat, check_top_k
 from .protocols import Retrieves
 from .scored_node import Evidence, ScoredNode
+from .trace import stage
 
 Mode = Literal["rrf", "relative", "concat"]
 RANK_CONSTANT = 60
 
 
-class FusionRetriever:
+class FusionRetriever(Answering):
     """Ask several retrievers and make one ranking of their results.
 
     Choose ``"rrf"`` for retrievers whose scores can't be compared (``bm25`` and ``cosine``): only
@@ -82,19 +85,10 @@ class FusionRetriever:
         self.weights = _check_weights(weights, len(self.retrievers))
         self.top_k = check_top_k(top_k)
         self.rank_constant = _check_number(rank_constant, "rank_constant")
-        check_output(output_format, join)
-        self.output_format = output_format
-        self.join = join
+        self._answer_in(output_format, join)
 
     def __repr__(self) -> str:
         return f"FusionRetriever({self.retrievers!r}, {self.mode!r}, top_k={self.top_k})"
-
-    def __call__(
-        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
-    ) -> Any:
-        """Retrieve, and return the results in the ``output_format``."""
-        results = self.retrieve(query, top_k=top_k, filters=filters)
-        return formatted(results, self.output_format, self.join)
 
     def retrieve(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
@@ -107,24 +101,30 @@ class FusionRetriever:
             filters: Conditions, given to each retriever.
         """
         limit = self._check(top_k, filters)
-        found = [r.retrieve(query, top_k=top_k, filters=filters) for r in self._asked()]
-        return self._fused(found, limit)
+        with stage("fuse", mode=self.mode, query=query) as done:
+            found = [r.retrieve(query, top_k=top_k, filters=filters) for r in self._asked()]
+            results = self._fused(found, limit)
+            done.facts["results"] = len(results)
+        return results
 
     async def aretrieve(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> list[ScoredNode]:
         """Return the same without blocking the event loop, asking all retrievers at once."""
         limit = self._check(top_k, filters)
-        tasks = [
-            asyncio.ensure_future(r.aretrieve(query, top_k=top_k, filters=filters))
-            for r in self._asked()
-        ]
-        try:
-            found = await asyncio.gather(*tasks)
-        finally:  # one that fails takes the others with it
-            for task in tasks:
-                task.cancel()
-        return self._fused(found, limit)
+        with stage("fuse", mode=self.mode, query=query) as done:
+            tasks = [
+                asyncio.ensure_future(r.aretrieve(query, top_k=top_k, filters=filters))
+                for r in self._asked()
+            ]
+            try:
+                found = await asyncio.gather(*tasks)
+            finally:  # one that fails takes the others with it
+                for task in tasks:
+                    task.cancel()
+            results = self._fused(found, limit)
+            done.facts["results"] = len(results)
+        return results
 
     def batch(
         self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
@@ -134,8 +134,7 @@ class FusionRetriever:
         Raises:
             TypeError: If the queries are one text.
         """
-        if isinstance(queries, str):
-            raise TypeError(f"batch takes a list of queries, not one: {queries!r:.80}")
+        check_queries(queries)
         limit = self._check(top_k, filters)
         found = [_batch(r, queries, top_k=top_k, filters=filters) for r in self._asked()]
         return [self._fused(each, limit) for each in zip(*found, strict=True)]
@@ -183,16 +182,18 @@ def fuse(
     parts: dict[tuple[str, str], list[float]] = {}
     nodes: dict[tuple[str, str], Node] = {}
     evidence: dict[tuple[str, str], list[Evidence]] = {}
+    total = {"rrf": 1.0, "relative": sum(weighing), "concat": 1.0}[mode]
     for ranking, weight in zip(rankings, weighing, strict=True):
         if not weight:
             continue
         scores = _SCORES[mode]([result.score for result in ranking.values()], rank_constant)
         for (key, result), score in zip(ranking.items(), scores, strict=True):
+            part = score * weight if score >= 0 else score / weight
             nodes.setdefault(key, result.node)
+            parts.setdefault(key, []).append(part)
             known = evidence.setdefault(key, [])
-            known += [each for each in result.evidence if each not in known]
-            parts.setdefault(key, []).append(score * weight if score >= 0 else score / weight)
-    total = {"rrf": 1.0, "relative": sum(weighing), "concat": 1.0}[mode]
+            shared = (replace(each, share=part / total) for each in result.evidence)
+            known += [each for each in shared if each not in known]
     join = max if mode == "concat" else math.fsum
     fused = [
         ScoredNode(nodes[key], join(all_) / total, tuple(evidence[key]))

@@ -9,9 +9,10 @@ from typing import Any
 
 from ..nodegraph import NodeGraph
 from ..nodegraph.errors import nearest
+from .answering import Answering, check_queries
 from .filters import Filters, parse_filters
 from .lift import Lift
-from .output import OutputFormat, check_output, check_top_k, formatted
+from .output import OutputFormat, check_top_k
 from .pools import check_cut_off, pools
 from .protocols import Similarity
 from .scored_node import ScoredNode
@@ -21,7 +22,7 @@ from .similarities import get_similarity
 logger = logging.getLogger(__name__)
 
 
-class Retriever:
+class Retriever(Answering):
     """Search a node group by a similarity; return the nodes, or their kin in a target group.
 
     Nothing is built before the first query. A query sees one consistent state of the graph, and
@@ -97,9 +98,7 @@ class Retriever:
         self.similarity_cut_off = check_cut_off(similarity_cut_off, self.embed_keys)
         self._conditions = parse_filters(filters)
         self.filters = filters
-        check_output(output_format, join)
-        self.output_format = output_format
-        self.join = join
+        self._answer_in(output_format, join)
         if lift not in ("max", "sum", "mean"):
             raise ValueError(f"lift is 'max', 'sum' or 'mean', not {lift!r}")
         self.lift = lift
@@ -116,13 +115,6 @@ class Retriever:
             f"Retriever({self.group_name!r} -> {self.target!r}, {self.similarity.name}, "
             f"top_k={self.top_k})"
         )
-
-    def __call__(
-        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
-    ) -> Any:
-        """Retrieve, and return the results in the ``output_format``."""
-        results = self.retrieve(query, top_k=top_k, filters=filters)
-        return formatted(results, self.output_format, self.join)
 
     def retrieve(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
@@ -190,8 +182,7 @@ class Retriever:
 
     def _search(self, queries: Sequence[str], top_k: int | None, filters: Filters | None) -> Search:
         """Check what a call is given; return the search it wants."""
-        if isinstance(queries, str):
-            raise TypeError(f"batch takes a list of queries, not one: {queries!r:.80}")
+        check_queries(queries)
         for query in queries:
             if not isinstance(query, str):
                 raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")

@@ -14,9 +14,11 @@ class Evidence:
     Attributes:
         node: The node that matched: the result itself, or one of its kin in a smaller group.
         score: The score of that match.
-        similarity: The name of the similarity that gave it.
+        similarity: The name of the similarity, or of the reranker, that gave it.
         query: The form of the query that was searched for.
-        embed_key: Which of the graph's embeddings was compared; None for a match of texts.
+        embed_key: Which embedding of the graph was compared; None where texts were.
+        share: What the retriever that found it gave to the result's score, where several were
+            fused.
     """
 
     node: Node
@@ -24,6 +26,7 @@ class Evidence:
     similarity: str
     query: str
     embed_key: str | None = None
+    share: float | None = None
 
     @property
     def group(self) -> str:
@@ -38,3 +41,33 @@ class ScoredNode:
     node: Node
     score: float
     evidence: tuple[Evidence, ...] = ()
+
+    def explain(self) -> str:
+        """Return in words how the node was found: a line for the result, one for each match.
+
+        Example:
+            >>> from nodekin.nodegraph import NodeGraph
+            >>> from nodekin.retrievers import Retriever
+            >>> graph = NodeGraph()
+            >>> ids = graph.add("Green tea. Black tea.")
+            >>> graph.create_node_group("sentence", lambda text: text.split(". "))
+            >>> (result,) = Retriever(graph, "sentence", "bm25", target="ROOT")("green")
+            >>> print(result.explain())
+            0.6931  ROOT  "Green tea. Black tea."
+              0.6931  sentence  bm25 for "green": "Green tea"
+        """
+        lines = [f"{self.score:.4f}  {self.node.group}  {_quoted(self.node.text)}"]
+        for match in self.evidence:
+            key = "" if match.embed_key is None else f" ({match.embed_key})"
+            share = "" if match.share is None else f", which gave {match.share:.4f}"
+            found = "itself" if match.node == self.node else _quoted(match.node.text)
+            lines.append(
+                f"  {match.score:.4f}  {match.group}  {match.similarity}{key} for "
+                f"{_quoted(match.query)}: {found}{share}"
+            )
+        return "\n".join(lines)
+
+
+def _quoted(text: str) -> str:
+    line = " ".join(text.split())
+    return f'"{line}"' if len(line) <= 60 else f'"{line[:57]}..."'

@@ -16,6 +16,7 @@ from .lift import Lift, lift, lift_all
 from .pools import Pool
 from .protocols import Index, Similarity
 from .scored_node import Evidence, ScoredNode
+from .trace import stage
 from .unite import unite
 
 _AT_ONCE = 64  # queries that are searched while the graphs are held once
@@ -58,6 +59,16 @@ class Search:
         """
         if not queries:
             return []
+        facts = {"group": self.group, "similarity": self.similarity.name, "target": self.target}
+        asked = queries[0] if len(queries) == 1 else f"{len(queries)} queries"
+        with stage("search", query=asked, **facts) as done:
+            results = self._results(queries, vectors)
+            done.facts["results"] = sum(map(len, results))
+        return results
+
+    def _results(
+        self, queries: Sequence[str], vectors: Sequence[Sequence[Any]]
+    ) -> list[list[ScoredNode]]:
         indexes = [
             [self.similarity.open(graph, self.group, pool.key) for graph in pool.of(self.graphs)]
             for pool in self.pools

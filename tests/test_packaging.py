@@ -101,7 +101,8 @@ PUBLIC = {
         UnknownGroupError count_tokens register_reader split_paragraphs split_sentences""",
     "nodekin.nodegraph.sqlite": "SQLiteStore",
     "nodekin.retrievers": """Analyzer Bm25 Cosine Evidence Filters FusionRetriever Hits Index
-        Retriever Retrieves ScoredNode Similarity TextAnalyzer fuse parse_filters""",
+        Observer Retriever Retrieves ScoredNode Similarity Stage TextAnalyzer fuse observing
+        parse_filters stage trace""",
     "nodekin.adapters": "",
     "nodekin.adapters.langchain": "NodeGraphRetriever as_transform from_document to_document",
     "nodekin.adapters.llama_index": """NodeGraphRetriever NodeWithEvidence as_transform

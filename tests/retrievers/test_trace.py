@@ -1,0 +1,113 @@
+"""What a retrieval tells of itself: traces, observers, explanations."""
+
+import asyncio
+import re
+
+import pytest
+
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.retrievers import FusionRetriever, Retriever, Stage, observing, stage, trace
+
+
+@pytest.fixture
+def graph() -> NodeGraph:
+    graph = NodeGraph(progress=False)
+    graph.add([Document("green tea\nblack tea", id="tea"), Document("rivers run", id="river")])
+    graph.create_node_group("line", str.splitlines)
+    return graph
+
+
+@pytest.fixture
+def fusion(graph: NodeGraph) -> FusionRetriever:
+    return FusionRetriever([Retriever(graph, "line", target="ROOT"), Retriever(graph, "ROOT")])
+
+
+def names(root: Stage) -> list[tuple[str, list[str]]]:
+    return [(each.name, [inner.name for inner in each.stages]) for each in root.stages]
+
+
+def test_a_trace_is_a_tree_of_stages(fusion: FusionRetriever) -> None:
+    with trace() as root:
+        fusion("green tea")
+    assert names(root) == [("fuse", ["search", "search"])]
+    (fused,) = root.stages
+    assert fused.facts == {"mode": "rrf", "query": "green tea", "results": 1}
+    assert fused.stages[0].facts == {
+        "query": "green tea",
+        "group": "line",
+        "similarity": "bm25",
+        "target": "ROOT",
+        "results": 1,
+    }
+    shown = re.sub(r"\d+\.\d ms", "0.0 ms", str(root))
+    assert shown.splitlines()[1:] == [
+        "└─ fuse mode=rrf query='green tea' results=1 (0.0 ms)",
+        "   ├─ search query='green tea' group=line similarity=bm25 target=ROOT results=1 (0.0 ms)",
+        "   └─ search query='green tea' group=ROOT similarity=bm25 target=ROOT results=1 (0.0 ms)",
+    ]
+
+
+async def test_tasks_at_once_keep_their_places(fusion: FusionRetriever) -> None:
+    with trace() as root:
+        await asyncio.gather(fusion.aretrieve("tea"), fusion.aretrieve("rivers"))
+    assert names(root) == [("fuse", ["search", "search"])] * 2
+    for fused in root.stages:
+        assert {inner.facts["query"] for inner in fused.stages} == {fused.facts["query"]}
+
+
+def test_an_observer_hears_of_begin_and_end(fusion: FusionRetriever) -> None:
+    heard: list[tuple[str, str, str | None]] = []
+
+    class Ear:
+        def begin(self, stage: Stage, parent: Stage | None) -> None:
+            heard.append(("begin", stage.name, parent.name if parent else None))
+
+        def end(self, stage: Stage) -> None:
+            heard.append(("end", stage.name, None))
+            assert stage.seconds is not None
+
+    with observing(Ear()):
+        fusion("tea")
+    assert heard == [
+        ("begin", "fuse", None),
+        ("begin", "search", "fuse"),
+        ("end", "search", None),
+        ("begin", "search", "fuse"),
+        ("end", "search", None),
+        ("end", "fuse", None),
+    ]
+    fusion("tea")
+    assert len(heard) == 6  # nobody listens any more
+
+
+def test_a_stage_that_fails_says_so() -> None:
+    with trace() as root, pytest.raises(ValueError, match="no"), stage("work", on="x"):
+        raise ValueError("no")
+    assert root.stages[0].error is not None
+    assert "work on=x" in str(root)
+    assert "failed: ValueError: no" in str(root)
+
+
+def test_without_a_trace_nothing_is_kept(fusion: FusionRetriever) -> None:
+    with stage("alone") as alone, stage("within"):
+        fusion("tea")
+    assert alone.stages == []
+    assert alone.seconds is None
+
+
+def test_shares_add_up_to_the_score(fusion: FusionRetriever) -> None:
+    (best, *_) = fusion("green tea")
+    shares = {(match.group, match.share) for match in best.evidence}
+    assert sum(share or 0 for _, share in shares) == pytest.approx(best.score)
+    assert all(share == pytest.approx(1 / 61) for _, share in shares)
+
+
+def test_an_explanation_names_every_match(fusion: FusionRetriever) -> None:
+    (best, *_) = fusion("green tea")
+    lines = best.explain().splitlines()
+    assert lines[0] == '0.0328  ROOT  "green tea black tea"'
+    assert len(lines) == 1 + len(best.evidence)
+    assert re.fullmatch(
+        r'  \d\.\d{4}  line  bm25 for "green tea": "green tea", which gave 0\.0164', lines[1]
+    )
+    assert lines[-1].endswith('bm25 for "green tea": itself, which gave 0.0164')
