@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from .locks import ReadWriteLock
 from .store import NodeStore
+
+_held = threading.local()
+
+
+def holding() -> bool:
+    """Tell whether this thread holds a graph, any."""
+    return getattr(_held, "depth", 0) > 0
 
 
 class Access:
@@ -28,7 +36,11 @@ class Access:
         while True:
             with self._lock.read(), self._store.snapshot() as state:
                 if state == self._state:
-                    yield
+                    _held.depth = getattr(_held, "depth", 0) + 1
+                    try:
+                        yield
+                    finally:
+                        _held.depth -= 1
                     return
             with self._lock.write(), self._store.snapshot() as newest:
                 self._state = newest

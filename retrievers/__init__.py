@@ -3,19 +3,25 @@
 from .analysis import Analyzer, TextAnalyzer
 from .bm25 import Bm25
 from .cosine import Cosine
+from .custom_similarity import CustomSimilarity
 from .filters import Filters, parse_filters
 from .fusion import FusionRetriever, fuse
 from .hits import Hits
+from .indexes import register_index
+from .map_index import Exact
 from .protocols import Index, Retrieves, Similarity
 from .retriever import Retriever
 from .scored_node import Evidence, ScoredNode
+from .similarities import register_similarity
 from .trace import Observer, Stage, observing, stage, trace
 
 __all__ = [
     "Analyzer",
     "Bm25",
     "Cosine",
+    "CustomSimilarity",
     "Evidence",
+    "Exact",
     "Filters",
     "FusionRetriever",
     "Hits",
@@ -30,6 +36,8 @@ __all__ = [
     "fuse",
     "observing",
     "parse_filters",
+    "register_index",
+    "register_similarity",
     "stage",
     "trace",
 ]

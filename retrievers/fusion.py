@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import logging
 import math
+import statistics
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from ..nodegraph import Node
+from ..nodegraph.access import holding
 from ..nodegraph.errors import nearest
 from .answering import Answering, check_queries
 from .filters import Filters, parse_filters
@@ -17,7 +22,9 @@ from .protocols import Retrieves
 from .scored_node import Evidence, ScoredNode
 from .trace import stage
 
-Mode = Literal["rrf", "relative", "concat"]
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+Mode = Literal["rrf", "relative", "distribution", "concat"]
 RANK_CONSTANT = 60
 
 
@@ -26,12 +33,13 @@ class FusionRetriever(Answering):
 
     Choose ``"rrf"`` for retrievers whose scores can't be compared (``bm25`` and ``cosine``): only
     places count. ``"relative"`` also says by how much one result is better than the next.
-    ``"concat"`` is for scores of one kind, from several groups or corpora. A node is one result
+    ``"distribution"`` does so too, and lets one outlier spoil less. ``"concat"`` is for scores of
+    one kind, from several groups or corpora. A node is one result
     however many find it, with the evidence of all of them.
 
-    ``retrieve`` asks the retrievers one after the other, in the calling thread: it may be called
-    while the graph is held, where waiting for other threads could be waiting for itself.
-    ``aretrieve`` asks all at once.
+    All retrievers are asked at once, in threads or tasks; one after the other where the calling
+    thread holds a graph (``graph.reading``), since waiting for other threads could then be
+    waiting for itself.
 
     Args:
         retrievers: Any retrievers, also fusions; what they find should be of one group.
@@ -41,6 +49,9 @@ class FusionRetriever(Answering):
         top_k: How many nodes to return at most. Each retriever gives its own ``top_k``, unless a
             call says how many, which then goes for them too.
         rank_constant: How little the first places stand out, for ``"rrf"``.
+        on_error: What a retriever that fails does: ``"raise"``, or ``"skip"`` to fuse what the
+            others find, with a warning in the log and a failed stage in the trace. When all fail,
+            the first one's error is raised in any case.
         output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
         join: Join contents to one text: True with line breaks, or the separator.
 
@@ -68,9 +79,13 @@ class FusionRetriever(Answering):
         top_k: int = 6,
         rank_constant: float = RANK_CONSTANT,
         *,
+        on_error: Literal["raise", "skip"] = "raise",
         output_format: OutputFormat | None = None,
         join: bool | str = False,
     ) -> None:
+        if on_error not in ("raise", "skip"):
+            raise ValueError(f'on_error is "raise" or "skip", not {on_error!r}')
+        self.on_error = on_error
         self.retrievers = list(retrievers)
         if not self.retrievers:
             raise ValueError("retrievers=[] leaves nothing to fuse; give one or more")
@@ -102,8 +117,8 @@ class FusionRetriever(Answering):
         """
         limit = self._check(top_k, filters)
         with stage("fuse", mode=self.mode, query=query) as done:
-            found = [r.retrieve(query, top_k=top_k, filters=filters) for r in self._asked()]
-            results = self._fused(found, limit)
+            found = self._all(lambda r: r.retrieve(query, top_k=top_k, filters=filters))
+            results = self._fused(self._good(found), limit)
             done.facts["results"] = len(results)
         return results
 
@@ -118,11 +133,11 @@ class FusionRetriever(Answering):
                 for r in self._asked()
             ]
             try:
-                found = await asyncio.gather(*tasks)
+                found = await asyncio.gather(*tasks, return_exceptions=self.on_error == "skip")
             finally:  # one that fails takes the others with it
                 for task in tasks:
                     task.cancel()
-            results = self._fused(found, limit)
+            results = self._fused(self._good(found), limit)
             done.facts["results"] = len(results)
         return results
 
@@ -136,8 +151,12 @@ class FusionRetriever(Answering):
         """
         check_queries(queries)
         limit = self._check(top_k, filters)
-        found = [_batch(r, queries, top_k=top_k, filters=filters) for r in self._asked()]
-        return [self._fused(each, limit) for each in zip(*found, strict=True)]
+        found = self._all(lambda r: _batch(r, queries, top_k=top_k, filters=filters))
+        good = self._good(found)
+        return [
+            self._fused([None if each is None else each[at] for each in good], limit)
+            for at in range(len(queries))
+        ]
 
     def _check(self, top_k: int | None, filters: Filters | None) -> int:
         parse_filters(filters)
@@ -146,9 +165,38 @@ class FusionRetriever(Answering):
     def _asked(self) -> list[Retrieves]:
         return [r for r, weight in zip(self.retrievers, self.weights, strict=True) if weight]
 
-    def _fused(self, found: Sequence[Sequence[ScoredNode]], limit: int) -> list[ScoredNode]:
+    def _all(self, ask: Callable[[Retrieves], T]) -> list[T | BaseException]:
+        """Ask all retrievers, in threads unless this one holds a graph."""
+        asked = self._asked()
+
+        def try_(retriever: Retrieves) -> T | BaseException:
+            try:
+                return ask(retriever)
+            except Exception as error:
+                if self.on_error == "raise":
+                    raise
+                return error
+
+        if len(asked) == 1 or holding():
+            return [try_(each) for each in asked]
+        with ThreadPoolExecutor(len(asked), "fuse") as pool:
+            return list(pool.map(lambda run, each: run(try_, each), _contexts(asked), asked))
+
+    def _good(self, found: Sequence[T | BaseException]) -> list[T | None]:
+        """Return what was found, None where a retriever failed."""
+        failed = [each for each in found if isinstance(each, BaseException)]
+        for retriever, each in zip(self._asked(), found, strict=True):
+            if isinstance(each, BaseException):
+                if len(failed) == len(found) or not isinstance(each, Exception):
+                    raise each
+                logger.warning("left out of a fusion: %r failed: %s", retriever, each)
+        return [None if isinstance(each, BaseException) else each for each in found]
+
+    def _fused(self, found: Sequence[Sequence[ScoredNode] | None], limit: int) -> list[ScoredNode]:
         weights = [weight for weight in self.weights if weight]
-        return fuse(found, self.mode, weights, limit, self.rank_constant)
+        good = [(each, w) for each, w in zip(found, weights, strict=True) if each is not None]
+        rankings, weights = [each for each, _ in good], [weight for _, weight in good]
+        return fuse(rankings, self.mode, weights, limit, self.rank_constant)
 
 
 def fuse(
@@ -168,6 +216,9 @@ def fuse(
     - ``"relative"``: the weighted mean of its scores, each ranking's put between 0, its last
       result, and 1, its first (Lee, "Analyses of multiple evidence combination", 1997); where
       all scores of a ranking are equal they are 1.
+    - ``"distribution"``: the same, a ranking's scores being put between 0, three standard
+      deviations below their mean, and 1, as many above (Mazzeschi, "Distribution-based score
+      fusion", 2023).
     - ``"concat"``: its highest score times the weight (below 0, divided by it).
 
     Args:
@@ -182,7 +233,7 @@ def fuse(
     parts: dict[tuple[str, str], list[float]] = {}
     nodes: dict[tuple[str, str], Node] = {}
     evidence: dict[tuple[str, str], list[Evidence]] = {}
-    total = {"rrf": 1.0, "relative": sum(weighing), "concat": 1.0}[mode]
+    total = sum(weighing) if mode in ("relative", "distribution") else 1.0
     for ranking, weight in zip(rankings, weighing, strict=True):
         if not weight:
             continue
@@ -227,6 +278,16 @@ def _relative(scores: Sequence[float], rank_constant: float) -> list[float]:
     return [round((score - low) / (high - low), 12) for score in scores]
 
 
+def _distribution(scores: Sequence[float], rank_constant: float) -> list[float]:
+    if not scores:
+        return []
+    mean, deviation = statistics.fmean(scores), statistics.pstdev(scores)
+    if not deviation:
+        return [0.5] * len(scores)
+    low, width = mean - 3 * deviation, 6 * deviation
+    return [round(min(1.0, max(0.0, (score - low) / width)), 12) for score in scores]
+
+
 def _as_they_are(scores: Sequence[float], rank_constant: float) -> list[float]:
     return list(scores)
 
@@ -234,6 +295,7 @@ def _as_they_are(scores: Sequence[float], rank_constant: float) -> list[float]:
 _SCORES: Mapping[str, Callable[[Sequence[float], float], list[float]]] = {
     "rrf": _by_place,
     "relative": _relative,
+    "distribution": _distribution,
     "concat": _as_they_are,
 }
 
@@ -247,6 +309,11 @@ def _batch(
         results: list[list[ScoredNode]] = batch(queries, **settings)
         return results
     return [retriever.retrieve(query, **settings) for query in queries]
+
+
+def _contexts(items: Sequence[object]) -> list[Callable[..., Any]]:
+    """Return for each item a way to run a function in a copy of this thread's context."""
+    return [contextvars.copy_context().run for _ in items]
 
 
 def _check_weights(weights: Sequence[float] | None, count: int) -> list[float]:

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..nodegraph import NodeGraph
-from ..nodegraph.errors import nearest
 from .answering import Answering, check_queries
 from .filters import Filters, parse_filters
+from .indexes import DEFAULT, MakeIndex, with_index
 from .lift import Lift
 from .output import OutputFormat, check_top_k
 from .pools import check_cut_off, pools
@@ -35,7 +35,8 @@ class Retriever(Answering):
             mixed text; ``"cosine"`` compares embeddings) or an object (``Bm25(k1=1.2)``).
         similarity_cut_off: Keeps hits that score this or more; for embeddings a number for
             all, or a dict with one for each key that is to have one.
-        index: How the similarity is made fast; ``"default"``.
+        index: How the similarity is made fast: ``"default"`` is its own, ``"map"`` looks up exact
+            texts; or what was registered with ``register_index``, or makes an index.
         top_k: How many nodes to return at most: nodes of the target group, where there is one.
         embed_keys: Which embeddings to search, for a similarity that compares embeddings; None
             for all that the graph has. Each finds ``top_k`` nodes; a node that several find is
@@ -70,7 +71,7 @@ class Retriever(Answering):
         similarity: str | Similarity | None = None,
         *,
         similarity_cut_off: float | Mapping[str, float] | None = None,
-        index: str = "default",
+        index: str | MakeIndex = DEFAULT,
         top_k: int = 6,
         embed_keys: Sequence[str] | None = None,
         target: str | None = None,
@@ -90,10 +91,9 @@ class Retriever(Answering):
             each.ancestry(self.group_name)
             each.ancestry(self.target)
         self.similarity = get_similarity(similarity, similarity_kw)
+        self.similarity = with_index(self.similarity, index)
         self._pools = pools(self.similarity, self.graphs, embed_keys)
         self.embed_keys = [pool.key for pool in self._pools if pool.key is not None]
-        if index != "default":
-            raise ValueError(f"no index {index!r}; there is {nearest(str(index), ['default'])}")
         self.top_k = check_top_k(top_k)
         self.similarity_cut_off = check_cut_off(similarity_cut_off, self.embed_keys)
         self._conditions = parse_filters(filters)

@@ -100,9 +100,10 @@ PUBLIC = {
         ReadError RecursiveSplitter Refresh SentenceSplitter Stamp StoreError TransformError
         UnknownGroupError count_tokens register_reader split_paragraphs split_sentences""",
     "nodekin.nodegraph.sqlite": "SQLiteStore",
-    "nodekin.retrievers": """Analyzer Bm25 Cosine Evidence Filters FusionRetriever Hits Index
-        Observer Retriever Retrieves ScoredNode Similarity Stage TextAnalyzer fuse observing
-        parse_filters stage trace""",
+    "nodekin.retrievers": """Analyzer Bm25 Cosine CustomSimilarity Evidence Exact Filters
+        FusionRetriever Hits Index Observer Retriever Retrieves ScoredNode Similarity Stage
+        TextAnalyzer fuse observing parse_filters register_index register_similarity stage
+        trace""",
     "nodekin.adapters": "",
     "nodekin.adapters.langchain": "NodeGraphRetriever as_transform from_document to_document",
     "nodekin.adapters.llama_index": """NodeGraphRetriever NodeWithEvidence as_transform

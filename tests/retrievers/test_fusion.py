@@ -2,6 +2,8 @@
 
 import asyncio
 import pickle
+import threading
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -227,3 +229,70 @@ def test_calls_that_can_not_be() -> None:
         fusion.retrieve("q", top_k=0)
     with pytest.raises(TypeError, match="filters map"):
         fusion.retrieve("q", filters="year")
+
+
+class Failing:
+    """A retriever whose model is away."""
+
+    def retrieve(self, query: str, **settings: object) -> list[ScoredNode]:
+        raise ConnectionError("away")
+
+    async def aretrieve(self, query: str, **settings: object) -> list[ScoredNode]:
+        raise ConnectionError("away")
+
+
+async def test_a_branch_that_fails_can_be_left_out_and_is_reported(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(["green tea", "black tea"])
+    good = Retriever(graph, "ROOT")
+    with pytest.raises(ConnectionError, match="away"):
+        FusionRetriever([good, Failing()])("tea")
+    fusion = FusionRetriever([Failing(), good], weights=[1, 2], on_error="skip")
+    expected = FusionRetriever([good], weights=[2])("green tea")
+    assert fusion("green tea") == expected
+    assert await fusion.aretrieve("green tea") == expected
+    assert fusion.batch(["green tea"]) == [expected]
+    assert len(caplog.records) == 3
+    assert "Failing object" in caplog.text
+    assert "away" in caplog.text
+    with pytest.raises(ConnectionError):
+        FusionRetriever([Failing(), Failing()], on_error="skip")("tea")
+    with pytest.raises(ValueError, match='on_error is "raise" or "skip"'):
+        FusionRetriever([good], on_error="ignore")  # type: ignore[arg-type]
+
+
+def test_branches_are_asked_at_once_and_while_a_graph_is_held_one_by_one() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(["green tea"])
+    meeting = threading.Barrier(2)
+    threads = []
+
+    class Meeting(Retriever):
+        def retrieve(self, query: str, **settings: Any) -> list[ScoredNode]:
+            threads.append(threading.get_ident())
+            if query == "together":
+                meeting.wait(10)
+            return super().retrieve(query, **settings)
+
+    fusion = FusionRetriever([Meeting(graph, "ROOT"), Meeting(graph, "ROOT")])
+    fusion("together")
+    assert len(set(threads)) == 2
+    threads.clear()
+    with graph.reading("ROOT"):
+        assert len(fusion("tea")) == 1
+    assert set(threads) == {threading.get_ident()}
+
+
+def test_scores_by_their_distribution() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(["a", "b", "c"])
+    a, b, c = graph.nodes("ROOT")
+    one = [ScoredNode(a, 3.0), ScoredNode(b, 2.0), ScoredNode(c, 1.0)]
+    other = [ScoredNode(b, 7.0)]
+    spread = (2 / 3) ** 0.5
+    results = {r.node.text: r.score for r in fuse([one, other], "distribution")}
+    assert results["a"] == pytest.approx((0.5 + 1 / (6 * spread)) / 2)
+    assert results["b"] == pytest.approx((0.5 + 0.5) / 2)
+    assert results["c"] == pytest.approx((0.5 - 1 / (6 * spread)) / 2)

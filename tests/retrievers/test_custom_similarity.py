@@ -1,0 +1,205 @@
+"""Similarities and indexes that users bring."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nodekin.nodegraph import Document, Node, NodeGraph
+from nodekin.retrievers import (
+    Exact,
+    FusionRetriever,
+    Hits,
+    Retriever,
+    register_index,
+    register_similarity,
+)
+from nodekin.retrievers import similarities as known
+
+
+@pytest.fixture(autouse=True)
+def forgetting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what a test registers be gone after it."""
+    monkeypatch.setattr(known, "SIMILARITIES", dict(known.SIMILARITIES))
+    monkeypatch.setattr(known, "_NAMES", {})
+
+
+def letters(texts: Sequence[str]) -> np.ndarray:
+    return np.array([[text.count(c) + 0.1 for c in "aeiou"] for text in texts], np.float32)
+
+
+@pytest.fixture(params=["memory", "file"])
+def graph(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NodeGraph]:
+    store = tmp_path / "g" if request.param == "file" else None
+    with NodeGraph(store=store, embed=letters, progress=False) as graph:
+        graph.add(
+            [
+                Document("tea\ncoffee\nmilk", {"shop": 1}, id="drinks"),
+                Document("bread\nrice", {"shop": 2}, id="food"),
+            ]
+        )
+        graph.create_node_group("line", str.splitlines)
+        yield graph
+
+
+def found(results: Sequence[Any]) -> list[tuple[str, float]]:
+    return [(result.node.text, round(result.score, 3)) for result in results]
+
+
+def test_a_text_at_a_time(graph: NodeGraph) -> None:
+    @register_similarity
+    def common(query: str, node: Node) -> float | None:
+        return len(set(query) & set(node.text)) or None
+
+    results = Retriever(graph, "line", "common", top_k=3)("milk tea")
+    assert found(results) == [("milk", 4.0), ("tea", 3.0), ("bread", 2.0)]
+    assert results[0].evidence[0].similarity == "common"
+    assert found(Retriever(graph, "line", common, top_k=3)("milk tea")) == found(results)
+    assert Retriever(graph, "line", "common")("xyz") == []  # no match is no result
+
+
+def test_all_texts_at_once_and_settings(graph: NodeGraph) -> None:
+    @register_similarity(mode="text", batch=True, name="length")
+    def by_length(query: str, nodes: list[Node], power: int = 1, **more: Any) -> list[float]:
+        return [len(node.text) ** power for node in nodes]
+
+    assert found(Retriever(graph, "line", "length", power=2, top_k=2)("?")) == [
+        ("coffee", 36.0),
+        ("bread", 25.0),
+    ]
+
+
+def test_pairs_of_nodes_and_scores(graph: NodeGraph) -> None:
+    @register_similarity(batch=True)
+    def some(query: str, nodes: list[Node]) -> list[tuple[Node, float]]:
+        return [(node, 1.5) for node in reversed(nodes) if query in node.text]
+
+    assert found(Retriever(graph, "line", "some")("e")) == [
+        ("tea", 1.5),  # ties in document order
+        ("coffee", 1.5),
+        ("bread", 1.5),
+        ("rice", 1.5),
+    ]
+
+
+def test_vectors_one_at_a_time_and_all_at_once(graph: NodeGraph) -> None:
+    @register_similarity(mode="embedding", descend=False)
+    def distance(query: np.ndarray, vector: np.ndarray) -> float:
+        return float(np.abs(query - vector).sum())
+
+    @register_similarity(mode="embedding", batch=True, descend=False)
+    def distances(query: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        return np.abs(query - vectors).sum(axis=1)
+
+    @register_similarity(mode="embedding", descend=False)
+    def of_node(query: np.ndarray, node: Node) -> float:
+        return float(np.abs(query - node.embedding()).sum())
+
+    expected = [("tea", 0.0), ("bread", 0.0), ("rice", -2.0)]
+    for name in ("distance", "distances", "of_node"):
+        results = Retriever(graph, "line", name, top_k=3)("ea")
+        assert found(results) == expected
+        assert results[0].evidence[0].embed_key == "default"
+
+
+def test_targets_filters_cut_offs_fusion_and_changes(graph: NodeGraph) -> None:
+    @register_similarity
+    def common(query: str, node: Node) -> float:
+        return len(set(query) & set(node.text))
+
+    lifted = Retriever(graph, "line", "common", target="ROOT")
+    assert [result.node.id for result in lifted("bread")] == ["food", "drinks"]
+    assert [result.node.id for result in lifted("bread", filters={"shop": 1})] == ["drinks"]
+    assert found(Retriever(graph, "line", "common", similarity_cut_off=4)("bread")) == [
+        ("bread", 5.0)
+    ]
+    graph.add(Document("beard", id="new"))
+    graph.remove("food")
+    assert found(Retriever(graph, "line", "common", similarity_cut_off=4)("bread")) == [
+        ("beard", 5.0)
+    ]
+    both = FusionRetriever([Retriever(graph, "line", "common"), Retriever(graph, "line")])
+    assert both("milk")[0].node.text == "milk"
+    assert {match.similarity for match in both("milk")[0].evidence} == {"common", "bm25"}
+
+
+def test_what_is_no_similarity(graph: NodeGraph) -> None:
+    with pytest.raises(ValueError, match="'bm25' is there already"):
+        register_similarity(lambda query, node: 1.0, name="bm25")  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match="its first parameter is the query"):
+
+        @register_similarity
+        def lonely(query: str) -> float:
+            return 1.0
+
+    @register_similarity
+    def nothing(query: str, node: Node) -> float:
+        return float("nan")
+
+    with pytest.raises(ValueError, match="gave NaN for Node"):
+        Retriever(graph, "line", "nothing")("x")
+    with pytest.raises(TypeError, match="has no setting 'power'"):
+        Retriever(graph, "line", "nothing", power=2)
+
+    @register_similarity(batch=True)
+    def few(query: str, nodes: list[Node]) -> list[float]:
+        return [1.0]
+
+    with pytest.raises(ValueError, match="gave 1 scores for 5 nodes"):
+        Retriever(graph, "line", "few")("x")
+
+
+def test_exact_texts_but_for_what_does_not_count(graph: NodeGraph) -> None:
+    graph.add(Document("什么是 Tea？\nＡＢＣ", id="q"))
+    exact = Retriever(graph, "line", "exact")
+    assert found(exact("什么是tea")) == [("什么是 Tea？", 1.0)]
+    assert found(exact("abc!")) == [("ＡＢＣ", 1.0)]
+    assert exact("tea time") == []
+    assert found(Retriever(graph, "line", "exact", normalize=False)("TEA")) == []
+    assert found(Retriever(graph, "line", index="map")("Coffee")) == [("coffee", 1.0)]
+    assert [r.node.text for r in Retriever(graph, "line", Exact("shop"))("2")] == ["bread", "rice"]
+    assert found(exact("tea", filters={"shop": 2})) == []
+    graph.remove("drinks")
+    assert exact("coffee") == []
+    graph.add(Document("Coffee", id="back"))
+    assert found(exact("coffee")) == [("Coffee", 1.0)]
+
+
+def test_an_index_of_ones_own(graph: NodeGraph) -> None:
+    made = []
+
+    @register_index("backwards")
+    class Backwards:
+        def __init__(self, graph: NodeGraph, group: str, key: str | None, similarity: Any) -> None:
+            made.append((group, key, similarity.name))
+            self.graph, self.group = graph, group
+            self.closed = False
+
+        def ready(self) -> None:
+            pass
+
+        def sync(self) -> None:
+            self.nodes = self.graph.nodes(self.group)
+
+        def search(self, query: Any, limit: int | None, conditions: Mapping[str, Any]) -> Hits:
+            ids = [node.id for node in reversed(self.nodes)][:limit]
+            return Hits(ids, [float(-at) for at in range(len(ids))])
+
+        def close(self) -> None:
+            self.closed = True
+
+    results = Retriever(graph, "line", index="backwards", top_k=2)("anything")
+    assert found(results) == [("rice", 0.0), ("bread", -1.0)]
+    Retriever(graph, "line", index=Backwards, top_k=2)("again")
+    assert made == [("line", None, "bm25")]
+    index = Retriever(graph, "line", index="backwards").similarity.open(graph, "line")
+    graph.close()
+    assert index.closed
+    with pytest.raises(ValueError, match="no index 'forwards'; there is 'backwards'"):
+        Retriever(graph, "line", index="forwards")
+    with pytest.raises(ValueError, match="'map' is there already"):
+        register_index("map")
+    with pytest.raises(TypeError, match="index is a name or a callable"):
+        Retriever(graph, "line", index=3)  # type: ignore[arg-type]
