@@ -19,8 +19,12 @@ lint: .venv/.dev
 	$(BIN)/mypy
 
 bench: .venv/.bench  ## compare with the peers; ARGS="--sizes 10000" for less
-	$(BIN)/python benchmarks/quality.py --data="$(DATA)"
+	$(BIN)/python benchmarks/quality.py --data "$(DATA)"
+	$(BIN)/python benchmarks/multi_hop.py --data "$(DATA)"
 	$(BIN)/python benchmarks/speed.py --data "$(DATA)" $(ARGS)
+	$(BIN)/python benchmarks/persistence.py --data "$(DATA)" $(ARGS)
+	$(BIN)/python benchmarks/size.py --data "$(DATA)"
+	$(BIN)/python benchmarks/vectors.py --data "$(DATA)" $(ARGS)
 
 clean:
 	rm -rf .venv build *.egg-info examples/.cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

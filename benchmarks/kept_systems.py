@@ -41,9 +41,6 @@ class System(Protocol):
     def put(self, document: str, lines: Sequence[str]) -> None:
         """Add or update a document, and keep that."""
 
-    def remove(self, document: str) -> None:
-        """Remove a document, and keep that."""
-
 
 class Nodekin:
     """A graph with one group, its lines; in memory where there is no folder."""
@@ -191,14 +188,6 @@ class LlamaIndex:
             self._storage.docstore.add_documents(self._nodes(document, lines))
         self._keep()
 
-    def remove(self, document: str) -> None:
-        """Remove a document of one line."""
-        if self.vectors:
-            self._index.delete_nodes([f"{document} 0"], delete_from_docstore=True)
-        else:
-            self._storage.docstore.delete_document(f"{document} 0")
-        self._keep()
-
 
 class LangChain:
     """Its BM25Retriever, which can't be kept and is built from the texts; its FAISS store."""
@@ -209,12 +198,11 @@ class LangChain:
 
     def load(self) -> None:
         """Import all there is to import."""
-        import langchain_community.retrievers
-        import langchain_community.vectorstores
         import rank_bm25  # noqa: F401
+        from langchain_community.retrievers import BM25Retriever  # noqa: F401
 
         if self.vectors:
-            import faiss
+            import faiss  # noqa: F401
             from langchain_community.vectorstores import FAISS  # noqa: F401
         jieba_words("暖机")
 
@@ -278,13 +266,6 @@ class LangChain:
         if self.vectors:
             self._faiss.add_texts(list(new.values()), ids=list(new))
         self._texts.update(new)
-        self._keep()
-
-    def remove(self, document: str) -> None:
-        """Remove a document of one line."""
-        if self.vectors:
-            self._faiss.delete([f"{document} 0"])
-        del self._texts[f"{document} 0"]
         self._keep()
 
 

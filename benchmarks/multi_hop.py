@@ -113,6 +113,17 @@ def measure(search: Search, hops: Hops) -> list[str]:
     return [f"{share:.2f}" for share in shares]
 
 
+def measured(hops: Hops, cache: Path) -> Iterator[list[str]]:
+    """Return a row for each system, as it is done."""
+    for systems in (word_systems, vector_systems, rank_bm25_systems):
+        try:
+            for name, search in systems(hops, cache):
+                yield [name, *measure(search, hops)]
+        except ImportError as error:
+            name = systems.__name__.replace("_", " ")
+            yield [name, f"skipped, not installed: {error.name}", "", ""]
+
+
 def main() -> None:
     """Run each set that is there."""
     options = with_cache(arguments(__doc__)).parse_args()
@@ -122,15 +133,8 @@ def main() -> None:
         except FileNotFoundError as error:
             print(f"\nskipped: no {error.filename}")
             continue
-        rows = []
-        for systems in (word_systems, vector_systems, rank_bm25_systems):
-            try:
-                rows += [[name, *measure(s, hops)] for name, s in systems(hops, options.cache)]
-            except ImportError as error:
-                name = systems.__name__.replace("_", " ")
-                rows.append([name, f"skipped, not installed: {error.name}", "", ""])
         title = f"{hops.name}: {len(hops.passages)} passages, {len(hops.questions)} questions"
-        show(title, ["system", *(f"all gold @{k}" for k in PLACES)], rows)
+        show(title, ["system", *(f"all gold @{k}" for k in PLACES)], measured(hops, options.cache))
 
 
 if __name__ == "__main__":

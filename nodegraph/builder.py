@@ -295,9 +295,9 @@ class GroupBuilder:
             if parent.id in known:
                 families.append((parent, known[parent.id]))
             elif pool is not None:
-                families.append((parent, pool.submit(self._run, group, parent, writer)))
+                families.append((parent, pool.submit(self._run, group, parent, writer.drafts)))
             else:
-                made = self._try(group, parent, writer)
+                made = self._try(group, parent, writer.drafts)
                 families.append((parent, made))
                 if isinstance(made, Future):
                     break  # it failed: the document can't be finished
@@ -309,15 +309,15 @@ class GroupBuilder:
         above = self._store.derivation(group.parent, task.document_id)
         return [self._graph.attach(node) for node in above.nodes] if above else []
 
-    def _run(self, group: NodeGroup, parent: Node, writer: _Writer) -> list[Draft]:
+    def _run(self, group: NodeGroup, parent: Node, drafts: Drafts) -> list[Draft]:
         with self.needs.inside(group.name):
             made = group.rule(parent)
-        writer.keep(parent, made)
+        drafts.add(parent, made)
         return made
 
-    def _try(self, group: NodeGroup, parent: Node, writer: _Writer) -> _Made:
+    def _try(self, group: NodeGroup, parent: Node, drafts: Drafts) -> _Made:
         try:
-            return self._run(group, parent, writer)
+            return self._run(group, parent, drafts)
         except Exception as error:
             return _failed(error)
 
@@ -348,8 +348,6 @@ class _Writer:
         self._done: list[tuple[_Job, Derivation]] = []
         self._size = 0
         self._since = time.monotonic()
-        # Taken before the store's locks: drafts are written by the threads that make them, too.
-        self._writing = threading.Lock()
         self.drafts = Drafts(store, group)
 
     def current(self, task: _Task, root: Node | None = None) -> bool:
@@ -360,11 +358,6 @@ class _Writer:
             return False
         (now,) = self._store.get([task.document_id]) if root is not None else (None,)
         return root is None or (now is not None and now.order == root.order)
-
-    def keep(self, parent: Node, made: list[Draft]) -> None:
-        """Keep what was made of one parent until its document's share is written."""
-        with self._writing:
-            self.drafts.add(parent, made)
 
     def add(self, job: _Job, derived: Derivation) -> None:
         """Take one document's share."""
@@ -387,10 +380,9 @@ class _Writer:
             built: By which rules, and for which revision, the group is built with this.
         """
         if not self._done and not built:
-            with self._writing:
-                self.drafts.save()
+            self.drafts.save()
         else:
-            with self._writing, self._access.writing():
+            with self._access.writing():
                 current = [
                     (job, made) for job, made in self._done if self.current(job.task, job.root)
                 ]
@@ -402,6 +394,7 @@ class _Writer:
                         self.drafts.forget([p for p, _ in job.families if p is not None])
                 self.drafts.save()  # of what failed, or is not finished
                 if built:
+                    self.drafts.forget_all()
                     self._store.mark_built(self._group, *built)
         self._done, self._size, self._since = [], 0, time.monotonic()
 

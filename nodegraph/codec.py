@@ -20,9 +20,9 @@ _WRITERS: dict[type, tuple[str, Callable[[Any], Any]]] = {
     set: ("set", lambda v: _unordered(v)),
     frozenset: ("frozenset", lambda v: _unordered(v)),
     bytes: ("bytes", lambda v: base64.b64encode(v).decode("ascii")),
-    datetime: ("datetime", datetime.isoformat),
+    datetime: ("datetime", lambda v: _moment(v)),
     date: ("date", date.isoformat),
-    time: ("time", time.isoformat),
+    time: ("time", lambda v: _moment(v)),
     timedelta: ("timedelta", lambda v: [v.days, v.seconds, v.microseconds]),
     Decimal: ("decimal", str),
     UUID: ("uuid", str),
@@ -32,9 +32,9 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "set": lambda v: {_unmark(each) for each in v},
     "frozenset": lambda v: frozenset(_unmark(each) for each in v),
     "bytes": base64.b64decode,
-    "datetime": datetime.fromisoformat,
+    "datetime": lambda v: _of_moment(datetime, v),
     "date": date.fromisoformat,
-    "time": time.fromisoformat,
+    "time": lambda v: _of_moment(time, v),
     "timedelta": lambda v: timedelta(*v),
     "decimal": Decimal,
     "uuid": UUID,
@@ -104,6 +104,17 @@ def _mark_relative(value: Any) -> Any:
         f"{type(value).__name__} {value!r:.60} can't be kept in a file; give a text, a number, a "
         "date, bytes, or lists and mappings of them"
     )
+
+
+def _moment(value: datetime | time) -> str | list[Any]:
+    """Write a time; the second of two that a clock shows twice is marked."""
+    return [value.isoformat(), value.fold] if value.fold else value.isoformat()
+
+
+def _of_moment(kind: Any, value: str | list[Any]) -> Any:
+    if isinstance(value, str):
+        return kind.fromisoformat(value)
+    return kind.fromisoformat(value[0]).replace(fold=value[1])
 
 
 def _unordered(values: Any) -> list[Any]:

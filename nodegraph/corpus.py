@@ -106,7 +106,7 @@ class Corpus:
             for document in reading.documents.values():
                 _unite(put, document)
         kinds = {str(path): b"folder" if path.is_dir() else b"file" for path in paths}
-        with self._access.writing():
+        with self._access.changing():
             self._check_free(put)
             from_files = [d for reading in readings for d in reading.documents.values()]
             same = self._same(from_files)
@@ -158,7 +158,7 @@ class Corpus:
                 failures.append(Failure(str(source), ROOT, ReadError(f"{source} is gone")))
         reading = self._read(found, known, failures)
         kept = {i for i, f in known.items() if any(_below(Path(f.path), each) for each in lost)}
-        with self._access.writing():
+        with self._access.changing():
             return self._take_in(reading, known, kept | reading.unread)
 
     def _take_in(self, reading: _Reading, known: Mapping[str, _File], kept: set[str]) -> Refresh:

@@ -44,33 +44,39 @@ class Drafts:
         """Take what was made of a parent; write it when the last time is long ago."""
         with self._lock:
             self._unsaved[parent.id] = parent, made
-            if time.monotonic() - self._since > 2 * PERIOD:
-                self._save()
+            late = time.monotonic() - self._since > 2 * PERIOD
+        if late:
+            self.save()
 
     def save(self) -> None:
         """Write what is not written yet."""
-        with self._lock:
-            self._save()
-
-    def _save(self) -> None:
-        written = {self._key(p): _write(made) for p, made in self._unsaved.values()}
+        with self._lock:  # not held while the store is asked, which has locks of its own
+            unsaved, self._unsaved = self._unsaved, {}
+            self._since = time.monotonic()
+        written = {self._key(p): _write(made) for p, made in unsaved.values()}
         values = {key: value for key, value in written.items() if value is not None}
         if values:
             self._store.remember(self._kind, values)
-            self._saved.update(values)
-        self._unsaved = {}
-        self._since = time.monotonic()
+            with self._lock:
+                self._saved.update(values)
 
     def forget(self, parents: Sequence[Node]) -> None:
         """Drop what was kept of parents whose nodes are in the store now."""
         with self._lock:
             for parent in parents:
                 self._unsaved.pop(parent.id, None)
-            keys = {self._key(parent) for parent in parents} if self._saved else set()
-            gone = keys & self._saved
-            self._saved -= gone
-        if gone:
+            some = bool(self._saved)
+        if some:
+            gone = {self._key(parent) for parent in parents} & self._saved
             self._store.forget(self._kind, gone)
+            with self._lock:
+                self._saved -= gone
+
+    def forget_all(self) -> None:
+        """Drop what was kept, also of documents that are gone: the group is built."""
+        if self._saved:
+            self._store.forget(self._kind)
+            self._saved = set()
 
     def _key(self, parent: Node) -> str:
         seen = metadata_digest(parent.metadata) if self._group.trans_node else ""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -165,7 +166,7 @@ class NodeGraph:
         """
         wanted = [ids] if isinstance(ids, str) else list(ids)
         self._check_outside()
-        with self._access.writing():
+        with self._access.changing():
             self._check_documents(wanted)
             self._corpus.remove(wanted)
 
@@ -209,7 +210,7 @@ class NodeGraph:
             StoreError: If there is no room to write the file anew; nothing has changed then.
         """
         self._check_outside()
-        with self._access.writing():
+        with self._access.changing():
             self.embeddings.forget_unused()
         with self._store.writing():
             self._store.compact()
@@ -419,7 +420,7 @@ class NodeGraph:
         more = dict(metadata or {})
         links = [Link(_id(source), _id(each), type, float(weight), more) for each in targets]
         self._check_outside()
-        with self._access.writing():
+        with self._access.changing():
             self._store.link(links)
 
     def unlink(
@@ -428,7 +429,7 @@ class NodeGraph:
         """Remove links; those that are not there do nothing."""
         targets = [target] if isinstance(target, str | Node) else list(target)
         self._check_outside()
-        with self._access.writing():
+        with self._access.changing():
             self._store.unlink([Link(_id(source), _id(each), type) for each in targets])
 
     def links(self, node: Node | str, *, incoming: bool = False) -> list[Link]:
@@ -482,10 +483,13 @@ class NodeGraph:
 
     @contextmanager
     def _reading(self, groups: Sequence[str], on_error: OnError) -> Iterator[None]:
-        while True:
-            for name in groups:
-                self._builder.build(self.ancestry(name), on_error)
-            with self._access.reading():
+        for attempt in itertools.count():
+            with ExitStack() as held:
+                # Where documents change as fast as groups are built, they are asked to wait.
+                with self._access.turn if attempt > 1 else nullcontext():
+                    for name in groups:
+                        self._builder.build(self.ancestry(name), on_error)
+                    held.enter_context(self._access.reading())
                 if all(self._fresh(name) for name in groups):
                     yield
                     return

@@ -60,10 +60,12 @@ class GraphFile:
             return
         try:
             if self._writer is not None and not self._owner:
-                self._writer.close()
-                self._writer = None
+                writer, self._writer = self._writer, None
+                writer.close()
             kept: tuple[int, Connection] | None = getattr(self._local, "reader", None)
-            if kept is not None and not (self._owner or kept[1].in_transaction):
+            if kept is None or kept[0] != self._generation:  # there is none, or it is closed
+                return
+            if not (self._owner or kept[1].in_transaction):
                 self._local.reader = None
                 self._readers.discard(kept[1])
                 kept[1].close()
@@ -120,8 +122,8 @@ class GraphFile:
         if db.in_transaction:
             yield self._state(db)
             return
-        db.run("BEGIN")
         try:
+            db.run("BEGIN")
             state = self._state(db)
             self._local.seen = {}
             yield state
@@ -166,9 +168,9 @@ class GraphFile:
             if self._owner:
                 yield writer
                 return
-            writer.run("BEGIN IMMEDIATE")
-            self._owner, self._touched = threading.get_ident(), False
             try:
+                writer.run("BEGIN IMMEDIATE")
+                self._owner, self._touched = threading.get_ident(), False
                 yield writer
                 if self._touched:
                     writer.run("UPDATE state SET number = number + 1")
@@ -199,9 +201,9 @@ class GraphFile:
             for reader in list(self._readers):
                 reader.close()
             self._readers.clear()
-            if self._writer is not None:
-                self._writer.close()
-                self._writer = None
+            writer, self._writer = self._writer, None  # first, lest an interrupt leave a closed one
+            if writer is not None:
+                writer.close()
 
 
 _FILES: weakref.WeakSet[GraphFile] = weakref.WeakSet()

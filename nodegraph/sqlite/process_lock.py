@@ -10,6 +10,8 @@ from pathlib import Path
 
 from ..errors import StoreError
 
+_PERIOD = 0.01  # seconds between attempts: one that writes often would keep slower ones out
+
 
 class ProcessLock:
     """Let one process in at a time; it is free again when the process ends, however it ends.
@@ -49,7 +51,7 @@ class ProcessLock:
             if not self._holders:
                 self._lock = FileLock(self._path, timeout=self._timeout, thread_local=False)
                 try:
-                    self._lock.acquire()
+                    self._lock.acquire(poll_interval=_PERIOD)
                 except Timeout:
                     raise StoreError(
                         f"another process has been writing to {self._path.with_suffix('')} for "

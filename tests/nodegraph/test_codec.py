@@ -1,0 +1,137 @@
+"""What is written as text is read back as it was."""
+
+import enum
+import math
+from collections import OrderedDict, UserDict, namedtuple
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from pathlib import Path, PurePosixPath
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodekin.nodegraph.codec import MARK, decode, encode
+
+TEXTS = st.text(st.characters(codec=None, categories=None), max_size=8) | st.just(MARK)
+ZONES = st.sampled_from([timezone.utc, timezone(timedelta(hours=-5))])
+HASHABLE = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | TEXTS
+    | st.binary(max_size=8)
+    | st.dates()
+    | st.datetimes(timezones=st.none() | ZONES)
+    | st.times(timezones=st.none() | ZONES)
+    | st.timedeltas()
+    | st.decimals(allow_nan=False)
+    | st.uuids()
+    | st.sampled_from([PurePosixPath("a/b"), PurePosixPath("/")]),
+    lambda inner: st.tuples(inner, inner) | st.frozensets(inner, max_size=3),
+    max_leaves=6,
+)
+VALUES = st.recursive(
+    HASHABLE | st.sets(HASHABLE, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(TEXTS, inner, max_size=3)
+        | st.dictionaries(HASHABLE, inner, max_size=3)
+    ),
+    max_leaves=10,
+)
+
+
+def shape(value: Any) -> Any:
+    """Return a value with the kinds of all its parts, since 1 == True == 1.0."""
+    kind = type(value).__name__
+    if isinstance(value, dict):
+        return kind, [(shape(key), shape(each)) for key, each in value.items()]
+    if isinstance(value, set | frozenset):
+        return kind, sorted((shape(each) for each in value), key=repr)
+    if isinstance(value, list | tuple):
+        return kind, [shape(each) for each in value]
+    return kind, repr(value)
+
+
+@settings(max_examples=150, deadline=None)
+@given(VALUES)
+def test_every_value_comes_back_as_it_was(value: Any) -> None:
+    text = encode(value)
+    assert shape(decode(text)) == shape(value)
+    assert encode(decode(text)) == text
+
+
+@given(st.sets(HASHABLE, max_size=6))
+def test_sets_are_written_in_one_order(values: set[Any]) -> None:
+    assert encode(values) == encode(set(reversed(list(values))))
+
+
+def test_numbers_that_are_none_come_back() -> None:
+    values = decode(encode([float("nan"), float("inf"), -float("inf"), -0.0, Decimal("sNaN")]))
+    assert math.isnan(values[0])
+    assert values[1:3] == [math.inf, -math.inf]
+    assert str(values[3]) == "-0.0"
+    assert str(values[4]) == "sNaN"
+
+
+def test_what_looks_like_a_mark_is_no_mark() -> None:
+    for value in ({MARK: "tuple", "value": [1]}, {MARK: {MARK: MARK}}, [MARK], {"a": {MARK: 1}}):
+        assert decode(encode(value)) == value
+
+
+class Colour(str, enum.Enum):
+    RED = "red"
+
+
+class Size(enum.IntEnum):
+    LARGE = 3
+
+
+Point = namedtuple("Point", "x y")
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (Colour.RED, "red"),
+        (Size.LARGE, 3),
+        ({Colour.RED: 1}, {"red": 1}),
+        (Point(1, 2), (1, 2)),
+        (OrderedDict(b=1, a=2), {"b": 1, "a": 2}),
+        (UserDict(a=(1,)), {"a": (1,)}),
+        (np.float32(0.5), 0.5),
+        (np.int64(7), 7),
+        (np.bool_(True), True),
+        (np.str_("tea"), "tea"),
+        (np.arange(4).reshape(2, 2), [[0, 1], [2, 3]]),
+        (Path("a") / "b", PurePosixPath("a/b")),
+    ],
+)
+def test_kinds_of_plain_values_come_back_plain(value: Any, plain: Any) -> None:
+    assert shape(decode(encode(value))) == shape(plain)
+
+
+@pytest.mark.parametrize("value", [object(), [object()], {"a": {1: object()}}, (1j,), len, object])
+def test_what_has_no_form_is_refused_by_name(value: Any) -> None:
+    with pytest.raises(TypeError, match="can't be kept in a file; give a text"):
+        encode(value)
+
+
+def test_marked_values_by_hand() -> None:
+    value = {
+        "day": date(2024, 5, 1),
+        "at": datetime(2024, 5, 1, 12, 30, tzinfo=timezone.utc),
+        "from": time(8, 15),
+        "long": timedelta(days=-1, microseconds=3),
+        "id": UUID(int=7),
+        "price": Decimal("1.10"),
+        "raw": b"\0\xff",
+    }
+    assert decode(encode(value)) == value
+    assert str(decode(encode(value))["price"]) == "1.10"

@@ -1,0 +1,297 @@
+"""Several processes on one file: each reads one state at a time, and one of them writes."""
+
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodekin.nodegraph import Document, NodeGraph, StoreError
+from nodekin.nodegraph.sqlite import SQLiteStore
+from nodekin.retrievers import Retriever
+
+# Forked here, while there is one thread: quicker than to start anew, and a thing users do.
+FORK = multiprocessing.get_context("fork")
+WAIT = 30
+
+
+def opened(path: Path, timeout: float = 60) -> NodeGraph:
+    graph = NodeGraph(store=SQLiteStore(path, timeout=timeout), progress=False)
+    graph.create_node_group("word", str.split)
+    return graph
+
+
+class Process:
+    """A function that runs in a process of its own, with a line to talk over."""
+
+    def __init__(self, run: Callable[..., object], *given: object) -> None:
+        self.line, theirs = FORK.Pipe()
+        self._process = FORK.Process(target=self._run, args=(run, theirs, *given), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    @staticmethod
+    def _run(run: Callable[..., object], line: Connection, *given: object) -> None:
+        try:
+            line.send(run(line, *given))
+        except BaseException as error:
+            line.send(error)
+
+    def hear(self) -> Any:
+        """Return what the process says next; at last, what its function returned."""
+        assert self.line.poll(WAIT), "the process says nothing"
+        said = self.line.recv()
+        if isinstance(said, BaseException):
+            raise said
+        return said
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.join(WAIT)
+
+    def __enter__(self) -> "Process":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self.line.close()
+        self._process.close()
+
+
+def generation(number: int) -> list[Document]:
+    return [Document(f"tea g{number} n{i}", {"of": number}, id=f"d{i}") for i in range(12)]
+
+
+def write_generations(line: Connection, path: Path) -> str:
+    graph = opened(path)
+    line.send("ready")
+    for number in range(1, 40):
+        graph.add(generation(number))
+        if number % 13 == 0:
+            graph.build("word")
+            graph.compact()
+        time.sleep(0.02)
+    graph.close()
+    return "done"
+
+
+def read_generations(line: Connection, path: Path) -> list[int]:
+    """See that every state is of one generation, and none older than the last."""
+    graph = opened(path)
+    search = Retriever(graph, "word", "bm25", target="ROOT", top_k=20)
+    seen: list[int] = []
+    line.send("ready")
+    while not line.poll():
+        with graph.reading("word"):
+            documents = [node.metadata["of"] for node in graph.nodes("ROOT")]
+            words = [node.text for node in graph.nodes("word")]
+        assert len(set(documents)) == 1
+        assert words == [word for d in generation(documents[0]) for word in d.text.split()]
+        found = search("tea")
+        assert len(found) == 12
+        assert len({result.node.metadata["of"] for result in found}) == 1
+        assert len({result.score for result in found}) == 1
+        seen += [documents[0], found[0].node.metadata["of"]]
+    assert seen == sorted(seen)
+    graph.close()
+    return seen
+
+
+def test_readers_see_one_state_at_a_time_while_another_process_writes(tmp_path: Path) -> None:
+    path = tmp_path / "graph"
+    with opened(path) as graph:
+        graph.add(generation(0))
+    with (
+        Process(read_generations, path) as first,
+        Process(read_generations, path) as second,
+    ):
+        assert [first.hear(), second.hear()] == ["ready", "ready"]
+        with Process(write_generations, path) as writer:
+            assert [writer.hear(), writer.hear()] == ["ready", "done"]
+        for reader in (first, second):
+            reader.line.send("enough")
+            assert len(set(reader.hear())) > 1
+
+
+def add_many(line: Connection, path: Path, name: str) -> str:
+    graph = opened(path)
+    line.send("ready")
+    line.recv()
+    for number in range(15):
+        graph.add([Document(f"tea {number}", id=f"{name}{number}-{i}") for i in range(3)])
+        graph.build("word")
+    graph.close()
+    return "done"
+
+
+def test_two_writers_wait_for_each_other_and_nothing_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "graph"
+    with Process(add_many, path, "a") as first, Process(add_many, path, "b") as second:
+        assert [first.hear(), second.hear()] == ["ready", "ready"]
+        first.line.send("go")
+        second.line.send("go")
+        assert [first.hear(), second.hear()] == ["done", "done"]
+    with opened(path) as graph:
+        expected = {f"{p}{n}-{i}" for p in "ab" for n in range(15) for i in range(3)}
+        assert {node.id for node in graph.nodes("ROOT")} == expected
+        assert len(graph.nodes("word")) == 2 * len(expected)
+
+
+def hold(line: Connection, path: Path) -> None:
+    store = SQLiteStore(path)
+    with store.writing(), store.transaction():
+        store.change_documents([Document("half done", id="half")])
+        line.send("held")
+        line.recv()
+
+
+def test_a_writer_that_waits_too_long_is_told_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "graph"
+    graph = opened(path, timeout=0.3)
+    graph.add(Document("tea", id="tea"))
+    graph.build("word")
+    with Process(hold, path) as holder:
+        assert holder.hear() == "held"
+        for write in (lambda: graph.add("more"), lambda: graph.remove("tea"), graph.compact):
+            started = time.monotonic()
+            with pytest.raises(StoreError, match="another process") as caught:
+                write()
+            assert time.monotonic() - started < 10
+            assert str(path) in str(caught.value)
+            assert "timeout=" in str(caught.value)
+        assert [node.text for node in graph.nodes("word")] == ["tea"]  # reading goes on
+        holder.line.send("enough")
+        holder.hear()
+    graph.add(Document("more", id="more"))
+    assert [node.id for node in graph.nodes("ROOT")] == ["tea", "half", "more"]
+    graph.close()
+
+
+def test_a_process_killed_while_it_writes_keeps_nobody_out(tmp_path: Path) -> None:
+    path = tmp_path / "graph"
+    graph = opened(path, timeout=5)
+    graph.add(Document("tea", id="tea"))
+    with Process(hold, path) as holder:
+        assert holder.hear() == "held"
+        holder.kill()
+        graph.add(Document("more", id="more"))
+    assert [node.id for node in graph.nodes("ROOT")] == ["tea", "more"]
+    graph.close()
+
+
+class Slow:
+    """A model that notes each call, in a file that all processes write to."""
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+
+    def __call__(self, text: str) -> list[str]:
+        time.sleep(0.02)
+        with self.log.open("a") as log:
+            log.write(f"{text}\n")
+        return text.split()
+
+
+def build_slowly(line: Connection, path: Path, log: Path) -> list[str]:
+    graph = NodeGraph(store=path, progress=False)
+    graph.create_node_group("slow", Slow(log), version="1")
+    line.send("ready")
+    line.recv()
+    texts = [node.text for node in graph.nodes("slow")]
+    graph.close()
+    return texts
+
+
+def test_two_processes_that_want_a_group_derive_it_once(tmp_path: Path) -> None:
+    path, log = tmp_path / "graph", tmp_path / "log"
+    with NodeGraph(store=path) as graph:
+        graph.add([Document(f"n{i} tea", id=str(i)) for i in range(20)])
+    with (
+        Process(build_slowly, path, log) as first,
+        Process(build_slowly, path, log) as second,
+    ):
+        assert [first.hear(), second.hear()] == ["ready", "ready"]
+        first.line.send("go")
+        second.line.send("go")
+        assert first.hear() == second.hear()
+    assert sorted(log.read_text().splitlines()) == sorted(f"n{i} tea" for i in range(20))
+
+
+def use(line: Connection, graph: NodeGraph) -> list[str]:
+    graph.add(Document("of the child", id="child 1"))
+    line.send("added")
+    line.recv()
+    graph.add(Document("of the child", id="child 2"))
+    line.send([node.text for node in graph.nodes("word")])
+    return [node.id for node in graph.nodes("ROOT")]
+
+
+@pytest.mark.parametrize("closes", [False, True])
+def test_a_graph_is_used_on_both_sides_of_a_fork(tmp_path: Path, closes: bool) -> None:
+    graph = opened(tmp_path / "graph")
+    graph.add(Document("of the parent", id="parent 0"))
+    graph.build("word")
+    with Process(use, graph) as child:
+        assert child.hear() == "added"
+        if closes:  # the last to close a file tidies up: the child is still there
+            graph.close()
+        graph.add(Document("of the parent", id="parent 1"))
+        if closes:
+            graph.close()
+        child.line.send("on")
+        assert child.hear()[:3] == ["of", "the", "parent"]
+        expected = ["parent 0", "child 1", "parent 1", "child 2"]
+        assert child.hear() == expected
+    assert [node.id for node in graph.nodes("ROOT")] == expected
+    assert len(graph.nodes("word")) == 12
+    graph.close()
+    with opened(tmp_path / "graph") as again:
+        assert [node.id for node in again.nodes("ROOT")] == expected
+
+
+def test_a_fork_between_reads_of_one_state_disturbs_neither(tmp_path: Path) -> None:
+    graph = opened(tmp_path / "graph")
+    graph.add(Document("tea", id="tea"))
+    with graph.reading():
+        pid = os.fork()
+        if pid == 0:  # the child of a thread that reads; it looks with an object of its own
+            code = 1
+            try:
+                other = opened(tmp_path / "graph")
+                code = 0 if [node.id for node in other.nodes("ROOT")] == ["tea"] else 2
+                other.close()
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        assert [node.id for node in graph.nodes("ROOT")] == ["tea"]
+    graph.add(Document("more", id="more"))
+    assert [node.id for node in graph.nodes("ROOT")] == ["tea", "more"]
+    graph.close()
+
+
+SPAWNED = """
+import pickle, sys
+from nodekin.nodegraph import Document
+graph = pickle.loads(sys.stdin.buffer.read())
+graph.add(Document("from elsewhere", id="elsewhere"))
+print(*[node.text for node in graph.nodes("word")])
+graph.close()
+"""
+
+
+def test_a_pickled_graph_is_the_same_file_in_another_process(tmp_path: Path) -> None:
+    graph = opened(tmp_path / "graph")
+    graph.add(Document("green tea", id="tea"))
+    graph.build("word")
+    command = [sys.executable, "-W", "error", "-c", SPAWNED]
+    ran = subprocess.run(command, input=pickle.dumps(graph), capture_output=True, check=True)
+    assert ran.stdout.split() == [b"green", b"tea", b"from", b"elsewhere"]
+    assert [node.id for node in graph.nodes("ROOT")] == ["tea", "elsewhere"]
+    graph.close()
