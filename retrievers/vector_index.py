@@ -40,7 +40,7 @@ class VectorIndex:
     Adding, changing and removing nodes costs what those nodes cost, amortised, and embeds only
     texts that were never embedded. Call ``ready`` before the graph is held, ``sync`` and
     ``search`` while it is (``graph.reading``). How vectors are compared is told in
-    ``NearestVectors``: exactly up to 100,000 distinct ones, by HNSW above.
+    ``NearestVectors``: exactly up to 200,000 distinct ones, by HNSW above.
 
     Where the graph has a place for it (``graph.index_file``) the index is kept in a file, which
     is used when it fits the graph and brought up to date from there, else made again.
