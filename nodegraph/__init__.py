@@ -4,6 +4,7 @@ from .builder import Failure
 from .corpus import Refresh
 from .document import Document
 from .embedder import Embedder
+from .entities import EntityExtractor
 from .errors import EmbeddingError, ReadError, StoreError, TransformError, UnknownGroupError
 from .graph import NodeGraph
 from .group import GroupSummary, NodeGroup
@@ -25,6 +26,7 @@ __all__ = [
     "Document",
     "Embedder",
     "EmbeddingError",
+    "EntityExtractor",
     "Failure",
     "GroupSummary",
     "Link",

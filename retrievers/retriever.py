@@ -188,7 +188,7 @@ class Retriever(Answering):
                 raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
         return Search(
             self.graphs,
-            self.group_name,
+            [self.group_name],
             self.target,
             self.similarity,
             self._pools,

@@ -28,7 +28,7 @@ class Search:
 
     Attributes:
         graphs: The graphs.
-        group: The group to search.
+        groups: The groups to search, as one.
         target: The group to answer with.
         similarity: Scores the nodes.
         pools: What is searched together; each finds ``limit`` nodes.
@@ -36,10 +36,12 @@ class Search:
         lift: What a target scores.
         limit: How many results for each query and pool.
         conditions: What nodes must meet.
+        stays: Tells hits that are answered with as they are, and not lifted.
+        pooled: Whether texts are scored as if all groups were one, or each by its own.
     """
 
     graphs: Sequence[NodeGraph]
-    group: str
+    groups: Sequence[str]
     target: str
     similarity: Similarity
     pools: Sequence[Pool]
@@ -47,6 +49,8 @@ class Search:
     lift: Lift
     limit: int
     conditions: Mapping[str, Condition]
+    stays: Callable[[Node], bool] | None = None
+    pooled: bool = False
 
     def __call__(
         self, queries: Sequence[str], vectors: Sequence[Sequence[Any]]
@@ -59,7 +63,8 @@ class Search:
         """
         if not queries:
             return []
-        facts = {"group": self.group, "similarity": self.similarity.name, "target": self.target}
+        group, similarity = " + ".join(self.groups), self.similarity.name
+        facts = {"group": group, "similarity": similarity, "target": self.target}
         asked = queries[0] if len(queries) == 1 else f"{len(queries)} queries"
         with stage("search", query=asked, **facts) as done:
             results = self._results(queries, vectors)
@@ -70,14 +75,14 @@ class Search:
         self, queries: Sequence[str], vectors: Sequence[Sequence[Any]]
     ) -> list[list[ScoredNode]]:
         indexes = [
-            [self.similarity.open(graph, self.group, pool.key) for graph in pool.of(self.graphs)]
+            [self.similarity.open(graph, group, pool.key) for graph, group in self._searched(pool)]
             for pool in self.pools
         ]
         for each in indexes:
             for index in each:
                 index.ready()
         for graph in self.graphs[1:]:  # built before any is held, which would keep writers waiting
-            with graph.reading(self.group, self.target):
+            with graph.reading(*self.groups, self.target):
                 pass
         results: list[list[ScoredNode]] = []
         for begin in range(0, len(queries), _AT_ONCE):
@@ -85,7 +90,7 @@ class Search:
             forms = [[of_graph[part] for of_graph in of_pool] for of_pool in vectors]
             with ExitStack() as held:
                 for graph in sorted(self.graphs, key=id):  # in one order, or two could deadlock
-                    held.enter_context(graph.reading(self.group, self.target))
+                    held.enter_context(graph.reading(*self.groups, self.target))
                 results += self._held(queries[part], forms, indexes)
         return results
 
@@ -102,11 +107,16 @@ class Search:
             for index in opened:
                 index.sync()
             if pool.key is None:
-                prepared = [[prepare(query, opened) for query in queries]] * len(opened)
-            else:
+                every = 1 if self.pooled else len(self.groups)  # a group's, one for each graph
                 prepared = [
-                    [prepare(vector, [index]) for vector in of_graph]
-                    for index, of_graph in zip(opened, vectors[at], strict=True)
+                    [prepare(query, opened[place::every]) for query in queries]
+                    for place in range(every)
+                ] * (len(opened) // every)
+            else:
+                of_indexes = [of_graph for of_graph in vectors[at] for _ in self.groups]
+                prepared = [
+                    [prepare(vector, [index]) for vector in of_index]
+                    for index, of_index in zip(opened, of_indexes, strict=True)
                 ]
             found.append(self._of_pool(pool, queries, prepared, opened))
         if len(found) == 1:
@@ -121,7 +131,7 @@ class Search:
         indexes: Sequence[Index[Any]],
     ) -> list[list[ScoredNode]]:
         """Search indexes, for more hits as long as a query's hits give too few targets."""
-        lifting = self.target != self.group
+        lifting = self._lifting
         cut_off, targets = self._cut_off(pool.key), self._targets()
         results: list[list[ScoredNode]] = [[] for _ in queries]
         wanted = 4 * self.limit if lifting else self.limit
@@ -148,7 +158,7 @@ class Search:
     def _evidence(
         self, pool: Pool, query: str, rows: Sequence[tuple[float, int, str]]
     ) -> Iterator[Evidence]:
-        graphs, name = pool.of(self.graphs), self.similarity.name
+        graphs, name = [graph for graph, _ in self._searched(pool)], self.similarity.name
         for begin in range(0, len(rows), self.limit):  # as many as may be enough, at once
             some = rows[begin : begin + self.limit]
             nodes = {
@@ -157,6 +167,14 @@ class Search:
             }
             for score, at, _ in some:
                 yield Evidence(next(nodes[graphs[at]]), score, name, query, pool.key)
+
+    def _searched(self, pool: Pool) -> list[tuple[NodeGraph, str]]:
+        """Return what each index of a pool is of: the graphs' groups, graph by graph."""
+        return [(graph, group) for graph in pool.of(self.graphs) for group in self.groups]
+
+    @property
+    def _lifting(self) -> bool:
+        return any(group != self.target for group in self.groups)
 
     def _cut_off(self, key: str | None) -> float:
         number = self.cut_off
@@ -168,11 +186,14 @@ class Search:
         return next(at for at, graph in enumerate(self.graphs) if graph is node.graph), node.order
 
     def _targets(self) -> Callable[[Node], Sequence[Node]]:
-        if self.target == self.group:
+        if not self._lifting:
             return lambda node: [node]
+        stays = self.stays
         paths = {id(graph): path_to(graph, self.target) for graph in self.graphs}
 
         def targets(node: Node) -> list[Node]:
+            if stays is not None and stays(node):
+                return [node]
             graph = node.graph
             return kin(graph, paths[id(graph)], node) if graph is not None else []
 

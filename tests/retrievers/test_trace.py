@@ -68,14 +68,9 @@ def test_an_observer_hears_of_begin_and_end(fusion: FusionRetriever) -> None:
 
     with observing(Ear()):
         fusion("tea")
-    assert heard == [
-        ("begin", "fuse", None),
-        ("begin", "search", "fuse"),
-        ("end", "search", None),
-        ("begin", "search", "fuse"),
-        ("end", "search", None),
-        ("end", "fuse", None),
-    ]
+    assert (heard[0], heard[-1]) == (("begin", "fuse", None), ("end", "fuse", None))
+    within = [("begin", "search", "fuse"), ("end", "search", None)] * 2
+    assert sorted(heard[1:-1], key=str) == sorted(within, key=str)  # the two are at once
     fusion("tea")
     assert len(heard) == 6  # nobody listens any more
 

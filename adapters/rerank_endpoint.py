@@ -1,0 +1,175 @@
+"""Rerank with any server that has a rerank endpoint in the manner of Jina and Cohere."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from ..retrievers.reranks import RerankError
+from .extras import extra
+
+with extra("openai", "openai"):
+    from openai import AsyncOpenAI, OpenAI
+
+
+class RerankEndpoint:
+    """Score passages with a model behind ``/rerank``: Jina, Cohere, vLLM, llama.cpp, others.
+
+    ``Reranker("ModuleReranker", model=RerankEndpoint("bge-reranker-v2-m3", base_url=...))``.
+    OpenAI has no such endpoint of its own, but its client speaks the protocol around it, waits
+    and tries again.
+
+    Args:
+        model: The model that scores.
+        client: What calls the server. Left out, one is made of what follows.
+        base_url: The server's address up to ``/rerank``: ``https://api.jina.ai/v1``,
+            ``https://api.cohere.com/v2``, ``http://127.0.0.1:8000/v1``.
+        api_key: The key for it. What ``OPENAI_API_KEY`` holds is not sent to it.
+        async_client: What calls the server for ``aretrieve``, in one event loop. Left out, one is
+            made for each event loop, unless you give a client: then that one is used in a thread.
+        timeout: How many seconds an answer may take.
+        max_retries: How often a request that failed is tried again.
+        batch_size: How many passages are sent at once.
+        **body: Further fields of the request, such as ``return_documents=False``.
+
+    Attributes:
+        usage: How many tokens the server has counted so far, if it counts.
+
+    Raises:
+        TypeError: If a client is not what it should be.
+        ValueError: If the model has no name, a number is out of range, there is no server, or
+            there is both a client and what to make one of.
+
+    Example:
+        >>> endpoint = RerankEndpoint("bge-reranker-v2-m3", base_url="http://127.0.0.1:8000/v1")
+        >>> endpoint
+        RerankEndpoint('bge-reranker-v2-m3', 'http://127.0.0.1:8000/v1/')
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        client: OpenAI | None = None,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        async_client: AsyncOpenAI | None = None,
+        timeout: float | None = None,
+        max_retries: int | None = None,
+        batch_size: int = 100,
+        **body: Any,
+    ) -> None:
+        if not isinstance(model, str) or not model:
+            raise ValueError(f"model is the name of a model, not {model!r:.80}")
+        if batch_size < 1:
+            raise ValueError(f"batch_size={batch_size!r} has to be 1 or more")
+        if isinstance(client, AsyncOpenAI):
+            raise TypeError("client is an async one; give it as async_client, beside an OpenAI()")
+        if isinstance(async_client, OpenAI):
+            raise TypeError("async_client is not async; give it as client")
+        made_of = {
+            "base_url": base_url,
+            "api_key": api_key,
+            "timeout": timeout,
+            "max_retries": max_retries,
+        }
+        given = [name for name, value in made_of.items() if value is not None]
+        if client is not None and given:
+            raise ValueError(f"{given[0]} is the client's; give it, or a client")
+        if client is None and not base_url:
+            raise ValueError(
+                "base_url says which server reranks, such as 'http://127.0.0.1:8000/v1'; OpenAI "
+                "has no reranker"
+            )
+        for name, number, least in (("timeout", timeout, 0.001), ("max_retries", max_retries, 0)):
+            if number is not None and number < least:
+                raise ValueError(f"{name}={number!r} has to be {least} or more")
+        self.model = model
+        self.batch_size = batch_size
+        self.body = {**body, "model": model}
+        settings: dict[str, Any] = {
+            "base_url": base_url,
+            "api_key": api_key or "none",
+            "timeout": 60.0 if timeout is None else timeout,
+            "max_retries": 2 if max_retries is None else max_retries,
+        }
+        self._client = client or OpenAI(**settings)
+        self._async_client = async_client
+        self._make_async_client = None if client else partial(AsyncOpenAI, **settings)
+        self._async_clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
+        self._lock = threading.Lock()
+        self._usage = 0
+
+    def __repr__(self) -> str:
+        return f"RerankEndpoint({self.model!r}, {str(self._client.base_url)!r})"
+
+    @property
+    def usage(self) -> int:
+        """How many tokens the server has counted so far, if it counts."""
+        return self._usage
+
+    def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Return the score of each passage.
+
+        Raises:
+            openai.OpenAIError: If the server can't be reached or refuses.
+            RerankError: If its answer does not have a score for each passage.
+        """
+        scores: list[float] = []
+        for part in self._parts(texts):
+            asked = {**self.body, "query": query, "documents": part}
+            scores += self._read(self._client.post("/rerank", cast_to=object, body=asked), part)
+        return scores
+
+    async def arerank(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Do the same without blocking the event loop."""
+        client = self._async_client or self._own_async_client()
+        if client is None:
+            return await asyncio.to_thread(self.rerank, query, texts)
+        scores: list[float] = []
+        for part in self._parts(texts):
+            asked = {**self.body, "query": query, "documents": part}
+            scores += self._read(await client.post("/rerank", cast_to=object, body=asked), part)
+        return scores
+
+    def _parts(self, texts: Sequence[str]) -> Iterator[list[str]]:
+        for at in range(0, len(texts), self.batch_size):
+            yield list(texts[at : at + self.batch_size])
+
+    def _own_async_client(self) -> AsyncOpenAI | None:
+        """Return the client of the running loop: connections can't be used in another one."""
+        if self._make_async_client is None:
+            return None
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            if loop not in self._async_clients:
+                alive = {k: v for k, v in self._async_clients.items() if not k.is_closed()}
+                self._async_clients = {**alive, loop: self._make_async_client()}
+            return self._async_clients[loop]
+
+    def _read(self, answer: Any, texts: Sequence[str]) -> list[float]:
+        """Return the scores in the order of the passages, which the answer need not have."""
+        try:
+            items = answer["results"] if "results" in answer else answer["data"]
+            scores = {
+                item["index"]: float(
+                    item["relevance_score"] if "relevance_score" in item else item["score"]
+                )
+                for item in items
+            }
+            complete = len(items) == len(texts) and set(scores) == set(range(len(texts)))
+        except (KeyError, TypeError, ValueError):
+            complete = False
+        if not complete:
+            raise RerankError(
+                f"the server answered {answer!r:.120} for {len(texts)} passages; model "
+                f"{self.model!r} has to give results with an index and a relevance_score for each: "
+                "look at base_url, or give ModuleReranker a function of your own"
+            )
+        usage = answer.get("usage") or {}
+        with self._lock:
+            self._usage += usage.get("total_tokens") or usage.get("prompt_tokens") or 0
+        return [scores[at] for at in range(len(texts))]

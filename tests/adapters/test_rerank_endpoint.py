@@ -1,0 +1,265 @@
+import asyncio
+import contextlib
+import json
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import openai
+import pytest
+
+from nodekin.adapters.rerank_endpoint import RerankEndpoint
+from nodekin.nodegraph import NodeGraph
+from nodekin.retrievers import Retriever
+from nodekin.retrievers.rerank_retriever import RerankRetriever
+from nodekin.retrievers.reranks import RerankError
+
+pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
+
+
+class Server(ThreadingHTTPServer):
+    """Answer /v1/rerank; a passage scores as often as it has the query, less one."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.asked = []
+        self.headers = []
+        self.paths = []
+        self.statuses = []  # what the next answers are, before they are good
+        self.wait = 0.0
+        self.change = lambda answer: answer
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_port}/v1"
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.asked.append(body)
+        self.server.headers.append(self.headers)
+        self.server.paths.append(self.path)
+        if self.server.wait:
+            threading.Event().wait(self.server.wait)
+        status = self.server.statuses.pop(0) if self.server.statuses else 200
+        results = [
+            {"index": at, "relevance_score": text.count(body["query"]) - 1.0}
+            for at, text in enumerate(body["documents"])
+        ]
+        results.sort(key=lambda result: -result["relevance_score"])
+        answer = {"model": body["model"], "results": results}
+        answer["usage"] = {"total_tokens": sum(map(len, body["documents"]))}
+        if status != 200:
+            self.reply(status, {"error": {"message": "not now"}})
+        else:
+            self.reply(status, self.server.change(answer))
+
+    def reply(self, status, answer):
+        data = json.dumps(answer).encode()
+        with contextlib.suppress(ConnectionError):  # who asked has gone
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.send_header("retry-after-ms", "1")
+            self.end_headers()
+            self.wfile.write(data)
+
+    def log_message(self, *args):
+        """Stay silent."""
+
+
+@pytest.fixture
+def server(socket_enabled):
+    with Server() as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@pytest.fixture
+def endpoint(server):
+    endpoint = RerankEndpoint("abc", base_url=server.url)
+    yield endpoint
+    endpoint._client.close()
+
+
+@contextlib.asynccontextmanager
+async def closing(endpoint):
+    yield
+    for client in endpoint._async_clients.values():
+        await client.close()
+
+
+TEXTS = ["water", "tea tea", "tea"]
+
+
+def test_scores_in_the_order_of_the_passages(server, endpoint):
+    assert endpoint.rerank("tea", TEXTS) == [-1.0, 1.0, 0.0]
+    assert server.asked == [{"model": "abc", "query": "tea", "documents": TEXTS}]
+    assert server.paths == ["/v1/rerank"]
+    assert endpoint.usage == 15
+
+
+async def test_the_async_form(server, endpoint):
+    async with closing(endpoint):
+        assert await endpoint.arerank("tea", TEXTS) == [-1.0, 1.0, 0.0]
+    assert endpoint.usage == 15
+
+
+def test_each_event_loop_has_a_client_of_its_own(server, endpoint):
+    async def ask():
+        async with closing(endpoint):
+            return await endpoint.arerank("tea", TEXTS)
+
+    assert asyncio.run(ask()) == asyncio.run(ask()) == [-1.0, 1.0, 0.0]
+    assert len(endpoint._async_clients) == 1
+
+
+def test_a_client_of_ones_own_is_used_in_a_thread(server):
+    with openai.OpenAI(base_url=server.url, api_key="sk-of-mine", max_retries=0) as client:
+        endpoint = RerankEndpoint("abc", client=client)
+        assert asyncio.run(endpoint.arerank("tea", TEXTS)) == [-1.0, 1.0, 0.0]
+        assert server.headers[0]["Authorization"] == "Bearer sk-of-mine"
+
+
+async def test_an_async_client_of_ones_own(server, endpoint):
+    async with openai.AsyncOpenAI(base_url=server.url, api_key="sk-of-mine") as client:
+        mine = RerankEndpoint("abc", base_url=server.url, async_client=client)
+        assert await mine.arerank("tea", TEXTS) == [-1.0, 1.0, 0.0]
+        mine._client.close()
+    assert server.headers[0]["Authorization"] == "Bearer sk-of-mine"
+
+
+def test_in_a_retriever(server, endpoint):
+    graph = NodeGraph(progress=False)
+    graph.add(["tea", "green tea and tea", "black tea"])
+    retriever = RerankRetriever(Retriever(graph, "ROOT"), "ModuleReranker", model=endpoint)
+    results = retriever("tea")
+    assert results[0].node.text == "green tea and tea"
+    assert [r.score for r in results] == [1.0, 0.0, 0.0]
+
+    async def ask():
+        async with closing(endpoint):
+            return await retriever.aretrieve("tea")
+
+    assert asyncio.run(ask()) == results
+
+
+def test_passages_are_sent_in_batches(server):
+    endpoint = RerankEndpoint("abc", base_url=server.url, batch_size=2, return_documents=False)
+    assert endpoint.rerank("tea", TEXTS) == [-1.0, 1.0, 0.0]
+    assert endpoint.rerank("tea", []) == []
+    endpoint._client.close()
+    assert [body["documents"] for body in server.asked] == [TEXTS[:2], TEXTS[2:]]
+    assert all(body["return_documents"] is False for body in server.asked)
+
+
+def test_keys_and_environment(server, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    for key in (None, "mine"):
+        endpoint = RerankEndpoint("abc", base_url=server.url, api_key=key)
+        endpoint.rerank("tea", TEXTS)
+        endpoint._client.close()
+    assert [each["Authorization"] for each in server.headers] == ["Bearer none", "Bearer mine"]
+    with pytest.raises(ValueError, match="base_url says which server reranks"):
+        RerankEndpoint("abc")
+
+
+def test_a_server_that_is_busy_is_asked_again(server, endpoint):
+    server.statuses = [503, 429]
+    assert endpoint.rerank("tea", TEXTS) == [-1.0, 1.0, 0.0]
+    assert len(server.asked) == 3
+
+
+def test_trying_again_has_an_end(server, endpoint):
+    server.statuses = [503] * 9
+    with pytest.raises(openai.InternalServerError):
+        endpoint.rerank("tea", TEXTS)
+    assert len(server.asked) == 3
+
+
+def test_waiting_has_an_end(server):
+    server.wait = 2.0
+    endpoint = RerankEndpoint("abc", base_url=server.url, timeout=0.1, max_retries=0)
+    with pytest.raises(openai.APITimeoutError):
+        endpoint.rerank("tea", TEXTS)
+    endpoint._client.close()
+
+
+def test_a_server_that_refuses_keeps_the_order_of_the_retrieval(server, endpoint):
+    server.statuses = [400]
+    graph = NodeGraph(progress=False)
+    graph.add(["tea tea", "green tea"])
+    retriever = RerankRetriever(Retriever(graph, "ROOT"), "ModuleReranker", model=endpoint)
+    results = retriever("tea")
+    assert [r.node.text for r in results] == ["tea tea", "green tea"]
+    assert "BadRequestError" in results[0].evidence[0].similarity
+    assert "not now" in results[0].evidence[0].similarity
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda answer: {**answer, "results": answer["results"][1:]},
+        lambda answer: {**answer, "results": [answer["results"][0]] * 3},
+        lambda answer: {**answer, "results": [{"index": at} for at in range(3)]},
+        lambda answer: {**answer, "results": [{**r, "index": -1} for r in answer["results"]]},
+        lambda answer: {"results": None},
+        lambda answer: {},
+        lambda answer: [],
+        lambda answer: "no",
+    ],
+)
+def test_answers_that_can_not_be(server, endpoint, change):
+    server.change = change
+    with pytest.raises(RerankError, match="for 3 passages; model 'abc' has to give results"):
+        endpoint.rerank("tea", TEXTS)
+
+
+def test_other_servers_words(server, endpoint):
+    server.change = lambda answer: {
+        "data": [{"index": r["index"], "score": r["relevance_score"]} for r in answer["results"]]
+    }
+    assert endpoint.rerank("tea", TEXTS) == [-1.0, 1.0, 0.0]
+    assert endpoint.usage == 0
+
+
+def test_from_many_threads(server, endpoint):
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda _: endpoint.rerank("tea", TEXTS), range(24)))
+    assert made == [[-1.0, 1.0, 0.0]] * 24
+    assert endpoint.usage == 24 * 15
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "says"),
+    [
+        ({"model": ""}, ValueError, "model is the name of a model"),
+        ({"batch_size": 0}, ValueError, "batch_size=0 has to be 1 or more"),
+        ({"timeout": 0}, ValueError, "timeout=0 has to be"),
+        ({"max_retries": -1}, ValueError, "max_retries=-1 has to be 0 or more"),
+        ({"client": openai.OpenAI(api_key="-")}, ValueError, "base_url is the client's"),
+        ({"client": openai.AsyncOpenAI(api_key="-")}, TypeError, "give it as async_client"),
+        ({"async_client": openai.OpenAI(api_key="-")}, TypeError, "give it as client"),
+    ],
+)
+def test_settings_that_are_refused(settings, error, says):
+    with pytest.raises(error, match=says):
+        RerankEndpoint(**{"model": "abc", "base_url": "http://127.0.0.1:1/v1", **settings})
+
+
+def test_without_the_package_the_error_says_what_to_install():
+    code = """
+import sys
+sys.modules["openai"] = None
+try:
+    import nodekin.adapters.rerank_endpoint
+except ImportError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 'pip install "nodekin[openai]"' in done.stdout

@@ -1,0 +1,169 @@
+"""Entities that passages are about and mention, and their links."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nodekin.nodegraph import Document, Linked, Node, NodeGraph, TransformError
+from nodekin.nodegraph.entities import EntityExtractor
+from nodekin.nodegraph.names import name_key
+
+
+def entities(*texts: str, **settings: object) -> dict[str, list[str]]:
+    """Return the entities of some texts, with the numbers of the passages."""
+    nodes = [Node(text, id=str(at)) for at, text in enumerate(texts)]
+    made: list[Linked] = EntityExtractor(**settings)(nodes)
+    return {each.piece.text: [node.id for node in each.to] for each in made}
+
+
+@pytest.fixture(params=["memory", "file"])
+def graph(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NodeGraph]:
+    store = None if request.param == "memory" else tmp_path / "graph"
+    with NodeGraph(store=store, progress=False) as graph:
+        graph.add(
+            [
+                Document("Brand (play)\nBrand is a play by Henrik Ibsen.", id="brand"),
+                Document("Henrik Ibsen\nIbsen was born in Skien.", id="ibsen"),
+            ]
+        )
+        graph.create_node_group("entity", EntityExtractor(), scope="group")
+        yield graph
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The Beatles", "beatles"),
+        ("Brand (play)", "BRAND"),
+        ("Dvořák's", "Dvorak"),
+        ("O’Neill", "O'Neill"),
+        ("Johnnycake, West Virginia", "Johnnycake West Virginia"),
+        ("《红楼梦》", "红楼梦"),
+        ("Spider-Man", "spider man"),
+    ],
+)
+def test_names_that_are_one(one: str, other: str) -> None:
+    assert name_key(one) == name_key(other)
+
+
+def test_a_name_that_is_only_an_article_stays() -> None:
+    assert name_key("The The") == "the"
+    assert name_key("...") == ""
+
+
+def test_entities_are_linked_to_the_passages_that_mention_them(graph: NodeGraph) -> None:
+    found = {e.text: [node.id for node in graph.linked(e)] for e in graph.nodes("entity")}
+    assert found == {
+        "Brand (play)": ["brand"],
+        "Henrik Ibsen": ["brand", "ibsen"],
+        "Ibsen": ["brand", "ibsen"],
+    }
+    about = {e.text: list(e.own_metadata["about"]) for e in graph.nodes("entity")}
+    assert about == {"Brand (play)": ["brand"], "Henrik Ibsen": ["ibsen"], "Ibsen": []}
+
+
+def test_they_follow_what_is_added_and_removed(graph: NodeGraph) -> None:
+    graph.add(Document("Skien\nA town. Its theatre is named after Ibsen.", id="skien"))
+    found = {e.text: [node.id for node in graph.linked(e)] for e in graph.nodes("entity")}
+    assert found["Ibsen"] == ["brand", "ibsen", "skien"]
+    assert found["Skien"] == ["ibsen", "skien"]
+    graph.remove(["ibsen", "skien"])
+    assert [e.text for e in graph.nodes("entity")] == ["Brand (play)"]
+
+
+def test_the_first_word_of_a_sentence_is_taken_by_how_it_is_written_elsewhere() -> None:
+    found = entities(
+        "Many people went to Oslo. Oslo is cold, as many towns are.",
+        "He saw many ships in Oslo. Many were there.",
+        "Many ships.",
+    )
+    assert found == {"Oslo": ["0", "1"]}
+
+
+def test_names_of_several_words() -> None:
+    found = entities(
+        "He read at the University of Oslo and at home.",
+        "The University of Oslo, in Norway, is old.",
+        "She met J. R. Tolkien of Norway in World War 2.",
+        "World War 2 was hard for J. R. Tolkien too.",
+    )
+    assert {name: found[name] for name in ("University of Oslo", "J R Tolkien", "World War 2")} == {
+        "University of Oslo": ["0", "1"],
+        "J R Tolkien": ["2", "3"],
+        "World War 2": ["2", "3"],
+    }
+    assert found["Norway"] == ["1", "2"]
+    assert "University of Oslo and" not in found
+
+
+def test_a_title_is_found_with_its_small_words() -> None:
+    found = entities("Crime and Punishment\nA novel.", "He had read Crime and Punishment twice.")
+    assert found == {"Crime and Punishment": ["0", "1"]}
+
+
+def test_titles_come_from_the_metadata_first() -> None:
+    nodes = [
+        Node("A short line\nIt is no title here.", {"title": "Ibsen"}, id="a"),
+        Node("Plays of Ibsen were shown.", id="b"),
+    ]
+    (ibsen,) = EntityExtractor()(nodes)
+    assert (ibsen.piece.text, ibsen.piece.own_metadata) == ("Ibsen", {"about": ["a"]})
+    assert [node.id for node in ibsen.to] == ["a", "b"]
+
+
+def test_a_wrapped_line_or_a_sentence_is_no_title() -> None:
+    assert entities("a text that was wrapped\nin the middle.", "It is a sentence.\nIt is.") == {}
+
+
+def test_chinese_titles_and_quotes_are_found_wherever_they_stand() -> None:
+    found = entities(
+        "曹雪芹\n清代作家，写了《红楼梦》。",
+        "红楼梦\n小说，作者是曹雪芹。",
+        "大观园是红楼梦里的园子，IBM 没有。",
+        "IBM公司。",
+    )
+    assert found == {"曹雪芹": ["0", "1"], "红楼梦": ["0", "1", "2"], "IBM": ["2", "3"]}
+
+
+def test_too_few_and_too_many_passages() -> None:
+    texts = ["in Oslo and Bergen"] * 3 + ["in Oslo"]
+    assert entities(*texts) == {"Oslo": ["0", "1", "2", "3"], "Bergen": ["0", "1", "2"]}
+    assert entities(*texts, most=3) == {"Bergen": ["0", "1", "2"]}
+    assert entities(*texts, fewest=4) == {"Oslo": ["0", "1", "2", "3"]}
+
+
+def test_a_finder_of_ones_own() -> None:
+    def find(text: str) -> list[str]:
+        return [word for word in text.split() if word.startswith("#")]
+
+    assert entities("a #Tea b", "c #tea", "Big Oslo", "Big Oslo", find=find) == {"#Tea": ["0", "1"]}
+
+
+def test_a_finder_that_returns_one_text_is_an_error() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add("text")
+    graph.create_node_group("entity", EntityExtractor(lambda text: "Oslo"), scope="group")
+    with pytest.raises(TransformError, match="several names, not one text: 'Oslo'"):
+        graph.nodes("entity")
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"find": 3}, TypeError, "find is a callable from a text to names, not 3"),
+        ({"most": 2.5}, TypeError, "most is a whole number, not 2.5"),
+        ({"fewest": 0}, ValueError, "fewest is 1 or more and no more than most, not 0, 100"),
+        ({"fewest": 9, "most": 8}, ValueError, "no more than most, not 9, 8"),
+    ],
+)
+def test_settings_are_checked(
+    settings: dict[str, object], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        EntityExtractor(**settings)  # type: ignore[arg-type]
+
+
+def test_nothing_makes_nothing() -> None:
+    assert entities() == {}
+    assert entities("", "\n", "...") == {}
