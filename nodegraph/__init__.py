@@ -5,10 +5,19 @@ from .corpus import Refresh
 from .document import Document
 from .embedder import Embedder
 from .entities import EntityExtractor
-from .errors import EmbeddingError, ReadError, StoreError, TransformError, UnknownGroupError
+from .errors import (
+    EmbeddingError,
+    ModelError,
+    ReadError,
+    StoreError,
+    TransformError,
+    UnknownGroupError,
+)
 from .graph import NodeGraph
 from .group import GroupSummary, NodeGroup
 from .link import Link, Linked
+from .llm import LLM
+from .llm_extractor import LLMExtractor
 from .markdown_splitter import MarkdownSplitter
 from .memory_store import MemoryStore
 from .node import ROOT, Node
@@ -20,6 +29,7 @@ from .store import Changes, Derivation, NodeStore, Stamp
 from .tokens import count_tokens
 
 __all__ = [
+    "LLM",
     "ROOT",
     "Changes",
     "Derivation",
@@ -29,10 +39,12 @@ __all__ = [
     "EntityExtractor",
     "Failure",
     "GroupSummary",
+    "LLMExtractor",
     "Link",
     "Linked",
     "MarkdownSplitter",
     "MemoryStore",
+    "ModelError",
     "Node",
     "NodeGraph",
     "NodeGroup",

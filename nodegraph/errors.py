@@ -54,3 +54,7 @@ class EmbeddingError(RuntimeError):
 
 class StoreError(RuntimeError):
     """A store could not be opened, read or written; what it held before is unharmed."""
+
+
+class ModelError(RuntimeError):
+    """A language model failed, or gave an answer that can't be used."""

@@ -14,7 +14,9 @@ from .link_walk import LinkRetriever
 from .map_index import Exact
 from .module_reranker import ModuleReranker
 from .passage_windows import passage_windows
+from .preset_answer import PresetAnswer
 from .protocols import Index, Retrieves, Similarity
+from .qa import QaRetriever
 from .recursive import RecursiveRetriever
 from .rerank_retriever import RerankRetriever
 from .reranker import Reranker
@@ -43,6 +45,8 @@ __all__ = [
     "LinkRetriever",
     "ModuleReranker",
     "Observer",
+    "PresetAnswer",
+    "QaRetriever",
     "RecursiveRetriever",
     "RerankError",
     "RerankRetriever",

@@ -96,16 +96,16 @@ def test_type_checkers_find_each_room(room: str) -> None:
 
 PUBLIC = {
     "nodekin.nodegraph": """Changes Derivation Document Embedder EmbeddingError
-        EntityExtractor Failure GroupSummary Link Linked MarkdownSplitter MemoryStore Node
-        NodeGraph NodeGroup NodeStore ROOT ReadError RecursiveSplitter Refresh
-        SentenceSplitter Stamp StoreError TransformError UnknownGroupError count_tokens
-        register_reader split_paragraphs split_sentences""",
+        EntityExtractor Failure GroupSummary LLM LLMExtractor Link Linked MarkdownSplitter
+        MemoryStore ModelError Node NodeGraph NodeGroup NodeStore ROOT ReadError
+        RecursiveSplitter Refresh SentenceSplitter Stamp StoreError TransformError
+        UnknownGroupError count_tokens register_reader split_paragraphs split_sentences""",
     "nodekin.nodegraph.sqlite": "SQLiteStore",
-    "nodekin.retrievers": """Analyzer AutoMergeRetriever Bm25 CompletionRetriever
-        Cosine CustomSimilarity Evidence Exact Filters FusionRetriever Hits Index
-        KeywordFilter LinkRetriever ModuleReranker Observer RecursiveRetriever RerankError
-        RerankRetriever Reranker Reranks Retriever Retrieves ScoredNode Similarity Stage
-        TextAnalyzer WindowRetriever fuse observing parse_filters passage_windows
+    "nodekin.retrievers": """Analyzer AutoMergeRetriever Bm25 CompletionRetriever Cosine
+        CustomSimilarity Evidence Exact Filters FusionRetriever Hits Index KeywordFilter
+        LinkRetriever ModuleReranker Observer PresetAnswer QaRetriever RecursiveRetriever
+        RerankError RerankRetriever Reranker Reranks Retriever Retrieves ScoredNode Similarity
+        Stage TextAnalyzer WindowRetriever fuse observing parse_filters passage_windows
         register_index register_reranker register_similarity stage trace""",
     "nodekin.adapters": "",
     "nodekin.adapters.langchain": "NodeGraphRetriever as_transform from_document to_document",

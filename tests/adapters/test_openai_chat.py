@@ -1,0 +1,362 @@
+import asyncio
+import contextlib
+import json
+import pickle
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import openai
+import pytest
+
+from nodekin.adapters.openai_chat import ChatUsage, OpenAIChat
+from nodekin.nodegraph import ModelError, NodeGraph
+from nodekin.nodegraph.llm import as_llm
+from nodekin.nodegraph.llm_extractor import LLMExtractor
+
+pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
+
+
+class Server(ThreadingHTTPServer):
+    """Answer chats by a script: the status, the body, how long it takes, where a stream breaks."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.asked = []
+        self.statuses = []
+        self.error = "not now"
+        self.text = "Tea is a drink."
+        self.finish = "stop"
+        self.raw = None  # in place of the answer
+        self.message = {}
+        self.delay = 0.0
+        self.pieces = None  # how many of a stream are sent
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_port}/v1"
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        server = self.server
+        server.asked.append(body)
+        time.sleep(server.delay)
+        status = server.statuses.pop(0) if server.statuses else 200
+        usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+        head = {"id": "1", "created": 0, "model": body["model"]}
+        if status != 200:
+            self.reply(status, {"error": {"message": server.error}})
+        elif body.get("stream"):
+            head["object"] = "chat.completion.chunk"
+            self.stream(head, usage)
+        elif server.raw is not None:
+            self.reply(status, server.raw)
+        else:
+            message = {"role": "assistant", "content": server.text, **server.message}
+            choice = {"index": 0, "message": message, "finish_reason": server.finish}
+            head["object"] = "chat.completion"
+            self.reply(status, {**head, "choices": [choice], "usage": usage})
+
+    def stream(self, head, usage):
+        words = self.server.text.split(" ")
+        chunks = [
+            {**head, "choices": [{"index": 0, "delta": {"content": w}, "finish_reason": None}]}
+            for w in [words[0], *(f" {word}" for word in words[1:])]
+        ]
+        end = {"index": 0, "delta": {}, "finish_reason": self.server.finish}
+        chunks.append({**head, "choices": [end]})
+        chunks.append({**head, "choices": [], "usage": usage})
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        with contextlib.suppress(ConnectionError):
+            for chunk in chunks[: self.server.pieces]:
+                self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
+                self.wfile.flush()
+            if self.server.pieces is None:
+                self.wfile.write(b"data: [DONE]\n\n")
+
+    def reply(self, status, answer):
+        data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.send_header("retry-after-ms", "1")
+        self.end_headers()
+        with contextlib.suppress(ConnectionError):  # who asked has gone
+            self.wfile.write(data)
+
+    def log_message(self, *args):
+        """Stay silent."""
+
+
+@pytest.fixture
+def server(socket_enabled):
+    with Server() as server:
+        threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@pytest.fixture
+def client(server):
+    with openai.OpenAI(base_url=server.url, api_key="sk-of-mine", max_retries=2) as client:
+        yield client
+
+
+@pytest.fixture
+async def async_client(server):
+    async with openai.AsyncOpenAI(base_url=server.url, api_key="-", max_retries=2) as client:
+        yield client
+
+
+def test_an_answer(server, client):
+    chat = OpenAIChat("abc", client=client, system="Be short.", max_tokens=50, seed=1)
+    assert chat.complete("What is tea?") == "Tea is a drink."
+    (body,) = server.asked
+    assert body == {
+        "model": "abc",
+        "messages": [
+            {"role": "system", "content": "Be short."},
+            {"role": "user", "content": "What is tea?"},
+        ],
+        "temperature": 0,
+        "max_tokens": 50,
+        "seed": 1,
+    }
+    assert chat.usage == ChatUsage(1, 7, 3)
+
+
+def test_a_conversation_is_sent_as_it_is(server, client):
+    messages = [
+        {"role": "user", "content": "Tea?"},
+        {"role": "assistant", "content": "Yes."},
+        {"role": "user", "content": "Why?"},
+    ]
+    OpenAIChat("abc", client=client, system="no", temperature=None).complete(messages)
+    assert server.asked == [{"model": "abc", "messages": messages}]
+
+
+async def test_all_ways_of_asking(server, client, async_client):
+    both = OpenAIChat("abc", client=client, async_client=async_client)
+    alone = OpenAIChat("abc", client=client)
+    for chat in (both, alone):
+        assert await chat.acomplete("What is tea?") == "Tea is a drink."
+        assert "".join([piece async for piece in chat.astream("?")]) == "Tea is a drink."
+        assert list(chat.stream("?")) == ["Tea", " is", " a", " drink."]
+        server.text = '{"a": 1}'
+        assert chat.complete_json("?", {"type": "object"}) == {"a": 1}
+        assert await chat.acomplete_json("?", {"type": "object"}) == {"a": 1}
+        server.text = "Tea is a drink."
+        assert chat.usage == ChatUsage(5, 35, 15)
+    assert server.asked[4]["response_format"] == {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "schema": {"type": "object"}, "strict": True},
+    }
+
+
+def test_as_a_language_model(server, client):
+    llm = as_llm(OpenAIChat("abc", client=client))
+    assert llm.name == "openai abc temperature=0"
+    assert llm.complete("?") == "Tea is a drink."
+    assert llm.structured
+    with pytest.raises(TypeError, match=r'OpenAIChat\("model-name", client=client\)'):
+        as_llm(client)
+
+
+def test_an_async_client_says_how_to_be_given(server, async_client):
+    with pytest.raises(TypeError, match="async_client=client"):
+        as_llm(async_client)
+
+
+# What goes wrong
+
+
+def test_the_client_tries_again(server, client):
+    server.statuses = [429, 500]
+    assert OpenAIChat("abc", client=client).complete("?") == "Tea is a drink."
+    assert len(server.asked) == 3
+
+
+def test_an_error_that_stays(server, client):
+    server.statuses = [429] * 3
+    with pytest.raises(ModelError, match=r"'openai abc .*' failed on .*not now") as caught:
+        as_llm(OpenAIChat("abc", client=client)).complete("?")
+    assert isinstance(caught.value.__cause__, openai.RateLimitError)
+    assert "sk-of-mine" not in str(caught.value)
+
+
+def test_a_slow_server(server):
+    server.delay = 0.5
+    with openai.OpenAI(base_url=server.url, api_key="-", timeout=0.05, max_retries=0) as client:
+        chat = OpenAIChat("abc", client=client)
+        with pytest.raises(openai.APITimeoutError):
+            chat.complete("?")
+        with pytest.raises(ModelError, match="APITimeoutError"):
+            list(as_llm(chat).stream("?"))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b'{"choices": [{"mess', b"[]", b"{}", b'{"choices": []}', b'{"choices": null}', b'"tea"'],
+)
+def test_a_malformed_answer(server, client, raw):
+    server.raw = raw
+    with pytest.raises(ModelError):
+        as_llm(OpenAIChat("abc", client=client)).complete("?")
+
+
+@pytest.mark.parametrize(
+    ("message", "finish", "says"),
+    [
+        ({"content": None}, "stop", "answered without a text"),
+        ({"content": None, "refusal": "I won't."}, "stop", "refused: I won't."),
+        ({}, "length", "cut off at max_tokens; allow more"),
+        ({}, "content_filter", "stopped by a content filter"),
+    ],
+)
+def test_no_whole_answer(server, client, message, finish, says):
+    server.message, server.finish = message, finish
+    with pytest.raises(ModelError, match=says):
+        OpenAIChat("abc", client=client, max_tokens=3).complete("?")
+
+
+@pytest.mark.parametrize("pieces", [0, 2, 4])
+async def test_half_a_stream(server, client, async_client, pieces):
+    server.pieces = pieces
+    chat = OpenAIChat("abc", client=client, async_client=async_client)
+    stream, astream = chat.stream("?"), chat.astream("?")
+    for piece in ["Tea", " is", " a", " drink."][:pieces]:
+        assert next(stream) == piece
+        assert await anext(astream) == piece
+    with pytest.raises(ModelError, match="ended before its answer did"):
+        next(stream)
+    with pytest.raises(ModelError, match="ended before its answer did"):
+        await anext(astream)
+
+
+def test_a_stream_that_is_cut_off(server, client):
+    server.finish = "length"
+    stream = OpenAIChat("abc", client=client).stream("?")
+    assert [next(stream) for _ in range(4)] == ["Tea", " is", " a", " drink."]
+    with pytest.raises(ModelError, match="cut off at what the server allows"):
+        next(stream)
+
+
+async def test_a_server_without_schemas(server, client, async_client):
+    chat = OpenAIChat("abc", client=client, async_client=async_client)
+    server.error = "response_format is not supported"
+    server.text = 'Here: {"tea": 1}'
+    server.statuses = [400]
+    with pytest.raises(NotImplementedError, match="takes no JSON schema"):
+        chat.complete_json("?", {})
+    server.statuses = [400]
+    assert as_llm(chat).json("?", {}) == {"tea": 1}
+    server.statuses = [400]
+    assert await as_llm(chat).ajson("?", {}) == {"tea": 1}
+    server.error = "context too long"
+    server.statuses = [400]
+    with pytest.raises(openai.BadRequestError):
+        chat.complete_json("?", {})
+
+
+def test_json_that_is_none(server, client):
+    with pytest.raises(ModelError, match="asked for JSON and answered 'Tea is"):
+        OpenAIChat("abc", client=client).complete_json("?", {})
+
+
+async def test_a_cancelled_request_ends(server):
+    server.delay = 0.3
+    chat = OpenAIChat("abc", base_url=server.url, api_key="-")
+    task = asyncio.create_task(chat.acomplete("?"))
+    while not server.asked:
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await close(chat)
+
+
+# Clients of its own
+
+
+async def close(chat):
+    for client in chat._async_clients.values():
+        await client.close()
+    chat._client.close()
+
+
+def test_each_event_loop_has_a_client(server):
+    chat = OpenAIChat("abc", base_url=server.url, api_key="-")
+
+    async def ask(number):
+        return await asyncio.gather(*(chat.acomplete("?") for _ in range(number)))
+
+    assert len(asyncio.run(ask(3))) == 3
+    assert len(asyncio.run(ask(2))) == 2
+    with ThreadPoolExecutor(4) as pool:
+        runs = list(pool.map(lambda number: asyncio.run(ask(number)), [1, 1, 1, 1]))
+    assert len(runs) == 4
+    assert chat.usage.requests == 9
+    chat._client.close()
+
+
+def test_a_client_from_the_environment(server, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "from outside")
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    chat = OpenAIChat("abc")
+    assert chat.complete("?") == "Tea is a drink."
+    chat._client.close()
+
+
+# In a graph
+
+
+def test_an_extractor_in_a_graph(server, client):
+    chat = OpenAIChat("abc", client=client)
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("summary", LLMExtractor(chat), num_workers=4)
+    graph.add([f"Text {number} about tea." for number in range(6)])
+    server.statuses = [429, 500]
+    assert [node.text for node in graph.nodes("summary")] == ["Tea is a drink."] * 6
+    assert chat.usage == ChatUsage(6, 42, 18)
+
+
+# What it is called, and what is refused
+
+
+def test_the_name_has_what_changes_answers(client):
+    def name(**settings):
+        return OpenAIChat("abc", client=client, **settings).name
+
+    assert name() == "openai abc temperature=0"
+    assert name(temperature=None) == "openai abc"
+    assert name(max_tokens=7, timeout=3, extra_headers={"a": "b"}) == name()
+    names = {name(), name(temperature=1), name(seed=1), name(system="s"), name(seed=2)}
+    assert len(names) == 5
+    assert name(name="mine") == "mine"
+    assert "sk-of-mine" not in name()
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "says"),
+    [
+        ({"model": ""}, ValueError, "model is the name of a model"),
+        ({"model": None}, ValueError, "model is the name of a model"),
+        ({"max_tokens": 0}, ValueError, "max_tokens=0 has to be 1 or more"),
+        ({"temperature": -1}, ValueError, "temperature=-1 has to be 0 or more"),
+        ({"base_url": "http://127.0.0.1"}, ValueError, "or a client"),
+        ({"client": openai.AsyncOpenAI(api_key="-")}, TypeError, "give it as async_client"),
+        ({"async_client": openai.OpenAI(api_key="-")}, TypeError, "give it as client"),
+    ],
+)
+def test_settings_that_are_refused(client, settings, error, says):
+    with pytest.raises(error, match=says):
+        OpenAIChat(**{"model": "abc", "client": client, **settings})
+
+
+def test_usage_is_a_value():
+    assert pickle.loads(pickle.dumps(ChatUsage(1, 2, 3))) == ChatUsage(1, 2, 3)

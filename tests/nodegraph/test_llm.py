@@ -1,0 +1,281 @@
+import asyncio
+import copy
+import pickle
+import subprocess
+import sys
+
+import pytest
+from langchain_core.language_models import FakeListChatModel, FakeListLLM
+from langchain_core.messages import AIMessage
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse
+from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata, MockLLM
+
+from nodekin.nodegraph import ModelError
+from nodekin.nodegraph.fingerprint import fingerprint
+from nodekin.nodegraph.llm import LLM, as_llm
+from nodekin.nodegraph.llm_forms import text_of
+
+
+def shout(prompt):
+    return prompt.upper()
+
+
+async def later(prompt):
+    await asyncio.sleep(0)
+    return prompt.upper()
+
+
+class LlamaIndexModel(CustomLLM):
+    model: str = "small"
+
+    @property
+    def metadata(self):
+        return LLMMetadata(model_name=self.model)
+
+    def complete(self, prompt, formatted=False, **kwargs):
+        return CompletionResponse(text=prompt.upper())
+
+    def stream_complete(self, prompt, formatted=False, **kwargs):
+        text = ""
+        for letter in prompt.upper():
+            text += letter
+            yield CompletionResponse(text=text, delta=letter)
+
+
+class Own:
+    name = "own model"
+
+    def complete(self, prompt):
+        return prompt.upper()
+
+    async def acomplete(self, prompt):
+        return prompt.upper() + "!"
+
+    def stream(self, prompt):
+        yield from prompt.upper()
+
+    async def astream(self, prompt):
+        for letter in prompt.upper():
+            yield letter
+
+    def complete_json(self, prompt, schema):
+        return {"asked": prompt, **schema}
+
+
+class Talks:
+    def chat(self, messages):
+        return {"message": {"content": messages[0]["content"].upper()}}
+
+
+FORMS = {
+    "function": lambda: shout,
+    "async function": lambda: later,
+    "LangChain chat": lambda: FakeListChatModel(responses=["TEA"]),
+    "LangChain LLM": lambda: FakeListLLM(responses=["TEA"]),
+    "LlamaIndex": LlamaIndexModel,
+    "own": Own,
+    "chat": Talks,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_completes(form):
+    assert as_llm(FORMS[form]()).complete("tea") == "TEA"
+    assert as_llm(FORMS[form]())("tea") == "TEA"
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_every_form_completes_without_blocking(form):
+    assert (await as_llm(FORMS[form]()).acomplete("tea")).rstrip("!") == "TEA"
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_every_form_streams(form):
+    assert "".join(as_llm(FORMS[form]()).stream("tea")) == "TEA"
+    assert "".join([piece async for piece in as_llm(FORMS[form]()).astream("tea")]) == "TEA"
+
+
+def test_streams_come_in_pieces():
+    assert list(as_llm(LlamaIndexModel()).stream("tea")) == ["T", "E", "A"]
+    assert list(as_llm(Own()).stream("tea")) == ["T", "E", "A"]
+    assert list(as_llm(FakeListChatModel(responses=["TEA"])).stream("tea")) == ["T", "E", "A"]
+
+
+def test_llama_index_mock():
+    assert as_llm(MockLLM()).complete("tea") == "tea"
+
+
+async def test_an_async_function_from_a_thread_with_a_loop():
+    assert as_llm(later).complete("tea") == "TEA"
+
+    async def fails(prompt):
+        raise OSError("gone")
+
+    with pytest.raises(ModelError, match="OSError: gone"):
+        as_llm(fails).complete("tea")
+
+
+async def test_an_async_form_of_ones_own():
+    llm = LLM(shout, "loud", amodel=Own())
+    assert llm.complete("tea") == "TEA"
+    assert await llm.acomplete("tea") == "TEA!"
+    with pytest.raises(TypeError, match="has no async form"):
+        LLM(shout, amodel=shout)
+
+
+# What models answer
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "tea",
+        AIMessage("tea"),
+        AIMessage([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "tea"}]),
+        AIMessage(["te", {"type": "text", "text": "a"}]),
+        ChatResponse(message=ChatMessage(role="assistant", content="tea")),
+        CompletionResponse(text="tea"),
+        {"choices": [{"message": {"role": "assistant", "content": "tea"}}]},
+        {"content": "tea"},
+    ],
+)
+def test_the_text_of_an_answer(answer):
+    assert text_of(answer) == "tea"
+
+
+@pytest.mark.parametrize("answer", [None, 3, {"choices": []}, object()])
+def test_an_answer_without_a_text(answer):
+    with pytest.raises(ModelError, match=r"language model 'silent' failed .* has no text"):
+        LLM(lambda prompt: answer, "silent").complete("tea")
+
+
+def test_a_model_that_fails():
+    def fails(prompt):
+        raise TimeoutError("too slow")
+
+    with pytest.raises(ModelError, match=r"'down' failed on the prompt 'tea': TimeoutError: too"):
+        LLM(fails, "down").complete("tea")
+
+
+def test_half_a_stream():
+    class Breaks(Own):
+        def stream(self, prompt):
+            yield "T"
+            raise OSError("gone")
+
+    stream = LLM(Breaks()).stream("tea")
+    assert next(stream) == "T"
+    with pytest.raises(ModelError, match="gone"):
+        next(stream)
+
+
+async def test_a_cancelled_answer_is_no_failure():
+    async def hangs(prompt):
+        await asyncio.sleep(60)
+
+    task = asyncio.create_task(as_llm(hangs).acomplete("tea"))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+# JSON
+
+
+async def test_json_by_schema_where_the_model_can():
+    llm = as_llm(Own())
+    assert llm.structured
+    assert llm.json("tea", {"type": "object"}) == {"asked": "tea", "type": "object"}
+    assert await llm.ajson("tea", {}) == {"asked": "tea"}
+
+
+@pytest.mark.parametrize(
+    "make", [lambda a: lambda p: a, lambda a: FakeListChatModel(responses=[a])]
+)
+async def test_json_from_what_it_says_otherwise(make):
+    llm = as_llm(make('Sure:\n```json\n{"tea": 1}\n```'))
+    assert llm.json("tea", {"type": "object"}) == {"tea": 1}
+    assert await llm.ajson("tea", {"type": "object"}) == {"tea": 1}
+    with pytest.raises(ModelError, match="no JSON in the answer 'tea'"):
+        as_llm(make("tea")).json("tea", {})
+
+
+# Names
+
+
+def test_names():
+    assert as_llm(Own()).name == "own model"
+    assert LLM(Own(), "other").name == "other"
+    assert as_llm(shout).name.startswith("shout ")
+    small, large = LlamaIndexModel(), LlamaIndexModel(model="large")
+    assert as_llm(small).name == as_llm(LlamaIndexModel()).name != as_llm(large).name
+
+
+def test_a_key_is_no_part_of_the_name():
+    from langchain_core.language_models import SimpleChatModel
+
+    class Keyed(SimpleChatModel):
+        model_name: str = "small"
+        api_key: str = "a"
+        temperature: float = 0.5
+
+        def _call(self, messages, stop=None, run_manager=None, **kwargs):
+            return "TEA"
+
+        @property
+        def _llm_type(self):
+            return "keyed"
+
+    name = as_llm(Keyed()).name
+    assert as_llm(Keyed(api_key="b")).name == name
+    assert as_llm(Keyed(temperature=0.1)).name != name
+    assert as_llm(Keyed(model_name="large")).name != name
+
+
+def test_fingerprints_go_by_the_name():
+    assert fingerprint(LLM(shout, "a")) == fingerprint(LLM(str.lower, "a"))
+    assert fingerprint(LLM(shout, "a")) != fingerprint(LLM(shout, "b"))
+    assert LLM(shout, "a") == LLM(str.lower, "a") != LLM(shout, "b")
+
+
+def test_copies_and_pickles_still_answer():
+    for made in (copy.copy(LLM(shout, "a")), pickle.loads(pickle.dumps(LLM(shout, "a")))):
+        assert made.complete("tea") == "TEA"
+        assert made.name == "a"
+
+
+# What is refused
+
+
+class Completions:
+    def create(self, **settings):
+        raise AssertionError
+
+
+class Client:
+    def __init__(self):
+        self.chat = type("Chat", (), {"completions": Completions()})()
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        ("gpt-4o", r"'gpt-4o' is the name of a model, .* OpenAIChat\('gpt-4o'\)"),
+        (Own, r"Own is a class; give a model of it: Own\(...\)"),
+        (Client(), r'OpenAIChat\("model-name", client=client\)'),
+        (3, "3 is no language model; give a function"),
+        (None, "None is no language model"),
+    ],
+)
+def test_what_is_no_model(model, says):
+    with pytest.raises(TypeError, match=says):
+        as_llm(model)
+    with pytest.raises(TypeError, match="a language model's name is a text"):
+        LLM(shout, 3)
+
+
+def test_it_is_light():
+    code = "import sys, nodekin.nodegraph.llm_extractor; print('asyncio' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -1,0 +1,335 @@
+import os
+import pickle
+import re
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from nodekin.nodegraph import Document, ModelError, NodeGraph, TransformError, split_paragraphs
+from nodekin.nodegraph.fingerprint import fingerprint
+from nodekin.nodegraph.llm import LLM
+from nodekin.nodegraph.llm_extractor import LLMExtractor
+
+
+class Scripted:
+    """Answers by the words in the text; keeps what it was asked."""
+
+    name = "scripted"
+
+    def __init__(self, answers=(), default="A summary."):
+        self.answers = dict(answers)
+        self.default = default
+        self.prompts = []
+        self.api_key = "secret"
+
+    def complete(self, prompt):
+        self.prompts.append(prompt)
+        text = re.search(r"<text>\n(.*)\n</text>", prompt, re.S)
+        seen = text[1] if text else prompt
+        answer = next((a for word, a in self.answers.items() if word in seen), self.default)
+        if isinstance(answer, list):
+            answer = answer.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+# One text
+
+
+@pytest.mark.parametrize(
+    ("task", "answer", "texts"),
+    [
+        ("summary", "摘要：茶是饮品。", ["茶是饮品。"]),
+        ("keywords", "1. tea\n2. 水，tea", ["tea", "水"]),
+        ("questions", "1. What is tea?\n2. Who drinks it?", ["What is tea?", "Who drinks it?"]),
+        ("qa", "Q: What is tea?\nA: A drink.", ["What is tea?"]),
+        ("questions", "NONE", []),
+    ],
+)
+def test_tasks(task, answer, texts):
+    assert [n.text for n in LLMExtractor(lambda prompt: answer, task)("Tea.")] == texts
+
+
+def test_pairs_are_searched_by_the_question_and_return_both():
+    nodes = LLMExtractor(lambda p: "问：茶是什么？\n答：饮品。\nQ: Who?\nA: All.\nMany.", "qa")(
+        "茶"
+    )
+    assert [node.content for node in nodes] == [
+        "问：茶是什么？\n答：饮品。",
+        "Q: Who?\nA: All.\nMany.",
+    ]
+    assert [node.own_metadata for node in nodes] == [
+        {"answer": "饮品。"},
+        {"answer": "All.\nMany."},
+    ]
+
+
+def test_the_prompt_is_in_the_texts_language():
+    model = Scripted()
+    for text in ("茶是一种饮品。", "Tea is a drink."):
+        LLMExtractor(model)(text)
+    chinese, english = model.prompts
+    assert "请用中文" in chinese
+    assert "in the language of the text" in english
+    assert "at most 3 sentences" in english
+    assert "<text>\nTea is a drink.\n</text>" in english
+
+
+def test_the_language_and_limit_of_ones_own():
+    model = Scripted(default="a, b, c")
+    assert len(LLMExtractor(model, "keywords", "en", limit=2)("茶是一种饮品。")) == 2
+    assert "at most 2 keywords" in model.prompts[0]
+    assert "in English" in model.prompts[0]
+
+
+def test_a_prompt_of_ones_own():
+    model = Scripted(default="tea")
+    asked = 'Terms as {"json": 1}, {limit} of them: {text}'
+    LLMExtractor(model, "keywords", prompt=asked, limit=4)("Tea {limit}.")
+    assert model.prompts == ['Terms as {"json": 1}, 4 of them: Tea {limit}.']
+
+
+def test_a_blank_text_is_not_asked_about():
+    assert LLMExtractor(Scripted(default=OSError()))(" \n") == []
+
+
+def test_what_can_not_be_used_is_asked_again():
+    model = Scripted({"Tea": ["I like tea.", "What is tea?"]})
+    assert [n.text for n in LLMExtractor(model, "questions")("Tea is.")] == ["What is tea?"]
+    assert len(model.prompts) == 2
+    assert "there is no question in the answer" in model.prompts[1]
+
+
+def test_garbage_is_an_error_that_shows_text_and_answer():
+    model = Scripted(default="I like tea.")
+    says = r"'scripted' gave no questions of the text 'Tea is.*no question.*answered 'I like tea.'"
+    with pytest.raises(ModelError, match=says):
+        LLMExtractor(model, "questions", retries=2)("Tea is.")
+    assert len(model.prompts) == 3
+
+
+def test_a_model_that_fails_is_not_asked_again():
+    model = Scripted(default=OSError("down"))
+    with pytest.raises(ModelError, match="OSError: down"):
+        LLMExtractor(model, retries=5)("Tea.")
+    assert len(model.prompts) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "says"),
+    [
+        ({"task": "keyword"}, ValueError, "no task 'keyword'; there is 'keywords'"),
+        ({"language": "fr"}, ValueError, "no language 'fr'; there is"),
+        ({"prompt": "Summarize!"}, ValueError, "no place for the text"),
+        ({"prompt": 3}, TypeError, "prompt is a text"),
+        ({"limit": 0}, ValueError, "limit must be 1 or more"),
+        ({"retries": -1}, ValueError, "retries must be 0 or more"),
+        ({"limit": 1.5}, TypeError, "limit is a whole number"),
+        ({"llm": "gpt-4o"}, TypeError, "name of a model"),
+    ],
+)
+def test_settings_that_are_refused(given, error, says):
+    with pytest.raises(error, match=says):
+        LLMExtractor(**{"llm": Scripted(), **given})
+
+
+# What it is known by
+
+
+def test_the_fingerprint_goes_by_what_is_made():
+    same = fingerprint(LLMExtractor(Scripted()))
+    used = Scripted({"a": "b"})
+    used.complete("count")
+    used.api_key = "other"
+    assert fingerprint(LLMExtractor(used)) == same
+    assert fingerprint(LLMExtractor(Scripted(), retries=3)) == same
+    others = [
+        LLMExtractor(LLM(Scripted(), "another")),
+        LLMExtractor(Scripted(), "keywords"),
+        LLMExtractor(Scripted(), language="zh"),
+        LLMExtractor(Scripted(), prompt="Say {text}"),
+        LLMExtractor(Scripted(), limit=4),
+    ]
+    assert len({same, *map(fingerprint, others)}) == 6
+
+
+def test_the_fingerprint_is_the_same_in_another_process():
+    code = """
+from nodekin.nodegraph.fingerprint import fingerprint
+from nodekin.nodegraph.llm import LLM
+from nodekin.nodegraph.llm_extractor import LLMExtractor
+print(fingerprint(LLMExtractor(LLM(lambda prompt: "x", "m"), "qa", limit=3)))
+"""
+    for seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            env=environment,
+            check=True,
+        )
+        here = fingerprint(LLMExtractor(LLM(str.upper, "m"), "qa", limit=3))
+        assert done.stdout.strip() == here
+
+
+def test_it_can_be_pickled():
+    made = pickle.loads(pickle.dumps(LLMExtractor(Scripted(default="tea"), "keywords", retries=4)))
+    assert [node.text for node in made("Tea.")] == ["tea"]
+    assert made.retries == 4
+
+
+# In a graph
+
+TEXTS = [Document(f"paragraph {n} one\n\nparagraph {n} two", id=str(n)) for n in range(3)]
+
+
+def graph_of(path, model, task="summary", on_error="raise", workers=0, **settings):
+    graph = NodeGraph(store=path, progress=False, on_error=on_error)
+    graph.create_node_group("paragraph", split_paragraphs)
+    extractor = LLMExtractor(model, task, **settings)
+    graph.create_node_group("made", extractor, parent="paragraph", num_workers=workers)
+    graph.add(TEXTS)
+    return graph
+
+
+def test_a_text_is_paid_for_once(tmp_path):
+    model = Scripted()
+    with graph_of(tmp_path / "graph", model) as graph:
+        assert len(graph.nodes("made")) == len(model.prompts) == 6
+        graph.update(Document("paragraph 1 one\n\nparagraph 1 changed", id="1"))
+        graph.nodes("made")
+        assert len(model.prompts) == 7
+        graph.update(TEXTS[1])
+    model = Scripted()
+    with graph_of(tmp_path / "graph", model) as graph:
+        assert len(graph.nodes("made")) == 6
+        assert len(model.prompts) == 1  # what had changed
+    model = Scripted()
+    with graph_of(tmp_path / "graph", model, limit=1) as graph:
+        graph.nodes("made")
+        assert len(model.prompts) == 6  # another rule
+
+
+def test_pairs_last_with_their_answers(tmp_path):
+    for _ in range(2):
+        model = Scripted(default="Q: What?\nA: That.\nAnd this.")
+        with graph_of(tmp_path / "graph", model, "qa") as graph:
+            node = graph.nodes("made")[0]
+            assert node.text == "What?"
+            assert node.content == "Q: What?\nA: That.\nAnd this."
+            assert node.metadata["answer"] == "That.\nAnd this."
+
+
+def test_failures_are_listed_and_tried_again(tmp_path):
+    model = Scripted({"1 two": "I'm sorry, I can't."})
+    with graph_of(tmp_path / "graph", model, on_error="skip") as graph:
+        assert len(graph.nodes("made")) == 4
+        (failure,) = graph.failures
+        assert (failure.document, failure.group) == ("1", "made")
+        assert isinstance(failure.error.__cause__, ModelError)
+        assert "'paragraph 1 two': the model refused" in str(failure.error)
+        assert len(model.prompts) == 7
+        model.answers.clear()
+        assert graph.build("made") == []
+        assert len(graph.nodes("made")) == 6
+        assert len(model.prompts) == 8  # only what had failed
+
+
+def test_a_failure_is_raised(tmp_path):
+    with (
+        graph_of(tmp_path / "graph", Scripted({"1 two": "抱歉，我不能。"})) as graph,
+        pytest.raises(TransformError, match=r"group 'made' failed on document '1': .*refused"),
+    ):
+        graph.nodes("made")
+
+
+def test_an_interrupted_build_goes_on(tmp_path):
+    model = Scripted({"2 one": KeyboardInterrupt()})
+    model.complete = raising(model.complete)
+    with graph_of(tmp_path / "graph", model) as graph, pytest.raises(KeyboardInterrupt):
+        graph.nodes("made")
+    assert len(model.prompts) == 5
+    model = Scripted()
+    with graph_of(tmp_path / "graph", model) as graph:
+        assert len(graph.nodes("made")) == 6
+    assert len(model.prompts) == 2
+
+
+def raising(complete):
+    def call(prompt):
+        answer = complete(prompt)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    return call
+
+
+def test_texts_are_asked_about_at_the_same_time(tmp_path):
+    together = threading.Barrier(4)
+
+    def slow(prompt):
+        if not broken.is_set():
+            try:
+                together.wait(10)
+            finally:
+                broken.set()
+        time.sleep(0.001)
+        return "A summary."
+
+    broken = threading.Event()
+    with graph_of(tmp_path / "graph", LLM(slow, "slow"), workers=4) as graph:
+        assert [node.parent.text for node in graph.nodes("made")] == [
+            f"paragraph {n} {which}" for n in range(3) for which in ("one", "two")
+        ]
+
+
+# A real model
+
+CHINESE = (
+    "长江发源于青藏高原的唐古拉山脉，全长约6300公里，是亚洲最长、世界第三长的河流。它流经十一个省级行政区，"
+    "最后在上海注入东海。三峡水电站位于湖北省宜昌市，2012年全部机组投产，是世界上装机容量最大的水电站。"
+)
+ENGLISH = (
+    "The Panama Canal is an artificial 82-kilometre waterway in Panama that connects the Atlantic "
+    "and Pacific oceans. France began work on it in 1881 but stopped because of engineering "
+    "problems and a high worker mortality rate. The United States took over the project in 1904 "
+    "and opened the canal on 15 August 1914."
+)
+
+
+@pytest.fixture(scope="module")
+def real():
+    for name in ("OPENAI_BASE_URL", "OPENAI_MODEL"):
+        if not os.environ.get(name):
+            pytest.skip(f"a real model needs {name} (and OPENAI_API_KEY) in the environment")
+    from nodekin.adapters.openai_chat import OpenAIChat
+
+    return OpenAIChat(os.environ["OPENAI_MODEL"], max_tokens=600)
+
+
+@pytest.mark.models
+@pytest.mark.enable_socket
+@pytest.mark.parametrize("task", ["summary", "keywords", "questions", "qa"])
+@pytest.mark.parametrize(
+    ("text", "about", "script"),
+    [(CHINESE, "长江", "[一-鿿]"), (ENGLISH, "Panama", "[a-z]")],
+    ids=["zh", "en"],
+)
+def test_a_real_model(real, task, text, about, script):
+    nodes = LLMExtractor(real, task)(text)
+    whole = "\n".join(str(node.content) for node in nodes)
+    assert about in whole
+    assert all(re.search(script, node.text, re.I) for node in nodes)
+    if task == "summary":
+        assert len(nodes) == 1
+        assert len(whole) < len(text)
+    else:
+        assert 2 <= len(nodes) <= 8
+    if task in ("questions", "qa"):
+        assert all(node.text.endswith(("?", "？")) for node in nodes)

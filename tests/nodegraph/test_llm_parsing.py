@@ -1,0 +1,380 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodekin.nodegraph.language import language_of
+from nodekin.nodegraph.llm_answers import clean, read_json, says_none
+from nodekin.nodegraph.llm_parsing import (
+    PARSERS,
+    parse_keywords,
+    parse_pairs,
+    parse_questions,
+    parse_summary,
+)
+from nodekin.nodegraph.llm_prompts import PROMPTS, fill
+
+# What stands around an answer
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Tea is a drink.",
+        "Summary: Tea is a drink.",
+        "**Summary:** Tea is a drink.",
+        "## Summary\nTea is a drink.",
+        '"Tea is a drink."',
+        "**Tea is a drink.**",
+        "<think>The user wants\n\na summary.</think>\n\nTea is a drink.",
+        "I should be short.</think>Tea is a drink.",
+        "Sure!\nTea is a drink.",
+        "Sure! Here's a brief summary of the text:\n\nTea is a drink.",
+        "Here is the summary:\nTea is a drink.\n\nLet me know if you need anything else!",
+        "```\nTea is a drink.\n```",
+        '```json\n{"summary": "Tea is a drink."}\n```',
+        "Tea is a drink.<|im_end|>",
+        "好的，以下是摘要：\nTea is a drink.\n\n希望这对您有帮助！",
+        "摘要：Tea is a drink.",
+        "【摘要】：Tea is a drink.",
+    ],
+)
+def test_a_summary_alone(answer):
+    assert parse_summary(answer) == ["Tea is a drink."]
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [
+        "Great apes live in Africa.\nThey are few.",
+        "Based on trade: tea went west.",
+        "好茶来自福建。\n它很贵。",
+        "No trains run on Sunday.",
+        "从唐代开始，茶成为饮品。",
+        "Unfortunately, the ship sank.",
+        "I, Claudius is a novel.",
+        "第一次世界大战始于1914年。",
+        'He said "no" and left "home"',
+    ],
+)
+def test_a_summary_that_looks_like_something_else(summary):
+    assert parse_summary(summary) == [summary]
+
+
+@pytest.mark.parametrize("task", PARSERS)
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "NONE",
+        "None.",
+        "**NONE**",
+        "无",
+        "无。",
+        "没有。",
+        "<think>Hm</think>无",
+        "[]",
+        "```json\n[]\n```",
+    ],
+)
+def test_the_model_says_there_is_none(task, answer):
+    assert PARSERS[task](answer) == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "There are no keywords in the text.",
+        "No questions can be asked about this text.",
+        "文本中没有可提取的关键词。",
+        "无可提问的内容",
+        '{"keywords": []}',
+        '{"questions": [], "pairs": []}',
+    ],
+)
+def test_the_model_says_so_in_a_sentence(answer):
+    assert parse_keywords(answer) == []
+
+
+def test_a_question_is_not_none():
+    assert not says_none("没有问题吗？")
+    assert parse_questions("没有问题吗？") == ["没有问题吗？"]
+
+
+@pytest.mark.parametrize("task", PARSERS)
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        ("", "empty"),
+        (" \n ", "empty"),
+        ("<think>I think and think", "empty"),
+        ("Here are the results:", "empty"),
+        ("**", "empty"),
+        ("I'm sorry, but I can't help with that.", "refused"),
+        ("I cannot provide a summary.", "refused"),
+        ("抱歉，我无法回答。", "refused"),
+        ("作为一个人工智能语言模型，我没有看法。", "refused"),
+        ('{"summary": "cut', "JSON"),
+        ('["cut', "JSON"),
+    ],
+)
+def test_garbage_is_an_error(task, answer, says):
+    with pytest.raises(ValueError, match=says):
+        PARSERS[task](answer)
+
+
+# Keywords
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "长江, 黄河, tea",
+        "长江，黄河、tea；长江",
+        "关键词：长江、黄河、tea。",
+        "Keywords: 长江, 黄河, Tea, tea".replace("Tea, ", ""),
+        "1. 长江\n2. 黄河\n3. tea",
+        "1、长江\n2、黄河\n（3）tea",
+        "1. 长江 2. 黄河 3. tea",
+        "- 长江\n- **黄河**\n* `tea`",
+        "• 长江 • 黄河 • tea",
+        "- **长江**：中国最长的河，流经上海\n- **黄河**：第二长\n- **tea**: a drink, hot",
+        "- 长江 - a long river, in Asia, flowing east\n- 黄河 - another\n- tea - hot",
+        '["长江", "黄河", "tea"]',
+        "['长江', '黄河', 'tea',]",
+        '{"keywords": [{"keyword": "长江"}, {"keyword": "黄河"}, "tea"]}',
+        '{"keywords": "长江，黄河, tea"}',
+        '```json\n["长江", "黄河", "tea"]\n```',
+        'Here you are:\n\n["长江", "黄河", "tea", "cut o',
+        "河流：长江、黄河\n饮品：tea",
+        "“长江”、“黄河”、“tea”",
+        "Here are the keywords:\n\n1. 长江\n\n2. 黄河\n\n3. tea\n\nLet me know if you want more.",
+    ],
+)
+def test_keywords(answer):
+    assert parse_keywords(answer) == ["长江", "黄河", "tea"]
+
+
+def test_keywords_keep_their_marks():
+    kept = ["C++", "C#", ".NET", "U.S.A.", "1,000 meters", "3D打印", "TCP/IP", "1:1比例", "2.0版"]
+    assert parse_keywords(", ".join(kept)) == kept
+
+
+def test_sentences_are_no_keywords():
+    with pytest.raises(ValueError, match="no list of keywords"):
+        parse_keywords("This text is about tea and how it came from China to all of the world.")
+
+
+word = st.text(st.sampled_from("abcdeXYZ长江黄河茶"), min_size=1, max_size=8)
+words = st.lists(word, min_size=2, max_size=8, unique_by=str.casefold).filter(
+    lambda found: not any(says_none(each) for each in found)
+)
+layout = st.sampled_from(
+    [
+        ", ".join,
+        "，".join,
+        "、".join,
+        "；".join,
+        "\n".join,
+        lambda items: "\n".join(f"- {each}" for each in items),
+        lambda items: "\n".join(f"{at}. {each}" for at, each in enumerate(items, 1)),
+        lambda items: "\n\n".join(f"{at}、**{each}**" for at, each in enumerate(items, 1)),
+        lambda items: "关键词：" + "，".join(items),
+        lambda items: "Here are the keywords:\n" + "\n".join(f"* {each}" for each in items),
+    ]
+)
+
+
+@given(words, layout)
+def test_keywords_come_back_from_any_layout(given_words, write):
+    assert parse_keywords(write(given_words)) == given_words
+
+
+# Questions
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "What is tea?\n谁喝茶？",
+        "What is tea? 谁喝茶？",
+        "1. What is tea?\n2. 谁喝茶？",
+        "1) What is tea?  2) 谁喝茶？",
+        "Questions:\n\n- **What is tea?**\n- 谁喝茶？ (see line 2)",
+        "Q1: What is tea?\nA1: A drink.\nQ2: 谁喝茶？\nA2: 人。",
+        "**问题1：** What is tea?\n**问题2：** 谁喝茶？",
+        '["What is tea?", "谁喝茶？"]',
+        '{"questions": [{"question": "What is tea?"}, {"question": "谁喝茶？"}]}',
+        '1. "What is tea?"\n2. “谁喝茶？”',
+        "I have read it.\nWhat is tea?\n谁喝茶？\n谁喝茶?",
+    ],
+)
+def test_questions(answer):
+    assert parse_questions(answer) == ["What is tea?", "谁喝茶？"]
+
+
+def test_questions_without_marks():
+    assert parse_questions("1. 茶是什么\n2. Who drinks it") == ["茶是什么", "Who drinks it"]
+
+
+def test_a_question_with_a_question_in_quotes():
+    asked = "他问“你是谁？”是什么意思？"
+    assert parse_questions(f"1. {asked}") == [asked]
+
+
+@pytest.mark.parametrize("parse", [parse_questions, parse_pairs])
+def test_a_statement_is_no_question(parse):
+    with pytest.raises(ValueError, match="no question"):
+        parse("Tea has been drunk since the Tang dynasty.")
+
+
+# Pairs
+
+PAIRS = [("What is tea?", "A drink."), ("谁喝茶？", "人。\n- 多")]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Q: What is tea?\nA: A drink.\n\nQ: 谁喝茶？\nA: 人。\n- 多",
+        "问：What is tea？\n答：A drink.\n问：谁喝茶？\n答：人。\n- 多".replace("tea？", "tea?"),
+        "Q: What is tea? A: A drink. Q: 谁喝茶？ A: 人。\n- 多",
+        "问题1：What is tea?\n答案1：A drink.\n\n问题2：谁喝茶？\n答案2：人。\n- 多",
+        "1. **问题：** What is tea?\n   **答案：** A drink.\n"
+        "2. **问题：** 谁喝茶？\n   **答案：** 人。\n- 多",
+        "1. What is tea?\nA drink.\n\n2. 谁喝茶？\n人。\n- 多",
+        "1. What is tea? A drink.\n2. 谁喝茶？人。\n- 多",
+        "**What is tea?**\nA drink.\n\n**谁喝茶？**\n人。\n- 多",
+        "What is tea?\nA drink.\n\n谁喝茶？\n人。\n- 多",
+        "### Pair 1\nQ: What is tea?\nA: A drink.\n\n---\n"
+        "### Pair 2\nQ: 谁喝茶？\nA: 人。\n- 多\n3.",
+        "1. What is tea?\n   **Answer:** A drink.\n2. **谁喝茶？**\n   **Answer:** 人。\n- 多",
+        "**Question 1**\nWhat is tea?\n**Answer**\nA drink.\n"
+        "**Question 2**\n谁喝茶？\n**Answer**\n人。\n- 多",
+        '[{"question": "What is tea?", "answer": "A drink."},'
+        ' {"问题": "谁喝茶？", "答案": "人。\\n- 多"}]',
+        '{"q": "What is tea?", "a": "A drink."}\n{"q": "谁喝茶？", "a": ["人。", "- 多"]}',
+        '{"pairs": {"What is tea?": "A drink.", "谁喝茶？": "人。\\n- 多"}}',
+        '```json\n[["What is tea?", "A drink."], ["谁喝茶？", "人。\\n- 多"]]\n```',
+        '[{"question": "What is tea?", "answer": "A drink."}, {"question": "谁喝茶？", '
+        '"answer": "人。\\n- 多"}, {"question": "cut',
+        "Sure! Here are the pairs:\n\nQ: What is tea?\nA: A drink.\n\n"
+        "Q: 谁喝茶？\nA: 人。\n- 多\n\nLet me know if you need more.",
+        "Q: What is tea?\nA: A drink.\nQ: 谁喝茶？\nA: 人。\n- 多\nQ: And who",
+    ],
+)
+def test_pairs(answer):
+    assert parse_pairs(answer) == PAIRS
+
+
+def test_an_answer_may_be_a_number():
+    assert parse_pairs("Q: How many?\nA: 42\n\nQ: When?\nA: 1904") == [
+        ("How many?", "42"),
+        ("When?", "1904"),
+    ]
+
+
+line = st.text(st.sampled_from("abc 12茶叶,，。.-"), min_size=1, max_size=20).map(
+    lambda text: f"x{text}y"  # nothing at the ends that layouts use
+)
+an_answer = st.lists(line, min_size=1, max_size=3).map("\n".join)
+pairs = st.lists(
+    st.tuples(st.text(st.sampled_from("abcd茶"), min_size=1, max_size=9), an_answer),
+    min_size=1,
+    max_size=4,
+    unique_by=lambda pair: pair[0],
+)
+styles = st.sampled_from(
+    [
+        ("Q: {}?\nA: {}", "\n"),
+        ("Q: {}?\nA: {}", "\n\n"),
+        ("**Q:** {}?\n**A:** {}", "\n\n---\n\n"),
+        ("问：{}？\n答：{}", "\n"),
+        ("问题：{}？答案：{}", "\n"),
+        ("- 问：{}？\n- 答：{}", "\n"),
+        ("Question: {}?\nAnswer: {}", "\n"),
+        ("1. 问题：{}？\n答案：{}", "\n\n"),
+    ]
+)
+
+
+@given(pairs, styles)
+def test_pairs_come_back_from_any_style(given_pairs, style):
+    form, between = style
+    mark = "？" if "？" in form else "?"
+    written = between.join(form.format(*pair) for pair in given_pairs)
+    expected = [(f"{question}{mark}", answer) for question, answer in given_pairs]
+    assert parse_pairs(written) == expected
+
+
+# Whatever a model says
+
+noise = st.text(st.sampled_from("aQA?？:：问答1.、-*\n {}[]\"',，无<think>/`#江"), max_size=60)
+
+
+@pytest.mark.parametrize("task", PARSERS)
+@given(st.one_of(noise, st.text(max_size=60)))
+def test_something_or_an_error(task, answer):
+    try:
+        found = PARSERS[task](answer)
+    except ValueError:
+        return
+    if not found:
+        text = clean(answer)
+        assert says_none(text) or text[0] in "[{"
+    for each in found:
+        texts = [each] if isinstance(each, str) else each
+        assert all(text.strip() for text in texts)
+
+
+@pytest.mark.parametrize("task", PARSERS)
+def test_long_answers_take_no_long_time(task):
+    for answer in ("- " * 20_000, "问" * 20_000, "<think>" * 5_000, "[" * 50_000, "** " * 20_000):
+        try:
+            PARSERS[task](answer)
+        except ValueError:
+            continue
+
+
+# JSON, languages, prompts
+
+
+def test_json_in_prose():
+    assert read_json('Here: {"a": [1, 2]} as you asked') == {"a": [1, 2]}
+    assert read_json('<think>[1]</think>```json\n{"a": 1}\n```') == {"a": 1}
+    assert read_json("true") is True
+    with pytest.raises(ValueError, match="no JSON in the answer 'tea'"):
+        read_json("tea")
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("长江有多长？", "zh"),
+        ("iPhone 15 是什么时候发布的", "zh"),
+        ("How long is the 长江?", "en"),
+        ("富士山は日本で一番高い山です。", "en"),
+        ("Où est la Seine ?", "en"),
+        ("42", "en"),
+        ("", "en"),
+    ],
+)
+def test_language(text, language):
+    assert language_of(text) == language
+
+
+@pytest.mark.parametrize("language", PROMPTS)
+@pytest.mark.parametrize("task", PARSERS)
+def test_prompts_have_their_places(language, task):
+    prompt = PROMPTS[language][task]
+    assert prompt.count("{text}") == prompt.count("{limit}") == 1
+    asked = fill(prompt, text="{limit} {x}", limit=7, in_language="in English")
+    assert "{limit} {x}" in asked
+    assert "7" in asked
+    assert "{in_language}" not in asked
+
+
+def test_of_the_same_question_the_first_answer_counts():
+    assert parse_pairs("Q: a?\nA: 1\nQ: b?\nA: 2\nQ: A ?\nA: 3\nQ: a?\nA: 4") == [
+        ("a?", "1"),
+        ("b?", "2"),
+        ("A ?", "3"),
+    ]
