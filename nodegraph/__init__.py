@@ -1,6 +1,6 @@
 """What the corpus is: documents, groups of nodes made from them, transforms and the store."""
 
-from .builder import Failure
+from .batch_writer import Failure
 from .corpus import Refresh
 from .document import Document
 from .embedder import Embedder

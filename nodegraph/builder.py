@@ -4,65 +4,27 @@ from __future__ import annotations
 
 import secrets
 import threading
-import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from .access import Access
+from .batch_writer import BatchWriter, Failure, Job, Made, Task
 from .derive import corpus_key, derivation_key, derive, reusable
 from .document import digest
-from .drafts import PERIOD, Drafts
+from .drafts import Drafts
 from .errors import TransformError
 from .group import NodeGroup
 from .needs import Needs
 from .node import ROOT, Node
 from .progress import track
-from .store import CORPUS, Derivation, NodeStore, Stamp
+from .store import CORPUS, NodeStore, Stamp
 from .transform import Draft, PatternRule
 
 if TYPE_CHECKING:
     from .graph import NodeGraph
-
-_BATCH = 2_000  # nodes that are written at once, at most
-_FAILED = Stamp("", "", "")
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Tell which document was left out of which group, and why.
-
-    ``group`` is ``ROOT`` for a file that could not be read; ``document`` is empty where a
-    transform saw a whole group.
-    """
-
-    document: str
-    group: str
-    error: Exception
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """A document whose share of a group is to be made, as it was when that was found out."""
-
-    document_id: str
-    key: str
-    root: Stamp | None  # None for what is made from a whole group
-
-
-_Made = list[Draft] | Future[list[Draft]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """One document's share of a group: each parent with what is known of it or being made."""
-
-    task: _Task
-    root: Node | None
-    families: list[tuple[Node | None, _Made]]
 
 
 class GroupBuilder:
@@ -169,7 +131,7 @@ class GroupBuilder:
         before = self._built(lineage)
         since = before[1] if before is not None and before[0] == rules else 0
         pending = self._pending(lineage, since, until)
-        writer = _Writer(self._store, self._access, group, self._failed)
+        writer = BatchWriter(self._store, self._access, group, self._failed)
         try:
             for job in track(
                 self._jobs(group, pending, writer),
@@ -210,7 +172,7 @@ class GroupBuilder:
             for key in [key for key in list(self._failed) if key[1] not in there]:
                 self._failed.pop(key, None)
 
-    def _pending(self, lineage: Sequence[NodeGroup], since: int, until: int) -> list[_Task]:
+    def _pending(self, lineage: Sequence[NodeGroup], since: int, until: int) -> list[Task]:
         """List the documents whose nodes are missing or out of date, in document order.
 
         Those that changed after ``until`` are left for later: their parents may not be there.
@@ -230,17 +192,17 @@ class GroupBuilder:
             self._access.check_write()  # before the work, not when it is to be written
         return pending
 
-    def _tasks(self, lineage: Sequence[NodeGroup], since: int, until: int) -> Iterator[_Task]:
+    def _tasks(self, lineage: Sequence[NodeGroup], since: int, until: int) -> Iterator[Task]:
         """Yield what a group is made from, as far as it may have changed since a revision."""
         group = lineage[-1]
         if group.scope == "group":
             if self._store.revision(ROOT) == until:
-                yield _Task(CORPUS, corpus_key(group, self._store.stamps(group.parent)), None)
+                yield Task(CORPUS, corpus_key(group, self._store.stamps(group.parent)), None)
             return
         if any(above.scope == "group" for above in lineage):
             for above_stamp in self._store.stamps(group.parent, [CORPUS]).values():
                 key = digest(group.version, above_stamp.key)
-                yield _Task(CORPUS, key, None)
+                yield Task(CORPUS, key, None)
             return
         changes = self._store.changes(ROOT, since) if since else None
         ids = None if changes is None or changes.complete else [n.id for n in changes.added]
@@ -250,9 +212,11 @@ class GroupBuilder:
         for document_id, root in roots.items():
             if document_id in above and document_id not in later:
                 key = derivation_key(group, root, above[document_id])
-                yield _Task(document_id, key, root)
+                yield Task(document_id, key, root)
 
-    def _jobs(self, group: NodeGroup, pending: Sequence[_Task], writer: _Writer) -> Iterator[_Job]:
+    def _jobs(
+        self, group: NodeGroup, pending: Sequence[Task], writer: BatchWriter
+    ) -> Iterator[Job]:
         """Yield the documents in order, their parents being worked on by the group's threads."""
         if group.num_workers < 2:
             for task in pending:
@@ -260,7 +224,7 @@ class GroupBuilder:
                     yield job
             return
         with ThreadPoolExecutor(group.num_workers, f"build-{group.name}") as pool:
-            window: deque[_Job] = deque()
+            window: deque[Job] = deque()
             try:
                 for task in pending:
                     if (job := self._job(group, task, writer, pool)) is not None:
@@ -273,8 +237,8 @@ class GroupBuilder:
                 pool.shutdown(wait=True, cancel_futures=True)
 
     def _job(
-        self, group: NodeGroup, task: _Task, writer: _Writer, pool: ThreadPoolExecutor | None
-    ) -> _Job | None:
+        self, group: NodeGroup, task: Task, writer: BatchWriter, pool: ThreadPoolExecutor | None
+    ) -> Job | None:
         """Begin the work on one document; None if it has changed since, or is gone."""
         with self._access.reading():
             if not writer.current(task):
@@ -287,10 +251,10 @@ class GroupBuilder:
                 everything = self._parents(group, task, root)
                 old = self._store.derivation(group.name, task.document_id)
         if group.scope == "group":
-            return _Job(task, root, [(None, self._attempt(group, everything))])
+            return Job(task, root, [(None, self._attempt(group, everything))])
         known = reusable(group, task.key, everything, old)
         known = writer.drafts.known([p for p in everything if p.id not in known]) | known
-        families: list[tuple[Node | None, _Made]] = []
+        families: list[tuple[Node | None, Made]] = []
         for parent in everything:
             if parent.id in known:
                 families.append((parent, known[parent.id]))
@@ -301,9 +265,9 @@ class GroupBuilder:
                 families.append((parent, made))
                 if isinstance(made, Future):
                     break  # it failed: the document can't be finished
-        return _Job(task, root, families)
+        return Job(task, root, families)
 
-    def _parents(self, group: NodeGroup, task: _Task, root: Node | None) -> list[Node]:
+    def _parents(self, group: NodeGroup, task: Task, root: Node | None) -> list[Node]:
         if group.parent == ROOT:
             return [] if root is None else [self._graph.attach(root)]
         above = self._store.derivation(group.parent, task.document_id)
@@ -315,13 +279,13 @@ class GroupBuilder:
         drafts.add(parent, made)
         return made
 
-    def _try(self, group: NodeGroup, parent: Node, drafts: Drafts) -> _Made:
+    def _try(self, group: NodeGroup, parent: Node, drafts: Drafts) -> Made:
         try:
             return self._run(group, parent, drafts)
         except Exception as error:
             return _failed(error)
 
-    def _attempt(self, group: NodeGroup, nodes: Sequence[Node]) -> _Made:
+    def _attempt(self, group: NodeGroup, nodes: Sequence[Node]) -> Made:
         if isinstance(group.rule, PatternRule):  # make_group refuses it
             return []
         try:
@@ -331,79 +295,11 @@ class GroupBuilder:
             return _failed(error)
 
 
-class _Writer:
-    """Write what is done in batches: soon where the work is slow, many at once where it is not."""
-
-    def __init__(
-        self,
-        store: NodeStore,
-        access: Access,
-        group: NodeGroup,
-        failed: dict[tuple[str, str], tuple[str, Failure]],
-    ) -> None:
-        self._store = store
-        self._access = access
-        self._group = group.name
-        self._failed = failed
-        self._done: list[tuple[_Job, Derivation]] = []
-        self._size = 0
-        self._since = time.monotonic()
-        self.drafts = Drafts(store, group)
-
-    def current(self, task: _Task, root: Node | None = None) -> bool:
-        """Tell whether a document is there as it was when the task was found, in its place."""
-        if task.root is None:
-            return True
-        if self._store.stamps(ROOT, [task.document_id]).get(task.document_id) != task.root:
-            return False
-        (now,) = self._store.get([task.document_id]) if root is not None else (None,)
-        return root is None or (now is not None and now.order == root.order)
-
-    def add(self, job: _Job, derived: Derivation) -> None:
-        """Take one document's share."""
-        self._failed.pop((self._group, job.task.document_id), None)
-        self._done.append((job, derived))
-        self._size += len(derived.nodes) + 1
-        if self._size >= _BATCH or time.monotonic() - self._since > PERIOD:
-            self.flush()
-
-    def leave_out(self, job: _Job, failure: TransformError) -> None:
-        """Note that a document's share could not be made; what was made of it is kept."""
-        kept = Failure(job.task.document_id, self._group, failure)
-        self._failed[self._group, job.task.document_id] = job.task.key, kept
-        self._done.append((job, Derivation(*_FAILED, ())))
-
-    def flush(self, built: tuple[str, int] | None = None) -> None:
-        """Write what is done, of documents that have not changed since.
-
-        Args:
-            built: By which rules, and for which revision, the group is built with this.
-        """
-        if not self._done and not built:
-            self.drafts.save()
-        else:
-            with self._access.writing():
-                current = [
-                    (job, made) for job, made in self._done if self.current(job.task, job.root)
-                ]
-                self._store.put_derivations(
-                    self._group, {job.task.document_id: made for job, made in current}
-                )
-                for job, made in current:
-                    if made.stamp != _FAILED:
-                        self.drafts.forget([p for p, _ in job.families if p is not None])
-                self.drafts.save()  # of what failed, or is not finished
-                if built:
-                    self.drafts.forget_all()
-                    self._store.mark_built(self._group, *built)
-        self._done, self._size, self._since = [], 0, time.monotonic()
-
-
-def _metadata(task: _Task) -> str:
+def _metadata(task: Task) -> str:
     return "" if task.root is None else task.root.metadata
 
 
-def _result(made: _Made) -> list[Draft]:
+def _result(made: Made) -> list[Draft]:
     return made.result() if isinstance(made, Future) else made
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .access import Access
-from .builder import Failure
+from .batch_writer import Failure
 from .codec import decode, encode
 from .derive import derive_root
 from .document import Document

@@ -11,7 +11,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from .access import Access
-from .builder import Failure, GroupBuilder
+from .batch_writer import Failure
+from .builder import GroupBuilder
 from .corpus import Corpus, Refresh
 from .document import as_document, flatten
 from .embedder import as_embedders

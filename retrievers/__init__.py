@@ -3,6 +3,7 @@
 from .analysis import Analyzer, TextAnalyzer
 from .auto_merge import AutoMergeRetriever
 from .bm25 import Bm25
+from .completion import CompletionRetriever
 from .cosine import Cosine
 from .custom_similarity import CustomSimilarity
 from .filters import Filters, parse_filters
@@ -26,7 +27,7 @@ from .retriever import Retriever
 from .scored_node import Evidence, ScoredNode
 from .similarities import register_similarity
 from .trace import Observer, Stage, observing, stage, trace
-from .window import CompletionRetriever, WindowRetriever
+from .window import WindowRetriever
 
 __all__ = [
     "Analyzer",

@@ -8,11 +8,11 @@ from contextlib import ExitStack
 
 from ..nodegraph import ROOT, Node
 from ..nodegraph.find import path_to
+from .around import Around
 from .lift import Lift
 from .output import OutputFormat
 from .protocols import Retrieves
 from .scored_node import ScoredNode
-from .window import Around
 
 Key = tuple[int, str]
 """A node of one of several graphs."""

@@ -24,8 +24,8 @@ def register_index(name: str) -> Callable[[MakeT], MakeT]:
 
     It is called once for each graph, group, embedding and similarity. The index searches for
     the query as it is, a text or a vector; ``similarity.prepare(query, [index])`` makes more of it
-    where the index is one that the similarity knows. An index with a ``close`` method is told when the
-    graph is closed; ``graph.index_file(name)`` says where it may keep itself.
+    where the index is one that the similarity knows. An index with a ``close`` method is told
+    when the graph is closed; ``graph.index_file(name)`` says where it may keep itself.
 
     Raises:
         ValueError: If the name is one of ours.

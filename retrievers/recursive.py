@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
 from typing import Any, Literal
 
 from ..nodegraph import Node, NodeGraph
 from ..nodegraph.errors import nearest
-from ..nodegraph.find import path_to
 from .answering import Answering, check_queries
 from .filters import Filters
+from .group_pool import GroupPool, check_groups
 from .lift import Lift
 from .output import OutputFormat, check_top_k
 from .protocols import Retrieves, Similarity
-from .retriever import Retriever
-from .scored_node import Evidence, ScoredNode
-from .search import Search
+from .references import (
+    FIELD,
+    Placed,
+    Reference,
+    References,
+    check_reference,
+    check_references,
+    once,
+    put,
+)
+from .scored_node import ScoredNode
 from .trace import Stage, stage
 
-Reference = Retrieves | NodeGraph
-References = Mapping[str, Reference] | Callable[[Node], Reference | None]
-Placed = tuple[tuple[int, ...], ScoredNode]
-"""A result, and its place among those of equal score."""
 Asking = Generator[tuple[list[Retrieves], int], list[list[ScoredNode]], list[ScoredNode]]
 """Yields retrievers and how many results each is to give, gets their results; returns its own."""
 
-FIELD = "retriever"
 _above: ContextVar[tuple[int, ...]] = ContextVar("recursive retrievers at work", default=())
 
 
@@ -118,8 +119,8 @@ class RecursiveRetriever(Answering):
         join: bool | str = False,
         **similarity_kw: Any,
     ) -> None:
-        self.groups = _check_groups(groups)
-        self.references = _check_references(references)
+        self.groups = check_groups(groups)
+        self.references = check_references(references)
         if isinstance(max_depth, bool) or not isinstance(max_depth, int) or max_depth < 1:
             raise ValueError(f"max_depth is a whole number from 1, not {max_depth!r}")
         self.max_depth = max_depth
@@ -282,15 +283,13 @@ class RecursiveRetriever(Answering):
             if unknown:
                 given = yield [self._retriever(new[key]) for key in unknown], limit
                 answers.update(zip(unknown, given, strict=True))
-            level = [
-                row for key, some in entries.items() for row in _put(query, some, answers[key])
-            ]
-        return _once(results)
+            level = [row for key, some in entries.items() for row in put(query, some, answers[key])]
+        return once(results)
 
     def _reference(self, node: Node) -> Reference | None:
         """Return what a node stands for."""
         if not isinstance(self.references, Mapping):
-            return None if self.references is None else _check(self.references(node), node)
+            return None if self.references is None else check_reference(self.references(node), node)
         if node.id in self.references and node.graph in self._pool.graphs:
             return self.references[node.id]
         name = node.metadata.get(FIELD)
@@ -310,80 +309,9 @@ class RecursiveRetriever(Answering):
     def _retriever(self, reference: Reference) -> Retrieves:
         return self._open(reference) if isinstance(reference, NodeGraph) else reference
 
-    def _open(self, graph: NodeGraph | Sequence[NodeGraph], **settings: Any) -> _Pool:
+    def _open(self, graph: NodeGraph | Sequence[NodeGraph], **settings: Any) -> GroupPool:
         stays = None if self.references is None else self._stands
-        return _Pool(graph, self.groups, stays, **self._settings, **settings)
-
-
-class _Pool(Retriever):
-    """Search several groups as one."""
-
-    def __init__(
-        self,
-        graph: NodeGraph | Sequence[NodeGraph],
-        groups: Sequence[str],
-        stays: Callable[[Node], bool] | None,
-        *,
-        pooled: bool,
-        target: str | None,
-        **settings: Any,
-    ) -> None:
-        super().__init__(graph, groups[0], target=target, **settings)
-        self.groups = groups
-        self.stays = stays
-        self.pooled = pooled
-        paths = [path_to(each, group) for each in self.graphs for group in groups]
-        if target is None:  # every path begins with ROOT
-            shared = (names[0] for names in zip(*paths, strict=False) if len(set(names)) == 1)
-            self.target = list(shared)[-1]
-            for each in self.graphs:
-                each.ancestry(self.target)
-
-    def _search(self, queries: Sequence[str], top_k: int | None, filters: Filters | None) -> Search:
-        search = super()._search(queries, top_k, filters)
-        return replace(search, groups=self.groups, stays=self.stays, pooled=self.pooled)
-
-
-def put_in_place(scores: Sequence[float], place: float) -> list[float]:
-    """Scale scores so that the best is ``place``, the others less in the same proportion.
-
-    Where proportions mean nothing, because a score is not positive, differences are kept.
-
-    Example:
-        >>> put_in_place([10.0, 5.0], 3.0), put_in_place([0.5, -0.5], 3.0)
-        ([3.0, 1.5], [3.0, 2.0])
-    """
-    best = max(scores, default=0.0)
-    if place > 0 and best > 0 and min(scores) >= 0:
-        return [place * (score / best) for score in scores]
-    return [place - (best - score) for score in scores]
-
-
-def _put(query: str, entries: Sequence[Placed], found: Sequence[ScoredNode]) -> list[Placed]:
-    """Put what a retriever found in the place of the nodes that stand for it, the best first."""
-    place, first = max(entries, key=lambda row: row[1].score)  # of equal ones the first
-    through: list[Evidence] = []
-    for _, each in sorted(entries, key=lambda row: -row[1].score):
-        through += [Evidence(each.node, each.score, "reference", query), *each.evidence]
-    scores = put_in_place([each.score for each in found], first.score)
-    return [
-        ((*place, at), ScoredNode(each.node, score, (*each.evidence, *through)))
-        for at, (each, score) in enumerate(zip(found, scores, strict=True))
-    ]
-
-
-def _once(rows: Sequence[Placed]) -> list[ScoredNode]:
-    """Return each node once, best first, with its highest score and the evidence of all."""
-    rows = sorted(rows, key=lambda row: (-row[1].score, row[0]))
-    # Two graphs may give the same id to documents with different texts.
-    found: dict[tuple[str, str], ScoredNode] = {}
-    for _, each in rows:
-        key = (each.node.id, each.node.text)
-        first = found.setdefault(key, each)
-        more = tuple(match for match in each.evidence if match not in first.evidence)
-        if more:
-            found[key] = replace(first, evidence=(*first.evidence, *more))
-    return list(found.values())
+        return GroupPool(graph, self.groups, stays, **self._settings, **settings)
 
 
 async def _gather(
@@ -396,35 +324,3 @@ async def _gather(
     finally:
         for task in tasks:
             task.cancel()
-
-
-def _check_groups(groups: Sequence[str]) -> list[str]:
-    if isinstance(groups, str) or not isinstance(groups, Sequence):
-        raise TypeError(f"groups is a list of names, like ['sentence'], not {groups!r:.80}")
-    if not groups:
-        raise ValueError("groups=[] leaves nothing to search; give one name or more")
-    return list(dict.fromkeys(groups))
-
-
-def _check_references(references: References | None) -> References | None:
-    if isinstance(references, Mapping):
-        return {name: _check(each, name) for name, each in references.items()}
-    if references is not None and not callable(references):
-        raise TypeError(
-            "references is a mapping from names to retrievers and graphs, or a callable from a "
-            f"node to one, not {references!r:.80}"
-        )
-    return references
-
-
-def _check(reference: Any, whose: object) -> Any:
-    """Return what is a retriever, a graph, or for a node None."""
-    methods = (getattr(reference, name, None) for name in ("retrieve", "aretrieve"))
-    if isinstance(reference, NodeGraph) or all(map(callable, methods)):
-        return reference
-    if reference is None and isinstance(whose, Node):
-        return None
-    raise TypeError(
-        f"what {whose!r:.120} stands for is an object with retrieve() and aretrieve(), or a "
-        f"NodeGraph, not {reference!r:.80}"
-    )

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, Linked, Node, NodeGraph, split_sentences
 from nodekin.retrievers import Bm25, Evidence, Retriever, ScoredNode, trace
-from nodekin.retrievers.window import CompletionRetriever, WindowRetriever
+from nodekin.retrievers.completion import CompletionRetriever
+from nodekin.retrievers.window import WindowRetriever
 
 WORDS = Bm25(analyzer=str.split)
 
