@@ -435,8 +435,11 @@ class NodeGraph:
 
     def links(self, node: Node | str, *, incoming: bool = False) -> list[Link]:
         """Return the links from a node, or to it."""
-        (found,) = self._store.links([_id(node)], incoming=incoming)
-        return found
+        return self.links_of([_id(node)], incoming=incoming)[0]
+
+    def links_of(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
+        """Return the links from (or to) each of many nodes, by their ids."""
+        return self._store.links(ids, incoming=incoming)
 
     def linked(
         self, node: Node | str, type: str | None = None, *, incoming: bool = False
@@ -497,6 +500,11 @@ class NodeGraph:
 
     def _fresh(self, group: str) -> bool:
         return self._builder.fresh(self.ancestry(group))
+
+    def state(self) -> int:
+        """Return a number that changes with every change of the graph, links included."""
+        with self._store.snapshot() as number:
+            return number
 
     def revision(self, group: str) -> int:
         """Return a counter that grows with every change of the group's nodes."""

@@ -160,8 +160,7 @@ class LinkSteps:
     ) -> list[tuple[str, _Entity]]:
         """Return the entities, the rarest first, and give their passages rows."""
         kept = self.graph.shared(("link steps", self.group, self.via, self.types, self.most), _Kept)
-        with self.graph._store.snapshot() as state:
-            known = kept.of(state)
+        known = kept.of(self.graph.state())
         self._learn(known, [i for i in mentions if i not in known])
         found = [(i, entity) for i in mentions if (entity := known[i]) is not None]
         found.sort(key=lambda each: -each[1].rarity)
@@ -196,8 +195,8 @@ class LinkSteps:
 
     def _ends(self, ids: Sequence[str]) -> Iterator[list[tuple[str, Link]]]:
         """Return what each node is linked to, either way, and the links."""
-        store = self.graph._store  # all at once, which the graph's own methods don't
-        for out, back in zip(store.links(ids), store.links(ids, incoming=True), strict=True):
+        there = self.graph.links_of(ids), self.graph.links_of(ids, incoming=True)
+        for out, back in zip(*there, strict=True):
             ends = [(link.target, link) for link in out] + [(link.source, link) for link in back]
             yield [each for each in ends if self._follows(each[1])]
 

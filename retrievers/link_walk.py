@@ -19,7 +19,6 @@ from .linked_pairs import Pair, best_pairs, word_parts
 from .output import OutputFormat, check_top_k
 from .protocols import Retrieves
 from .scored_node import Evidence, ScoredNode
-from .text_index import TextIndex
 from .trace import stage
 
 
@@ -205,7 +204,7 @@ class LinkRetriever(Answering):
         scores = {hit.node.id: hit.score - lowest for hit in here}
         with self.graph.reading(*[group] if self.via is None else [group, self.via]):
             index.sync()
-            numbers = _numbers(index)
+            numbers = index.slots.numbers()
             seeds = [i for i in scores if i in numbers][: self.seeds]
             allowed = index.slots.matching(parse_filters(filters))
             steps = LinkSteps(
@@ -279,14 +278,6 @@ class LinkRetriever(Answering):
                 evidence = (*(Evidence(nodes[i], value, told, query) for i in ends), *evidence)
             results.append(ScoredNode(node, value, evidence))
         return results
-
-
-def _numbers(index: TextIndex) -> Mapping[str, int]:
-    """Return the number of each node in an index."""
-    slots = index.slots
-    if slots._numbers is None:  # one that came from a file
-        slots.remove([""])
-    return slots._numbers or {}
 
 
 def _filters_of(retriever: object) -> dict[str, Any]:

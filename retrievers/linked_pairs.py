@@ -45,7 +45,7 @@ def word_parts(index: TextIndex, query: TermWeights, slots: Ints) -> Floats:
     """
     parts = np.zeros((len(slots), len(query.weights)))
     for column, (term, weight) in enumerate(query.weights.items()):
-        posting = index._posting(term)
+        posting = index.posting(term)
         if len(posting.slots):
             at = np.searchsorted(posting.slots, slots).clip(max=len(posting.slots) - 1)
             there = posting.slots[at] == slots

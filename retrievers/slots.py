@@ -64,15 +64,20 @@ class Slots:
         self.living += len(nodes)
         return first
 
+    def numbers(self) -> dict[str, int]:
+        """Return the slot of each node that is there, by its id."""
+        if self._numbers is None:  # they came from a file
+            alive = np.flatnonzero(self.alive).tolist()
+            self._numbers = {self.ids[slot]: slot for slot in alive}
+        return self._numbers
+
     def remove(self, ids: Iterable[str]) -> list[int]:
         """Empty the slots of nodes; return their numbers. Unknown ids do nothing."""
         gone = []
         for i in ids:
-            if self._numbers is None:
-                alive = np.flatnonzero(self.alive).tolist()
-                self._numbers = {self.ids[slot]: slot for slot in alive}
-            if i in self._numbers:
-                gone.append(self._numbers.pop(i))
+            numbers = self.numbers()
+            if i in numbers:
+                gone.append(numbers.pop(i))
         for slot in gone:
             self._alive[slot] = False
             self._metadata.forget(slot)

@@ -108,7 +108,7 @@ class TextIndex:
 
     def document_frequency(self, term: str) -> int:
         """Return in how many nodes a term is."""
-        return len(self._posting(term).slots)
+        return len(self.posting(term).slots)
 
     def document_frequencies(self) -> Ints:
         """Return that for every term of the index, ascending."""
@@ -130,7 +130,7 @@ class TextIndex:
             conditions: What their metadata must meet.
         """
         terms = sorted(query.weights.items(), key=lambda item: (-item[1], item[0]))
-        every = [(weight, self._posting(term)) for term, weight in terms]
+        every = [(weight, self.posting(term)) for term, weight in terms]
         postings = [(weight, posting) for weight, posting in every if len(posting.slots)]
         slots, allowed = self.slots, self.slots.matching(conditions)
         with self._scratch() as scratch:
@@ -169,7 +169,7 @@ class TextIndex:
             )
         self._lengths[first : len(self.slots)] = lengths
 
-    def _posting(self, term: str) -> Posting:
+    def posting(self, term: str) -> Posting:
         """Return a term's living postings, kept for the next query until they are many."""
         posting = self._known.get(term)
         if posting is None:
