@@ -16,7 +16,7 @@ from nodekin.nodegraph import (
     Node,
     NodeGraph,
     TransformError,
-    builder,
+    batch_writer,
     drafts,
 )
 
@@ -96,7 +96,7 @@ def test_what_fails_again_costs_only_itself(tmp_path: Path) -> None:
 def test_threads_that_keep_their_work_while_others_are_written_never_wait_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (builder, drafts):
+    for module in (batch_writer, drafts):
         monkeypatch.setattr(module, "PERIOD", 0.0)  # write at every opportunity
     model = Model()
     graph = opened(tmp_path / "graph", model, num_workers=4)
