@@ -1,0 +1,175 @@
+"""What the frameworks' own retrievers find on the same texts and vectors, and what we find."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from langchain_classic.retrievers import EnsembleRetriever
+from langchain_core.documents import Document as LangChainDocument
+from langchain_core.embeddings import Embeddings
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.vectorstores import InMemoryVectorStore
+from llama_index.core import VectorStoreIndex
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.llms import MockLLM
+from llama_index.core.retrievers import QueryFusionRetriever, RecursiveRetriever
+from llama_index.core.schema import IndexNode, TextNode
+
+from nodekin.adapters import langchain, llama_index
+from nodekin.nodegraph import Document, NodeGraph, split_sentences
+from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever
+
+TEXTS = {
+    "tea": "Green tea is steamed. Black tea is fermented. Tea comes from leaves.",
+    "coffee": "Coffee is roasted. Coffee comes from beans.",
+    "river": "Rivers run to the sea. The sea is salty.",
+    "茶": "绿茶是蒸青的。红茶是发酵的。",
+}
+QUESTIONS = ["What is fermented?", "Where do rivers run?", "beans and leaves", "红茶怎么做？"]
+
+
+def vector(text: str) -> list[float]:
+    counts = np.zeros(32)
+    for word in text.lower().replace(".", " ").split():
+        counts[sum(map(ord, word)) % 31] += 1
+    for letter in text:
+        counts[ord(letter) % 31] += 0.1
+    counts[31] = 0.01
+    return counts.tolist()
+
+
+class OfLangChain(Embeddings):
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [vector(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return vector(text)
+
+
+class OfLlamaIndex(BaseEmbedding):
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return vector(text)
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return vector(query)
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return vector(query)
+
+
+@pytest.fixture(params=[OfLangChain, OfLlamaIndex])
+def graph(request: pytest.FixtureRequest) -> NodeGraph:
+    """Return a graph that embeds by one framework's model or the other's."""
+    graph = NodeGraph(embed=request.param(), progress=False)
+    graph.add([Document(text, id=name) for name, text in TEXTS.items()])
+    graph.create_node_group("sentence", split_sentences)
+    return graph
+
+
+def ids(results: Sequence) -> list[str]:
+    return [result.node.document_id for result in results]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_cosines_are_those_of_their_vector_stores(graph: NodeGraph, question: str) -> None:
+    sentences = graph.nodes("sentence")
+    mine = Retriever(graph, "sentence", "cosine", top_k=4)(question)
+    store = InMemoryVectorStore(OfLangChain())
+    store.add_texts([node.text for node in sentences], ids=[node.id for node in sentences])
+    theirs = store.similarity_search_with_score(question, k=4)
+    assert [r.score for r in mine] == pytest.approx([score for _, score in theirs], abs=1e-5)
+    last = mine[-1].score + 1e-5  # equals at the cut are another choice there
+    assert {r.node.id for r in mine if r.score > last} == {
+        found.id for found, score in theirs if score > last
+    }
+    nodes = [TextNode(text=node.text, id_=node.id) for node in sentences]
+    index = VectorStoreIndex(nodes, embed_model=OfLlamaIndex())
+    theirs = index.as_retriever(similarity_top_k=4).retrieve(question)
+    assert [r.score for r in mine] == pytest.approx([r.score for r in theirs], abs=1e-5)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_sentences_lead_to_their_documents_as_in_llama_index(
+    graph: NodeGraph, question: str
+) -> None:
+    """Their result where each document is found once; they count children, we count targets."""
+    parents = {name: TextNode(text=text, id_=name) for name, text in TEXTS.items()}
+    children = [
+        IndexNode(text=node.text, index_id=node.document_id, id_=node.id)
+        for node in graph.nodes("sentence")
+    ]
+    index = VectorStoreIndex(children, embed_model=OfLlamaIndex())
+    everything = index.as_retriever(similarity_top_k=len(children))
+    recursive = RecursiveRetriever(
+        "vector", retriever_dict={"vector": everything}, node_dict=dict(parents)
+    )
+    theirs = list(dict.fromkeys(r.node.node_id for r in recursive.retrieve(question)))
+    mine = Retriever(graph, "sentence", "cosine", target="ROOT", top_k=4)(question)
+    assert ids(mine) == theirs
+    few = RecursiveRetriever(
+        "vector",
+        retriever_dict={"vector": index.as_retriever(similarity_top_k=2)},
+        node_dict=dict(parents),
+    )
+    assert len({r.node.node_id for r in few.retrieve(question)}) <= 2
+    assert len(Retriever(graph, "sentence", "cosine", target="ROOT", top_k=2)(question)) == 2
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_reciprocal_ranks_are_those_of_the_frameworks(graph: NodeGraph, question: str) -> None:
+    words = Retriever(graph, "ROOT", "bm25", top_k=4)
+    meaning = Retriever(graph, "ROOT", "cosine", top_k=4)
+    mine = FusionRetriever([words, meaning], weights=[2, 1], top_k=4)(question)
+
+    parts: list[BaseRetriever] = [
+        langchain.NodeGraphRetriever(retriever=each) for each in (words, meaning)
+    ]
+    ensemble = EnsembleRetriever(retrievers=parts, weights=[2, 1], id_key=None)
+    theirs: list[LangChainDocument] = ensemble.invoke(question)
+    expected = [found.id for found in theirs]
+    assert sorted(ids(mine)) == sorted(expected)
+    untied = [round(result.score, 12) for result in mine]
+    if len(set(untied)) == len(untied):  # equal scores are in another order there
+        assert ids(mine) == expected
+
+    even = FusionRetriever([words, meaning], top_k=4, rank_constant=60)(question)
+    fusion = QueryFusionRetriever(
+        [llama_index.NodeGraphRetriever(each) for each in (words, meaning)],
+        llm=MockLLM(),
+        num_queries=1,
+        mode="reciprocal_rerank",
+        similarity_top_k=4,
+        use_async=False,
+    )
+    found = {result.node.node_id: result.score for result in fusion.retrieve(question)}
+    # Their first place counts 1 / 60, ours, as in the paper, 1 / 61.
+    ours = FusionRetriever([words, meaning], top_k=4, rank_constant=59)(question)
+    assert {r.node.id: pytest.approx(r.score) for r in ours} == found
+    assert len(even) == len(found)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+async def test_several_ways_and_a_reranker_are_one_expression(
+    graph: NodeGraph, question: str
+) -> None:
+    def length(query: str, texts: Sequence[str]) -> list[float]:
+        return [-float(len(text)) for text in texts]
+
+    retriever = RerankRetriever(
+        FusionRetriever(
+            [
+                Retriever(graph, "sentence", "bm25", target="ROOT"),
+                Retriever(graph, "sentence", "cosine", target="ROOT"),
+                Retriever(graph, "ROOT", "cosine"),
+            ]
+        ),
+        "ModuleReranker",
+        model=length,
+        top_k=2,
+    )
+    results = retriever(question)
+    assert [len(r.node.text) for r in results] == sorted(len(text) for text in TEXTS.values())[:2]
+    assert results[0].evidence[0].similarity == "ModuleReranker"
+    assert {match.group for match in results[0].evidence[1:]} == {"sentence", "ROOT"}
+    again = await retriever.aretrieve(question)
+    assert [(r.node.id, r.score) for r in again] == [(r.node.id, r.score) for r in results]
