@@ -34,8 +34,8 @@ FUSED_DEPTH = 50
 
 def nodekin_systems(paragraphs: list[str]) -> Iterator[tuple[str, Search]]:
     """Search paragraphs, and sentences for their paragraphs, as they come."""
-    from nodekin.nodegraph import ROOT, NodeGraph, split_sentences
-    from nodekin.retrievers import Retriever
+    from nodekin.nodegraph import ROOT, NodeGraph, SentenceSplitter, split_sentences
+    from nodekin.retrievers import FusionRetriever, RecursiveRetriever, Retriever
 
     graph = NodeGraph()
     graph.add(paragraphs)
@@ -47,6 +47,13 @@ def nodekin_systems(paragraphs: list[str]) -> Iterator[tuple[str, Search]]:
             f"**nodekin**, {name}, bm25_chinese",
             lambda query, r=retriever: [result.node.text for result in r.retrieve(query)],
         )
+    graph.create_node_group("chunk", SentenceSplitter, chunk_size=160, chunk_overlap=16)
+    pool = RecursiveRetriever(graph, ["sentence", "chunk"], target=ROOT, top_k=5)
+    yield "**nodekin**, sentences and chunks of 160 as one pool, bm25", _texts(pool)
+    whole = Retriever(graph, ROOT, "bm25", top_k=5)
+    lifted = Retriever(graph, "sentence", "bm25", target=ROOT, top_k=5)
+    both = FusionRetriever([whole, lifted], mode="relative", top_k=5)
+    yield "**nodekin**, paragraphs and sentences fused (relative), bm25", _texts(both)
 
 
 def vector_graph(paragraphs: list[str], cache: Path) -> Any:

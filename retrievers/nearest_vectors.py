@@ -232,7 +232,8 @@ def _scores(vectors: Floats, rows: Numbers, query: Floats) -> Scores:
         for begin in range(0, len(rows), _BATCH)
     ]
     # Adding 0 makes -0 a 0.
-    return np.clip(np.round(np.concatenate(parts), _DECIMALS), -1, 1) + 0.0
+    scores: Scores = np.clip(np.round(np.concatenate(parts), _DECIMALS), -1, 1) + 0.0
+    return scores
 
 
 def _insert(index: Any, vectors: Floats, show: bool | None = False) -> None:
