@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from ..nodegraph import EmbeddingError
 from .extras import extra
+from .openai_clients import Clients
 
 with extra("openai", "openai"):
     from openai import AsyncOpenAI, OpenAI
@@ -73,20 +73,13 @@ class OpenAIEmbedder:
                 raise ValueError(f"{field}={number!r} has to be 1 or more")
         if client is not None and (base_url is not None or api_key is not None):
             raise ValueError("base_url and api_key are the client's; give them, or a client")
-        if isinstance(client, AsyncOpenAI):
-            raise TypeError("client is an async one; give it as async_client, beside an OpenAI()")
-        if isinstance(async_client, OpenAI):
-            raise TypeError("async_client is not async; give it as client")
         self.model = model
         self.query_model = query_model
         self.dimensions = dimensions
         self.batch_size = batch_size
         self.name = name or " ".join(["openai", model, *([str(dimensions)] if dimensions else [])])
-        self._client = client or OpenAI(base_url=base_url, api_key=api_key)
-        self._async_client = async_client
-        make = partial(AsyncOpenAI, base_url=base_url, api_key=api_key)
-        self._make_async_client = None if client else make
-        self._async_clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
+        self._clients = Clients(client, async_client, base_url=base_url, api_key=api_key)
+        self._client = self._clients.client
         self._lock = threading.Lock()
         self._usage = 0
 
@@ -110,21 +103,10 @@ class OpenAIEmbedder:
 
     async def aembed_queries(self, texts: Sequence[str]) -> list[list[float]]:
         """Embed queries without blocking the event loop."""
-        client = self._async_client or self._own_async_client()
+        client = self._clients.of_loop()
         if client is None:
             return await asyncio.to_thread(self.embed_queries, texts)
         return self._read(await client.embeddings.create(**self._asked(self.query_model, texts)))
-
-    def _own_async_client(self) -> AsyncOpenAI | None:
-        """Return the client of the running loop: connections can't be used in another one."""
-        if self._make_async_client is None:
-            return None
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            if loop not in self._async_clients:
-                alive = {k: v for k, v in self._async_clients.items() if not k.is_closed()}
-                self._async_clients = {**alive, loop: self._make_async_client()}
-            return self._async_clients[loop]
 
     def _asked(self, model: str, texts: Sequence[str]) -> dict[str, Any]:
         asked = {"model": model, "input": list(texts), "encoding_format": "float"}

@@ -7,11 +7,11 @@ import json
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from ..nodegraph import ModelError
 from .extras import extra
+from .openai_clients import Clients
 
 with extra("openai", "openai"):
     from openai import AsyncOpenAI, BadRequestError, OpenAI
@@ -87,20 +87,13 @@ class OpenAIChat:
             raise ValueError(f"temperature={temperature!r} has to be 0 or more, or None")
         if client is not None and (base_url is not None or api_key is not None):
             raise ValueError("base_url and api_key are the client's; give them, or a client")
-        if isinstance(client, AsyncOpenAI):
-            raise TypeError("client is an async one; give it as async_client, beside an OpenAI()")
-        if isinstance(async_client, OpenAI):
-            raise TypeError("async_client is not async; give it as client")
         settings = {"temperature": temperature, "max_tokens": max_tokens, **options}
         self.model = model
         self.system = system
         self.settings = {key: value for key, value in settings.items() if value is not None}
         self.name = name or _name(model, system, self.settings)
-        self._client = client or OpenAI(base_url=base_url, api_key=api_key)
-        self._async_client = async_client
-        make = partial(AsyncOpenAI, base_url=base_url, api_key=api_key)
-        self._make_async_client = None if client else make
-        self._async_clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
+        self._clients = Clients(client, async_client, base_url=base_url, api_key=api_key)
+        self._client = self._clients.client
         self._lock = threading.Lock()
         self._usage = ChatUsage()
 
@@ -123,7 +116,7 @@ class OpenAIChat:
 
     async def acomplete(self, prompt: Prompt) -> str:
         """Return the model's answer without blocking the event loop."""
-        client = self._client_of_loop()
+        client = self._clients.of_loop()
         if client is None:
             return await asyncio.to_thread(self.complete, prompt)
         return self._read(await client.chat.completions.create(**self._asked(prompt)))
@@ -144,7 +137,7 @@ class OpenAIChat:
 
     async def acomplete_json(self, prompt: Prompt, schema: Mapping[str, Any]) -> Any:
         """Return the same without blocking the event loop."""
-        client = self._client_of_loop()
+        client = self._clients.of_loop()
         if client is None:
             return await asyncio.to_thread(self.complete_json, prompt, schema)
         try:
@@ -173,7 +166,7 @@ class OpenAIChat:
 
         With a client but no async client of yours, as a whole.
         """
-        client = self._client_of_loop()
+        client = self._clients.of_loop()
         if client is None:
             yield await self.acomplete(prompt)
             return
@@ -186,17 +179,6 @@ class OpenAIChat:
                 if text:
                     yield text
         self._check_end(end)
-
-    def _client_of_loop(self) -> AsyncOpenAI | None:
-        """Return the client of the running loop: connections can't be used in another one."""
-        if self._async_client is not None or self._make_async_client is None:
-            return self._async_client
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            if loop not in self._async_clients:
-                alive = {k: v for k, v in self._async_clients.items() if not k.is_closed()}
-                self._async_clients = {**alive, loop: self._make_async_client()}
-            return self._async_clients[loop]
 
     def _asked(self, prompt: Prompt, schema: Mapping[str, Any] | None = None) -> dict[str, Any]:
         messages = list(prompt) if not isinstance(prompt, str) else [_says("user", prompt)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any
 
 from ..retrievers.reranks import RerankError
 from .extras import extra
+from .openai_clients import Clients, check_clients
 
 with extra("openai", "openai"):
     from openai import AsyncOpenAI, OpenAI
@@ -66,10 +66,7 @@ class RerankEndpoint:
             raise ValueError(f"model is the name of a model, not {model!r:.80}")
         if batch_size < 1:
             raise ValueError(f"batch_size={batch_size!r} has to be 1 or more")
-        if isinstance(client, AsyncOpenAI):
-            raise TypeError("client is an async one; give it as async_client, beside an OpenAI()")
-        if isinstance(async_client, OpenAI):
-            raise TypeError("async_client is not async; give it as client")
+        check_clients(client, async_client)
         made_of = {
             "base_url": base_url,
             "api_key": api_key,
@@ -96,10 +93,8 @@ class RerankEndpoint:
             "timeout": 60.0 if timeout is None else timeout,
             "max_retries": 2 if max_retries is None else max_retries,
         }
-        self._client = client or OpenAI(**settings)
-        self._async_client = async_client
-        self._make_async_client = None if client else partial(AsyncOpenAI, **settings)
-        self._async_clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
+        self._clients = Clients(client, async_client, **settings)
+        self._client = self._clients.client
         self._lock = threading.Lock()
         self._usage = 0
 
@@ -126,7 +121,7 @@ class RerankEndpoint:
 
     async def arerank(self, query: str, texts: Sequence[str]) -> list[float]:
         """Do the same without blocking the event loop."""
-        client = self._async_client or self._own_async_client()
+        client = self._clients.of_loop()
         if client is None:
             return await asyncio.to_thread(self.rerank, query, texts)
         scores: list[float] = []
@@ -138,17 +133,6 @@ class RerankEndpoint:
     def _parts(self, texts: Sequence[str]) -> Iterator[list[str]]:
         for at in range(0, len(texts), self.batch_size):
             yield list(texts[at : at + self.batch_size])
-
-    def _own_async_client(self) -> AsyncOpenAI | None:
-        """Return the client of the running loop: connections can't be used in another one."""
-        if self._make_async_client is None:
-            return None
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            if loop not in self._async_clients:
-                alive = {k: v for k, v in self._async_clients.items() if not k.is_closed()}
-                self._async_clients = {**alive, loop: self._make_async_client()}
-            return self._async_clients[loop]
 
     def _read(self, answer: Any, texts: Sequence[str]) -> list[float]:
         """Return the scores in the order of the passages, which the answer need not have."""

