@@ -15,8 +15,8 @@ Scores = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Arrays = dict[str, npt.NDArray[Any]]
 
-# Measured on vectors of 384 numbers, two cores. Comparing all takes 6 ms for 100,000 and 12 ms for
-# 200,000; the graph (HNSW) takes 1.3 ms for 100,000, and a minute or two to build.
+# Measured on vectors of 384 numbers, two cores. Comparing all takes 9 ms for 100,000 and 16 ms for
+# 200,000; the graph (HNSW) takes 1.3 ms for 100,000, and took one to two minutes to build.
 EXACT = 200_000
 # Neighbours a vector has in the graph, and how many are looked at to find them.
 NEIGHBOURS = 16
