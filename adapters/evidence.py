@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from ..retrievers import ScoredNode
@@ -12,7 +13,8 @@ def evidence_dicts(result: ScoredNode) -> list[dict[str, Any]]:
 
     Each has the matching node's ``id``, ``group``, ``text``, ``start`` and ``end``, the ``score``
     and ``similarity`` of the match, and the form of the ``query`` that was searched for;
-    ``embed_key`` where embeddings were compared, ``share`` where retrievers were fused.
+    ``embed_key`` where embeddings were compared, ``share`` where retrievers were fused, ``forms``
+    (dicts of ``query``, ``strategy``, ``note``) where strategies changed the query.
     """
     return [
         {
@@ -26,6 +28,7 @@ def evidence_dicts(result: ScoredNode) -> list[dict[str, Any]]:
             "query": match.query,
             **({} if match.embed_key is None else {"embed_key": match.embed_key}),
             **({} if match.share is None else {"share": float(match.share)}),
+            **({"forms": [asdict(form) for form in match.forms]} if match.forms else {}),
         }
         for match in result.evidence
     ]

@@ -94,9 +94,7 @@ class FusionRetriever(Answering):
                 raise TypeError(
                     f"a retriever is an object with retrieve() and aretrieve(), not {each!r:.80}"
                 )
-        if mode not in get_args(Mode):
-            raise ValueError(f"no mode {mode!r}; there is {nearest(str(mode), get_args(Mode))}")
-        self.mode = mode
+        self.mode: Mode = check_mode(mode)
         self.weights = _check_weights(weights, len(self.retrievers))
         self.top_k = check_top_k(top_k)
         self.rank_constant = _check_number(rank_constant, "rank_constant")
@@ -251,6 +249,17 @@ def fuse(
         for key, all_ in parts.items()
     ]
     return sorted(fused, key=lambda result: -result.score)[:top_k]
+
+
+def check_mode(mode: Mode) -> Mode:
+    """Return what is a mode.
+
+    Raises:
+        ValueError: If it is none.
+    """
+    if mode not in get_args(Mode):
+        raise ValueError(f"no mode {mode!r}; there is {nearest(str(mode), get_args(Mode))}")
+    return mode
 
 
 def _distinct(results: Sequence[ScoredNode]) -> dict[tuple[str, str], ScoredNode]:

@@ -8,6 +8,21 @@ from ..nodegraph import Node
 
 
 @dataclass(frozen=True, slots=True)
+class QueryForm:
+    """Tell what a strategy was given, where it searched for something else.
+
+    Attributes:
+        query: What it was given to look for.
+        strategy: Its name: ``"rewrite"``, ``"hyde"``, ``"multi-step"``.
+        note: What went wrong, or what else is to be known: a model that failed, a partial answer.
+    """
+
+    query: str
+    strategy: str
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """Tell one way a node was found.
 
@@ -19,6 +34,7 @@ class Evidence:
         embed_key: Which embedding of the graph was compared; None where texts were.
         share: What the retriever that found it gave to the result's score, where several were
             fused.
+        forms: The earlier forms of the query where strategies changed it, the user's first.
     """
 
     node: Node
@@ -27,6 +43,7 @@ class Evidence:
     query: str
     embed_key: str | None = None
     share: float | None = None
+    forms: tuple[QueryForm, ...] = ()
 
     @property
     def group(self) -> str:
@@ -65,7 +82,13 @@ class ScoredNode:
                 f"  {match.score:.4f}  {match.group}  {match.similarity}{key} for "
                 f"{_quoted(match.query)}: {found}{share}"
             )
+            lines += [f"    {_told(form)}" for form in reversed(match.forms)]
         return "\n".join(lines)
+
+
+def _told(form: QueryForm) -> str:
+    note = "" if form.note is None else f" ({form.note})"
+    return f"{form.strategy} of {_quoted(form.query)}{note}"
 
 
 def _quoted(text: str) -> str:

@@ -1,0 +1,134 @@
+"""Put a query into a clearer form before it is searched for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...nodegraph.language import Language, language_of
+from ...nodegraph.llm_answers import check_answer, clean
+from ...nodegraph.llm_lines import bare
+from ..asking import answered
+from ..plan import Plan
+from ..prompt import Prompt
+from ..protocols import Retrieves
+from .query_transform import QueryTransform
+from .transform_retriever import TransformRetriever
+
+PROMPT = Prompt(
+    zh="""\
+请把下面的问题改写成更清楚、更适合检索的一句话：改正错字，写全简称，去掉寒暄和与检索无关的话，保留所有人名、地名、数字和条件，
+不要回答问题，不要增加问题里没有的内容。{domain}{glossary}只输出改写后的问题。
+
+问题：{query}
+
+改写后的问题：""",
+    en="""\
+Rewrite the question below as one clear sentence that suits a search engine: mend typing errors,
+write short forms out, leave out greetings and whatever does not matter to the search, and keep all
+names, numbers and conditions. Do not answer it, and add nothing that it does not say. {domain}\
+{glossary}Write only the rewritten question, in the language of the question.
+
+Question: {query}
+
+Rewritten question:""",
+    required=("query",),
+    optional=("domain", "glossary"),
+)
+_DOMAIN = Prompt("问题属于以下领域：{domain}。", "The field is: {domain}. ", ("domain",))
+_GLOSSARY = Prompt("使用下列术语：\n{terms}\n", "Use these terms:\n{terms}\n", ("terms",))
+LONGEST = 1000
+"""Characters of a form of a query at most."""
+
+
+class QueryRewrite(QueryTransform):
+    """Let a model put a query into a clearer form.
+
+    Args:
+        llm: The model, in any form that ``LLM`` takes.
+        prompt: In place of the built-in one: a text with ``{query}``, or texts by language,
+            ``{"zh": ..., "en": ...}``; ``{domain}`` and ``{glossary}`` may stand in it.
+        domain: What the questions are about, in a few words.
+        glossary: Terms as the corpus writes them, by the forms people use: ``{"tea": "Camellia
+            sinensis"}``. Those whose form is in the query are shown to the model.
+        **settings: ``on_error``, ``retries``, ``timeout``; see ``QueryTransform``.
+
+    Raises:
+        TypeError: If the model is none, or a prompt is no text.
+        ValueError: If a prompt lacks a name or has an unknown one.
+
+    Example:
+        >>> QueryRewrite(lambda prompt: "Rewritten question: How long is the Nile?")("nile lenght?")
+        ['How long is the Nile?']
+    """
+
+    name = "rewrite"
+
+    def __init__(
+        self,
+        llm: object,
+        *,
+        prompt: str | Mapping[Language, str] | Prompt | None = None,
+        domain: str | None = None,
+        glossary: Mapping[str, str] | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__(llm, **settings)
+        self.prompt = PROMPT.replaced(prompt)
+        self.domain = domain
+        self.glossary = dict(glossary or {})
+
+    def _queries(self, query: str) -> Plan[list[str]]:
+        language = language_of(query)
+        domain = "" if not self.domain else _DOMAIN.fill(language, domain=self.domain)
+        told = [f"{k}: {v}" for k, v in self.glossary.items() if k.casefold() in query.casefold()]
+        glossary = "" if not told else _GLOSSARY.fill(language, terms="\n".join(told))
+        prompt = self.prompt.fill(language, query=query, domain=domain, glossary=glossary)
+        rewritten = yield from answered(
+            self.llm, prompt, read_query, language, retries=self.retries, timeout=self.timeout
+        )
+        return [rewritten]
+
+
+class QueryRewriteRetriever(TransformRetriever):
+    """Search for a clearer form of the query that a model writes.
+
+    Args:
+        inner: Any retriever.
+        llm: The model, in any form that ``LLM`` takes; or a ``QueryRewrite``.
+        top_k: How many results at most; None for the inner retriever's own.
+        **settings: Those of ``QueryRewrite``: ``prompt``, ``glossary``, ``on_error``.
+
+    Example:
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> from nodekin.retrievers import Retriever
+        >>> graph = NodeGraph()
+        >>> ids = graph.add(["The Nile is 6,650 km long.", "Tea is a drink."])
+        >>> model = lambda prompt: "How long is the Nile?"
+        >>> retriever = QueryRewriteRetriever(Retriever(graph, "ROOT"), model)
+        >>> print(retriever("how logn is that river in egypt")[0].explain())  # doctest: +ELLIPSIS
+        0...  ROOT  "The Nile is 6,650 km long."
+          0...  ROOT  bm25 for "How long is the Nile?": itself
+            rewrite of "how logn is that river in egypt"
+    """
+
+    def __init__(
+        self, inner: Retrieves, llm: object, *, top_k: int | None = None, **settings: Any
+    ) -> None:
+        transform = llm if isinstance(llm, QueryRewrite) else QueryRewrite(llm, **settings)
+        super().__init__(inner, transform, top_k=top_k)
+
+
+def read_query(answer: str) -> str:
+    """Return the one query in a model's answer.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    text = clean(answer)
+    check_answer(text)
+    lines = [line for line in text.split("\n") if line.strip()]
+    query = bare(lines[0])
+    if len(query) > LONGEST:
+        raise ValueError(f"the answer is longer than {LONGEST} characters")
+    return query
