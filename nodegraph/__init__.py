@@ -1,6 +1,7 @@
 """What the corpus is: documents, groups of nodes made from them, transforms and the store."""
 
 from .batch_writer import Failure
+from .cached_llm import CachedLLM
 from .corpus import Refresh
 from .document import Document
 from .embedder import Embedder
@@ -31,6 +32,7 @@ from .tokens import count_tokens
 __all__ = [
     "LLM",
     "ROOT",
+    "CachedLLM",
     "Changes",
     "Derivation",
     "Document",

@@ -11,11 +11,10 @@ import pkgutil
 import re
 import runpy
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from scripted_server import ChatServer, serving
 
 from nodekin.nodegraph import NodeGraph, split_paragraphs, split_sentences
 from nodekin.retrievers import Retriever
@@ -145,35 +144,14 @@ def test_quickstart_lets_a_model_answer(
     monkeypatch: pytest.MonkeyPatch,
     socket_enabled: None,
 ) -> None:
-    asked: list[str] = []
-
-    class Model(BaseHTTPRequestHandler):
-        """Answer every chat with the same sentence."""
-
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            asked.append(body["messages"][0]["content"])
-            message = {"role": "assistant", "content": "More than ten hours a day."}
-            choice = {"index": 0, "message": message, "finish_reason": "stop"}
-            reply = {"id": "1", "object": "chat.completion", "created": 0, "model": "scripted"}
-            data = json.dumps({**reply, "choices": [choice]}).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *args: object) -> None:
-            """Stay silent."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Model) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_port}/v1")
+    with serving(ChatServer()) as server:
+        server.text = "More than ten hours a day."
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         question = "大熊猫每天要花多少时间吃东西？"
         monkeypatch.setattr(sys, "argv", ["quickstart.py", "", question, str(cache)])
         runpy.run_path(str(REPO / "examples" / "quickstart.py"), run_name="__main__")
-        server.shutdown()
     assert "answer     More than ten hours a day." in capsys.readouterr().out
-    assert "每天要花十几个小时进食" in asked[0]
-    assert question in asked[0]
+    (prompt,) = server.prompts
+    assert "每天要花十几个小时进食" in prompt
+    assert question in prompt

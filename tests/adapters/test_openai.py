@@ -1,6 +1,5 @@
 import asyncio
 import contextlib
-import json
 import socket
 import subprocess
 import sys
@@ -8,11 +7,11 @@ import threading
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import openai
 import pytest
+from scripted_server import ScriptedServer, serving
 
 from nodekin.adapters.openai import OpenAIEmbedder
 from nodekin.nodegraph import Embedder, EmbeddingError, NodeGraph
@@ -21,55 +20,29 @@ from nodekin.nodegraph.embedder import as_embedder
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 
 
-class Server(ThreadingHTTPServer):
+class Server(ScriptedServer):
     """Answer /v1/embeddings; a text's vector is its length, its model's length and a one."""
 
     def __init__(self):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.asked = []
-        self.statuses = []  # what the next answers are, before they are good
+        super().__init__()
         self.change = lambda data: data
         self.usage = True
 
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server_port}/v1"
-
-
-class Handler(BaseHTTPRequestHandler):
-    def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.asked.append(body)
-        status = self.server.statuses.pop(0) if self.server.statuses else 200
+    def answer(self, body):
         data = [
             {"object": "embedding", "index": at, "embedding": [len(text), len(body["model"]), 1.0]}
             for at, text in enumerate(body["input"])
         ]
-        answer = {"object": "list", "model": body["model"], "data": self.server.change(data)}
-        if self.server.usage:
+        answer = {"object": "list", "model": body["model"], "data": self.change(data)}
+        if self.usage:
             answer["usage"] = {"prompt_tokens": sum(map(len, body["input"])), "total_tokens": 0}
-        self.reply(status, answer if status == 200 else {"error": {"message": "not now"}})
-
-    def reply(self, status, answer):
-        data = json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.send_header("retry-after-ms", "1")
-        self.end_headers()
-        with contextlib.suppress(ConnectionError):  # who asked has gone
-            self.wfile.write(data)
-
-    def log_message(self, *args):
-        """Stay silent."""
+        return answer
 
 
 @pytest.fixture
 def server(socket_enabled):
-    with Server() as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with serving(Server()) as server:
         yield server
-        server.shutdown()
 
 
 @pytest.fixture

@@ -1,14 +1,10 @@
 import asyncio
-import contextlib
-import json
 import pickle
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import openai
 import pytest
+from scripted_server import ChatServer, serving
 
 from nodekin.adapters.openai_chat import ChatUsage, OpenAIChat
 from nodekin.nodegraph import ModelError, NodeGraph
@@ -18,87 +14,10 @@ from nodekin.nodegraph.llm_extractor import LLMExtractor
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 
 
-class Server(ThreadingHTTPServer):
-    """Answer chats by a script: the status, the body, how long it takes, where a stream breaks."""
-
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.asked = []
-        self.statuses = []
-        self.error = "not now"
-        self.text = "Tea is a drink."
-        self.finish = "stop"
-        self.raw = None  # in place of the answer
-        self.message = {}
-        self.delay = 0.0
-        self.pieces = None  # how many of a stream are sent
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server_port}/v1"
-
-
-class Handler(BaseHTTPRequestHandler):
-    def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        server = self.server
-        server.asked.append(body)
-        time.sleep(server.delay)
-        status = server.statuses.pop(0) if server.statuses else 200
-        usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
-        head = {"id": "1", "created": 0, "model": body["model"]}
-        if status != 200:
-            self.reply(status, {"error": {"message": server.error}})
-        elif body.get("stream"):
-            head["object"] = "chat.completion.chunk"
-            self.stream(head, usage)
-        elif server.raw is not None:
-            self.reply(status, server.raw)
-        else:
-            message = {"role": "assistant", "content": server.text, **server.message}
-            choice = {"index": 0, "message": message, "finish_reason": server.finish}
-            head["object"] = "chat.completion"
-            self.reply(status, {**head, "choices": [choice], "usage": usage})
-
-    def stream(self, head, usage):
-        words = self.server.text.split(" ")
-        chunks = [
-            {**head, "choices": [{"index": 0, "delta": {"content": w}, "finish_reason": None}]}
-            for w in [words[0], *(f" {word}" for word in words[1:])]
-        ]
-        end = {"index": 0, "delta": {}, "finish_reason": self.server.finish}
-        chunks.append({**head, "choices": [end]})
-        chunks.append({**head, "choices": [], "usage": usage})
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.end_headers()
-        with contextlib.suppress(ConnectionError):
-            for chunk in chunks[: self.server.pieces]:
-                self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
-                self.wfile.flush()
-            if self.server.pieces is None:
-                self.wfile.write(b"data: [DONE]\n\n")
-
-    def reply(self, status, answer):
-        data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.send_header("retry-after-ms", "1")
-        self.end_headers()
-        with contextlib.suppress(ConnectionError):  # who asked has gone
-            self.wfile.write(data)
-
-    def log_message(self, *args):
-        """Stay silent."""
-
-
 @pytest.fixture
 def server(socket_enabled):
-    with Server() as server:
-        threading.Thread(target=server.serve_forever, args=[0.01], daemon=True).start()
+    with serving(ChatServer()) as server:
         yield server
-        server.shutdown()
 
 
 @pytest.fixture

@@ -1,14 +1,12 @@
 import asyncio
 import contextlib
-import json
 import subprocess
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import openai
 import pytest
+from scripted_server import ScriptedServer, serving
 
 from nodekin.adapters.rerank_endpoint import RerankEndpoint
 from nodekin.nodegraph import NodeGraph
@@ -19,32 +17,14 @@ from nodekin.retrievers.reranks import RerankError
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 
 
-class Server(ThreadingHTTPServer):
+class Server(ScriptedServer):
     """Answer /v1/rerank; a passage scores as often as it has the query, less one."""
 
     def __init__(self):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.asked = []
-        self.headers = []
-        self.paths = []
-        self.statuses = []  # what the next answers are, before they are good
-        self.wait = 0.0
+        super().__init__()
         self.change = lambda answer: answer
 
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server_port}/v1"
-
-
-class Handler(BaseHTTPRequestHandler):
-    def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.asked.append(body)
-        self.server.headers.append(self.headers)
-        self.server.paths.append(self.path)
-        if self.server.wait:
-            threading.Event().wait(self.server.wait)
-        status = self.server.statuses.pop(0) if self.server.statuses else 200
+    def answer(self, body):
         results = [
             {"index": at, "relevance_score": text.count(body["query"]) - 1.0}
             for at, text in enumerate(body["documents"])
@@ -52,31 +32,13 @@ class Handler(BaseHTTPRequestHandler):
         results.sort(key=lambda result: -result["relevance_score"])
         answer = {"model": body["model"], "results": results}
         answer["usage"] = {"total_tokens": sum(map(len, body["documents"]))}
-        if status != 200:
-            self.reply(status, {"error": {"message": "not now"}})
-        else:
-            self.reply(status, self.server.change(answer))
-
-    def reply(self, status, answer):
-        data = json.dumps(answer).encode()
-        with contextlib.suppress(ConnectionError):  # who asked has gone
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.send_header("retry-after-ms", "1")
-            self.end_headers()
-            self.wfile.write(data)
-
-    def log_message(self, *args):
-        """Stay silent."""
+        return self.change(answer)
 
 
 @pytest.fixture
 def server(socket_enabled):
-    with Server() as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with serving(Server()) as server:
         yield server
-        server.shutdown()
 
 
 @pytest.fixture
@@ -183,7 +145,7 @@ def test_trying_again_has_an_end(server, endpoint):
 
 
 def test_waiting_has_an_end(server):
-    server.wait = 2.0
+    server.delay = 2.0
     endpoint = RerankEndpoint("abc", base_url=server.url, timeout=0.1, max_retries=0)
     with pytest.raises(openai.APITimeoutError):
         endpoint.rerank("tea", TEXTS)
