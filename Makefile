@@ -1,10 +1,12 @@
 # Everything a fresh machine needs is Python 3.10 or newer and make.
 PYTHON ?= python3
 DATA ?= ../shared/data
+MODEL_SERVER ?= ../shared/scripts/local_llm
+MODEL_FOLDER ?= .models/language
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test test-models lint bench clean
 
 demo: .venv/.demo  ## the main job on real text, quicker the second time; DOCS=folder ASK="question" for your own
 	@$(BIN)/python examples/quickstart.py "$(DOCS)" "$(ASK)"
@@ -12,6 +14,10 @@ demo: .venv/.demo  ## the main job on real text, quicker the second time; DOCS=f
 test: .venv/.dev  ## the demo, then all tests that need no model
 	@$(BIN)/python examples/quickstart.py
 	$(BIN)/python -m pytest -m "not models" --data="$(DATA)"
+
+test-models: .venv/.dev  ## what real models do; OPENAI_BASE_URL and OPENAI_MODEL name another one
+	$(BIN)/python tests/support/beside_a_server.py "$(MODEL_FOLDER)" "$(MODEL_SERVER)" \
+		$(BIN)/python -m pytest -m models --data="$(DATA)" $(ARGS)
 
 lint: .venv/.dev
 	$(BIN)/ruff check .

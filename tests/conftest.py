@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -30,3 +31,14 @@ def data(request: pytest.FixtureRequest) -> Path:
     if not folder.is_dir():
         pytest.skip(f"no data sets in {folder}; say where they are with --data=PATH")
     return folder
+
+
+@pytest.fixture(scope="session")
+def language_model() -> Any:
+    """Return the real language model that the environment names (``make test-models``)."""
+    for name in ("OPENAI_BASE_URL", "OPENAI_MODEL"):
+        if not os.environ.get(name):
+            pytest.skip(f"a real model needs {name} (and OPENAI_API_KEY) in the environment")
+    from nodekin.adapters.openai_chat import OpenAIChat
+
+    return OpenAIChat(os.environ["OPENAI_MODEL"], max_tokens=600, timeout=300)

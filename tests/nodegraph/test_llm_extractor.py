@@ -303,16 +303,6 @@ ENGLISH = (
 )
 
 
-@pytest.fixture(scope="module")
-def real():
-    for name in ("OPENAI_BASE_URL", "OPENAI_MODEL"):
-        if not os.environ.get(name):
-            pytest.skip(f"a real model needs {name} (and OPENAI_API_KEY) in the environment")
-    from nodekin.adapters.openai_chat import OpenAIChat
-
-    return OpenAIChat(os.environ["OPENAI_MODEL"], max_tokens=600)
-
-
 @pytest.mark.models
 @pytest.mark.enable_socket
 @pytest.mark.parametrize("task", ["summary", "keywords", "questions", "qa"])
@@ -321,8 +311,8 @@ def real():
     [(CHINESE, "长江", "[一-鿿]"), (ENGLISH, "Panama", "[a-z]")],
     ids=["zh", "en"],
 )
-def test_a_real_model(real, task, text, about, script):
-    nodes = LLMExtractor(real, task)(text)
+def test_a_real_model(language_model, task, text, about, script):
+    nodes = LLMExtractor(language_model, task)(text)
     whole = "\n".join(str(node.content) for node in nodes)
     assert about in whole
     assert all(re.search(script, node.text, re.I) for node in nodes)

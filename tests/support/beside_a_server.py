@@ -1,0 +1,43 @@
+"""Run a command beside a server of a language model: arguments ``FOLDER SERVER COMMAND...``.
+
+The server is a script that installs itself into the folder, serves until it is ended, and prints
+``OPENAI_BASE_URL=...`` when it is ready. Where that variable is set already nothing is started;
+where the script is missing the command runs without, and its tests say what they lack.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+
+def main(folder: str, server: str, *command: str) -> int:
+    """Return what the command returns."""
+    settings = {"OPENAI_MODEL": "local", "OPENAI_API_KEY": "none", **os.environ}
+    if settings.get("OPENAI_BASE_URL"):
+        return subprocess.call(command, env=settings)
+    if not Path(server).is_file():
+        print(f"no server {server}; name one with MODEL_SERVER, or set OPENAI_BASE_URL", flush=True)
+        return subprocess.call(command)
+    print(f"starting {server} (the first time it installs into {folder})", flush=True)
+    started = subprocess.Popen(
+        ["bash", server, folder], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        lines = started.stdout or []
+        url = next((line for line in lines if line.startswith("OPENAI_BASE_URL=")), "")
+        if not url:
+            print(f"{server} ended before it served, with {started.wait()}", flush=True)
+            return 1
+        threading.Thread(target=list, args=[lines], daemon=True).start()  # what it prints later
+        settings["OPENAI_BASE_URL"] = url.partition("=")[2].strip()
+        return subprocess.call(command, env=settings)
+    finally:
+        os.killpg(started.pid, signal.SIGTERM)
+        started.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
