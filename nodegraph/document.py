@@ -102,9 +102,11 @@ def as_document(item: object) -> Document:
 
 
 def flatten(items: object) -> Iterator[object]:
-    """Yield the one item, or the items of an iterable of them."""
+    """Yield the one item, or the items of an iterable of them; of a loader what it loads."""
     single = isinstance(items, str | bytes | Path | Mapping | Document)
-    if single or hasattr(items, "metadata") or not isinstance(items, Iterable):
+    if callable(load := getattr(items, "lazy_load", None)):  # LangChain
+        yield from load()
+    elif single or hasattr(items, "metadata") or not isinstance(items, Iterable):
         yield items
     else:
         yield from items

@@ -131,7 +131,8 @@ class NodeGraph:
 
         Args:
             items: One or many of: a text (``str`` is always text), a ``pathlib.Path`` of a file
-                or folder, a ``Document``, a LangChain or LlamaIndex document.
+                or folder, a ``Document``, a LangChain or LlamaIndex document; or a LangChain
+                loader.
 
         Returns:
             The documents' ids, in the order of the items; a folder gives one for each file.

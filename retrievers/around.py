@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from .answering import Answering, check_queries
+from .child_k import hits_to_look_at
 from .filters import Filters
 from .output import OutputFormat, check_top_k
 from .protocols import Retrieves
@@ -97,4 +98,5 @@ class Around(Answering):
 
     def _limits(self, top_k: int | None) -> tuple[int | None, int | None]:
         limit = self.top_k if top_k is None else check_top_k(top_k)
-        return limit, None if limit is None else self.over_fetch * limit
+        asked = None if limit is None else self.over_fetch * limit
+        return limit, hits_to_look_at(asked)

@@ -40,19 +40,32 @@ def answered(
     """
     why, answer = "", ""
     wanted = schema if llm.structured else None
-    for _ in range(1 + retries):
+    tries = 1 + retries
+    while tries:
         again = fill(AGAIN[language], why=why) if why else ""
         try:
             answer = yield Ask(llm, prompt + again, wanted, timeout)
-            return read(answer)
+            return read(unechoed(answer, prompt))
         except ValueError as error:
             why = str(error)
+            tries -= 1
         except ModelError:
             if wanted is None:
-                raise
+                raise  # a model that can't be held to a schema may still answer; this one failed
         wanted = None  # the next answer is in its own words
-    why = why or "it failed when it was held to a JSON schema"
     raise ModelError(
         f"no answer of the language model {llm.name!r} can be used: {why}; it answered "
         f"{answer!r:.300}"
     )
+
+
+def unechoed(answer: str, prompt: str) -> str:
+    """Return an answer without the prompt, where a model says that first.
+
+    Example:
+        >>> unechoed("Question: Why? Answer: So it is.", "Question: Why? Answer:")
+        ' So it is.'
+    """
+    asked = prompt.strip()
+    at = answer.find(asked) if asked else -1
+    return answer if at < 0 else answer[at + len(asked) :]

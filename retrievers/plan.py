@@ -114,12 +114,12 @@ class Ask:
     def _answer(self) -> str:
         if self.schema is None:
             return self.llm.complete(self.prompt)
-        return json.dumps(self.llm.json(self.prompt, self.schema), ensure_ascii=False)
+        return _as_text(self.llm.json(self.prompt, self.schema))
 
     async def _aanswer(self) -> str:
         if self.schema is None:
             return await self.llm.acomplete(self.prompt)
-        return json.dumps(await self.llm.ajson(self.prompt, self.schema), ensure_ascii=False)
+        return _as_text(await self.llm.ajson(self.prompt, self.schema))
 
     def _late(self) -> ModelError:
         return ModelError(
@@ -281,6 +281,11 @@ async def _in_tasks(works: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
     finally:
         for task in tasks:
             task.cancel()
+
+
+def _as_text(value: Any) -> str:
+    """Return a JSON value as text; what JSON has not, in words."""
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _drive(plan: Plan[T], *, streaming: bool) -> Generator[str, None, T]:

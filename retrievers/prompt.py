@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import get_args
+from types import MappingProxyType
+from typing import TypeVar, get_args
 
 from ..nodegraph.errors import nearest
 from ..nodegraph.language import Language
 from ..nodegraph.llm_prompts import fill
 
+PromptedT = TypeVar("PromptedT", bound="Prompted")
 _PLACE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -98,3 +101,49 @@ class Prompt:
                 )
         texts = {"zh": self.zh, "en": self.en, **given}
         return Prompt(texts["zh"], texts["en"], self.required, self.optional)
+
+
+class Prompted:
+    """Let the prompts of what asks models be read, and be replaced in a copy of it.
+
+    Example:
+        >>> from nodekin.retrievers.strategies import QueryRewrite
+        >>> rewrite = QueryRewrite(lambda prompt: prompt)
+        >>> list(rewrite.prompts)
+        ['rewrite']
+        >>> mine = rewrite.with_prompts({"rewrite": {"en": "Mend the spelling: {query}"}})
+        >>> mine.prompts["rewrite"].en
+        'Mend the spelling: {query}'
+    """
+
+    _prompts: Mapping[str, Prompt] = MappingProxyType({})
+
+    @property
+    def prompts(self) -> Mapping[str, Prompt]:
+        """The prompts by their names."""
+        return MappingProxyType(dict(self._prompts))
+
+    def with_prompts(
+        self: PromptedT, given: Mapping[str, str | Mapping[Language, str] | Prompt]
+    ) -> PromptedT:
+        """Return a copy in which some prompts are others.
+
+        Args:
+            given: By their names, what ``Prompt.replaced`` takes.
+
+        Raises:
+            TypeError: If one is no prompt.
+            ValueError: If a name is unknown, or a prompt lacks a name or has an unknown one.
+        """
+        prompts = dict(self.prompts)
+        for name, prompt in given.items():
+            if name not in prompts:
+                raise ValueError(f"no prompt {name!r}; there is {nearest(str(name), prompts)}")
+            prompts[name] = prompts[name].replaced(prompt)
+        made = copy.copy(self)
+        made._replace_prompts(prompts)
+        return made
+
+    def _replace_prompts(self, prompts: Mapping[str, Prompt]) -> None:
+        """Take the prompts, all by their names, that a copy is to have."""
+        self._prompts = dict(prompts)

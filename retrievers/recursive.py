@@ -224,6 +224,14 @@ class RecursiveRetriever(Answering):
             return await self._pool.abatch(queries, top_k=top_k, filters=filters)
         return await super().abatch(queries, top_k=top_k, filters=filters)
 
+    def embed(self, queries: Sequence[str]) -> None:
+        """Embed queries ahead; see ``Retriever``."""
+        self._pool.embed(queries)
+
+    async def aembed(self, queries: Sequence[str]) -> None:
+        """Do the same without blocking the event loop."""
+        await self._pool.aembed(queries)
+
     @contextmanager
     def _recursing(self, query: str) -> Iterator[Stage | None]:
         """Tell what is done in the block; give None where this retriever is at it already."""

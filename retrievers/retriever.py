@@ -9,6 +9,7 @@ from typing import Any
 
 from ..nodegraph import NodeGraph
 from .answering import Answering, check_queries
+from .child_k import check_child_k, hits_to_look_at
 from .filters import Filters, parse_filters
 from .indexes import DEFAULT, MakeIndex, with_index
 from .lift import Lift
@@ -48,6 +49,10 @@ class Retriever(Answering):
         join: Join contents to one text: True with line breaks, or the separator.
         lift: What a target scores: its best hit's score (``"max"``), or the ``"sum"`` or
             ``"mean"`` over all its hits.
+        child_k: Looks at exactly so many hits (of each embedding) before lifting, the best ones;
+            a target's evidence, sum and mean are over those, and there may be fewer targets than
+            ``top_k``. None looks at as many as it takes to find ``top_k`` targets. Without a
+            target it has no meaning. ``looking_at`` sets it for single calls.
         **similarity_kw: Settings of a similarity that was named: ``k1=1.2``.
 
     Raises:
@@ -79,6 +84,7 @@ class Retriever(Answering):
         output_format: OutputFormat | None = None,
         join: bool | str = False,
         lift: Lift = "max",
+        child_k: int | None = None,
         **similarity_kw: Any,
     ) -> None:
         graphs = graph if isinstance(graph, Sequence) else [graph]
@@ -102,6 +108,7 @@ class Retriever(Answering):
         if lift not in ("max", "sum", "mean"):
             raise ValueError(f"lift is 'max', 'sum' or 'mean', not {lift!r}")
         self.lift = lift
+        self.child_k = None if child_k is None else check_child_k(child_k)
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k != "_conditions"}
@@ -176,6 +183,21 @@ class Retriever(Answering):
         )
         return _spread(queries, await asyncio.to_thread(search, asked, vectors))
 
+    def embed(self, queries: Sequence[str]) -> None:
+        """Embed queries ahead, together; the next retrievals for them ask no model.
+
+        A graph remembers the last 512. Does nothing where texts are compared.
+        """
+        for key, graphs in self._embedded():
+            for graph in graphs:
+                graph.embeddings.query_vectors(queries, key)
+
+    async def aembed(self, queries: Sequence[str]) -> None:
+        """Do the same without blocking the event loop."""
+        for key, graphs in self._embedded():
+            for graph in graphs:
+                await graph.embeddings.aquery_vectors(queries, key)
+
     def _embedded(self) -> list[tuple[str, list[NodeGraph]]]:
         """Return the embeddings to search, and the graphs of each."""
         return [(p.key, p.of(self.graphs)) for p in self._pools if p.key is not None]
@@ -196,6 +218,7 @@ class Retriever(Answering):
             self.lift,
             self.top_k if top_k is None else check_top_k(top_k),
             {**self._conditions, **parse_filters(filters)},
+            hits=hits_to_look_at(self.child_k),
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ class Search:
         conditions: What nodes must meet.
         stays: Tells hits that are answered with as they are, and not lifted.
         pooled: Whether texts are scored as if all groups were one, or each by its own.
+        hits: How many hits are read and lifted for each query and pool; None for as many as it
+            takes to fill ``limit``.
     """
 
     graphs: Sequence[NodeGraph]
@@ -51,6 +54,7 @@ class Search:
     conditions: Mapping[str, Condition]
     stays: Callable[[Node], bool] | None = None
     pooled: bool = False
+    hits: int | None = None
 
     def __call__(
         self, queries: Sequence[str], vectors: Sequence[Sequence[Any]]
@@ -132,12 +136,13 @@ class Search:
     ) -> list[list[ScoredNode]]:
         """Search indexes, for more hits as long as a query's hits give too few targets."""
         lifting = self._lifting
+        exactly = self.hits if lifting else None
         cut_off, targets = self._cut_off(pool.key), self._targets()
         results: list[list[ScoredNode]] = [[] for _ in queries]
         wanted = 4 * self.limit if lifting else self.limit
         left = list(range(len(queries)))
         while left:
-            asked = None if lifting and self.lift != "max" else wanted
+            asked = exactly or (None if lifting and self.lift != "max" else wanted)
             found = [
                 _search(index, [ready[at] for at in left], asked, self.conditions)
                 for index, ready in zip(indexes, prepared, strict=True)
@@ -145,11 +150,15 @@ class Search:
             short = []
             for at, *hits in zip(left, *found, strict=True):
                 rows, more = merge(hits, asked, cut_off)
+                if exactly is not None:
+                    rows, more = rows[:exactly], False
                 evidence = self._evidence(pool, queries[at], rows)
                 if lifting and self.lift != "max":
                     results[at] = lift_all(evidence, targets, self.limit, self.lift, self._place)
                     continue
-                results[at] = lift(evidence, targets, self.limit)
+                # Hits that are to be looked at are evidence also behind the last target.
+                most = self.limit if exactly is None else sys.maxsize
+                results[at] = lift(evidence, targets, most)[: self.limit]
                 if more and len(results[at]) < self.limit:
                     short.append(at)
             left, wanted = short, 4 * wanted

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
-    AsyncParentRunManager,
     CallbackManagerForRetrieverRun,
-    ParentRunManager,
 )
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableConfig, RunnableLambda, ensure_config
-from langchain_core.runnables.config import patch_config, set_config_context
+from langchain_core.runnables import RunnableConfig, ensure_config
+from langchain_core.runnables.config import get_config_list, set_config_context
+from langchain_core.runnables.graph import Graph
 from pydantic import ConfigDict, Field, SkipValidation, field_validator
 
 from ...retrievers import Retrieves, ScoredNode
-from ..evidence import evidence_dicts
+from ...retrievers.child_k import looking_at
+from .at_once import AtOnce, portions, together
 from .documents import NODE_KEY, to_documents
+from .drawing import draw
+from .embedding_ahead import EMBEDDED_AHEAD, aembed_ahead, embed_ahead
+from .observer import aobserved, around, below, observed
 
 
 class NodeGraphRetriever(BaseRetriever):
@@ -35,6 +38,8 @@ class NodeGraphRetriever(BaseRetriever):
         retriever: Any nodekin retriever: an object with ``retrieve`` and ``aretrieve``.
         k: How many documents to return at most; None for the retriever's own ``top_k``. They
             are counted as they are returned, after lifting to the target group.
+        child_k: How many children (hits in smaller groups) every retriever within looks at before
+            it lifts them; None for as many as it takes to find ``k``.
         filter: Conditions on metadata, checked before ranking, beside the retriever's own.
         score_threshold: Keeps results that score this or more.
         score_key: The metadata field that holds the score, a float, higher is better; None
@@ -58,15 +63,17 @@ class NodeGraphRetriever(BaseRetriever):
         >>> document.metadata["nodekin"]["evidence"][0]["text"]
         'Black tea is not.'
 
-        ``k``, ``filter`` and ``score_threshold`` can be given with each call, and a field of that
-        filter replaces one of the retriever's:
+        ``k``, ``child_k``, ``filter`` and ``score_threshold`` can be given with each call, also
+        through retrievers that hold others; a field of that filter replaces one of the
+        retriever's:
 
         >>> retriever.invoke("tea", k=1, filter={"language": "en"})
         []
 
-        Whoever traces a call sees one run for the retriever and below it one named ``search``
-        with what was searched for and the evidence for each result. All documents of an answer
-        have the same metadata fields, None where a node lacks one.
+        Whoever traces a call sees one run for the retriever and below it one for every stage:
+        searches, fusions, rerankings, questions to a language model, and LangChain's own runs
+        within them. All documents of an answer have the same metadata fields, None where a node
+        lacks one.
 
     Use within a chain:
         >>> from langchain_core.language_models import FakeListChatModel
@@ -96,6 +103,9 @@ class NodeGraphRetriever(BaseRetriever):
 
     k: int | None = Field(default=None, ge=1, strict=True)
     """How many documents to return at most; None for the retriever's own ``top_k``."""
+
+    child_k: int | None = Field(default=None, ge=1, strict=True)
+    """How many children to look at before lifting; None for as many as it takes."""
 
     filter: dict[str, Any] | None = None
     """Conditions on metadata, checked before ranking."""
@@ -136,19 +146,88 @@ class NodeGraphRetriever(BaseRetriever):
         Args:
             input: The query; a blank one finds nothing.
             config: As everywhere in LangChain; its ``run_id`` is that of the retriever's run.
-            **kwargs: ``k``, ``filter``, ``score_threshold``, in place of the retriever's own.
+            **kwargs: ``k``, ``child_k``, ``filter``, ``score_threshold``, in place of the
+                retriever's own.
         """
-        config, around = _configs(config, kwargs)
-        with set_config_context(around) as context:
+        config = _with_run_id(config, kwargs)
+        with set_config_context(around(config)) as context:
             return context.run(super().invoke, input, config, **kwargs)
 
     async def ainvoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
         """Return the same without blocking the event loop."""
-        config, around = _configs(config, kwargs)
-        with set_config_context(around) as context:
+        config = _with_run_id(config, kwargs)
+        with set_config_context(around(config)) as context:
             return await context.run(asyncio.create_task, super().ainvoke(input, config, **kwargs))
+
+    def batch(
+        self,
+        inputs: list[str],
+        config: RunnableConfig | list[RunnableConfig] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **kwargs: Any,
+    ) -> list[list[Document]]:
+        """Return the documents of each query; a run for each, and one embedding of all of them.
+
+        The queries are embedded together, then searched at once, as many as the config's
+        ``max_concurrency`` allows.
+
+        Args:
+            inputs: The queries.
+            config: One for all, or one for each; a ``run_id`` in one for all is the first's.
+            return_exceptions: Whether a query that fails gives its error in place of documents.
+            **kwargs: As for ``invoke``, for all queries.
+        """
+        configs = get_config_list(config, len(inputs))
+        if len(inputs) < 2 or not together(self.retriever, "batch"):
+            found: list[Any] = []
+            for some, own in _portions(inputs, configs):
+                embed_ahead(self.retriever, some)
+                found += super().batch(some, own, return_exceptions=return_exceptions, **kwargs)
+            return found
+        found = [None] * len(inputs)
+        for portion in portions(inputs, configs):
+            for place, documents in AtOnce(self, portion, kwargs, return_exceptions).retrieve():
+                found[place] = documents
+        return found
+
+    async def abatch(
+        self,
+        inputs: list[str],
+        config: RunnableConfig | list[RunnableConfig] | None = None,
+        *,
+        return_exceptions: bool = False,
+        **kwargs: Any,
+    ) -> list[list[Document]]:
+        """Do what ``batch`` does without blocking the event loop."""
+        configs = get_config_list(config, len(inputs))
+        if len(inputs) < 2 or not together(self.retriever, "abatch"):
+            found: list[Any] = []
+            for some, own in _portions(inputs, configs):
+                await aembed_ahead(self.retriever, some)
+                found += await super().abatch(
+                    some, own, return_exceptions=return_exceptions, **kwargs
+                )
+            return found
+        found = [None] * len(inputs)
+        for portion in portions(inputs, configs):
+            at_once = AtOnce(self, portion, kwargs, return_exceptions)
+            for place, documents in await at_once.aretrieve():
+                found[place] = documents
+        return found
+
+    def get_graph(self, config: RunnableConfig | None = None) -> Graph:
+        """Return a graph to be drawn: the way of a query through the retrievers within."""
+        graph = Graph()
+        query = graph.add_node(self.get_input_schema(config))
+        here = graph.add_node(self, metadata=config.get("metadata") if config else None)
+        documents = graph.add_node(self.get_output_schema(config))
+        for end in draw(self.retriever, graph, [query]):
+            graph.add_edge(end, here)
+        graph.add_edge(here, documents)
+        return graph
 
     def _get_relevant_documents(
         self,
@@ -156,17 +235,13 @@ class NodeGraphRetriever(BaseRetriever):
         *,
         run_manager: CallbackManagerForRetrieverRun,
         k: int | None = None,
+        child_k: int | None = None,
         filter: Mapping[str, Any] | None = None,
         score_threshold: float | None = None,
     ) -> list[Document]:
-        asked = self._asked(query, k, filter, score_threshold)
-        found: list[ScoredNode] = []
-
-        def search(asked: dict[str, Any]) -> list[dict[str, Any]]:
-            found.extend(self.retriever.retrieve(query, top_k=asked["k"], filters=asked["filter"]))
-            return _traced(found)
-
-        RunnableLambda(search).invoke(asked, _child_config(run_manager))
+        asked = self._asked(k, child_k, filter, score_threshold)
+        with below((query, run_manager.get_child())), observed(), looking_at(asked.child_k):
+            found = self.retriever.retrieve(query, top_k=asked.k, filters=asked.filter)
         return self._documents(found, asked)
 
     async def _aget_relevant_documents(
@@ -175,20 +250,17 @@ class NodeGraphRetriever(BaseRetriever):
         *,
         run_manager: AsyncCallbackManagerForRetrieverRun,
         k: int | None = None,
+        child_k: int | None = None,
         filter: Mapping[str, Any] | None = None,
         score_threshold: float | None = None,
     ) -> list[Document]:
-        asked = self._asked(query, k, filter, score_threshold)
-        found: list[ScoredNode] = []
-
-        async def search(asked: dict[str, Any]) -> list[dict[str, Any]]:
-            found.extend(
-                await self.retriever.aretrieve(query, top_k=asked["k"], filters=asked["filter"])
-            )
-            return await asyncio.to_thread(_traced, found)
-
         try:
-            await RunnableLambda(search).ainvoke(asked, _child_config(run_manager))
+            asked = self._asked(k, child_k, filter, score_threshold)
+            with below((query, run_manager.get_child())), looking_at(asked.child_k):
+                async with aobserved():
+                    found = await self.retriever.aretrieve(
+                        query, top_k=asked.k, filters=asked.filter
+                    )
             return await asyncio.to_thread(self._documents, found, asked)
         except asyncio.CancelledError as error:  # the base class reports an Exception only
             await run_manager.on_retriever_error(error)
@@ -196,11 +268,11 @@ class NodeGraphRetriever(BaseRetriever):
 
     def _asked(
         self,
-        query: str,
-        k: int | None,
-        filter: Mapping[str, Any] | None,
-        score_threshold: float | None,
-    ) -> dict[str, Any]:
+        k: int | None = None,
+        child_k: int | None = None,
+        filter: Mapping[str, Any] | None = None,
+        score_threshold: float | None = None,
+    ) -> Wanted:
         """Put the call's arguments over the retriever's own."""
         if filter is None or self.filter is None:
             filter = self.filter if filter is None else filter
@@ -209,41 +281,39 @@ class NodeGraphRetriever(BaseRetriever):
         threshold = self.score_threshold if score_threshold is None else score_threshold
         if threshold is not None and math.isnan(threshold):
             raise ValueError("score_threshold is NaN, which no score reaches; give a number")
-        k = self.k if k is None else k
-        return {"query": query, "k": k, "filter": filter, "score_threshold": threshold}
+        return Wanted(
+            self.k if k is None else k,
+            self.child_k if child_k is None else child_k,
+            filter,
+            threshold,
+        )
 
-    def _documents(self, found: Sequence[ScoredNode], asked: Mapping[str, Any]) -> list[Document]:
-        threshold = asked["score_threshold"]
+    def _documents(self, found: Sequence[ScoredNode], asked: Wanted) -> list[Document]:
+        threshold = asked.score_threshold
         kept = [each for each in found if threshold is None or each.score >= threshold]
         return to_documents(kept, score_key=self.score_key, details=self.details)
 
 
-def _configs(
-    config: RunnableConfig | None, kwargs: dict[str, Any]
-) -> tuple[RunnableConfig, RunnableConfig]:
-    """Return the config of the call and that of what runs within; give ``kwargs`` the run's id.
+class Wanted(NamedTuple):
+    """What a call asks for."""
 
-    The base class takes the id as a keyword alone, and does not set the config that surrounds
-    what it calls. The name and the id are the retriever's own, so nothing within gets them.
-    """
+    k: int | None
+    child_k: int | None
+    filter: Mapping[str, Any] | None
+    score_threshold: float | None
+
+
+def _with_run_id(config: RunnableConfig | None, kwargs: dict[str, Any]) -> RunnableConfig:
+    """Return the config of a call; give ``kwargs`` the run's id, as the base class wants it."""
     config = ensure_config(config)
     kwargs["run_id"] = kwargs.get("run_id") or config.get("run_id")
-    around = {key: value for key, value in config.items() if key not in ("run_id", "run_name")}
-    return config, cast("RunnableConfig", around)
+    return config
 
 
-def _child_config(run_manager: ParentRunManager | AsyncParentRunManager) -> RunnableConfig:
-    return patch_config(None, callbacks=run_manager.get_child())
-
-
-def _traced(found: Sequence[ScoredNode]) -> list[dict[str, Any]]:
-    """Say what was found, for a reader of the trace; the contents stand in the retriever's run."""
-    return [
-        {
-            "id": each.node.id,
-            "group": each.node.group,
-            "score": float(each.score),
-            "evidence": evidence_dicts(each),
-        }
-        for each in found
-    ]
+def _portions(
+    inputs: list[str], configs: list[RunnableConfig]
+) -> Iterator[tuple[list[str], list[RunnableConfig]]]:
+    """Cut a batch into portions of queries, with their configs, whose vectors are remembered."""
+    for begin in range(0, len(inputs), EMBEDDED_AHEAD):
+        part = slice(begin, begin + EMBEDDED_AHEAD)
+        yield inputs[part], configs[part]

@@ -3,18 +3,39 @@
 from ..extras import extra
 
 with extra("llama-index", "llama_index"):
-    from .export import export_nodes
+    from .docstore import NodeGraphDocstore
+    from .export import export_index_nodes, export_nodes
+    from .imported import Imported, import_nodes
+    from .ingestion import NodeGraphTransform
+    from .lift import LiftPostprocessor
+    from .node_json import dump_nodes, load_nodes
     from .node_with_evidence import NodeWithEvidence
     from .nodes import from_text_node, to_node_with_score, to_text_node
+    from .reranker import NodeGraphReranker
     from .retriever import NodeGraphRetriever
+    from .stages import StageEndEvent, StageObserver, StageStartEvent
     from .transform import as_transform
+    from .vector_index import as_index
 
 __all__ = [
+    "Imported",
+    "LiftPostprocessor",
+    "NodeGraphDocstore",
+    "NodeGraphReranker",
     "NodeGraphRetriever",
+    "NodeGraphTransform",
     "NodeWithEvidence",
+    "StageEndEvent",
+    "StageObserver",
+    "StageStartEvent",
+    "as_index",
     "as_transform",
+    "dump_nodes",
+    "export_index_nodes",
     "export_nodes",
     "from_text_node",
+    "import_nodes",
+    "load_nodes",
     "to_node_with_score",
     "to_text_node",
 ]

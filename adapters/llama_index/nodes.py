@@ -27,6 +27,14 @@ GROUP = OURS + "group"
 _ORDER, _OFFSET, _INHERITED = OURS + "order", OURS + "offset", OURS + "inherited"
 _TEXT, _CONTENT = OURS + "text", OURS + "content"
 _OVERRIDDEN, _USERS = OURS + "overridden_", OURS + "user_"
+NODEKIN_ID = OURS + "id"
+_PARENT, _FORM = OURS + "parent", OURS + "form"
+
+ORIGIN, FORM = "llama_index_id", "llama_index_form"
+"""Fields of a node that came from LlamaIndex: the id it had there, and what is particular of it.
+
+``import_nodes`` writes them. A node that has them is that of the same id in LlamaIndex again.
+"""
 
 # Facts about a file that LlamaIndex's own reader keeps from models, too.
 _FILE_FACTS = (
@@ -49,6 +57,9 @@ def to_text_node(node: Node) -> TextNode:
 
     Nothing depends on a query, so that ``hash`` is the same whenever the node is found.
 
+    A node that ``import_nodes`` took from LlamaIndex is the one it was there: its id, parent,
+    templates and excluded fields are the old ones.
+
     Raises:
         TypeError: If it is no node.
         ValueError: If the node has no id, since LlamaIndex knows nodes by their ids.
@@ -68,17 +79,34 @@ def to_text_node(node: Node) -> TextNode:
     content = node.content if isinstance(node.content, str) else str(node.content)
     metadata = {_escaped(field): value for field, value in deepcopy(node.metadata).items()}
     metadata.update(_facts(node, content))
+    origin, form = origin_of(node), _form(node)
+    if origin is not None:
+        metadata[NODEKIN_ID] = node.id
+        del metadata[ORIGIN]
+    if form:
+        metadata[_FORM] = metadata.pop(FORM)
+        for each in form.get("without", ()):  # its parent has them, it had not
+            if each in node.inherited and each not in node.own_metadata:
+                metadata[_OVERRIDDEN + each] = metadata.pop(_escaped(each))
+    parent = _parent_origin(node)
+    if parent is not None:
+        metadata[_PARENT] = node.parent_id
     hidden = hidden_fields(metadata)
-    return TextNode(
-        id_=node.id,
+    ours = [field for field in hidden if field not in _FILE_FACTS]
+    made = TextNode(
+        id_=origin or node.id,
         text=content,
         metadata=metadata,
-        excluded_embed_metadata_keys=hidden,
-        excluded_llm_metadata_keys=hidden,
-        relationships=_relationships(node),
+        excluded_embed_metadata_keys=[*form["embed"], *ours] if "embed" in form else hidden,
+        excluded_llm_metadata_keys=[*form["llm"], *ours] if "llm" in form else hidden,
+        relationships=_relationships(node, parent),
         start_char_idx=node.start,
         end_char_idx=node.end,
     )
+    for name in TEMPLATES:
+        if name in form:
+            setattr(made, name, form[name])
+    return made
 
 
 def to_node_with_score(result: ScoredNode) -> NodeWithEvidence:
@@ -123,6 +151,10 @@ def from_text_node(text_node: BaseNode) -> Node | Document:
     if not isinstance(text_node, TextNode) or GROUP not in metadata:
         return Document(text, metadata, id=text_node.node_id or None)
     own = {_unescaped(f): v for f, v in metadata.items() if _escaped(_unescaped(f)) == f}
+    if NODEKIN_ID in metadata:
+        own[ORIGIN] = text_node.node_id
+    if _FORM in metadata:
+        own[FORM] = metadata[_FORM]
     inherited = {f: own.pop(f) for f in json.loads(metadata.get(_INHERITED, "[]")) if f in own}
     cut = len(_OVERRIDDEN)
     inherited.update({f[cut:]: v for f, v in metadata.items() if f.startswith(_OVERRIDDEN)})
@@ -133,10 +165,10 @@ def from_text_node(text_node: BaseNode) -> Node | Document:
         metadata.get(_CONTENT, text),
         text_node.start_char_idx,
         text_node.end_char_idx,
-        text_node.node_id,
+        metadata.get(NODEKIN_ID, text_node.node_id),
         metadata[GROUP],
         source.node_id if source else "",
-        parent.node_id if parent else None,
+        metadata.get(_PARENT, parent.node_id if parent else None),
         metadata.get(_OFFSET),
         metadata.get(_ORDER, 0),
         inherited,
@@ -145,7 +177,44 @@ def from_text_node(text_node: BaseNode) -> Node | Document:
 
 def hidden_fields(metadata: Mapping[str, Any]) -> list[str]:
     """Return which metadata fields are kept from the text for models."""
-    return [field for field in metadata if field.startswith(OURS) or field in _FILE_FACTS]
+    kept = (*_FILE_FACTS, ORIGIN, FORM)
+    return [field for field in metadata if field.startswith(OURS) or field in kept]
+
+
+TEMPLATES = ("metadata_template", "metadata_separator", "text_template", "mimetype")
+"""What else of a LlamaIndex node ``FORM`` has, beside ``embed``, ``llm`` and ``without``."""
+
+
+def origin_of(node: Node) -> str | None:
+    """Return the id that a node had in LlamaIndex, None for a node that came from elsewhere."""
+    origin = node.own_metadata.get(ORIGIN) if node.group != ROOT else None
+    return origin if isinstance(origin, str) and origin else None
+
+
+def _parent_origin(node: Node) -> str | None:
+    """Return the id that a node's parent had in LlamaIndex."""
+    above = node.inherited.get(ORIGIN)
+    if not isinstance(above, str) or not above or node.parent_id in (None, node.document_id):
+        return None
+    if origin_of(node) is not None:  # what was imported has its parents from there too
+        return above
+    try:
+        parent = node.parent if node.graph is not None else None
+    except LookupError:  # it was removed a moment ago
+        parent = None
+    return None if parent is None else origin_of(parent)
+
+
+def _form(node: Node) -> dict[str, Any]:
+    """Return what is particular of a node that came from LlamaIndex."""
+    text = node.own_metadata.get(FORM)
+    if not isinstance(text, str):
+        return {}
+    try:
+        form = json.loads(text)
+    except ValueError:  # a field of the user's that has the name by chance
+        return {}
+    return form if isinstance(form, dict) else {}
 
 
 def related(node_id: str, group: str | None = None) -> RelatedNodeInfo:
@@ -154,13 +223,15 @@ def related(node_id: str, group: str | None = None) -> RelatedNodeInfo:
     return RelatedNodeInfo(node_id=node_id, node_type=kind)
 
 
-def _relationships(node: Node) -> dict[NodeRelationship, RelatedNodeInfo]:
+def _relationships(
+    node: Node, parent: str | None = None
+) -> dict[NodeRelationship, RelatedNodeInfo]:
     relationships = {}
     if node.document_id:
         relationships[NodeRelationship.SOURCE] = related(node.document_id, ROOT)
     if node.parent_id is not None:
         above = ROOT if node.parent_id == node.document_id else None
-        relationships[NodeRelationship.PARENT] = related(node.parent_id, above)
+        relationships[NodeRelationship.PARENT] = related(parent or node.parent_id, above)
     return relationships
 
 

@@ -12,9 +12,10 @@ from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr
 from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters
 
-from ...retrievers import Filters, Retrieves, ScoredNode
+from ...retrievers import Filters, Retrieves, ScoredNode, observing
 from .filters import as_filters
 from .nodes import to_node_with_score
+from .stages import StageObserver
 
 dispatcher = get_dispatcher(__name__)
 
@@ -25,6 +26,10 @@ class NodeGraphRetriever(BaseRetriever):
     Results are fresh ``NodeWithEvidence`` around fresh ``TextNode``s, each node once, the best
     first. A text search reads the query's ``query_str``; the bundle is never changed, and what
     another model put into its ``embedding`` is not used.
+
+    What the retriever does inside is told to LlamaIndex stage by stage: a span and events for
+    each search, fusion, reranking and model call, as children of this retrieval (``StageObserver``
+    says how); events for the ``callback_manager`` likewise.
 
     Args:
         retriever: Any nodekin retriever: an object with ``retrieve`` and ``aretrieve``.
@@ -99,19 +104,20 @@ class NodeGraphRetriever(BaseRetriever):
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         if not query_bundle.query_str.strip():
             return []
-        return converted(
-            self.retriever.retrieve(
+        with observing(StageObserver(self.callback_manager, self)):
+            results = self.retriever.retrieve(
                 query_bundle.query_str, top_k=self.similarity_top_k, filters=self.filters
             )
-        )
+        return converted(results)
 
     @dispatcher.span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         if not query_bundle.query_str.strip():
             return []
-        results = await self.retriever.aretrieve(
-            query_bundle.query_str, top_k=self.similarity_top_k, filters=self.filters
-        )
+        with observing(StageObserver(self.callback_manager, self)):
+            results = await self.retriever.aretrieve(
+                query_bundle.query_str, top_k=self.similarity_top_k, filters=self.filters
+            )
         return await asyncio.to_thread(converted, results)
 
 

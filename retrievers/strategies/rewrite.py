@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from ...nodegraph.language import Language, language_of
-from ...nodegraph.llm_answers import check_answer, clean
-from ...nodegraph.llm_lines import bare
-from ..asking import answered
 from ..plan import Plan
 from ..prompt import Prompt
-from ..protocols import Retrieves
-from .query_transform import QueryTransform
+from .query_transform import Forms, QueryTransform
+from .reading import read_query
 from .transform_retriever import TransformRetriever
 
 PROMPT = Prompt(
@@ -37,8 +34,15 @@ Rewritten question:""",
 )
 _DOMAIN = Prompt("问题属于以下领域：{domain}。", "The field is: {domain}. ", ("domain",))
 _GLOSSARY = Prompt("使用下列术语：\n{terms}\n", "Use these terms:\n{terms}\n", ("terms",))
-LONGEST = 1000
-"""Characters of a form of a query at most."""
+_FORM = '{"query": "..."}'
+_SCHEMA = {
+    "title": "rewriting",
+    "description": "The question in a clearer form",
+    "type": "object",
+    "properties": {"query": {"type": "string", "description": "The rewritten question"}},
+    "required": ["query"],
+    "additionalProperties": False,
+}
 
 
 class QueryRewrite(QueryTransform):
@@ -46,12 +50,11 @@ class QueryRewrite(QueryTransform):
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
-        prompt: In place of the built-in one: a text with ``{query}``, or texts by language,
-            ``{"zh": ..., "en": ...}``; ``{domain}`` and ``{glossary}`` may stand in it.
         domain: What the questions are about, in a few words.
         glossary: Terms as the corpus writes them, by the forms people use: ``{"tea": "Camellia
             sinensis"}``. Those whose form is in the query are shown to the model.
-        **settings: ``on_error``, ``retries``, ``timeout``; see ``QueryTransform``.
+        **settings: ``prompt`` (with ``{query}``; ``{domain}`` and ``{glossary}`` may stand in
+            it), ``language``, ``on_error``, ``retries``, ``timeout``; see ``QueryTransform``.
 
     Raises:
         TypeError: If the model is none, or a prompt is no text.
@@ -63,31 +66,30 @@ class QueryRewrite(QueryTransform):
     """
 
     name = "rewrite"
+    PROMPT = PROMPT
 
     def __init__(
         self,
         llm: object,
         *,
-        prompt: str | Mapping[Language, str] | Prompt | None = None,
         domain: str | None = None,
         glossary: Mapping[str, str] | None = None,
         **settings: Any,
     ) -> None:
         super().__init__(llm, **settings)
-        self.prompt = PROMPT.replaced(prompt)
         self.domain = domain
         self.glossary = dict(glossary or {})
 
-    def _queries(self, query: str) -> Plan[list[str]]:
-        language = language_of(query)
+    def _forms(self, query: str) -> Plan[Forms]:
+        language = self._language(query)
         domain = "" if not self.domain else _DOMAIN.fill(language, domain=self.domain)
         told = [f"{k}: {v}" for k, v in self.glossary.items() if k.casefold() in query.casefold()]
         glossary = "" if not told else _GLOSSARY.fill(language, terms="\n".join(told))
-        prompt = self.prompt.fill(language, query=query, domain=domain, glossary=glossary)
-        rewritten = yield from answered(
-            self.llm, prompt, read_query, language, retries=self.retries, timeout=self.timeout
+        read = partial(read_query, query=query)
+        rewritten = yield from self._asked(
+            query, read, _SCHEMA, _FORM, domain=domain, glossary=glossary
         )
-        return [rewritten]
+        return Forms((rewritten,))
 
 
 class QueryRewriteRetriever(TransformRetriever):
@@ -96,8 +98,8 @@ class QueryRewriteRetriever(TransformRetriever):
     Args:
         inner: Any retriever.
         llm: The model, in any form that ``LLM`` takes; or a ``QueryRewrite``.
-        top_k: How many results at most; None for the inner retriever's own.
-        **settings: Those of ``QueryRewrite``: ``prompt``, ``glossary``, ``on_error``.
+        **settings: ``top_k``, ``output_format``, ``join`` as for ``TransformRetriever``; all others
+            are those of ``QueryRewrite``: ``prompt``, ``glossary``, ``on_error``.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -107,28 +109,11 @@ class QueryRewriteRetriever(TransformRetriever):
         >>> model = lambda prompt: "How long is the Nile?"
         >>> retriever = QueryRewriteRetriever(Retriever(graph, "ROOT"), model)
         >>> print(retriever("how logn is that river in egypt")[0].explain())  # doctest: +ELLIPSIS
-        0...  ROOT  "The Nile is 6,650 km long."
-          0...  ROOT  bm25 for "How long is the Nile?": itself
+        1...  ROOT  "The Nile is 6,650 km long."
+          1...  ROOT  bm25 for "How long is the Nile?": itself
             rewrite of "how logn is that river in egypt"
     """
 
-    def __init__(
-        self, inner: Retrieves, llm: object, *, top_k: int | None = None, **settings: Any
-    ) -> None:
-        transform = llm if isinstance(llm, QueryRewrite) else QueryRewrite(llm, **settings)
-        super().__init__(inner, transform, top_k=top_k)
-
-
-def read_query(answer: str) -> str:
-    """Return the one query in a model's answer.
-
-    Raises:
-        ValueError: If there is none.
-    """
-    text = clean(answer)
-    check_answer(text)
-    lines = [line for line in text.split("\n") if line.strip()]
-    query = bare(lines[0])
-    if len(query) > LONGEST:
-        raise ValueError(f"the answer is longer than {LONGEST} characters")
-    return query
+    name = "rewrite search"
+    form = "rewrite"
+    Transform = QueryRewrite

@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import Retriever, ScoredNode, TextAnalyzer
+from nodekin.retrievers import Retriever, ScoredNode
 from nodekin.retrievers.bm25 import Bm25
 from nodekin.retrievers.module_reranker import ModuleReranker
 from nodekin.retrievers.rerank_retriever import RerankRetriever
 
 pytestmark = [pytest.mark.models, pytest.mark.filterwarnings("default")]
 
-QUESTIONS = 100
+QUESTIONS = 200
 CHUNK = 160  # characters
+FETCHED = 10
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +35,11 @@ def model(data: Path):
 
 @pytest.fixture(scope="module")
 def cmrc(data: Path) -> tuple[NodeGraph, list[dict]]:
-    """Return the paragraphs in chunks, and questions with their answers, evenly chosen."""
+    """Return the paragraphs in chunks, and questions that a chunk answers, evenly chosen.
+
+    A cut every 160 characters goes through the answers to 136 of the 1002 questions. No order of
+    chunks is right for those: they count nothing before and after, and dilute any gain.
+    """
     folder, questions = data / "cmrc2018" / "kb", data / "cmrc2018" / "questions.jsonl"
     if not folder.is_dir() or not questions.is_file():
         pytest.skip(f"no {folder}")
@@ -42,47 +47,79 @@ def cmrc(data: Path) -> tuple[NodeGraph, list[dict]]:
     graph.create_node_group("paragraph", str.splitlines)
     graph.create_node_group("chunk", _chunks, parent="paragraph")
     lines = questions.read_text("utf-8").splitlines()
-    asked = [json.loads(line) for line in lines[:: len(lines) // QUESTIONS]][:QUESTIONS]
-    return graph, asked
+    good = [asked for asked in map(json.loads, lines) if _answered(asked)]
+    return graph, good[:: len(good) // QUESTIONS][:QUESTIONS]
 
 
 def _chunks(text: str) -> list[str]:
     return [text[at : at + CHUNK] for at in range(0, len(text), CHUNK)]
 
 
-def _place(results: list[ScoredNode], question: dict) -> float:
-    """Return where the first chunk came that has the answer, from 1; infinity if none did."""
-    gold, answers = question["context"], question["answers"]
-    for place, text in enumerate((result.node.text.strip() for result in results), 1):
-        if text in gold and any(answer in text for answer in answers):
-            return place
-    return np.inf
+def _answered(question: dict) -> bool:
+    return any(
+        answer in part for part in _chunks(question["context"]) for answer in question["answers"]
+    )
 
 
-def _mrr(rankings: list[list[ScoredNode]], questions: list[dict]) -> float:
-    places = [_place(each, asked) for each, asked in zip(rankings, questions, strict=True)]
-    return float(np.mean([1 / place for place in places]))
+def _reciprocal_ranks(rankings: list[list[str]], questions: list[dict]) -> np.ndarray:
+    """Return one over the place of the first chunk that has the answer, 0 where none does."""
+    values = []
+    for texts, asked in zip(rankings, questions, strict=True):
+        good = (
+            1 / place
+            for place, text in enumerate(texts, 1)
+            if text in asked["context"] and any(answer in text for answer in asked["answers"])
+        )
+        values.append(next(good, 0.0))
+    return np.array(values)
 
 
-def _characters(text: str) -> list[str]:
-    """Analyse weakly: single characters, and all words of a question."""
-    return [term for term in TextAnalyzer()(text) if len(term) == 1 or term.isascii()]
+def _error(differences: np.ndarray) -> float:
+    """Return the standard error of their mean."""
+    return float(differences.std(ddof=1) / len(differences) ** 0.5)
 
 
-def test_the_order_gets_better(model, cmrc, caplog) -> None:
+def _texts(rankings: list[list[ScoredNode]]) -> list[list[str]]:
+    return [[result.node.text.strip() for result in results] for results in rankings]
+
+
+def test_the_order_gets_better(model, cmrc) -> None:
+    """By more than chance: the gain is over twice its standard error over the questions.
+
+    The retrieval is a weak one, rank-bm25's numbers on jieba's words. What the reranker makes of
+    it is what the bare model makes of the same chunks, each cut off at what it reads.
+    """
+    jieba = pytest.importorskip("jieba", reason="the weak retrieval needs: pip install jieba")
     graph, questions = cmrc
     asked = [question["question"] for question in questions]
-    inner = Retriever(graph, "chunk", Bm25(analyzer=_characters))
+    inner = Retriever(graph, "chunk", Bm25(analyzer=jieba.lcut, method="okapi"), top_k=FETCHED)
     retriever = RerankRetriever(
-        inner, "ModuleReranker", model=model, top_k=10, fetch=10, on_error="raise"
+        inner, "ModuleReranker", model=model, top_k=FETCHED, fetch=FETCHED, on_error="raise"
     )
-    before = inner.batch(asked, top_k=10)
-    after = retriever.batch(asked)
-    figures = {"before": _mrr(before, questions), "after": _mrr(after, questions)}
+    found, ranked = inner.batch(asked), retriever.batch(asked)
+    before, after = (_reciprocal_ranks(_texts(rankings), questions) for rankings in (found, ranked))
+    bare = _reciprocal_ranks(
+        [_by(model, q, r) for q, r in zip(asked, _texts(found), strict=True)], questions
+    )
+    figures = {
+        "before": float(before.mean()),
+        "after": float(after.mean()),
+        "gain": float((after - before).mean()),
+        "its standard error": _error(after - before),
+        "bare model": float(bare.mean()),
+        "standard error beside it": _error(after - bare),
+    }
     logging.getLogger(__name__).info("MRR@10 over %d questions: %s", len(asked), figures)
-    assert figures["after"] > figures["before"], figures
-    assert all(0 <= r.score <= 1 for results in after for r in results)
-    assert all([e.similarity for e in r.evidence[:1]] == ["ModuleReranker"] for r in after[0])
+    assert figures["gain"] > 2 * figures["its standard error"] > 0, figures
+    assert figures["after"] - figures["bare model"] > -0.01, figures
+    assert all(0 <= r.score <= 1 for results in ranked for r in results)
+    assert all([e.similarity for e in r.evidence[:1]] == ["ModuleReranker"] for r in ranked[0])
+
+
+def _by(model, query: str, texts: list[str]) -> list[str]:
+    """Order texts by the model alone."""
+    scores = model.predict([(query, text) for text in texts], show_progress_bar=False)
+    return [texts[at] for at in np.argsort(-scores, kind="stable")]
 
 
 def test_long_passages_are_read_in_windows(model) -> None:

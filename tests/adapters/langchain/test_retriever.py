@@ -96,7 +96,7 @@ async def test_score_threshold_in_the_constructor_and_in_the_call(native):
     assert await retriever.ainvoke("tea by rivers", score_threshold=best + 1) == []
 
 
-@pytest.mark.parametrize("typo", ["top_k", "filters", "K", "threshold", "child_k"])
+@pytest.mark.parametrize("typo", ["top_k", "filters", "K", "threshold", "childk"])
 async def test_a_typo_in_a_call_is_a_type_error(retriever, typo):
     with pytest.raises(TypeError, match=typo):
         retriever.invoke("tea", **{typo: 1})
@@ -108,7 +108,7 @@ def test_sync_and_async_declare_the_same_arguments():
     sync = inspect.signature(NodeGraphRetriever._get_relevant_documents).parameters
     async_ = inspect.signature(NodeGraphRetriever._aget_relevant_documents).parameters
     assert list(sync) == list(async_)
-    assert {"k", "filter", "score_threshold"} <= set(sync)
+    assert {"k", "child_k", "filter", "score_threshold"} <= set(sync)
     assert all(p.kind is not inspect.Parameter.VAR_KEYWORD for p in sync.values())
 
 

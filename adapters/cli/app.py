@@ -1,0 +1,138 @@
+"""The command line as a whole: the commands, what errors look like, how output is written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from .ask import ask
+from .exits import (
+    INTERRUPTED,
+    MEANINGS,
+    PIPE_CLOSED,
+    CommandError,
+    as_command_error,
+)
+from .explain import explain
+from .groups import groups
+from .index import index
+from .options import debug_option, is_debugging
+from .safe import safe
+from .search import search
+
+
+class _PipeClosed(Exception):
+    """The reader of the output went away, such as ``head``."""
+
+
+class App(click.Group):
+    """Run a command; whatever goes wrong is one line on stderr and an exit status."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands in the order in which one needs them."""
+        return list(self.commands)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, and turn what it raises into what the shell is told."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError as error:
+            raise _PipeClosed from error
+        except (click.ClickException, click.Abort, click.exceptions.Exit):
+            raise
+        except Exception as error:
+            if is_debugging(ctx):
+                raise
+            raise as_command_error(error) from error
+        return result
+
+    def main(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
+    ) -> None:
+        """Run with these arguments, or the process's, and exit."""
+        _take_any_text()
+        extra["standalone_mode"] = False
+        status: Any = 0
+        try:
+            status = super().main(args, prog_name or self.name, **extra)
+        except click.ClickException as error:
+            _tell(error)
+            status = error.exit_code
+        except (click.Abort, KeyboardInterrupt):
+            click.echo("nodekin: interrupted", err=True)
+            status = INTERRUPTED
+        except _PipeClosed:
+            _be_quiet()
+            status = PIPE_CLOSED
+        sys.exit(status if isinstance(status, int) else 0)
+
+
+@click.group(
+    "nodekin",
+    cls=App,
+    epilog=MEANINGS,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name="nodekin")
+@debug_option
+@click.pass_context
+def app(ctx: click.Context) -> None:
+    """Search small nodes, answer with their kin.
+
+    \b
+    nodekin index docs                make an index of a folder, or bring it up to date
+    nodekin search "green tea"        find passages in it
+    nodekin search --in docs tea      the same without an index
+    nodekin ask "Who drank tea?"      let a model answer from it
+
+    An index lies in the folder .nodekin where the command is run, and is found from the folders
+    below it. Only "ask" needs a language model.
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+for command in (index, search, ask, groups, explain):
+    app.add_command(command)
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    app()
+
+
+def _take_any_text() -> None:
+    """Let every text be read and written: as a terminal has it, as UTF-8 elsewhere."""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if not hasattr(stream, "reconfigure"):
+            continue
+        ascii_only = (stream.encoding or "").lower().replace("_", "-") in ("ascii", "us-ascii")
+        keeps = stream.isatty() or "PYTHONIOENCODING" in os.environ
+        if ascii_only or not keeps:
+            stream.reconfigure(encoding="utf-8", errors="replace")
+        else:
+            stream.reconfigure(errors="replace")
+
+
+def _tell(error: click.ClickException) -> None:
+    """Write an error in one line, for a wrong command line with where to read on."""
+    name = "nodekin"
+    hint = ""
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        name = error.ctx.command_path
+        hint = f" (see {name} --help)"
+    message = error.message if isinstance(error, CommandError) else error.format_message()
+    click.echo(f"{name}: {safe(' '.join(message.split()))}{hint}", err=True)
+
+
+def _be_quiet() -> None:
+    """Send what is still to be flushed nowhere, so that Python does not complain at its end."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,168 @@
+"""The groups of an index: read from ``name=transform``, kept in JSON, declared on a graph."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ...nodegraph import NodeGraph
+
+TRANSFORMS = {
+    "passages": "paragraphs with their headings, long ones in parts of SIZE tokens (512)",
+    "paragraphs": "paragraphs as they are",
+    "sentences": "single sentences",
+    "lines": "single lines",
+    "sections": "what stands below each Markdown heading, in parts of SIZE tokens if given",
+    "chunks": "whole sentences up to SIZE tokens, OVERLAP of them repeated (256:25)",
+}
+_SIZED = frozenset({"passages", "sections", "chunks"})
+_FORM = "NAME=TRANSFORM[:SIZE[:OVERLAP]][@PARENT]"
+_RULE = re.compile(r"([^=@:\s]+)=([a-z]+)(?::(\d+)(?::(\d+))?)?(?:@([^=@:\s]+))?")
+_EDITION = "1"  # of these transforms; another one makes every index anew
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRule:
+    """Say how one group of an index is made.
+
+    Raises:
+        ValueError: If there is no such transform, or a size is out of range.
+    """
+
+    name: str
+    transform: str
+    size: int | None = None
+    overlap: int | None = None
+    parent: str = "ROOT"
+
+    def __post_init__(self) -> None:
+        if self.transform not in TRANSFORMS:
+            raise ValueError(
+                f"no transform {self.transform!r} for the group {self.name!r}; there is "
+                f"{', '.join(TRANSFORMS)}"
+            )
+        if self.size is not None and self.transform not in _SIZED:
+            raise ValueError(
+                f"the transform {self.transform!r} takes no size; {', '.join(sorted(_SIZED))} do"
+            )
+        if self.size == 0 or (self.overlap or 0) >= (self.size or 256):
+            raise ValueError(
+                f"the group {self.name!r} has size {self.size} and overlap {self.overlap}; the "
+                "size has to be 1 or more, and the overlap less than it"
+            )
+        if self.overlap and self.transform == "passages":
+            raise ValueError(f"passages don't overlap; leave {self.overlap} out, or take chunks")
+
+    def __str__(self) -> str:
+        parent = "" if self.parent == "ROOT" else f"@{self.parent}"
+        return f"{self.name}={self.made_by}{parent}"
+
+    @property
+    def made_by(self) -> str:
+        """The transform with its sizes: ``chunks:256:25``."""
+        sizes = "".join(f":{each}" for each in (self.size, self.overlap) if each is not None)
+        return f"{self.transform}{sizes}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rule as plain values."""
+        return asdict(self)
+
+    def declare(self, graph: NodeGraph) -> None:
+        """Declare the group on a graph, where a group of that name gives way."""
+        graph.create_node_group(
+            self.name,
+            self._transform(),
+            self.parent,
+            version=f"nodekin.adapters.cli {_EDITION} {self.made_by}",
+            replace=True,
+        )
+
+    def _transform(self) -> Any:
+        from functools import partial
+
+        from ...nodegraph import (
+            MarkdownSplitter,
+            SentenceSplitter,
+            split_paragraphs,
+            split_sentences,
+        )
+        from .passages import split_passages
+
+        if self.transform == "passages":
+            return partial(split_passages, size=self.size or 512)
+        if self.transform == "chunks":
+            return SentenceSplitter(self.size or 256, self._overlap(25 if not self.size else 0))
+        if self.transform == "sections":
+            return MarkdownSplitter(chunk_size=self.size, chunk_overlap=self._overlap(0))
+        plain: dict[str, Any] = {"paragraphs": split_paragraphs, "sentences": split_sentences}
+        return plain.get(self.transform, split_lines)
+
+    def _overlap(self, otherwise: int) -> int:
+        return otherwise if self.overlap is None else self.overlap
+
+
+DEFAULT_RULES = (
+    GroupRule("passage", "passages"),
+    GroupRule("sentence", "sentences", parent="passage"),
+)
+
+
+def split_lines(text: str) -> list[str]:
+    """Split a text into its lines, blank ones left out.
+
+    Example:
+        >>> split_lines("one\\n\\n 二 \\n")
+        ['one', '二']
+    """
+    return [line.strip() for line in text.split("\n") if line.strip()]
+
+
+def parse_rules(given: Iterable[str], base: Iterable[GroupRule]) -> tuple[GroupRule, ...]:
+    """Put the rules that were given into those there are, parents before what is made of them.
+
+    Raises:
+        ValueError: If one is not of the form, or its parent is unknown.
+
+    Example:
+        >>> [str(rule) for rule in parse_rules(["part=chunks:64:8@passage"], DEFAULT_RULES)]
+        ['passage=passages', 'sentence=sentences@passage', 'part=chunks:64:8@passage']
+    """
+    rules = {rule.name: rule for rule in base}
+    for each in given:
+        match = _RULE.fullmatch(each.strip())
+        if match is None:
+            raise ValueError(f"the group {each!r} is not of the form {_FORM}")
+        name, transform, size, overlap, parent = match.groups()
+        rules[name] = GroupRule(
+            name,
+            transform,
+            None if size is None else int(size),
+            None if overlap is None else int(overlap),
+            parent or "ROOT",
+        )
+    return _in_order(rules)
+
+
+_PREDEFINED = ("ROOT", "CoarseChunk", "MediumChunk", "FineChunk")
+
+
+def _in_order(rules: dict[str, GroupRule]) -> tuple[GroupRule, ...]:
+    done: dict[str, GroupRule] = {}
+    while len(done) < len(rules):
+        ready = [
+            rule
+            for rule in rules.values()
+            if rule.name not in done and (rule.parent in _PREDEFINED or rule.parent in done)
+        ]
+        if not ready:
+            rule = next(rule for rule in rules.values() if rule.name not in done)
+            known = ", ".join([*_PREDEFINED, *rules])
+            raise ValueError(
+                f"the group {str(rule)!r} has no parent {rule.parent!r} that is made before it; "
+                f"there is {known}"
+            )
+        done.update((rule.name, rule) for rule in ready)
+    return tuple(done.values())

@@ -1,0 +1,145 @@
+"""The options that several commands have."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+CommandT = TypeVar("CommandT", bound=Callable[..., Any])
+
+_DEBUGGING = "nodekin.debug"
+
+
+def is_debugging(ctx: click.Context) -> bool:
+    """Tell whether ``--debug`` was given, before or behind the command's name."""
+    return bool(ctx.meta.get(_DEBUGGING))
+
+
+def _set_debugging(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.meta[_DEBUGGING] = True
+
+
+debug_option = click.option(
+    "--debug",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_set_debugging,
+    help="Show the traceback of an error.",
+)
+
+quiet_option = click.option(
+    "-q", "--quiet", is_flag=True, help="No progress bars, no warnings; errors only."
+)
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document instead of text."
+)
+
+store_option = click.option(
+    "--store",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="NODEKIN_STORE",
+    metavar="FOLDER",
+    help="Where the index is; .nodekin here or in the nearest folder above by default.",
+)
+
+embed_url_option = click.option(
+    "--embed-base-url",
+    envvar="NODEKIN_EMBED_BASE_URL",
+    metavar="URL",
+    help="The server of an OpenAI-compatible embedding model; OPENAI_BASE_URL by default.",
+)
+
+_SEARCHING: tuple[Callable[[Any], Any], ...] = (
+    click.option(
+        "--in",
+        "folders",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        metavar="PATH",
+        help="Search this folder or file at once, in memory, without an index. Repeatable.",
+    ),
+    store_option,
+    click.option(
+        "-g",
+        "--group",
+        "groups",
+        multiple=True,
+        metavar="NAME",
+        help="The group to search, as 'nodekin groups' lists them; several are one pool.",
+    ),
+    click.option(
+        "-t",
+        "--target",
+        metavar="NAME",
+        help="The group to answer with: what is found is lifted to it. ROOT is whole documents.",
+    ),
+    click.option(
+        "-s",
+        "--similarity",
+        "similarities",
+        multiple=True,
+        metavar="NAME",
+        help="bm25 (words), cosine (embeddings), exact (whole texts); several are fused. Both "
+        "words and embeddings by default where the index has embeddings.",
+    ),
+    click.option(
+        "-k",
+        "--top-k",
+        type=click.IntRange(min=1),
+        default=6,
+        show_default=True,
+        help="How many results at most.",
+    ),
+    click.option(
+        "-f",
+        "--filter",
+        "filters",
+        multiple=True,
+        metavar="FIELD=VALUE",
+        help="Only documents whose metadata fit: also >=, <=, >, <. The same field again allows "
+        "another value.",
+    ),
+    click.option(
+        "--embed",
+        metavar="MODEL",
+        help="With --in: the embedding model, as for 'nodekin index'.",
+    ),
+    embed_url_option,
+    click.option(
+        "--encoding",
+        metavar="NAME",
+        help="With --in: what files are that are not UTF-8, such as gb18030.",
+    ),
+)
+
+
+def search_options(command: CommandT) -> CommandT:
+    """Give a command the options that say where and how to search."""
+    return _with(_SEARCHING, command)
+
+
+def common_options(command: CommandT) -> CommandT:
+    """Give a command what all have: ``--json``, ``--quiet``, ``--debug``."""
+    return _with((json_option, quiet_option, debug_option), command)
+
+
+def _with(options: Sequence[Callable[[Any], Any]], command: CommandT) -> CommandT:
+    made: Any = command
+    for option in reversed(options):
+        made = option(made)
+    given: CommandT = made
+    return given
+
+
+def as_text(query: str) -> str:
+    """Return a query as text; one dash reads it from standard input."""
+    if query == "-":
+        query = sys.stdin.read()
+    return query.encode("utf-8", "surrogateescape").decode("utf-8", "replace").strip()

@@ -1,0 +1,139 @@
+"""Choose the part of a passage that shows best why it was found, and mark what matched."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+
+from ...nodegraph.characters import UNSPACED
+from ...nodegraph.sentences import sentence_spans
+from ...retrievers import TextAnalyzer
+from .columns import columns
+from .safe import safe
+
+Span = tuple[int, int]
+_RUNS = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:\+\+|#)?")
+_NOT_FIRST = frozenset("，。、；：？！”’」』）》】…,.;:?!)]} ")
+
+
+def matches(text: str, query: str) -> list[Span]:
+    """Return where a text has the words of a query, in order, touching ones as one.
+
+    Words match by their stem. A Chinese character alone only counts where it stands alone in
+    the query.
+
+    Example:
+        >>> [("长江的 Rivers"[a:b]) for a, b in matches("长江的 Rivers", "长江 river 的水")]
+        ['长江', 'Rivers']
+    """
+    analyze = TextAnalyzer()
+    terms = set(analyze.query(query))
+    pairs = {term for term in terms if len(term) == 2 and _unspaced(term)}
+    within = "".join(pairs)
+    alone = {t for t in terms if len(t) == 1 and _unspaced(t) and t not in within}
+    found: list[Span] = []
+    for run in _RUNS.finditer(text):
+        word, begin = run[0], run.start()
+        if not _unspaced(word[0]):
+            if terms.intersection(analyze(word)):
+                found.append(run.span())
+            continue
+        for at, character in enumerate(word, begin):
+            if character in alone:
+                found.append((at, at + 1))
+            if text[at : at + 2] in pairs:
+                found.append((at, at + 2))
+    return _united(found)
+
+
+def _unspaced(text: str) -> bool:
+    return re.fullmatch(f"[{UNSPACED}]+", text) is not None
+
+
+def _united(spans: Sequence[Span]) -> list[Span]:
+    united: list[Span] = []
+    for begin, end in spans:
+        if united and begin <= united[-1][1]:
+            united[-1] = (united[-1][0], max(end, united[-1][1]))
+        else:
+            united.append((begin, end))
+    return united
+
+
+def best_sentence(text: str, found: Sequence[Span]) -> Span:
+    """Return the sentence with the most different matches, the first of equals."""
+    sentences = sentence_spans(text) or [(0, len(text))]
+    starts = [begin for begin, _ in sentences]
+    having: dict[int, set[str]] = {}
+    for begin, end in found:
+        at = max(0, bisect_right(starts, begin) - 1)
+        having.setdefault(at, set()).add(text[begin:end].casefold())
+    best = max(having, key=lambda at: (sum(map(len, having[at])), -at), default=0)
+    return sentences[best]
+
+
+def snippet(
+    text: str, query: str, room: int, mark: Callable[[str], str], part: Span | None = None
+) -> str:
+    """Return the part of a text around its best sentence, as one line, matches marked.
+
+    Args:
+        text: The passage.
+        query: What was searched for.
+        room: How many columns it may take.
+        mark: Puts a mark on a match.
+        part: The part that matched, where that is known better than by words.
+    """
+    text = safe(text)
+    found = matches(text, query)
+    begin, end = best_sentence(text, found) if part is None else part
+    inside = [span for span in found if begin <= span[0] < end]
+    if columns(text[begin:end]) > room and inside and columns(text[begin : inside[0][1]]) > room:
+        begin = _step_back(text, inside[0][0], begin, room // 4)
+    if columns(text) <= room:
+        begin, end = 0, len(text)
+    elif begin and columns(text[begin:]) < room:  # the last of the passage: fill up before it
+        begin = _step_back(text, len(text), 0, room - 2)
+    end = _step_on(text, begin, room - 4)
+    shown = _marked(text, begin, end, found, mark)
+    return f"{'… ' if text[:begin].strip() else ''}{shown}{' …' if text[end:].strip() else ''}"
+
+
+def _step_back(text: str, at: int, least: int, room: int) -> int:
+    """Return a place before another one, as far as there is room, where a word begins."""
+    begin, used = at, 0
+    while begin > least and used + columns(text[begin - 1]) <= room:
+        begin -= 1
+        used += columns(text[begin])
+    while least < begin < at and (_inside_word(text, begin) or text[begin] in _NOT_FIRST):
+        begin += 1
+    return begin
+
+
+def _step_on(text: str, begin: int, room: int) -> int:
+    """Return the place up to which there is room, not inside a word."""
+    end, used = begin, 0
+    while end < len(text) and used + columns(text[end]) <= room:
+        used += columns(text[end])
+        end += 1
+    full = end
+    while end < len(text) and end > begin and _inside_word(text, end):
+        end -= 1
+    return end if end > begin else full
+
+
+def _inside_word(text: str, at: int) -> bool:
+    pair = text[at - 1 : at + 1]
+    return len(pair) == 2 and pair.isalnum() and not any(map(_unspaced, pair))
+
+
+def _marked(
+    text: str, begin: int, end: int, found: Sequence[Span], mark: Callable[[str], str]
+) -> str:
+    pieces, at = [], begin
+    for a, b in found:
+        if a >= begin and b <= end:
+            pieces += [text[at:a], mark(text[a:b])]
+            at = b
+    return " ".join("".join([*pieces, text[at:end]]).split())

@@ -1,0 +1,114 @@
+"""Let a graph be a LangChain document index: upsert, get, delete, and search by any retriever."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.indexing import DeleteResponse, DocumentIndex, UpsertResponse
+from pydantic import model_validator
+
+from ...nodegraph import ROOT, NodeGraph
+from ...retrievers import Retriever
+from .documents import to_document
+from .graph_documents import check_all_known, drop, nodes_there, put
+from .retriever import NodeGraphRetriever
+
+
+class NodeGraphIndex(NodeGraphRetriever, DocumentIndex):
+    """Give a graph to ``langchain_core.indexing.index``, which keeps it true to a loader.
+
+    It is a ``NodeGraphRetriever`` that can be written to. ``index(loader, record_manager, it,
+    cleanup="incremental")`` adds what is new, and removes what has gone, parents and all that was
+    made from them; only what changed is derived and embedded again.
+
+    LangChain calls its ``DocumentIndex`` beta, so its interface may change.
+
+    Setup:
+        Install the extra: ``pip install "nodekin[langchain]"``.
+
+    Key init args:
+        graph: The node graph to write to.
+        retriever: What searches it; by default its documents, by meaning where the graph has an
+            embedding model, else by their words. The other arguments are its own.
+
+    Instantiate:
+        >>> from nodekin.nodegraph import split_sentences
+        >>> graph = NodeGraph()
+        >>> graph.create_node_group("sentence", split_sentences)
+        >>> search = Retriever(graph, "sentence", target="ROOT")
+        >>> documents = NodeGraphIndex(graph=graph, retriever=search, k=1)
+
+    Usage:
+        >>> documents.upsert([Document("Tea is green. Tea is hot.", id="tea")])
+        {'succeeded': ['tea'], 'failed': []}
+        >>> [document.id for document in documents.invoke("green tea")]
+        ['tea']
+        >>> documents.delete(["tea", "coffee"])["succeeded"]
+        ['tea']
+
+        With LangChain's record manager, what a loader no longer gives is removed:
+
+        >>> from langchain_core.indexing import InMemoryRecordManager, index
+        >>> records = InMemoryRecordManager(namespace="tea")
+        >>> records.create_schema()
+        >>> settings = {"cleanup": "full", "key_encoder": "sha256"}
+        >>> result = index([Document("Tea."), Document("Milk.")], records, documents, **settings)
+        >>> index([Document("Tea.")], records, documents, **settings)["num_deleted"]
+        1
+    """
+
+    graph: NodeGraph
+    """The node graph to write to."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _search_documents(cls, values: Any) -> Any:
+        if isinstance(values, Mapping) and values.get("retriever") is None:
+            graph = values.get("graph")
+            if isinstance(graph, NodeGraph):
+                similarity = "cosine" if graph.embeddings.embedders else "bm25"
+                return {**values, "retriever": Retriever(graph, ROOT, similarity)}
+        return values
+
+    def upsert(self, items: Sequence[Document], /, **kwargs: Any) -> UpsertResponse:
+        """Add documents, or update those whose id is known, all or none.
+
+        A document without an id gets one made from its text and metadata.
+
+        Raises:
+            ValueError: If two different documents have one id; nothing is changed then.
+        """
+        check_all_known("upsert", kwargs)
+        return {"succeeded": put(self.graph, items), "failed": []}
+
+    async def aupsert(self, items: Sequence[Document], /, **kwargs: Any) -> UpsertResponse:
+        """Do the same without blocking the event loop."""
+        return await asyncio.to_thread(self.upsert, items, **kwargs)
+
+    def delete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> DeleteResponse:
+        """Remove documents and all that was made from them; ids that are not there do nothing.
+
+        Raises:
+            ValueError: If no ids are given, or one is that of a piece of a document.
+        """
+        check_all_known("delete", kwargs)
+        if ids is None:
+            raise ValueError("delete() takes the ids of the documents to remove; give a list")
+        gone = drop(self.graph, ids)
+        return {"num_deleted": len(gone), "num_failed": 0, "succeeded": gone, "failed": []}
+
+    async def adelete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> DeleteResponse:
+        """Do the same without blocking the event loop."""
+        return await asyncio.to_thread(self.delete, ids, **kwargs)
+
+    def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
+        """Return the documents that are there as they were put in, in the order of the ids."""
+        check_all_known("get", kwargs)
+        return [to_document(node, details=False) for node in nodes_there(self.graph, ids)]
+
+    async def aget(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
+        """Do the same without blocking the event loop."""
+        return await asyncio.to_thread(self.get, ids, **kwargs)

@@ -1,0 +1,202 @@
+"""Let any nodekin reranker be a LangChain document compressor."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from itertools import count
+from typing import Annotated, Any
+
+from langchain_core.callbacks import Callbacks
+from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from pydantic import ConfigDict, Field, SkipValidation, field_validator
+
+from ...nodegraph import Node
+from ...retrievers import Reranker, ScoredNode
+from ..evidence import evidence_dicts
+from .documents import NODE_KEY, from_document
+from .observer import aobserved, observed
+
+
+class NodeGraphReranker(BaseDocumentCompressor):
+    """Give any nodekin reranker to LangChain, for documents of any kind.
+
+    Setup:
+        Install the extra: ``pip install "nodekin[langchain]"``.
+
+    Key init args:
+        reranker: A ``Reranker``, or what one is made of: a name that needs no settings, a function
+            below ``@register_reranker``, an object with ``name`` and ``rerank``.
+        top_n: How many documents to return at most; None for the reranker's own ``top_k``.
+        score_key: The metadata field for the score, a float, higher is better, and in which
+            the documents have theirs; None leaves it out.
+
+    Instantiate:
+        >>> def relevance(query, texts):
+        ...     return [float("green" in text) for text in texts]
+        >>> from nodekin.retrievers import Reranker
+        >>> model = Reranker("ModuleReranker", model=relevance)
+        >>> reranker = NodeGraphReranker(reranker=model, top_n=1)
+
+    Usage:
+        >>> documents = [Document("black tea", id="1"), Document("green tea", id="2")]
+        >>> [(d.id, d.metadata) for d in reranker.compress_documents(documents, "Which is green?")]
+        [('2', {'relevance_score': 1.0})]
+
+        Documents are copies, with their ids; those that ``NodeGraphRetriever`` found have the
+        reranker's word before their ``evidence``. What is traced is a run, with one for each
+        stage below it. A reranker that fails raises ``RerankError``.
+
+    Use within a chain:
+        >>> from langchain_core.runnables import RunnablePassthrough
+        >>> chain = RunnablePassthrough.assign(
+        ...     documents=lambda x: reranker.compress_documents(x["documents"], x["question"])
+        ... )
+        >>> found = chain.invoke({"question": "Which is green?", "documents": documents})
+        >>> [document.id for document in found["documents"]]
+        ['2']
+
+        It is also what ``ContextualCompressionRetriever`` of ``langchain-classic`` takes.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    reranker: Annotated[Reranker, SkipValidation]
+    """What puts documents in a better order."""
+
+    top_n: int | None = Field(default=None, ge=1, strict=True)
+    """How many documents to return at most; None for the reranker's own ``top_k``."""
+
+    score_key: str | None = "relevance_score"
+    """The metadata field for the score; None leaves it out."""
+
+    @field_validator("reranker", mode="before")
+    @classmethod
+    def _check_reranker(cls, value: Any) -> Reranker:
+        return value if isinstance(value, Reranker) else Reranker(value)
+
+    @field_validator("score_key")
+    @classmethod
+    def _check_score_key(cls, value: str | None) -> str | None:
+        if value in ("", NODE_KEY):
+            raise ValueError(
+                f"score_key can't be {value!r}; give another name, or None to leave the score out"
+            )
+        return value
+
+    def compress_documents(
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
+    ) -> Sequence[Document]:
+        """Return copies of the documents that stay, best first.
+
+        Raises:
+            RerankError: If the reranker fails.
+        """
+
+        def rerank(asked: Mapping[str, Any]) -> list[Document]:
+            with observed():
+                given = self._results(documents)
+                made = self.reranker.rerank(given, asked["query"], top_k=self.top_n)
+            return self._documents(documents, given, made)
+
+        run = RunnableLambda(rerank, name=type(self).__name__)
+        made: list[Document] = run.invoke(_inputs(documents, query), _config(callbacks))
+        return made
+
+    async def acompress_documents(
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
+    ) -> Sequence[Document]:
+        """Return the same without blocking the event loop."""
+
+        async def rerank(asked: Mapping[str, Any]) -> list[Document]:
+            async with aobserved():
+                given = await asyncio.to_thread(self._results, documents)
+                made = await self.reranker.arerank(given, asked["query"], top_k=self.top_n)
+            return await asyncio.to_thread(self._documents, documents, given, made)
+
+        run = RunnableLambda(rerank, name=type(self).__name__)
+        made: list[Document] = await run.ainvoke(_inputs(documents, query), _config(callbacks))
+        return made
+
+    def _results(self, documents: Sequence[Document]) -> list[ScoredNode]:
+        """Return documents as results, with the scores they have."""
+        results = []
+        for id, document in zip(_ids(documents), documents, strict=True):
+            made = from_document(document)
+            node = made if isinstance(made, Node) else Node(made.text, made.metadata)
+            score = None if self.score_key is None else document.metadata.get(self.score_key)
+            known = isinstance(score, int | float) and not isinstance(score, bool)
+            results.append(ScoredNode(replace(node, id=id), float(score or 0.0) if known else 0.0))
+        return results
+
+    def _documents(
+        self,
+        documents: Sequence[Document],
+        given: Sequence[ScoredNode],
+        made: Sequence[ScoredNode],
+    ) -> list[Document]:
+        """Return copies of the documents that stay, with what the reranker says of them."""
+        places = {each.node.id: place for place, each in enumerate(given)}
+        reranked = []
+        for result in made:
+            place = places[result.node.id]
+            document = deepcopy(documents[place])
+            scored = bool(result.evidence) or result.score != given[place].score
+            if scored:
+                self._put(result, document)
+            reranked.append(document)
+        return reranked
+
+    def _put(self, result: ScoredNode, document: Document) -> None:
+        metadata = document.metadata
+        details: Any = metadata.get(NODE_KEY)
+        if _is_details(details):
+            new = evidence_dicts(result)
+            for each in new:  # a window of a passage has no id
+                each["id"] = each["id"] and (document.id or "")
+            details["evidence"][:0] = new
+            if self.score_key is not None:
+                _remember(self.score_key, float(result.score), metadata, details["restore"])
+        if self.score_key is not None:
+            metadata[self.score_key] = float(result.score)
+
+
+def _is_details(details: Any) -> bool:
+    """Tell whether metadata has what ``to_document`` puts there."""
+    return (
+        isinstance(details, dict)
+        and isinstance(details.get("evidence"), list)
+        and isinstance(details.get("restore"), dict)
+    )
+
+
+def _remember(
+    field: str, score: float, metadata: Mapping[str, Any], restore: dict[str, Any]
+) -> None:
+    """Note that a field was added, so that ``from_document`` takes it away again."""
+    if field in metadata and field not in restore["added"]:
+        restore["replaced"].setdefault(field, metadata[field])
+    restore["added"][field] = score
+
+
+def _ids(documents: Sequence[Document]) -> list[str]:
+    """Return the documents' ids; others for those that have none or another's."""
+    taken = {document.id for document in documents}
+    ids: dict[str, None] = {}
+    for place, document in enumerate(documents):
+        id = document.id or ""
+        if not id or id in ids:
+            id = next(name for n in count() if (name := f"{place}.{n}") not in taken)
+        ids[id] = None
+    return list(ids)
+
+
+def _inputs(documents: Sequence[Document], query: str) -> dict[str, Any]:
+    return {"query": query, "documents": list(documents)}
+
+
+def _config(callbacks: Callbacks | None) -> RunnableConfig:
+    return {} if callbacks is None else {"callbacks": callbacks}

@@ -1,0 +1,447 @@
+"""Let one group of a graph be a LangChain vector store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import VectorStore
+
+from ...nodegraph import ROOT, NodeGraph
+from ...retrievers import Bm25, Cosine, Exact, Filters, Retriever, ScoredNode, Similarity
+from ...retrievers.filters import parse_filters
+from ...retrievers.indexes import DEFAULT, MakeIndex
+from ...retrievers.output import check_top_k
+from ...retrievers.pools import pools
+from ...retrievers.search import Search
+from .documents import to_document
+from .graph_documents import check_all_known, check_same_length, drop, nodes_there, put
+from .marginal_relevance import most_marginal
+
+StoreT = TypeVar("StoreT", bound="NodeGraphVectorStore")
+
+
+class NodeGraphVectorStore(VectorStore):
+    """Give one group of a graph to code that wants a LangChain vector store.
+
+    Choose ``NodeGraphRetriever`` for chains of your own: it takes any retriever, tells the
+    evidence and traces its stages. This class is for what asks for a ``VectorStore``.
+
+    What is added are documents. With a group below them (``"MediumChunk"``, or one of your own)
+    their pieces are searched, and returned, or with ``target="ROOT"`` the documents they come
+    from. An id that is known is updated, in all groups and indexes; what goes, goes everywhere.
+    Nothing is embedded before the first search, and no text twice.
+
+    Setup:
+        Install the extra: ``pip install "nodekin[langchain]"``.
+
+    Key init args:
+        graph: The node graph. With an embedding model for search by meaning; one without is
+            searched by its words.
+        group: The group to search.
+        similarity: As ``Retriever`` has it; None for ``"cosine"`` where the graph has an
+            embedding model, else ``"bm25"``.
+        target: The group to answer with; None for the group itself.
+        embed_key: Which of the graph's embeddings, where it has several.
+        index: As ``Retriever`` has it.
+        filter: Conditions on metadata for all searches; one of a search replaces the same field.
+        score_key: A metadata field that gets the score; None for none, so that documents come
+            back as they were put in.
+        details: Whether ``metadata["nodekin"]`` tells a result's place and evidence.
+        relevance_score_fn: Turns a score into a number from 0 to 1. By default a cosine counts
+            as it is, and 0 where it is below; of BM25 it is ``score / (1 + score)``.
+
+    Instantiate:
+        >>> def letters(texts):
+        ...     return [[text.count(letter) for letter in "aeiou"] for text in texts]
+        >>> store = NodeGraphVectorStore(NodeGraph(embed=letters))
+
+    Usage:
+        >>> store.add_documents([Document("banana", id="1"), Document("lemon tree", id="2")])
+        ['1', '2']
+        >>> [document.id for document in store.similarity_search("papaya", k=1)]
+        ['1']
+        >>> store.delete(["1"])
+        True
+        >>> store.get_by_ids(["1", "2"])
+        [Document(id='2', metadata={}, page_content='lemon tree')]
+
+    Use within a chain:
+        >>> retriever = store.as_retriever(search_kwargs={"k": 1})
+        >>> retriever.invoke("melon")
+        [Document(id='2', metadata={}, page_content='lemon tree')]
+
+    Raises:
+        TypeError: If what was given is no graph.
+        UnknownGroupError: If the graph has no such group.
+        ValueError: If the similarity compares embeddings and the graph has none.
+    """
+
+    def __init__(
+        self,
+        graph: NodeGraph,
+        group: str = ROOT,
+        *,
+        similarity: str | Similarity | None = None,
+        target: str | None = None,
+        embed_key: str | None = None,
+        index: str | MakeIndex = DEFAULT,
+        filter: Filters | None = None,
+        score_key: str | None = None,
+        details: bool = False,
+        relevance_score_fn: Callable[[float], float] | None = None,
+    ) -> None:
+        if not isinstance(graph, NodeGraph):
+            raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
+        has_model = bool(graph.embeddings.embedders)
+        chosen = ("cosine" if has_model else "bm25") if similarity is None else similarity
+        self.graph = graph
+        keys = None if embed_key is None else [embed_key]
+        self.retriever = Retriever(
+            graph, group, chosen, target=target, index=index, filters=filter, embed_keys=keys
+        )
+        self._key = embed_key
+        self._score_key = score_key
+        self._details = details
+        self._relevance_score_fn = relevance_score_fn
+
+    @property
+    def embeddings(self) -> Embeddings | None:
+        """The LangChain model of the graph, None where it has none, or one of another kind."""
+        if not self.graph.embeddings.embedders:
+            return None
+        embed = self.graph.embeddings.embedder(self._embed_key()).embed
+        model = getattr(embed, "__self__", None)
+        return model if isinstance(model, Embeddings) else None
+
+    # Documents
+
+    def add_documents(
+        self,
+        documents: Iterable[Document],
+        *,
+        ids: Sequence[str | None] | None = None,
+        batch_size: int | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Add documents, or update those whose id is known, all or none; return their ids.
+
+        Args:
+            documents: They are copied, and never changed.
+            ids: In place of the documents' own. Without any, a document's id is made from its
+                text and metadata, so that the same document added twice is one.
+            batch_size: What ``index()`` passes; all documents go in together, whatever it says.
+            **kwargs: None are known.
+
+        Raises:
+            TypeError: If there is an unknown argument.
+            ValueError: If there are not as many ids as documents, or two documents have one id.
+        """
+        check_all_known("add_documents", kwargs)
+        return put(self.graph, documents, ids)
+
+    async def aadd_documents(self, documents: Iterable[Document], **kwargs: Any) -> list[str]:
+        """Do the same without blocking the event loop."""
+        return await asyncio.to_thread(self.add_documents, documents, **kwargs)
+
+    def add_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: Sequence[dict[str, Any]] | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Add texts, with their metadata and ids where there are any; see ``add_documents``."""
+        given = list(texts)
+        fields = [{} for _ in given] if metadatas is None else list(metadatas)
+        check_same_length("texts", given, "metadatas", fields)
+        documents = [Document(t, metadata=m) for t, m in zip(given, fields, strict=True)]
+        return self.add_documents(documents, ids=ids, **kwargs)
+
+    async def aadd_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: Sequence[dict[str, Any]] | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Do the same without blocking the event loop."""
+        return await asyncio.to_thread(self.add_texts, texts, metadatas, ids=ids, **kwargs)
+
+    def delete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> bool:
+        """Remove documents and all that was made from them; ids that are not there do nothing.
+
+        Raises:
+            ValueError: If no ids are given, or one is that of a piece of a document.
+        """
+        check_all_known("delete", kwargs)
+        if ids is None:
+            raise ValueError("delete() takes the ids of the documents to remove; give a list")
+        drop(self.graph, ids)
+        return True
+
+    async def adelete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> bool:
+        """Do the same without blocking the event loop."""
+        return await asyncio.to_thread(self.delete, ids, **kwargs)
+
+    def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+        """Return the documents and pieces that are there, in the order of the ids, each once."""
+        nodes = nodes_there(self.graph, ids)
+        return [to_document(node, details=self._details) for node in nodes]
+
+    async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+        """Do the same without blocking the event loop."""
+        return await asyncio.to_thread(self.get_by_ids, ids)
+
+    # Searches
+
+    def similarity_search_with_score(
+        self, query: str, k: int = 4, *, filter: Filters | None = None, **kwargs: Any
+    ) -> list[tuple[Document, float]]:
+        """Return the best documents, best first, and their scores: higher is better.
+
+        Args:
+            query: A blank one finds nothing.
+            k: How many at most, counted as they are returned.
+            filter: Conditions on metadata, checked before ranking.
+            **kwargs: None are known.
+        """
+        check_all_known("similarity_search_with_score", kwargs)
+        return self._scored(self.retriever.retrieve(query, top_k=k, filters=filter))
+
+    async def asimilarity_search_with_score(
+        self, query: str, k: int = 4, *, filter: Filters | None = None, **kwargs: Any
+    ) -> list[tuple[Document, float]]:
+        """Do the same; the query is embedded by the model's async form."""
+        check_all_known("asimilarity_search_with_score", kwargs)
+        found = await self.retriever.aretrieve(query, top_k=k, filters=filter)
+        return await asyncio.to_thread(self._scored, found)
+
+    def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+        """Return the best documents, best first."""
+        return [document for document, _ in self.similarity_search_with_score(query, k, **kwargs)]
+
+    async def asimilarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
+        """Return the same without blocking the event loop."""
+        found = await self.asimilarity_search_with_score(query, k, **kwargs)
+        return [document for document, _ in found]
+
+    def similarity_search_with_score_by_vector(
+        self,
+        embedding: Sequence[float],
+        k: int = 4,
+        *,
+        filter: Filters | None = None,
+        **kwargs: Any,
+    ) -> list[tuple[Document, float]]:
+        """Return the documents that are nearest to a vector of the graph's model, and scores."""
+        check_all_known("similarity_search_with_score_by_vector", kwargs)
+        return self._scored(self._near(embedding, k, filter))
+
+    def similarity_search_by_vector(
+        self, embedding: Sequence[float], k: int = 4, **kwargs: Any
+    ) -> list[Document]:
+        """Return the documents that are nearest to a vector of the graph's model."""
+        found = self.similarity_search_with_score_by_vector(embedding, k, **kwargs)
+        return [document for document, _ in found]
+
+    async def asimilarity_search_by_vector(
+        self, embedding: Sequence[float], k: int = 4, **kwargs: Any
+    ) -> list[Document]:
+        """Return the same without blocking the event loop."""
+        return await asyncio.to_thread(self.similarity_search_by_vector, embedding, k, **kwargs)
+
+    def max_marginal_relevance_search(
+        self,
+        query: str,
+        k: int = 4,
+        fetch_k: int = 20,
+        lambda_mult: float = 0.5,
+        *,
+        filter: Filters | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """Return documents that are like the query and unlike each other.
+
+        Args:
+            query: A blank one finds nothing.
+            k: How many at most.
+            fetch_k: How many to choose them from.
+            lambda_mult: 1 for likeness to the query alone, 0 for variety alone.
+            filter: Conditions on metadata, checked before ranking.
+            **kwargs: None are known.
+
+        Raises:
+            ValueError: If the graph has no embeddings, by which likeness is measured.
+        """
+        check_all_known("max_marginal_relevance_search", kwargs)
+        key = self._embed_key()
+        found = self.retriever.retrieve(query, top_k=max(k, fetch_k), filters=filter)
+        if not found:
+            return []
+        vector = self.graph.embeddings.query_vectors([query], key)[0]
+        return self._various(vector, found, k, lambda_mult)
+
+    async def amax_marginal_relevance_search(
+        self,
+        query: str,
+        k: int = 4,
+        fetch_k: int = 20,
+        lambda_mult: float = 0.5,
+        *,
+        filter: Filters | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """Return the same without blocking the event loop."""
+        check_all_known("amax_marginal_relevance_search", kwargs)
+        key = self._embed_key()
+        found = await self.retriever.aretrieve(query, top_k=max(k, fetch_k), filters=filter)
+        if not found:
+            return []
+        vectors = await self.graph.embeddings.aquery_vectors([query], key)
+        return await asyncio.to_thread(self._various, vectors[0], found, k, lambda_mult)
+
+    def max_marginal_relevance_search_by_vector(
+        self,
+        embedding: Sequence[float],
+        k: int = 4,
+        fetch_k: int = 20,
+        lambda_mult: float = 0.5,
+        *,
+        filter: Filters | None = None,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """Return documents that are like a vector and unlike each other."""
+        check_all_known("max_marginal_relevance_search_by_vector", kwargs)
+        found = self._near(embedding, max(k, fetch_k), filter)
+        return self._various(embedding, found, k, lambda_mult) if found else []
+
+    async def amax_marginal_relevance_search_by_vector(
+        self,
+        embedding: Sequence[float],
+        k: int = 4,
+        fetch_k: int = 20,
+        lambda_mult: float = 0.5,
+        **kwargs: Any,
+    ) -> list[Document]:
+        """Return the same without blocking the event loop."""
+        search = self.max_marginal_relevance_search_by_vector
+        return await asyncio.to_thread(search, embedding, k, fetch_k, lambda_mult, **kwargs)
+
+    @classmethod
+    def from_texts(
+        cls: type[StoreT],
+        texts: Iterable[str],
+        embedding: Embeddings | None = None,
+        metadatas: Sequence[dict[str, Any]] | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        store: str | Path | None = None,
+        **kwargs: Any,
+    ) -> StoreT:
+        """Make a graph of texts, and the vector store of it.
+
+        Args:
+            texts: The texts.
+            embedding: The embedding model; None for a store that is searched by words.
+            metadatas: One for each text.
+            ids: One for each text.
+            store: The path of a file to keep the graph in; memory by default.
+            **kwargs: As the class has them: ``group``, ``target`` and others.
+        """
+        made = cls(NodeGraph(embed=embedding, store=store), **kwargs)
+        made.add_texts(texts, metadatas, ids=ids)
+        return made
+
+    @classmethod
+    async def afrom_texts(
+        cls: type[StoreT],
+        texts: Iterable[str],
+        embedding: Embeddings | None = None,
+        metadatas: Sequence[dict[str, Any]] | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        **kwargs: Any,
+    ) -> StoreT:
+        """Do the same without blocking the event loop."""
+        return await asyncio.to_thread(
+            cls.from_texts, texts, embedding, metadatas, ids=ids, **kwargs
+        )
+
+    def _select_relevance_score_fn(self) -> Callable[[float], float]:
+        if self._relevance_score_fn is not None:
+            return self._relevance_score_fn
+        similarity = self.retriever.similarity
+        if isinstance(similarity, Cosine | Exact) or similarity.mode == "embedding":
+            return _clipped
+        if isinstance(similarity, Bm25):
+            return _saturated
+        raise ValueError(
+            f"scores of the similarity {similarity.name!r} have no known range; give "
+            "NodeGraphVectorStore(..., relevance_score_fn=...), which makes them 0 to 1"
+        )
+
+    def _embed_key(self) -> str:
+        if not self.graph.embeddings.embedders:
+            raise ValueError(
+                "the graph has no embeddings, by which likeness is measured; give it a model: "
+                "NodeGraph(..., embed=...)"
+            )
+        return self.graph.embeddings.key(self._key)
+
+    def _near(self, embedding: Sequence[float], k: int, filter: Filters | None) -> list[ScoredNode]:
+        """Search for a vector in place of a query."""
+        retriever, key = self.retriever, self._embed_key()
+        if retriever.similarity.mode != "embedding":
+            raise ValueError(
+                f"the store is searched by {retriever.similarity.name!r}, which compares texts; "
+                'a vector is searched for with similarity="cosine"'
+            )
+        vector = np.asarray(embedding, np.float32)
+        if vector.ndim != 1:
+            raise ValueError(f"embedding is one vector, not an array of shape {vector.shape}")
+        search = Search(
+            [self.graph],
+            [retriever.group_name],
+            retriever.target,
+            retriever.similarity,
+            pools(retriever.similarity, [self.graph], [key]),
+            cut_off=None,
+            lift=retriever.lift,
+            limit=check_top_k(k),
+            conditions={**parse_filters(retriever.filters), **parse_filters(filter)},
+        )
+        return search([""], [[vector[np.newaxis]]])[0]
+
+    def _various(
+        self, vector: Any, found: Sequence[ScoredNode], k: int, lambda_mult: float
+    ) -> list[Document]:
+        """Choose among results by the nodes that matched, which may be pieces of them."""
+        texts = [each.evidence[0].node.text if each.evidence else each.node.text for each in found]
+        vectors = self.graph.embeddings.vectors(texts, self._embed_key())
+        places = most_marginal(vector, vectors, k, lambda_mult)
+        return [document for document, _ in self._scored([found[place] for place in places])]
+
+    def _scored(self, found: Iterable[ScoredNode]) -> list[tuple[Document, float]]:
+        return [
+            (
+                to_document(each, score_key=self._score_key, details=self._details),
+                float(each.score),
+            )
+            for each in found
+        ]
+
+
+def _clipped(score: float) -> float:
+    return min(1.0, max(0.0, score))
+
+
+def _saturated(score: float) -> float:
+    return score / (1 + score)

@@ -1,0 +1,171 @@
+"""Tell LlamaIndex what a nodekin retriever does: a span and events for every stage."""
+
+from __future__ import annotations
+
+import inspect
+import uuid
+from contextlib import suppress
+from contextvars import Token
+from dataclasses import dataclass
+from typing import Any
+
+from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
+from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
+from llama_index.core.instrumentation.dispatcher import (  # type: ignore[attr-defined]
+    active_instrument_tags,
+)
+from llama_index.core.instrumentation.events.base import BaseEvent  # type: ignore[attr-defined]
+from llama_index.core.instrumentation.events.span import (  # type: ignore[attr-defined]
+    SpanDropEvent,
+)
+from llama_index.core.instrumentation.span import active_span_id
+from llama_index.core.tools import ToolMetadata
+
+from ...retrievers import Stage
+
+dispatcher = get_dispatcher(__name__)
+
+
+class StageStartEvent(BaseEvent):
+    """A stage of a nodekin retrieval begins: a search, a fusion, a reranking, a model's call.
+
+    Attributes:
+        stage: Its name: ``"search"``, ``"fuse"``, ``"rerank"``.
+        facts: What it is done with.
+    """
+
+    stage: str
+    facts: dict[str, Any]
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Return the name that LlamaIndex knows it by."""
+        return "StageStartEvent"
+
+
+class StageEndEvent(BaseEvent):
+    """A stage of a nodekin retrieval has ended.
+
+    Attributes:
+        stage: Its name.
+        facts: What it was done with, and what came of it.
+        seconds: How long it took.
+        error: What it failed of, None where it did not.
+    """
+
+    stage: str
+    facts: dict[str, Any]
+    seconds: float
+    error: str | None = None
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Return the name that LlamaIndex knows it by."""
+        return "StageEndEvent"
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A stage that has begun: its span, and what it stood in."""
+
+    span_id: str
+    bound: inspect.BoundArguments
+    token: Token[str | None]
+    event_id: str
+
+
+class StageObserver:
+    """Make of stages LlamaIndex spans and events, and events of its older callbacks.
+
+    Give it to ``nodekin.retrievers.observing``; ``NodeGraphRetriever`` does so in every call. A
+    stage's span has the name ``nodekin.search``, ``nodekin.fuse``, ... and is the child of what
+    was active where the stage began, also in the threads of a fusion; what LlamaIndex models do
+    within it is its child in turn. A stage that fails drops its span, even where another one
+    bears the failure.
+
+    Callback handlers see a stage as a ``FUNCTION_CALL`` with the stage's name and facts, and one
+    that reranks as ``RERANKING``; not as ``RETRIEVE`` or ``LLM``, whose handlers count nodes and
+    tokens that the retriever and LlamaIndex's own models report already.
+
+    Args:
+        callback_manager: Is told as well; None tells only the instrumentation.
+        owner: What the spans belong to, as their ``instance``.
+    """
+
+    def __init__(self, callback_manager: CallbackManager | None = None, owner: Any = None) -> None:
+        self._manager = callback_manager
+        self._owner = owner
+        self._open: dict[int, _Open] = {}  # by the stage's identity
+
+    def begin(self, stage: Stage, parent: Stage | None) -> None:
+        """Enter a span in the context in which the stage is done."""
+        facts = dict(stage.facts)
+        span_id = f"nodekin.{stage.name}-{uuid.uuid4()}"
+        bound = _FACTS.bind(**facts)
+        above = active_span_id.get()
+        token = active_span_id.set(span_id)
+        dispatcher.span_enter(
+            id_=span_id,
+            bound_args=bound,
+            instance=self._owner,
+            parent_id=above,
+            tags=active_instrument_tags.get(),
+        )
+        dispatcher.event(StageStartEvent(stage=stage.name, facts=facts, span_id=span_id))
+        event_id = str(uuid.uuid4())
+        self._open[id(stage)] = _Open(span_id, bound, token, event_id)
+        if self._manager is not None:
+            self._manager.on_event_start(_kind(stage), _asked(stage), event_id)
+
+    def end(self, stage: Stage) -> None:
+        """Leave the stage's span, or drop it where the stage failed."""
+        opened = self._open.pop(id(stage))
+        facts, error = dict(stage.facts), stage.error
+        if self._manager is not None:
+            self._manager.on_event_end(_kind(stage), _answered(stage), opened.event_id)
+        told = None if error is None else f"{type(error).__name__}: {error}"
+        took = stage.seconds or 0.0
+        dispatcher.event(
+            StageEndEvent(
+                stage=stage.name, facts=facts, seconds=took, error=told, span_id=opened.span_id
+            )
+        )
+        known: dict[str, Any] = {"id_": opened.span_id, "bound_args": opened.bound}
+        if error is None:
+            dispatcher.span_exit(instance=self._owner, result=facts, **known)
+        else:
+            dispatcher.event(SpanDropEvent(span_id=opened.span_id, err_str=str(error)))
+            dispatcher.span_drop(instance=self._owner, err=error, **known)
+        with suppress(ValueError):  # a stream that is read on in another context
+            active_span_id.reset(opened.token)
+
+
+def _any_facts(**facts: Any) -> None: ...
+
+
+_FACTS = inspect.signature(_any_facts)
+
+
+def _kind(stage: Stage) -> CBEventType:
+    return CBEventType.RERANKING if stage.name == "rerank" else CBEventType.FUNCTION_CALL
+
+
+def _asked(stage: Stage) -> dict[str, Any]:
+    facts = dict(stage.facts)
+    if stage.name == "rerank":
+        return {
+            EventPayload.QUERY_STR: str(facts.get("query", "")),
+            EventPayload.MODEL_NAME: str(facts.get("reranker", "")),
+            EventPayload.ADDITIONAL_KWARGS: facts,
+        }
+    what = ToolMetadata(name=f"nodekin.{stage.name}", description=f"nodekin stage {stage.name}")
+    return {EventPayload.FUNCTION_CALL: facts, EventPayload.TOOL: what}
+
+
+def _answered(stage: Stage) -> dict[str, Any]:
+    if stage.error is not None:
+        return {EventPayload.EXCEPTION: stage.error}
+    facts = dict(stage.facts)
+    if stage.name == "rerank":
+        return {EventPayload.ADDITIONAL_KWARGS: facts}
+    return {EventPayload.FUNCTION_OUTPUT: facts}

@@ -1,0 +1,59 @@
+"""LangChain's index() into a graph: parents and children come, change and go together.
+
+It searches sentences, answers with whole documents, is kept in one file, and needs no key.
+"""
+
+import tempfile
+from pathlib import Path
+
+from langchain_core.documents import Document
+from langchain_core.indexing import InMemoryRecordManager, index
+
+from nodekin.adapters.langchain.document_index import NodeGraphIndex
+from nodekin.nodegraph import NodeGraph, split_sentences
+from nodekin.retrievers import Retriever
+
+FIRST = {
+    "tea": "Green tea is steamed. Black tea is fermented.",
+    "rivers": "Rivers run to the sea. Some rivers dry out.",
+    "茶": "绿茶是蒸青的。红茶是发酵的。",
+}
+
+
+def open_index(file: Path) -> NodeGraphIndex:
+    """Open the file, or begin it: search sentences, answer with their documents."""
+    graph = NodeGraph(store=file, progress=False)
+    graph.create_node_group("sentence", split_sentences)
+    return NodeGraphIndex(graph=graph, retriever=Retriever(graph, "sentence", target="ROOT"), k=2)
+
+
+def sync(documents: NodeGraphIndex, records: InMemoryRecordManager, texts: dict, how: str) -> None:
+    """Let LangChain compare what a loader gives with what is there."""
+    loaded = [Document(text, metadata={"source": name}) for name, text in texts.items()]
+    settings = {"cleanup": how, "source_id_key": "source", "key_encoder": "sha256"}
+    done = index(loaded, records, documents, **settings)
+    sizes = [len(documents.graph.nodes(group)) for group in ("ROOT", "sentence")]
+    print(f"{how:<12} {done}\n{'':<12} {sizes[0]} parents, {sizes[1]} children")
+
+
+def ask(documents: NodeGraphIndex, query: str) -> None:
+    """Show the best parent, and where in it the answer stands."""
+    (found,) = documents.invoke(query, k=1)
+    hit = found.metadata["nodekin"]["evidence"][0]
+    where = found.page_content[hit["start"] : hit["end"]]
+    print(f"{query:<12} {found.metadata['source']}[{hit['start']}:{hit['end']}] = {where.strip()}")
+
+
+with tempfile.TemporaryDirectory() as folder:
+    records = InMemoryRecordManager(namespace="example")  # a database, in real life
+    records.create_schema()
+    documents = open_index(Path(folder, "graph.nodekin"))
+    sync(documents, records, FIRST, "full")
+    ask(documents, "发酵")
+    sync(documents, records, {"tea": "Oolong is half fermented."}, "incremental")  # a new version
+    ask(documents, "fermented")
+    documents.graph.close()
+    documents = open_index(Path(folder, "graph.nodekin"))  # the next day: nothing is made again
+    sync(documents, records, {"tea": "Oolong is half fermented.", "茶": FIRST["茶"]}, "full")
+    print("rivers      ", documents.invoke("rivers"))
+    documents.graph.close()

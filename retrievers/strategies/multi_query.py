@@ -1,0 +1,107 @@
+"""Search for several phrasings of the query at once."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from ..plan import Plan
+from ..prompt import Prompt
+from .query_transform import Forms, QueryTransform, whole
+from .reading import read_phrasings
+from .transform_retriever import TransformRetriever
+
+PROMPT = Prompt(
+    zh="""\
+请为下面的问题写出 {count} 种不同的检索说法：换用同义词、全称或简称，改变句式，或从另一个角度提问，
+但意思必须与原问题相同。保留所有人名、地名、数字和条件，不要回答问题。每行一种说法，不要编号，不要解释。
+
+问题：{query}
+
+其他说法：
+""",
+    en="""\
+Write {count} other phrasings of the question below to search with: use synonyms, full or short \
+names, another sentence form, or ask from another side, but always for the same thing. Keep all
+names, numbers and conditions, and do not answer. Write one phrasing a line, without numbers or
+remarks, in the language of the question.
+
+Question: {query}
+
+Other phrasings:
+""",
+    required=("query",),
+    optional=("count",),
+)
+_FORM = '{"queries": ["...", "..."]}'
+_SCHEMA = {
+    "title": "phrasings",
+    "description": "Other phrasings of the question",
+    "type": "object",
+    "properties": {"queries": {"type": "array", "items": {"type": "string"}}},
+    "required": ["queries"],
+    "additionalProperties": False,
+}
+
+
+class QueryExpansion(QueryTransform):
+    """Let a model write a query in several phrasings.
+
+    Args:
+        llm: The model, in any form that ``LLM`` takes.
+        count: How many phrasings to ask for, and to take at most.
+        include_query: Whether the query itself comes first.
+        **settings: ``prompt`` (with ``{query}``; ``{count}`` may stand in it), ``language``,
+            ``on_error``, ``retries``, ``timeout``; see ``QueryTransform``.
+
+    Example:
+        >>> model = lambda prompt: "1. Nile length\\n2. How many km is the Nile?"
+        >>> QueryExpansion(model)("How long is the Nile?")
+        ['How long is the Nile?', 'Nile length', 'How many km is the Nile?']
+    """
+
+    name = "expand"
+    PROMPT = PROMPT
+
+    def __init__(
+        self, llm: object, *, count: int = 3, include_query: bool = True, **settings: Any
+    ) -> None:
+        super().__init__(llm, **settings)
+        self.count = whole(count, "count", 1)
+        self.include_query = include_query
+
+    def _forms(self, query: str) -> Plan[Forms]:
+        read = partial(read_phrasings, query=query, limit=self.count)
+        phrasings = yield from self._asked(query, read, _SCHEMA, _FORM, count=self.count)
+        return Forms((query, *phrasings) if self.include_query else tuple(phrasings))
+
+
+class MultiQueryRetriever(TransformRetriever):
+    """Search for a query in several phrasings that a model writes, and fuse what they find.
+
+    Choose it where people ask in other words than the documents have; ``HyDERetriever`` goes
+    further from the question, ``SubQuestionRetriever`` is for questions that ask several things.
+
+    Args:
+        inner: Any retriever.
+        llm: The model, in any form that ``LLM`` takes; or a ``QueryExpansion``.
+        **settings: ``mode``, ``query_weight``, ``top_k``, ``output_format``, ``join`` as for
+            ``TransformRetriever``; all others are those of ``QueryExpansion``: ``count``,
+            ``include_query``, ``prompt``, ``on_error``.
+
+    Example:
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> from nodekin.retrievers import Retriever
+        >>> graph = NodeGraph()
+        >>> ids = graph.add(["The stream is 6,650 km long.", "Tea is a drink."])
+        >>> model = lambda prompt: "Length of the stream\\nKilometres of the river"
+        >>> retriever = MultiQueryRetriever(Retriever(graph, "ROOT"), model, query_weight=2)
+        >>> print(retriever("How far does the river go?")[0].explain())  # doctest: +ELLIPSIS
+        0...  ROOT  "The stream is 6,650 km long."
+          0...  ROOT  bm25 for "Length of the stream": itself, which gave ...
+            phrasing of "How far does the river go?"
+    """
+
+    name = "multi-query"
+    form = "phrasing"
+    Transform = QueryExpansion

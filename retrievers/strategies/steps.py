@@ -1,0 +1,121 @@
+"""What a search in several steps has done: each question, what was found and what answered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ...nodegraph.language import Language
+from ..analysis import TextAnalyzer
+from ..scored_node import ScoredNode
+
+Ended = Literal[
+    "answered", "repeated", "nothing new", "no question", "steps", "calls", "seconds", "failed"
+]
+_terms = TextAnalyzer()
+_SMALL = re.compile(r"\b(?:the|an?)\b|请问|[的了呢吗嗎]", re.I)
+_UNKNOWN = {"zh": "（未找到）", "en": "(not found)"}
+_NOTHING = {"zh": "（无）", "en": "(none)"}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Hold one question that was searched for.
+
+    Attributes:
+        question: The question.
+        results: What was found, best first.
+        answer: The short answer that was drawn from it; None where there was none.
+        note: What went wrong with the answer, None where nothing did.
+    """
+
+    question: str
+    results: tuple[ScoredNode, ...] = ()
+    answer: str | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MultiStep:
+    """Hold what came of a search in several steps.
+
+    Attributes:
+        question: What was asked.
+        plain: What the question itself found.
+        steps: The further questions, in their order.
+        results: All that was found, as one ranking.
+        ended: Why no further question was searched for: the question was ``"answered"``; the
+            next question was ``"repeated"``; the last one brought ``"nothing new"``, neither a
+            passage nor an answer; the model had ``"no question"``; a budget of ``"steps"``,
+            ``"calls"`` or ``"seconds"`` was spent; or a model or the search ``"failed"``.
+        answer: The last answer that was drawn: where ``ended`` is ``"answered"``, the answer to
+            the question.
+        calls: How many model calls it took.
+        note: What went wrong, None where nothing did.
+    """
+
+    question: str
+    plain: tuple[ScoredNode, ...]
+    steps: tuple[Step, ...]
+    results: tuple[ScoredNode, ...]
+    ended: Ended
+    answer: str | None = None
+    calls: int = 0
+    note: str | None = None
+
+
+def same_question(one: str, other: str) -> bool:
+    """Tell whether two questions say the same: in the same words, in whichever order and form.
+
+    Example:
+        >>> same_question("Who wrote the Brand?", "who wrote  BRAND")
+        True
+        >>> same_question("他的父亲是谁", "他的母亲是谁？")
+        False
+    """
+    return _words(one) == _words(other)
+
+
+def told_steps(question: str, steps: Iterable[Step], language: Language) -> str:
+    """Return the questions that were searched for and their answers, one a line."""
+    asked = [step for step in steps if step.question != question]
+    lines = [
+        f"{at}. {_line(step.question)} -> {_line(step.answer or _UNKNOWN[language])}"
+        for at, step in enumerate(asked, 1)
+    ]
+    return "\n".join(lines) or _NOTHING[language]
+
+
+def told_passages(
+    steps: Sequence[Step], language: Language, max_tokens: int, length: Callable[[str], int]
+) -> str:
+    """Return what was found as far as there is room: of the last step first, then of the others.
+
+    The passage that is the first too long is cut; those after it are left out.
+    """
+    told: dict[tuple[str, str], None] = {}
+    for step in reversed(steps):
+        told |= dict.fromkeys((result.node.id, result.node.text) for result in step.results)
+    parts: list[str] = []
+    left = max_tokens
+    for at, (_, text) in enumerate(told, 1):
+        part = f"[{at}] {text.strip()}"
+        size = length(part)
+        if size > left:
+            cut = part[: len(part) * left // max(size, 1)]
+            parts += [f"{cut} ..."] if left > max_tokens // 20 else []
+            break
+        parts.append(part)
+        left -= size
+    return "\n\n".join(parts) or _NOTHING[language]
+
+
+def _words(text: str) -> frozenset[str]:
+    terms = frozenset(_terms(_SMALL.sub(" ", text)))
+    return terms or frozenset([text.strip()])
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

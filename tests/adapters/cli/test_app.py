@@ -1,0 +1,147 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+MODULE = [sys.executable, "-m", "nodekin.adapters.cli"]
+
+
+def _run(*arguments, **settings):
+    return subprocess.run(
+        [*MODULE, *arguments], capture_output=True, encoding="utf-8", timeout=60, **settings
+    )
+
+
+def test_no_arguments_show_the_help(nodekin):
+    ran = nodekin()
+    assert ran.status == 0
+    assert ran.out == nodekin("--help").out
+    commands = [
+        line.split()[0] for line in ran.out.split("Commands:\n")[1].split("\n\n")[0].split("\n")
+    ]
+    assert commands == ["index", "search", "ask", "groups", "explain"]
+
+
+@pytest.mark.parametrize("command", ["index", "search", "ask", "groups", "explain"])
+def test_every_command_documents_status_and_json(nodekin, command):
+    out = nodekin(command, "--help").out
+    assert "Exit status:" in out
+    assert "130  interrupted" in out
+    assert f'"command": "{command}"' in " ".join(out.split())
+
+
+def test_version(nodekin):
+    assert nodekin("--version").out.startswith("nodekin, version ")
+
+
+def test_an_unknown_command_or_option_is_one_line(nodekin):
+    ran = nodekin("serch", "tea")
+    assert (ran.status, len(ran.err.splitlines())) == (2, 1)
+    assert "serch" in ran.err
+    ran = nodekin("search", "--topk", "3", "tea")
+    assert ran.status == 2
+    assert "--top-k" in ran.err
+    assert "nodekin search --help" in ran.err
+
+
+def test_help_loads_nothing_heavy():
+    code = (
+        "import sys\nsys.argv = ['nodekin', '--help']\n"
+        "from nodekin.adapters.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print(sorted(m for m in sys.modules if m.split('.')[0] in "
+        "('numpy', 'faiss', 'openai', 'sqlite3', 'tqdm', 'Stemmer', 'asyncio') "
+        "or m.startswith(('nodekin.nodegraph', 'nodekin.retrievers'))))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_an_error_has_a_traceback_only_when_asked_for(nodekin, here):
+    assert "Traceback" not in nodekin("search", "tea", "-g", "nothing", "--in", "docs").err
+    with_it = _run("search", "tea", "-g", "nothing", "--in", "docs", "--debug", cwd=here)
+    assert "Traceback" in with_it.stderr
+    before = _run("--debug", "search", "tea", "-g", "nothing", "--in", "docs", cwd=here)
+    assert "UnknownGroupError" in before.stderr
+
+
+def test_an_error_of_our_own_says_so(nodekin, monkeypatch):
+    def broken(*_):
+        raise KeyError("oops")
+
+    monkeypatch.setattr("nodekin.adapters.cli.searching.make_retriever", broken)
+    ran = nodekin("search", "tea", "--in", "docs")
+    assert ran.status == 70
+    assert "--debug" in ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+def test_a_reader_that_goes_away_is_no_error(here):
+    text = "\n\n".join(f"Tea number {n} is green." for n in range(3000))
+    (here / "docs" / "long.txt").write_text(text, encoding="utf-8")
+    with subprocess.Popen(
+        [*MODULE, "search", "tea", "--in", "docs", "-k", "3000"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=here,
+    ) as process:
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 141
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are another matter there")
+def test_an_interrupt_is_quiet(here):
+    with subprocess.Popen(
+        [*MODULE, "search", "-", "--in", "docs"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=here,
+    ) as process:
+        _wait_until_it_reads(process)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.read().decode().split() == ["nodekin:", "interrupted"]
+        assert process.wait(60) == 130
+
+
+def _wait_until_it_reads(process):
+    """Wait until the process sleeps in reading its standard input."""
+    for _ in range(600):
+        time.sleep(0.05)
+        status = f"/proc/{process.pid}/syscall"
+        if not os.path.exists(status):
+            time.sleep(3)
+            return
+        with open(status) as file:
+            if file.read().startswith("0 0x0"):
+                return
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "gb18030"])
+def test_any_terminal_gets_what_it_can_show(here, encoding):
+    environment = {**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
+    done = subprocess.run(
+        [*MODULE, "search", "茶经", "--in", "docs"],
+        capture_output=True,
+        cwd=here,
+        env=environment,
+        timeout=60,
+    )
+    assert done.returncode == 0
+    shown = "utf-8" if encoding == "ascii" else encoding
+    expected = "??" if encoding == "latin-1" else "《茶经》"
+    assert expected in done.stdout.decode(shown)
+
+
+def test_a_pipe_gets_utf_8_whatever_the_locale(here):
+    environment = {**os.environ, "LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    environment.pop("PYTHONIOENCODING", None)
+    done = _run("search", "茶经", "--in", "docs", cwd=here, env=environment)
+    assert done.returncode == 0
+    assert "《茶经》" in done.stdout
+    piped = _run("search", "-", "--in", "docs", cwd=here, env=environment, input="茶经")
+    assert "《茶经》" in piped.stdout

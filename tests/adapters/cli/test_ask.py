@@ -1,0 +1,156 @@
+import json
+
+import pytest
+from scripted_server import ChatServer, serving
+
+from nodekin.adapters.cli.answering import MODES, STRATEGIES
+from nodekin.retrievers import answers
+
+pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
+answered = pytest.mark.skipif(
+    not hasattr(answers, "QueryEngine"), reason="QueryEngine is not exported yet"
+)
+
+
+@pytest.fixture
+def server(here, monkeypatch, socket_enabled):
+    with serving(ChatServer()) as server:
+        server.text = "It is fermented [1]."
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_MODEL", "scripted")
+        yield server
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({}, ["OPENAI_MODEL", "OPENAI_BASE_URL", "OPENAI_API_KEY"]),
+        ({"OPENAI_MODEL": "m"}, ["OPENAI_BASE_URL", "OPENAI_API_KEY"]),
+        ({"OPENAI_API_KEY": "k"}, ["OPENAI_MODEL"]),
+    ],
+)
+def test_without_a_model_it_says_what_to_set(nodekin, monkeypatch, given, named):
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    ran = nodekin("ask", "tea?", "--in", "docs")
+    assert ran.status == 4
+    assert len(ran.err.splitlines()) == 1
+    assert all(name in ran.err for name in named)
+    assert not any(name in ran.err for name in given)
+
+
+def test_no_question(nodekin):
+    ran = nodekin("ask")
+    assert ran.status == 2
+    assert "--chat" in ran.err
+
+
+@answered
+def test_the_answer_then_the_numbered_sources(nodekin, server):
+    ran = nodekin("ask", "Which tea is fermented?", "--in", "docs", "-k", "2")
+    assert ran.status == 0
+    answer, blank, first, *_ = ran.out.splitlines()
+    assert answer == "It is fermented [1]."
+    assert blank == ""
+    assert first.startswith("[1] docs/tea.md:7  ")
+    assert "It is fermented." in first
+    assert server.asked[0]["model"] == "scripted"
+    assert server.asked[0]["stream"] is True
+
+
+@answered
+def test_the_model_may_be_named_by_options(nodekin, server, monkeypatch):
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    monkeypatch.delenv("OPENAI_MODEL")
+    ran = nodekin("ask", "fermented?", "--in", "docs", "--model", "other", "--base-url", server.url)
+    assert ran.status == 0
+    assert server.asked[0]["model"] == "other"
+
+
+@answered
+def test_json(nodekin, server):
+    told = nodekin("ask", "Which tea is fermented?", "--in", "docs", "--json").json
+    assert (told["command"], told["answer"]) == ("ask", "It is fermented [1].")
+    assert (told["found"], told["preset"], told["model"]) == (True, False, "scripted")
+    first = told["sources"][0]
+    assert (first["number"], first["cited"], first["document"]) == (1, True, "docs/tea.md")
+    assert "It is fermented." in first["shown"]
+    assert first["matches"][0]["similarity"] == "bm25"
+
+
+@answered
+def test_json_lines(nodekin, server):
+    ran = nodekin("ask", "Which tea is fermented?", "--in", "docs", "--json-lines")
+    *pieces, answer = map(json.loads, ran.out.splitlines())
+    assert "".join(piece["text"] for piece in pieces) == "It is fermented [1]."
+    assert {piece["type"] for piece in pieces} == {"piece"}
+    assert (answer["type"], answer["answer"]) == ("answer", "It is fermented [1].")
+
+
+@answered
+@pytest.mark.parametrize("mode", MODES)
+def test_every_mode_answers(nodekin, server, mode):
+    server.text = "It is fermented [1].\nScore: 90"
+    ran = nodekin("ask", "Which tea is fermented?", "--in", "docs", "--mode", mode)
+    assert ran.status == 0
+    assert "It is fermented" in ran.out
+    assert "docs/tea.md:" in ran.out
+
+
+@answered
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_strategy_answers(nodekin, server, strategy):
+    server.text = "Which tea is fermented?"
+    ran = nodekin("ask", "fermented", "--in", "docs", "--strategy", strategy, "--json")
+    assert ran.status == 0
+    assert ran.json["sources"][0]["document"] == "docs/tea.md"
+
+
+@answered
+def test_nothing_relevant_is_an_honest_status(nodekin, server):
+    ran = nodekin("ask", "zebra?", "--in", "docs")
+    assert ran.status == 1
+    assert ran.out.strip()
+    assert server.asked == []
+
+
+@answered
+def test_chinese(nodekin, server):
+    server.text = "陆羽写了《茶经》[1]。"
+    ran = nodekin("ask", "谁写了茶经？", "--in", "docs")
+    assert ran.out.startswith("陆羽写了《茶经》[1]。\n\n[1] docs/茶.md:3  ")
+
+
+@answered
+def test_a_conversation_remembers(nodekin, server):
+    asked = "Which tea is fermented?\n\nAnd who likes it?\n/exit\nnever asked\n"
+    ran = nodekin("ask", "--chat", "--in", "docs", "--json", input=asked)
+    told = [json.loads(line) for line in ran.out.splitlines()]
+    ends = [each for each in told if each["type"] == "answer"]
+    assert [each["question"] for each in ends] == ["Which tea is fermented?", "And who likes it?"]
+    assert any("Which tea is fermented?" in prompt for prompt in server.prompts[1:])
+
+
+@answered
+def test_a_model_that_fails_is_one_line(nodekin, server):
+    server.statuses = [401] * 9
+    ran = nodekin("ask", "fermented?", "--in", "docs")
+    assert ran.status == 4
+    assert len(ran.err.splitlines()) == 1
+
+
+@answered
+def test_a_stream_that_breaks_keeps_what_came(nodekin, server):
+    server.pieces = 2
+    ran = nodekin("ask", "fermented?", "--in", "docs")
+    assert ran.status == 4
+    assert ran.out.startswith("It is")
+
+
+@answered
+def test_a_conversation_survives_a_failure(nodekin, server):
+    server.statuses = [401]
+    ran = nodekin("ask", "--chat", "--in", "docs", input="fermented?\nfermented tea?\n")
+    assert "It is fermented [1]." in ran.out
+    assert len(ran.err.splitlines()) == 1
+    assert ran.status == 0

@@ -1,0 +1,206 @@
+import json
+
+import pytest
+
+
+def test_what_was_found_is_told_in_numbers(nodekin):
+    ran = nodekin("index", "docs")
+    assert ran.status == 0
+    assert ran.out.splitlines() == [
+        "3 documents in .nodekin: 3 added",
+        "6 passage, 11 sentence",
+    ]
+    assert ran.err == ""
+
+
+def test_again_reads_only_what_changed(nodekin, here):
+    nodekin("index", "docs")
+    (here / "docs" / "river.txt").unlink()
+    (here / "docs" / "tea.md").write_text("# Tea\n\nWhite tea is withered.\n", encoding="utf-8")
+    (here / "docs" / "new.txt").write_text("Coffee is roasted.", encoding="utf-8")
+    (here / "docs" / "茶.md").rename(here / "docs" / "茶书.md")
+    ran = nodekin("index")
+    assert ran.out.startswith(
+        "3 documents in " + str(here / ".nodekin") + ": 1 added, 1 changed, 1 removed, 1 renamed\n"
+    )
+    assert nodekin("search", "withered", "--json").documents == ["docs/tea.md"]
+    assert nodekin("search", "Yangtze").status == 1
+
+
+def test_a_second_folder_joins_the_first(nodekin, here):
+    (here / "more").mkdir()
+    (here / "more" / "milk.txt").write_text("Milk is white.", encoding="utf-8")
+    nodekin("index", "docs")
+    ran = nodekin("index", "more", "--json")
+    assert ran.json["documents"] == 4
+    assert (ran.json["added"], ran.json["unchanged"]) == (["more/milk.txt"], 3)
+
+
+def test_json_tells_all(nodekin, here):
+    assert nodekin("index", "docs", "--json").json == {
+        "format": 1,
+        "command": "index",
+        "store": str(here / ".nodekin"),
+        "documents": 3,
+        "added": ["docs/river.txt", "docs/tea.md", "docs/茶.md"],
+        "changed": [],
+        "removed": [],
+        "renamed": [],
+        "unchanged": 0,
+        "groups": {"passage": 6, "sentence": 11},
+        "embeddings": None,
+        "failures": [],
+    }
+
+
+def test_a_file_that_cannot_be_read_is_told_and_left_out(nodekin, here):
+    (here / "docs" / "old.txt").write_bytes("旧的编码".encode("gb18030"))
+    ran = nodekin("index", "docs")
+    assert ran.status == 5
+    assert "3 documents in .nodekin: 3 added, 1 failed" in ran.out
+    assert len(ran.err.splitlines()) == 1
+    assert "left out: " in ran.err
+    assert "old.txt is not UTF-8" in ran.err
+    (failure,) = nodekin("index", "--json").json["failures"]
+    assert (failure["document"], failure["group"]) == ("docs/old.txt", "ROOT")
+    assert "--encoding gb18030" in failure["error"]
+    (here / "docs" / "old.txt").write_text("新的编码", encoding="utf-8")
+    assert nodekin("index").status == 0
+
+
+def test_files_in_another_encoding_are_read_when_it_is_named(nodekin, here):
+    (here / "docs" / "old.txt").write_bytes("旧的编码\r\n第二行".encode("gb18030"))
+    assert nodekin("index", "docs").status == 5
+    assert nodekin("index", "--encoding", "gb18030").status == 0
+    assert nodekin("search", "旧的编码", "--json").json["results"][0]["document"] == "docs/old.txt"
+    assert nodekin("index").status == 0  # it is remembered
+    assert nodekin("search", "第二行", "--in", "docs").status == 1
+    found = nodekin("search", "第二行", "--in", "docs", "--encoding", "gb18030", "--json")
+    assert (found.documents, found.json["results"][0]["line"]) == (["docs/old.txt"], 2)
+    assert nodekin("index", "--encoding", "gbk2").status == 2
+
+
+def test_files_without_a_reader_are_named(nodekin, here):
+    (here / "docs" / "picture.png").write_bytes(b"\x89PNG")
+    ran = nodekin("index", "docs")
+    assert ran.status == 0
+    assert "picture.png" in ran.err
+    assert nodekin("index", "docs", "--quiet", "--rebuild").err == ""
+
+
+def test_groups_of_ones_own(nodekin):
+    ran = nodekin("index", "docs", "-g", "part=chunks:8:2", "-g", "line=lines@part", "--json")
+    assert list(ran.json["groups"]) == ["part", "line"]
+    found = nodekin("search", "fermented", "--json").json["results"]
+    assert [each["group"] for each in found] == ["part"]
+
+
+def test_a_group_can_be_added_and_changed_later(nodekin):
+    nodekin("index", "docs")
+    ran = nodekin("index", "-g", "line=lines", "-g", "sentence=sentences", "--json")
+    assert list(ran.json["groups"]) == ["passage", "sentence", "line"]
+    assert nodekin("search", "fermented", "-g", "line", "--json").json["count"] == 1
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("line", "not of the form NAME=TRANSFORM"),
+        ("line=words", "passages, paragraphs, sentences, lines"),
+        ("line=lines:5", "takes no size"),
+        ("part=chunks:5:5", "overlap less"),
+        ("line=lines@nothing", "no parent 'nothing'"),
+    ],
+)
+def test_a_wrong_group_is_one_line(nodekin, here, rule, said):
+    ran = nodekin("index", "docs", "--group", rule)
+    assert ran.status == 2
+    assert said in ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert not (here / ".nodekin").exists()
+
+
+def test_a_folder_that_is_not_there(nodekin, here):
+    ran = nodekin("index", "nowhere")
+    assert ran.status == 3
+    assert ran.err == "nodekin: there is no file or folder 'nowhere'\n"
+    assert not (here / ".nodekin").exists()
+
+
+def test_a_folder_inside_an_indexed_one(nodekin, here):
+    (here / "docs" / "deep").mkdir()
+    (here / "docs" / "deep" / "well.txt").write_text("Water.", encoding="utf-8")
+    nodekin("index", "docs")
+    assert nodekin("index", "docs/deep").status == 2
+    assert "lies in" in nodekin("index", "docs/deep").err
+    assert "holds" in nodekin("index", ".").err
+    assert nodekin("index", ".", "--rebuild").status == 0
+
+
+def test_a_source_that_is_gone_empties_nothing(nodekin, here):
+    nodekin("index", "docs")
+    (here / "docs").rename(here / "elsewhere")
+    ran = nodekin("index")
+    assert ran.status == 5
+    assert "is gone" in ran.err
+    assert nodekin("search", "Yangtze").status == 0
+
+
+def test_an_empty_folder_gives_nothing(nodekin, here):
+    (here / "empty").mkdir()
+    ran = nodekin("index", "empty")
+    assert ran.status == 1
+    assert "0 documents" in ran.out
+
+
+def test_rebuild_removes_what_is_ours_only(nodekin, here):
+    nodekin("index", "docs")
+    (here / ".nodekin" / "notes.txt").write_text("mine", encoding="utf-8")
+    ran = nodekin("index", "docs", "--rebuild", "-g", "line=lines", "--json")
+    assert ran.json["added"]
+    assert list(ran.json["groups"]) == ["line"]
+    assert (here / ".nodekin" / "notes.txt").exists()
+
+
+def test_the_index_can_be_elsewhere(nodekin, here, monkeypatch):
+    nodekin("index", "docs", "--store", "kept/here")
+    assert not (here / ".nodekin").exists()
+    assert nodekin("search", "Yangtze", "--store", "kept/here").status == 0
+    monkeypatch.setenv("NODEKIN_STORE", str(here / "kept" / "here"))
+    assert nodekin("search", "Yangtze").status == 0
+
+
+def test_an_index_is_found_from_below(nodekin, here, monkeypatch):
+    nodekin("index", "docs")
+    monkeypatch.chdir(here / "docs")
+    assert nodekin("search", "Yangtze").status == 0
+
+
+def test_damaged_settings_say_the_way_out(nodekin, here):
+    nodekin("index", "docs")
+    (here / ".nodekin" / "index.json").write_text("{", encoding="utf-8")
+    ran = nodekin("search", "tea")
+    assert ran.status == 3
+    assert "--rebuild" in ran.err
+    assert nodekin("index", "docs", "--rebuild").status == 0
+
+
+def test_settings_of_a_newer_nodekin(nodekin, here):
+    nodekin("index", "docs")
+    file = here / ".nodekin" / "index.json"
+    file.write_text(json.dumps({**json.loads(file.read_text("utf-8")), "version": 99}), "utf-8")
+    assert "newer nodekin" in nodekin("groups").err
+
+
+def test_an_embedding_model_that_is_not_there_changes_nothing(nodekin, here):
+    ran = nodekin("index", "docs", "--embed", "bge-m3")
+    assert ran.status == 4
+    assert "OPENAI_BASE_URL" in ran.err
+    assert len(ran.err.splitlines()) == 1
+    assert not (here / ".nodekin").exists()
+
+
+def test_no_folder_and_no_index(nodekin):
+    ran = nodekin("index")
+    assert ran.status == 3
+    assert "there is no index" in ran.err

@@ -1,0 +1,424 @@
+"""Stages of any retriever are runs, where they happen."""
+
+import asyncio
+import logging
+import threading
+import time
+
+import pytest
+from blockbuster import blockbuster_ctx
+from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from langchain_core.tracers import BaseTracer
+
+from nodekin.adapters.langchain import NodeGraphRetriever
+from nodekin.nodegraph.llm import as_llm
+from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever, stage, trace
+
+
+class Trace(BaseTracer):
+    """Keeps the finished root runs."""
+
+    def __init__(self):
+        super().__init__()
+        self.roots = []
+
+    def _persist_run(self, run):
+        self.roots.append(run)
+
+
+class Rewriting:
+    """A strategy as nodekin's own are: stages around a model's call and a search."""
+
+    def __init__(self, inner, model):
+        self.inner = inner
+        self.llm = as_llm(model)
+
+    def retrieve(self, query, *, top_k=None, filters=None):
+        with stage("rewrite", query=query) as done:
+            with stage("ask", model="fake", prompt=query) as asked:
+                asked.facts["answer"] = self.llm.complete(query)
+            done.facts["rewritten"] = asked.facts["answer"]
+            return self.inner.retrieve(asked.facts["answer"], top_k=top_k, filters=filters)
+
+    async def aretrieve(self, query, *, top_k=None, filters=None):
+        with stage("rewrite", query=query) as done:
+            with stage("ask", model="fake", prompt=query) as asked:
+                asked.facts["answer"] = await self.llm.acomplete(query)
+            done.facts["rewritten"] = asked.facts["answer"]
+            return await self.inner.aretrieve(asked.facts["answer"], top_k=top_k, filters=filters)
+
+
+def tree(run):
+    return run.name, sorted((tree(child) for child in run.child_runs), key=str)
+
+
+SEARCH = ("search", [])
+FUSED = ("fuse", [SEARCH, SEARCH])
+ASKED = ("ask", [("FakeListChatModel", [])])
+WHOLE = (
+    "NodeGraphRetriever",
+    [
+        (
+            "rewrite",
+            [ASKED, FUSED, ("rerank", [("model", [])])],
+        )
+    ],
+)
+
+
+@pytest.fixture
+def engine(native, graph):
+    """A rewriting around a reranking around a fusion."""
+    fused = FusionRetriever([native, Retriever(graph, "ROOT")])
+    reranked = RerankRetriever(
+        fused, "ModuleReranker", model=lambda query, texts: [-len(text) for text in texts]
+    )
+    return Rewriting(reranked, FakeListChatModel(responses=["fermented 茶 tea"] * 9))
+
+
+@pytest.fixture
+def retriever(engine):
+    return NodeGraphRetriever(retriever=engine)
+
+
+async def call(runnable, mode, *args, **kwargs):
+    if mode == "sync":
+        return runnable.invoke(*args, **kwargs)
+    return await runnable.ainvoke(*args, **kwargs)
+
+
+both = pytest.mark.parametrize("mode", ["sync", "async"])
+
+
+@both
+@pytest.mark.parametrize("in_chain", [False, True])
+async def test_every_stage_and_model_call_is_in_its_place(retriever, mode, in_chain):
+    runnable = RunnablePassthrough() | retriever | RunnableLambda(len) if in_chain else retriever
+    tracer = Trace()
+    await call(runnable, mode, "Which tea is fermented?", {"callbacks": [tracer]})
+    (root,) = tracer.roots
+    if in_chain:
+        assert [each.name for each in root.child_runs][1] == "NodeGraphRetriever"
+        root = root.child_runs[1]
+    assert tree(root) == WHOLE
+    (rewrite,) = root.child_runs
+    assert rewrite.inputs == {"query": "Which tea is fermented?"}
+    assert rewrite.outputs == {"rewritten": "fermented 茶 tea"}
+    ask = rewrite.child_runs[0]
+    assert ask.inputs == {"model": "fake", "prompt": "Which tea is fermented?"}
+    assert ask.outputs == {"answer": "fermented 茶 tea"}
+    assert ask.child_runs[0].run_type == "llm"
+    assert len({run.trace_id for run in (root, rewrite, ask, ask.child_runs[0])}) == 1
+    assert ask.dotted_order.startswith(rewrite.dotted_order)
+
+
+@both
+async def test_tags_and_metadata_are_inherited_but_not_names_and_ids(retriever, mode):
+    tracer = Trace()
+    config = {"tags": ["t"], "metadata": {"m": 1}, "run_name": "outer", "callbacks": [tracer]}
+    await call(retriever, mode, "tea", config)
+    (root,) = tracer.roots
+    (rewrite,) = root.child_runs
+    assert (root.name, rewrite.name) == ("outer", "rewrite")
+    for run in (rewrite, rewrite.child_runs[0], rewrite.child_runs[0].child_runs[0]):
+        assert "t" in run.tags
+        assert run.metadata["m"] == 1
+
+
+@pytest.mark.parametrize("in_chain", [False, True])
+async def test_stream_events(retriever, in_chain):
+    runnable = retriever | RunnableLambda(len) if in_chain else retriever
+    with blockbuster_ctx():
+        events = [each async for each in runnable.astream_events("tea", version="v2")]
+    kinds = [each["event"] for each in events]
+    names = {each["run_id"]: each["name"] for each in events}
+    for name, number in (("rewrite", 1), ("ask", 1), ("fuse", 1), ("search", 2), ("rerank", 1)):
+        for event in ("on_chain_start", "on_chain_end"):
+            assert [(e["event"], e["name"]) for e in events].count((event, name)) == number
+    assert kinds.count("on_chat_model_start") == kinds.count("on_chat_model_end") == 1
+    ids = {each["name"]: each["run_id"] for each in events}
+    above = {
+        each["name"]: [names[i] for i in each["parent_ids"]][-3:]
+        for each in events
+        if each["event"].endswith("_start")
+    }
+    assert above["FakeListChatModel"] == ["NodeGraphRetriever", "rewrite", "ask"]
+    assert above["search"] == ["NodeGraphRetriever", "rewrite", "fuse"]
+    assert above["model"] == ["NodeGraphRetriever", "rewrite", "rerank"]
+    assert ids["search"] != ids["fuse"]
+    order = [(each["event"], each["name"]) for each in events]
+    before = [
+        ("on_retriever_start", "NodeGraphRetriever"),
+        ("on_chain_start", "rewrite"),
+        ("on_chain_start", "ask"),
+        ("on_chat_model_start", "FakeListChatModel"),
+        ("on_chat_model_end", "FakeListChatModel"),
+        ("on_chain_end", "ask"),
+        ("on_chain_start", "fuse"),
+        ("on_chain_end", "fuse"),
+        ("on_chain_start", "rerank"),
+        ("on_chain_end", "rerank"),
+        ("on_chain_end", "rewrite"),
+        ("on_retriever_end", "NodeGraphRetriever"),
+    ]
+    assert [each for each in order if each in before] == before
+
+
+class Barrier:
+    """Two of it run only when both do."""
+
+    def __init__(self, name, barrier):
+        self.name, self.barrier = name, barrier
+
+    def retrieve(self, query, *, top_k=None, filters=None):
+        with stage("branch", of=self.name):
+            self.barrier.wait(10)
+            with stage("within", of=self.name):
+                RunnableLambda(str.lower, name=f"lower {self.name}").invoke(query)
+                self.barrier.wait(10)
+        return []
+
+    async def aretrieve(self, query, *, top_k=None, filters=None):
+        return await asyncio.to_thread(self.retrieve, query)
+
+
+@both
+async def test_branches_at_once_are_below_their_own(mode):
+    barrier = threading.Barrier(2)
+    fusion = FusionRetriever([Barrier("a", barrier), Barrier("b", barrier)])
+    tracer = Trace()
+    await call(NodeGraphRetriever(retriever=fusion), mode, "tea", {"callbacks": [tracer]})
+    (root,) = tracer.roots
+    (fuse,) = root.child_runs
+    assert sorted(each.inputs["of"] for each in fuse.child_runs) == ["a", "b"]
+    for branch in fuse.child_runs:
+        (within,) = branch.child_runs
+        (lower,) = within.child_runs
+        assert within.inputs == branch.inputs
+        assert lower.name == f"lower {branch.inputs['of']}"
+
+
+@both
+async def test_a_stage_that_fails_is_a_run_with_an_error(native, mode):
+    class Failing:
+        def retrieve(self, query, *, top_k=None, filters=None):
+            with stage("work"):
+                raise ConnectionError("gone")
+
+        async def aretrieve(self, query, *, top_k=None, filters=None):
+            return self.retrieve(query)
+
+    tracer = Trace()
+    fusion = FusionRetriever([native, Failing()], on_error="skip")
+    found = await call(NodeGraphRetriever(retriever=fusion), mode, "tea", {"callbacks": [tracer]})
+    assert len(found) == 3
+    (root,) = tracer.roots
+    assert root.error is None
+    failed = [each for each in root.child_runs[0].child_runs if each.name == "work"]
+    assert "gone" in failed[0].error
+    with pytest.raises(ConnectionError):
+        await call(NodeGraphRetriever(retriever=Failing()), mode, "tea", {"callbacks": [tracer]})
+    assert "gone" in tracer.roots[1].error
+    assert "gone" in tracer.roots[1].child_runs[0].error
+
+
+@both
+async def test_a_retriever_within_a_retriever_is_told_once(native, mode):
+    class Outer:
+        inner = NodeGraphRetriever(retriever=native, name="inner")
+
+        def retrieve(self, query, *, top_k=None, filters=None):
+            with stage("outer work"):
+                self.inner.invoke(query)
+            return []
+
+        async def aretrieve(self, query, *, top_k=None, filters=None):
+            with stage("outer work"):
+                await self.inner.ainvoke(query)
+            return []
+
+    tracer = Trace()
+    await call(NodeGraphRetriever(retriever=Outer()), mode, "tea", {"callbacks": [tracer]})
+    (root,) = tracer.roots
+    expected = ("NodeGraphRetriever", [("outer work", [("inner", [SEARCH])])])
+    assert tree(root) == expected
+
+
+@both
+async def test_a_trace_of_nodekins_own_goes_on_beside(retriever, mode):
+    with trace() as traced:
+        await call(retriever, mode, "tea", {"callbacks": [Trace()]})
+    assert [each.name for each in traced.stages] == ["rewrite"]
+
+
+@both
+async def test_where_nobody_is_told_nobody_observes(mode):
+    class Nosy:
+        def retrieve(self, query, *, top_k=None, filters=None):
+            with stage("work") as done, stage("within"):
+                pass
+            self.seen = done
+            return []
+
+        async def aretrieve(self, query, *, top_k=None, filters=None):
+            return self.retrieve(query)
+
+    engine = Nosy()
+    await call(NodeGraphRetriever(retriever=engine), mode, "tea")
+    assert (engine.seen.stages, engine.seen.seconds) == ([], None)
+
+
+class Diary(AsyncCallbackHandler):
+    """Writes down what begins and ends, slowly."""
+
+    def __init__(self):
+        self.lines = []
+
+    async def _note(self, what, run_id, name):
+        await asyncio.sleep(0.002)
+        self.lines.append((what, name, run_id))
+
+    async def on_chain_start(self, serialized, inputs, *, run_id, name=None, **kwargs):
+        await self._note("start", run_id, name)
+
+    async def on_chain_end(self, outputs, *, run_id, **kwargs):
+        await self._note("end", run_id, None)
+
+    async def on_chat_model_start(self, serialized, messages, *, run_id, **kwargs):
+        await self._note("start", run_id, "model call")
+
+    async def on_llm_end(self, response, *, run_id, **kwargs):
+        await self._note("end", run_id, None)
+
+    async def on_retriever_end(self, documents, *, run_id, **kwargs):
+        await self._note("retrieved", run_id, None)
+
+
+class BlockingDiary(BaseCallbackHandler):
+    """Does the same, and blocks the thread it is in."""
+
+    def __init__(self):
+        self.lines = []
+        self.threads = set()
+
+    def _note(self, what, run_id, name):
+        time.sleep(0.002)
+        self.lines.append((what, name, run_id))
+        self.threads.add(threading.get_ident())
+
+    def on_chain_start(self, serialized, inputs, *, run_id, name=None, **kwargs):
+        self._note("start", run_id, name)
+
+    def on_chain_end(self, outputs, *, run_id, **kwargs):
+        self._note("end", run_id, None)
+
+    def on_chat_model_start(self, serialized, messages, *, run_id, **kwargs):
+        self._note("start", run_id, "model call")
+
+    def on_llm_end(self, response, *, run_id, **kwargs):
+        self._note("end", run_id, None)
+
+    def on_retriever_end(self, documents, *, run_id, **kwargs):
+        self._note("retrieved", run_id, None)
+
+
+@pytest.mark.parametrize("make", [Diary, BlockingDiary])
+@both
+async def test_slow_handlers_are_told_in_order_and_block_nobody(retriever, mode, make):
+    diary = make()
+    if mode == "sync":
+        await asyncio.to_thread(retriever.invoke, "tea", {"callbacks": [diary]})
+    else:
+        with blockbuster_ctx():
+            await retriever.ainvoke("tea", {"callbacks": [diary]})
+    started = [name for what, name, _ in diary.lines if what == "start"]
+    assert started[:4] == ["rewrite", "ask", "model call", "fuse"]
+    assert started[4:] == ["search", "search", "rerank", "model"]
+    names = {run_id: name for what, name, run_id in diary.lines if what == "start"}
+    ended = [names[run_id] for what, _, run_id in diary.lines if what == "end"]
+    assert ended[:2] == ["model call", "ask"]
+    assert ended[2:] == ["search", "search", "fuse", "model", "rerank", "rewrite"]
+    assert diary.lines[-1][0] == "retrieved"
+    if mode == "async" and make is BlockingDiary:
+        assert threading.get_ident() not in diary.threads
+
+
+async def test_a_handler_that_runs_something_of_its_own_is_not_waited_for_by_itself(retriever):
+    class Running(AsyncCallbackHandler):
+        seen = 0
+
+        async def on_chain_start(self, serialized, inputs, *, name=None, **kwargs):
+            if name == "rewrite":
+                await RunnableLambda(str.lower).ainvoke("X")
+                Running.seen += 1
+
+    await asyncio.wait_for(retriever.ainvoke("tea", {"callbacks": [Running()]}), 10)
+    assert Running.seen == 1
+
+
+@both
+async def test_a_handler_that_fails_is_logged_and_harms_nobody(retriever, mode, caplog):
+    class Failing(AsyncCallbackHandler):
+        async def on_chain_start(self, *args, **kwargs):
+            raise KeyError("oops")
+
+    tracer = Trace()
+    with caplog.at_level(logging.WARNING):
+        await call(retriever, mode, "tea", {"callbacks": [Failing(), tracer]})
+    assert "oops" in caplog.text
+    assert tree(tracer.roots[0]) == WHOLE
+
+
+@pytest.mark.parametrize("inline", [False, True])
+@both
+async def test_a_handler_that_is_to_be_heard_is_heard(retriever, mode, inline):
+    class Loud(BaseCallbackHandler):
+        raise_error = True
+        run_inline = inline
+
+        def on_chain_start(self, serialized, inputs, *, name=None, **kwargs):
+            if name == "fuse":
+                raise KeyError("loud")
+
+    with pytest.raises(KeyError, match="loud"):
+        await call(retriever, mode, "tea", {"callbacks": [Loud()]})
+
+
+async def test_many_at_once_keep_apart(retriever):
+    tracers = [Trace() for _ in range(20)]
+    await asyncio.gather(*(retriever.ainvoke("tea", {"callbacks": [tracer]}) for tracer in tracers))
+    assert all(tree(tracer.roots[0]) == WHOLE for tracer in tracers)
+
+
+async def test_a_sync_call_within_a_running_loop(retriever):
+    tracer = Trace()
+    retriever.invoke("tea", {"callbacks": [tracer, Diary()]})
+    assert tree(tracer.roots[0]) == WHOLE
+
+
+async def test_a_thread_that_outlives_its_cancelled_call(native):
+    release, ended = threading.Event(), threading.Event()
+
+    class Slow:
+        def retrieve(self, query, *, top_k=None, filters=None):
+            with stage("slow"):
+                release.wait(10)
+            ended.set()
+            return []
+
+        async def aretrieve(self, query, *, top_k=None, filters=None):
+            return await asyncio.to_thread(self.retrieve, query)
+
+    tracer = Trace()
+    task = asyncio.create_task(
+        NodeGraphRetriever(retriever=Slow()).ainvoke("tea", {"callbacks": [tracer, Diary()]})
+    )
+    await asyncio.sleep(0.05)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    release.set()
+    assert await asyncio.to_thread(ended.wait, 10)
+    assert "CancelledError" in tracer.roots[0].error

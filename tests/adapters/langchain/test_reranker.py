@@ -1,0 +1,269 @@
+"""Any nodekin reranker is a document compressor."""
+
+import asyncio
+import time
+
+import pytest
+from blockbuster import blockbuster_ctx
+from langchain_classic.retrievers import ContextualCompressionRetriever
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tracers import BaseTracer
+from pydantic import ValidationError
+
+from nodekin.adapters.langchain import NodeGraphRetriever, from_document
+from nodekin.adapters.langchain.reranker import NodeGraphReranker
+from nodekin.retrievers import Reranker, RerankError, RerankRetriever, ScoredNode, register_reranker
+
+TEXTS = ["black tea", "green tea", "红茶和绿茶", "rivers"]
+
+
+class Trace(BaseTracer):
+    def __init__(self):
+        super().__init__()
+        self.roots = []
+
+    def _persist_run(self, run):
+        self.roots.append(run)
+
+
+def green(query, texts):
+    return [float(("green" in text) + 2 * ("绿" in text)) - 5 for text in texts]
+
+
+@pytest.fixture
+def documents():
+    return [
+        Document(text, metadata={"n": n, "tags": ["a"]}, id=f"d{n}") for n, text in enumerate(TEXTS)
+    ]
+
+
+@pytest.fixture
+def reranker():
+    return NodeGraphReranker(reranker=Reranker("ModuleReranker", model=green))
+
+
+async def rerank(reranker, mode, documents, query="Which tea is green?", **kwargs):
+    if mode == "sync":
+        return reranker.compress_documents(documents, query, **kwargs)
+    return await reranker.acompress_documents(documents, query, **kwargs)
+
+
+both = pytest.mark.parametrize("mode", ["sync", "async"])
+
+
+@both
+async def test_best_first_ties_in_their_order(reranker, documents, mode):
+    found = await rerank(reranker, mode, documents)
+    assert [d.id for d in found] == ["d2", "d1", "d0", "d3"]
+    assert [d.metadata["relevance_score"] for d in found] == [-3.0, -4.0, -5.0, -5.0]
+    assert [d.page_content for d in found] == [TEXTS[n] for n in (2, 1, 0, 3)]
+    assert [d.metadata["n"] for d in found] == [2, 1, 0, 3]
+
+
+@both
+async def test_documents_are_copies(reranker, documents, mode):
+    before = [document.model_copy(deep=True) for document in documents]
+    found = await rerank(reranker, mode, documents)
+    found[0].metadata["tags"].append("b")
+    found[0].metadata["new"] = 1
+    assert documents == before
+
+
+@both
+async def test_nothing_gives_nothing_and_asks_no_model(mode):
+    def never(query, texts):
+        raise AssertionError
+
+    reranker = NodeGraphReranker(reranker=Reranker("ModuleReranker", model=never))
+    assert await rerank(reranker, mode, []) == []
+
+
+@both
+async def test_documents_without_ids_and_with_the_same(reranker, mode):
+    documents = [
+        Document("black tea"),
+        Document("green tea"),
+        Document("black tea", id="x"),
+        Document("绿茶", id="x"),
+        Document("green", id="1.0"),
+    ]
+    found = await rerank(reranker, mode, documents)
+    assert [(d.id, d.page_content) for d in found] == [
+        ("x", "绿茶"),
+        (None, "green tea"),
+        ("1.0", "green"),
+        (None, "black tea"),
+        ("x", "black tea"),
+    ]
+
+
+@both
+async def test_top_n_and_the_rerankers_own(documents, mode):
+    own = Reranker("ModuleReranker", model=green, top_k=3)
+    assert len(await rerank(NodeGraphReranker(reranker=own), mode, documents)) == 3
+    assert len(await rerank(NodeGraphReranker(reranker=own, top_n=1), mode, documents)) == 1
+
+
+@both
+async def test_a_filter_drops_and_leaves_scores_alone(documents, mode):
+    documents[1].metadata["relevance_score"] = 7.5
+    reranker = NodeGraphReranker(reranker=Reranker("KeywordFilter", required=["tea"]))
+    found = await rerank(reranker, mode, documents)
+    assert [(d.id, d.metadata.get("relevance_score")) for d in found] == [("d0", None), ("d1", 7.5)]
+
+
+def test_what_a_reranker_is_made_of(documents):
+    class Backwards:
+        name = "backwards"
+
+        def rerank(self, results, query):
+            return [ScoredNode(r.node, r.score, r.evidence) for r in reversed(results)]
+
+    @register_reranker(batch=False)
+    def by_field(node, query):
+        return -node.metadata["n"]
+
+    assert [
+        d.id for d in NodeGraphReranker(reranker=Backwards()).compress_documents(documents, "q")
+    ] == ["d3", "d2", "d1", "d0"]
+    assert NodeGraphReranker(reranker=by_field).compress_documents(documents, "q")[0].id == "d0"
+    assert NodeGraphReranker(reranker="KeywordFilter").reranker.name == "KeywordFilter"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"reranker": 5}, TypeError),
+        ({"reranker": "Module"}, ValidationError),
+        ({"reranker": "KeywordFilter", "top_n": 0}, ValidationError),
+        ({"reranker": "KeywordFilter", "topn": 1}, ValidationError),
+        ({"reranker": "KeywordFilter", "score_key": "nodekin"}, ValidationError),
+    ],
+)
+def test_what_is_wrong_is_refused(arguments, error):
+    with pytest.raises(error):
+        NodeGraphReranker(**arguments)
+
+
+@both
+async def test_score_key(documents, mode):
+    model = Reranker("ModuleReranker", model=green)
+    named = NodeGraphReranker(reranker=model, score_key="score")
+    assert (await rerank(named, mode, documents))[0].metadata["score"] == -3.0
+    without = NodeGraphReranker(reranker=model, score_key=None)
+    assert (await rerank(without, mode, documents))[0].metadata == documents[2].metadata
+
+
+@both
+async def test_what_our_retriever_found_gets_more_evidence(native, graph, reranker, mode):
+    documents = NodeGraphRetriever(retriever=native).invoke("fermented tea 绿茶")
+    found = await rerank(reranker, mode, documents, "绿茶")
+    before = {d.id: d.metadata["nodekin"]["evidence"] for d in documents}
+    assert {d.id for d in found} == set(before)
+    for document in found:
+        first, *others = document.metadata["nodekin"]["evidence"]
+        assert first["similarity"] == "ModuleReranker"
+        assert first["id"] == document.id
+        assert first["query"] == "绿茶"
+        assert others == before[document.id]
+        node = from_document(document)
+        assert node == graph.node(document.id)
+        assert node.metadata == graph.node(document.id).metadata
+
+
+def test_a_field_of_the_users_own_with_the_scores_name_comes_back(graph, native, reranker):
+    graph.add(
+        "Tea with a price.",
+    )
+    retriever = NodeGraphRetriever(retriever=native, score_key=None)
+    document = retriever.invoke("price")[0]
+    assert "relevance_score" not in document.metadata
+    (found,) = reranker.compress_documents([document], "price")
+    assert found.metadata["relevance_score"] == -5.0
+    assert "relevance_score" not in from_document(found).metadata
+
+
+@both
+async def test_the_runs(reranker, documents, mode):
+    tracer = Trace()
+    await rerank(reranker, mode, documents, callbacks=[tracer])
+    (run,) = tracer.roots
+    assert (run.name, run.run_type) == ("NodeGraphReranker", "chain")
+    assert run.inputs == {"query": "Which tea is green?", "documents": documents}
+    assert [d.id for d in run.outputs["output"]] == ["d2", "d1", "d0", "d3"]
+    (stage,) = run.child_runs
+    assert (stage.name, [each.name for each in stage.child_runs]) == ("rerank", ["model"])
+
+
+@both
+async def test_a_model_that_fails(documents, mode):
+    def failing(query, texts):
+        raise ConnectionError("gone")
+
+    tracer = Trace()
+    reranker = NodeGraphReranker(reranker=Reranker("ModuleReranker", model=failing))
+    with pytest.raises(RerankError, match="gone"):
+        await rerank(reranker, mode, documents, callbacks=[tracer])
+    assert "gone" in tracer.roots[0].error
+
+
+@both
+async def test_in_a_contextual_compression_retriever(native, graph, mode):
+    def green_first(query, texts):
+        return [float("绿茶" in text) for text in texts]
+
+    model = Reranker("ModuleReranker", model=green_first)
+    compressing = ContextualCompressionRetriever(
+        base_compressor=NodeGraphReranker(reranker=model, top_n=2),
+        base_retriever=NodeGraphRetriever(retriever=native),
+    )
+    query, tracer = "fermented tea or 绿茶", Trace()
+    config = {"callbacks": [tracer]}
+    if mode == "sync":
+        found = compressing.invoke(query, config)
+    else:
+        found = await compressing.ainvoke(query, config)
+    ours = RerankRetriever(native, model, top_k=2).retrieve(query)
+    assert [d.id for d in found] == [each.node.id for each in ours]
+    assert [d.metadata["relevance_score"] for d in found] == [each.score for each in ours]
+    (run,) = tracer.roots
+    assert [each.name for each in run.child_runs] == ["NodeGraphRetriever", "NodeGraphReranker"]
+    assert compressing.invoke("zeppelin") == []
+
+
+async def test_within_a_chain_the_run_is_below_it(reranker, documents):
+    tracer = Trace()
+    chain = RunnableLambda(lambda query: reranker.compress_documents(documents, query), name="step")
+    await chain.ainvoke("green", {"callbacks": [tracer]})
+    (run,) = tracer.roots
+    assert [each.name for each in run.child_runs] == ["NodeGraphReranker"]
+
+
+async def test_nothing_blocks_the_event_loop(documents):
+    def slow(query, texts):
+        time.sleep(0.05)
+        return [1.0] * len(texts)
+
+    reranker = NodeGraphReranker(reranker=Reranker("ModuleReranker", model=slow))
+    with blockbuster_ctx():
+        many = (reranker.acompress_documents(documents, "q") for _ in range(5))
+        assert [len(each) for each in await asyncio.gather(*many)] == [4] * 5
+
+
+async def test_a_cancelled_call_is_reported(documents):
+    class Endless:
+        name = "endless"
+
+        def rerank(self, results, query):
+            raise NotImplementedError
+
+        async def arerank(self, results, query):
+            await asyncio.sleep(60)
+
+    tracer = Trace()
+    reranker = NodeGraphReranker(reranker=Endless())
+    call = reranker.acompress_documents(documents, "q", callbacks=[tracer])
+    with pytest.raises(asyncio.TimeoutError):
+        await asyncio.wait_for(call, 0.05)
+    assert "CancelledError" in tracer.roots[0].error

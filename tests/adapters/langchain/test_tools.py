@@ -1,0 +1,128 @@
+"""A retriever as an agent's tool."""
+
+import pytest
+from blockbuster import blockbuster_ctx
+from langchain_core.messages import ToolMessage
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.tracers import BaseTracer
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from pydantic import ValidationError
+
+from nodekin.adapters.langchain import NodeGraphRetriever
+from nodekin.adapters.langchain.tools import retriever_tool
+
+
+class Trace(BaseTracer):
+    def __init__(self):
+        super().__init__()
+        self.roots = []
+
+    def _persist_run(self, run):
+        self.roots.append(run)
+
+
+@pytest.fixture
+def tool(retriever):
+    return retriever_tool(
+        retriever,
+        "search_tea",
+        "Search texts about tea.",
+        filter_by={"topic": "tea, rivers or printing", "language": "en or zh"},
+        show=["topic", "page"],
+    )
+
+
+async def call(tool, mode, config=None, **arguments):
+    asked = {"type": "tool_call", "id": "1", "name": tool.name, "args": arguments}
+    if mode == "sync":
+        return tool.invoke(asked, config)
+    return await tool.ainvoke(asked, config)
+
+
+both = pytest.mark.parametrize("mode", ["sync", "async"])
+
+
+@both
+async def test_passages_are_numbered_and_their_documents_come_along(tool, retriever, mode):
+    message = await call(tool, mode, query="rivers dry out, printing")
+    assert isinstance(message, ToolMessage)
+    assert message.artifact == retriever.invoke("rivers dry out, printing")
+    first, second, *_ = message.content.split("\n\n")
+    assert first.startswith("[1] (topic: rivers, page: 3)\nRivers run to the sea.")
+    assert second.startswith("[2] (topic: printing)\nA printing press.")
+    assert [d.id for d in message.artifact][:2] == ["rivers", "press"]
+    assert message.artifact[0].metadata["nodekin"]["evidence"]
+
+
+@both
+async def test_the_model_may_narrow_the_search(tool, mode):
+    message = await call(tool, mode, query="tea", topic=["rivers", "printing"])
+    assert [d.id for d in message.artifact] == ["rivers", "press"]
+    message = await call(tool, mode, query="红茶", topic="tea", language="zh")
+    assert [d.id for d in message.artifact] == ["茶"]
+    message = await call(tool, mode, query="tea", topic="", language=None)
+    assert len(message.artifact) == 3
+
+
+@both
+async def test_nothing_found_is_said(tool, mode):
+    message = await call(tool, mode, query="zeppelin")
+    assert (message.content, message.artifact) == ("Nothing was found.", [])
+
+
+async def test_what_there_is_not_is_refused(tool):
+    for mode in ("sync", "async"):
+        with pytest.raises(ValidationError, match="colour"):
+            await call(tool, mode, query="tea", colour="red")
+
+
+def test_what_the_model_is_told(tool):
+    told = convert_to_openai_tool(tool)["function"]
+    assert told["name"] == "search_tea"
+    assert told["parameters"]["required"] == ["query"]
+    assert set(told["parameters"]["properties"]) == {"query", "topic", "language"}
+    assert told["parameters"]["properties"]["topic"]["description"] == "tea, rivers or printing"
+
+
+@both
+async def test_the_retrievers_own_filter_holds(native, mode):
+    retriever = NodeGraphRetriever(retriever=native, filter={"language": "en"})
+    tool = retriever_tool(retriever, "t", "d", filter_by={"topic": "a topic"})
+    assert (await call(tool, mode, query="红茶")).artifact == []
+    with pytest.raises(ValueError, match="language"):
+        retriever_tool(retriever, "t", "d", filter_by={"language": "a language"})
+
+
+@both
+async def test_the_runs(tool, mode):
+    tracer = Trace()
+    await call(tool, mode, {"callbacks": [tracer]}, query="tea")
+    (run,) = tracer.roots
+    assert (run.run_type, run.name) == ("tool", "search_tea")
+    (retrieval,) = run.child_runs
+    assert retrieval.name == "NodeGraphRetriever"
+    assert [each.name for each in retrieval.child_runs] == ["search"]
+
+
+async def test_nothing_blocks_the_event_loop(tool):
+    with blockbuster_ctx():
+        assert await tool.ainvoke({"query": "tea", "topic": "tea"})
+
+
+def test_any_langchain_retriever_without_conditions():
+    class Own(BaseRetriever):
+        def _get_relevant_documents(self, query, *, run_manager):
+            return []
+
+    assert retriever_tool(Own(), "t", "d").invoke({"query": "x"}) == "Nothing was found."
+
+
+@pytest.mark.parametrize("field", ["query", "callbacks"])
+def test_names_that_are_taken(retriever, field):
+    with pytest.raises(ValueError, match=field):
+        retriever_tool(retriever, "t", "d", filter_by={field: "x"})
+
+
+def test_what_is_no_retriever_is_refused(native):
+    with pytest.raises(TypeError, match=r"NodeGraphRetriever\(retriever=\.\.\.\)"):
+        retriever_tool(native, "t", "d")

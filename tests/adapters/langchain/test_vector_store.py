@@ -1,0 +1,373 @@
+import asyncio
+import pickle
+import warnings
+
+import pytest
+from blockbuster import blockbuster_ctx
+from langchain_core.documents import Document
+from langchain_core.indexing import InMemoryRecordManager, index
+from langchain_core.vectorstores import InMemoryVectorStore
+from letters import Letters
+
+from nodekin.adapters.langchain import from_document
+from nodekin.adapters.langchain.vector_store import NodeGraphVectorStore
+from nodekin.nodegraph import NodeGraph, split_sentences
+from nodekin.retrievers import register_similarity
+
+DOCUMENTS = [
+    Document("Green tea is steamed. Tea is hot.", id="tea", metadata={"topic": "tea", "n": 1}),
+    Document("Rivers run to the sea.", id="river", metadata={"topic": "river", "n": 2}),
+    Document("绿茶是绿的。红茶是红的。", id="茶", metadata={"topic": "tea", "n": 3}),
+    Document("河流入海。河很长。", id="河", metadata={"topic": "river", "n": 4}),
+]
+QUERIES = ["a sea of tea", "红茶", "河与 rivers", "steamed"]
+
+
+def ids(documents):
+    return [document.id for document in documents]
+
+
+def filled(**settings):
+    graph = NodeGraph(embed=Letters(), progress=False)
+    graph.create_node_group("sentence", split_sentences)
+    store = NodeGraphVectorStore(graph, **settings)
+    store.add_documents(DOCUMENTS)
+    return store
+
+
+@pytest.fixture
+def store():
+    return filled()
+
+
+@pytest.fixture
+def words():
+    """A store without a model."""
+    store = NodeGraphVectorStore(NodeGraph(progress=False))
+    store.add_documents(DOCUMENTS)
+    return store
+
+
+@pytest.fixture
+def theirs():
+    store = InMemoryVectorStore(Letters())
+    store.add_documents(DOCUMENTS)
+    return store
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_same_as_langchains_own(store, theirs, query):
+    ours = store.similarity_search_with_score(query, k=4)
+    same = theirs.similarity_search_with_score(query, k=4)
+    assert [(d, pytest.approx(s, abs=1e-6)) for d, s in ours] == same
+    assert store.similarity_search(query, k=2) == theirs.similarity_search(query, k=2)
+
+
+@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("lambda_mult", [0.1, 0.5, 0.9])
+async def test_various_ones_are_the_same_as_langchains_own(store, theirs, query, lambda_mult):
+    settings = {"k": 3, "fetch_k": 4, "lambda_mult": lambda_mult}
+    expected = theirs.max_marginal_relevance_search(query, **settings)
+    assert store.max_marginal_relevance_search(query, **settings) == expected
+    assert await store.amax_marginal_relevance_search(query, **settings) == expected
+    vector = Letters().vector(query)
+    assert store.max_marginal_relevance_search_by_vector(vector, **settings) == expected
+    assert await store.amax_marginal_relevance_search_by_vector(vector, **settings) == expected
+
+
+async def test_a_vector_finds_what_its_text_finds(store):
+    for query in QUERIES:
+        vector = Letters().vector(query)
+        expected = store.similarity_search_with_score(query, k=3)
+        assert store.similarity_search_with_score_by_vector(vector, k=3) == expected
+        documents = [document for document, _ in expected]
+        assert store.similarity_search_by_vector(vector, k=3) == documents
+        assert await store.asimilarity_search_by_vector(vector, k=3) == documents
+
+
+def test_filters_are_checked_before_ranking(store):
+    assert ids(store.similarity_search("tea", k=2, filter={"topic": "river"})) == ["river", "河"]
+    found = store.similarity_search("tea", k=4, filter={"n": {"gte": 2}, "topic": ["river", "x"]})
+    assert ids(found) == ["river", "河"]
+    vector = Letters().vector("tea")
+    assert ids(store.similarity_search_by_vector(vector, filter={"n": 3})) == ["茶"]
+    assert ids(store.max_marginal_relevance_search("tea", k=1, filter={"n": 4})) == ["河"]
+
+
+def test_a_filter_of_its_own_holds_for_all_searches():
+    store = filled(filter={"topic": "tea"})
+    assert set(ids(store.similarity_search("river sea"))) == {"tea", "茶"}
+    assert ids(store.similarity_search("river", filter={"n": 1})) == ["tea"]
+    assert ids(store.similarity_search("river", filter={"topic": "river", "n": 2})) == ["river"]
+    vector = Letters().vector("river")
+    assert set(ids(store.similarity_search_by_vector(vector))) == {"tea", "茶"}
+
+
+def test_an_update_reaches_every_search(store):
+    store.add_documents([Document("红红红", metadata={"new": True})], ids=["tea"])
+    assert store.similarity_search("红", k=1) == [
+        Document("红红红", metadata={"new": True}, id="tea")
+    ]
+    assert len(store.graph.nodes("ROOT")) == 4
+
+
+def test_what_is_deleted_is_gone_everywhere():
+    store = filled(group="sentence", target="ROOT")
+    assert ids(store.similarity_search("steamed", k=1)) == ["tea"]
+    store.delete(["tea", "none"])
+    assert set(ids(store.similarity_search("steamed", k=4))) == {"river", "茶", "河"}
+    assert store.get_by_ids(["tea", "河", "none"]) == [DOCUMENTS[3]]
+
+
+def test_to_delete_nothing_in_particular_is_refused(store):
+    with pytest.raises(ValueError, match="takes the ids"):
+        store.delete()
+    assert len(store.graph.nodes("ROOT")) == 4
+
+
+def test_pieces_are_found_and_have_a_place():
+    store = filled(group="sentence", details=True, score_key="score")
+    (found,) = store.similarity_search("红茶", k=1)
+    assert found.page_content == "红茶是红的。"
+    place = found.metadata["nodekin"]
+    text = store.get_by_ids([place["document_id"]])[0].page_content
+    assert text[place["start"] : place["end"]] == found.page_content
+    assert found.metadata["topic"] == "tea"
+    assert 0 < found.metadata["score"] <= 1
+    assert from_document(found).group == "sentence"
+    assert store.get_by_ids([found.id])[0].page_content == found.page_content
+
+
+def test_a_piece_can_not_be_deleted_alone():
+    store = filled(group="sentence")
+    (found,) = store.similarity_search("红茶", k=1)
+    with pytest.raises(ValueError, match=r"'sentence', which was made from the document '茶'"):
+        store.delete(["tea", found.id])
+    assert len(store.graph.nodes("ROOT")) == 4
+
+
+def test_k_counts_parents():
+    store = filled(group="sentence", target="ROOT")
+    assert len(store.similarity_search("tea", k=3)) == 3
+    assert len(set(ids(store.similarity_search("tea", k=4)))) == 4
+
+
+def test_without_a_model_words_are_compared(words):
+    assert ids(words.similarity_search("steamed tea")) == ["tea"]
+    assert ids(words.similarity_search("红茶", k=1)) == ["茶"]
+    assert words.similarity_search("nothing like it") == []
+    assert words.embeddings is None
+    (best, *_) = words.similarity_search_with_relevance_scores("steamed tea")
+    assert 0 < best[1] < 1
+
+
+def test_without_a_model_there_are_no_vectors(words):
+    for search in (
+        lambda: words.similarity_search_by_vector([1.0]),
+        lambda: words.max_marginal_relevance_search("tea"),
+    ):
+        with pytest.raises(ValueError, match=r"NodeGraph\(\.\.\., embed=\.\.\.\)"):
+            search()
+
+
+def test_words_can_be_compared_beside_a_model():
+    store = filled(similarity="bm25")
+    assert ids(store.similarity_search("steamed")) == ["tea"]
+    assert ids(store.max_marginal_relevance_search("tea", k=2)) == ["tea"]
+    with pytest.raises(ValueError, match=r'similarity="cosine"'):
+        store.similarity_search_by_vector([1.0] * 14)
+
+
+def test_relevance_is_between_0_and_1():
+    def opposite(texts):
+        return [[-1.0 if "not" in text else 1.0] for text in texts]
+
+    store = NodeGraphVectorStore(NodeGraph(embed=opposite, progress=False))
+    store.add_texts(["it is", "it is not"])
+    assert [s for _, s in store.similarity_search_with_score("so")] == [1, -1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert [s for _, s in store.similarity_search_with_relevance_scores("so")] == [1, 0]
+    retriever = store.as_retriever(
+        search_type="similarity_score_threshold", search_kwargs={"score_threshold": 0.5}
+    )
+    assert [d.page_content for d in retriever.invoke("so")] == ["it is"]
+
+
+def test_another_similarity_says_its_range():
+    @register_similarity
+    def by_length(query, node):
+        return -abs(len(query) - len(node.text))
+
+    graph = NodeGraph(progress=False)
+    graph.add("tea")
+    bare = NodeGraphVectorStore(graph, similarity="by_length")
+    with pytest.raises(ValueError, match="relevance_score_fn"):
+        bare.similarity_search_with_relevance_scores("tea")
+    store = NodeGraphVectorStore(
+        graph, similarity="by_length", relevance_score_fn=lambda score: 1 / (1 - score)
+    )
+    assert [s for _, s in store.similarity_search_with_relevance_scores("te")] == [0.5]
+
+
+@pytest.mark.parametrize("search_type", ["similarity", "mmr"])
+async def test_as_a_retriever(store, search_type):
+    settings = {"k": 1, "filter": {"topic": "river"}}
+    retriever = store.as_retriever(search_type=search_type, search_kwargs=settings)
+    assert ids(retriever.invoke("sea")) == ids(await retriever.ainvoke("sea")) == ["river"]
+    assert ids(retriever.invoke("河", k=2)) == ["河", "river"]
+    assert retriever.tags == ["NodeGraphVectorStore", "Letters"]
+
+
+def test_nothing_is_embedded_twice_nor_early():
+    model = Letters()
+    store = NodeGraphVectorStore.from_documents(DOCUMENTS, model)
+    assert model.passages == []
+    store.similarity_search("tea")
+    store.add_documents([*DOCUMENTS, Document("New.", id="new")])
+    store.similarity_search("tea")
+    assert sorted(model.passages) == sorted(
+        [*(document.page_content for document in DOCUMENTS), "New."]
+    )
+    assert model.queries == ["tea"]
+    assert store.embeddings is model
+
+
+def test_nothing_that_is_given_is_changed(store):
+    document = Document("Tea.", metadata={"tags": ["a"]})
+    (i,) = store.add_documents([document])
+    assert document == Document("Tea.", metadata={"tags": ["a"]})
+    document.metadata["tags"].append("b")
+    (back,) = store.get_by_ids([i])
+    assert back.metadata == {"tags": ["a"]}
+    back.metadata["tags"].append("c")
+    assert store.get_by_ids([i])[0].metadata == {"tags": ["a"]}
+
+
+def test_texts_with_metadata_and_ids(store):
+    assert store.add_texts((t for t in ("x", "y")), [{"n": 1}, {}], ids=["1", "2"]) == ["1", "2"]
+    assert store.get_by_ids(["2", "1"]) == [
+        Document("y", id="2"),
+        Document("x", id="1", metadata={"n": 1}),
+    ]
+    assert store.add_documents([Document("z", id="own")], ids=[None]) == ["own"]
+
+
+@pytest.mark.parametrize(
+    ("metadatas", "given", "message"),
+    [([{}], None, "2 texts and 1 metadatas"), (None, ["1"], "2 documents and 1 ids")],
+)
+def test_lists_of_other_lengths_are_refused(store, metadatas, given, message):
+    with pytest.raises(ValueError, match=message):
+        store.add_texts(["x", "y"], metadatas, ids=given)
+    assert len(store.graph.nodes("ROOT")) == 4
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda store: store.similarity_search("tea", filters={}),
+        lambda store: store.similarity_search_with_score("tea", top_k=3),
+        lambda store: store.add_documents([], batchsize=3),
+        lambda store: store.delete([], all=True),
+        lambda store: store.max_marginal_relevance_search("tea", lambda_=1),
+    ],
+)
+def test_unknown_arguments_are_refused(store, call):
+    with pytest.raises(TypeError, match="has no argument"):
+        call(store)
+
+
+def test_what_is_no_graph_is_refused():
+    with pytest.raises(TypeError, match="graph is a NodeGraph, not <"):
+        NodeGraphVectorStore(Letters())
+
+
+def test_several_embeddings():
+    class Backwards(Letters):
+        ALPHABET = "s"
+
+    graph = NodeGraph(embed={"all": Letters(), "s": Backwards()}, progress=False)
+    graph.add(["sss", "tttt"])
+    with pytest.raises(LookupError, match="say which embedding"):
+        NodeGraphVectorStore(graph).similarity_search_by_vector([1.0, 1.0])
+    store = NodeGraphVectorStore(graph, embed_key="s")
+    (best,) = store.similarity_search_by_vector([1.0, 0.0], k=1)
+    assert best.page_content == "sss"
+    assert type(store.embeddings) is Backwards
+
+
+async def test_from_texts_in_a_file_to_be_opened_again(tmp_path):
+    file = tmp_path / "tea.nodekin"
+    made = await NodeGraphVectorStore.afrom_texts(
+        ["红茶", "green"], Letters(), [{"n": 1}, {"n": 2}], ids=["r", "g"], store=file
+    )
+    assert ids(made.similarity_search("红", k=1)) == ["r"]
+    made.graph.close()
+    model = Letters()
+    with NodeGraph(embed=model, store=file) as graph:
+        again = NodeGraphVectorStore(graph)
+        assert again.similarity_search("红", k=1) == [Document("红茶", id="r", metadata={"n": 1})]
+        assert model.passages == []
+
+
+def test_index_keeps_the_store_true_to_a_loader(store):
+    store.delete(ids(DOCUMENTS))
+    records = InMemoryRecordManager(namespace="tea")
+    records.create_schema()
+
+    def run(cleanup, *texts):
+        documents = [Document(t, metadata={"source": t[:1]}) for t in texts]
+        return index(
+            documents, records, store, cleanup=cleanup, source_id_key="source", key_encoder="sha256"
+        )
+
+    assert run("incremental", "a one", "b two", "茶")["num_added"] == 3
+    assert run("incremental", "a one", "b two")["num_skipped"] == 2
+    assert run("incremental", "a other")["num_deleted"] == 1
+    assert sorted(n.text for n in store.graph.nodes("ROOT")) == ["a other", "b two", "茶"]
+    assert run("full", "b two")["num_deleted"] == 2
+    assert [d.page_content for d in store.similarity_search("a", k=4)] == ["b two"]
+
+
+async def test_nothing_blocks_the_event_loop(tmp_path):
+    graph = NodeGraph(embed=Letters(), store=tmp_path / "g.nodekin", progress=False)
+    graph.create_node_group("sentence", split_sentences)
+    store = NodeGraphVectorStore(graph, "sentence", target="ROOT")
+    vector = Letters().vector("tea")
+    with blockbuster_ctx():
+        await store.aadd_documents(DOCUMENTS)
+        await store.aadd_texts(["more"], ids=["more"])
+        assert ids(await store.asimilarity_search("河", k=1)) == ["河"]
+        assert len(await store.asimilarity_search_with_relevance_scores("河", k=1)) == 1
+        assert len(await store.asimilarity_search_by_vector(vector, k=2)) == 2
+        assert len(await store.amax_marginal_relevance_search("tea", k=2)) == 2
+        assert len(await store.amax_marginal_relevance_search_by_vector(vector, k=2)) == 2
+        assert ids(await store.aget_by_ids(["tea"])) == ["tea"]
+        assert await store.adelete(["tea"])
+        made = await NodeGraphVectorStore.afrom_documents(
+            DOCUMENTS, Letters(), store=tmp_path / "h.nodekin"
+        )
+    assert len(made.graph.nodes("ROOT")) == 4
+    await asyncio.to_thread(made.graph.close)
+    graph.close()
+
+
+async def test_queries_are_embedded_by_the_async_form():
+    model = Letters()
+    store = NodeGraphVectorStore(NodeGraph(embed=model, progress=False))
+    store.add_documents(DOCUMENTS)
+    await store.asimilarity_search("tea")
+    await store.amax_marginal_relevance_search("river")
+    assert model.async_queries == ["tea", "river"]
+    assert model.queries == []
+
+
+def test_a_blank_query_finds_nothing(store):
+    assert store.similarity_search(" ") == []
+    assert store.max_marginal_relevance_search("") == []
+
+
+def test_it_can_be_pickled(store):
+    again = pickle.loads(pickle.dumps(store))
+    assert again.similarity_search("红茶", k=2) == store.similarity_search("红茶", k=2)

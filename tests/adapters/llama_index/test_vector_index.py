@@ -1,0 +1,323 @@
+"""LlamaIndex vector stores as indexes of a graph: found is what the built-in index finds."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from llama_index.core.vector_stores import SimpleVectorStore
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQueryResult
+
+from nodekin.adapters.llama_index import NodeGraphRetriever, as_index
+from nodekin.nodegraph import Document, NodeGraph, split_sentences
+from nodekin.retrievers import FusionRetriever, RecursiveRetriever, Retriever, register_index
+from nodekin.retrievers.indexes import INDEXES
+
+LETTERS = "aeioust茶红绿水"
+
+
+class Model:
+    """Counts letters, and the texts it was asked for."""
+
+    name = "letters"
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self, texts: list[str]) -> list[list[float]]:
+        self.asked += len(texts)
+        # A little of everything: a vector of zeros is an error.
+        return [[0.1 + text.lower().count(letter) for letter in LETTERS] for text in texts]
+
+
+WORDS = [
+    "tea",
+    "a teapot",
+    "red tea",
+    "红茶",
+    "绿茶 and tea",
+    "water",
+    "水",
+    "stone",
+    "a",
+    "xyz",
+    "tea",
+]
+
+
+def made(size: int = 40, embed: Any = None, **settings: Any) -> NodeGraph:
+    graph = NodeGraph(embed=embed or Model(), progress=False, **settings)
+    graph.add(
+        [
+            Document(
+                f"{WORDS[at % len(WORDS)]} {'o' * (at % 7)}. {WORDS[at * 3 % len(WORDS)]}!",
+                {"even": at % 2, "at": at},
+                id=f"d{at}",
+            )
+            for at in range(size)
+        ]
+    )
+    graph.create_node_group("sentence", split_sentences)
+    return graph
+
+
+class ByIds(SimpleVectorStore):
+    """A store that can only delete by source, and says what it did."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._log: list[tuple[str, int]] = []
+
+    def add(self, nodes: Any, **kwargs: Any) -> list[str]:
+        self._log.append(("add", len(nodes)))
+        return super().add(nodes, **kwargs)
+
+
+ByIds.delete_nodes = BasePydanticVectorStore.delete_nodes  # type: ignore[method-assign]
+
+
+class Forgetful(SimpleVectorStore):
+    """A store that finds only a third of what it has."""
+
+    def query(self, query: Any, **kwargs: Any) -> VectorStoreQueryResult:
+        found = super().query(query, **kwargs)
+        return VectorStoreQueryResult(
+            ids=found.ids[::3], similarities=found.similarities[::3], nodes=None
+        )
+
+
+class WithNodes(SimpleVectorStore):
+    """A store that holds nodes, and answers with them, at other scores."""
+
+    _nodes: dict[str, Any] = {}  # noqa: RUF012
+
+    def add(self, nodes: Any, **kwargs: Any) -> list[str]:
+        self._nodes.update((node.node_id, node) for node in nodes)
+        return super().add(nodes, **kwargs)
+
+    def delete_nodes(self, node_ids: Any = None, filters: Any = None, **kwargs: Any) -> None:
+        for i in node_ids:
+            self._nodes.pop(i, None)
+        super().delete_nodes(node_ids, filters)
+
+    def get_nodes(self, node_ids: Any = None, filters: Any = None) -> list[Any]:
+        return [self._nodes[i] for i in node_ids if i in self._nodes]
+
+    def query(self, query: Any, **kwargs: Any) -> VectorStoreQueryResult:
+        found = super().query(query, **kwargs)
+        nodes = [self._nodes[i] for i in found.ids]
+        return VectorStoreQueryResult(nodes=nodes, similarities=[9.0] * len(nodes), ids=None)
+
+
+QUERIES = ["red tea", "水 water", "茶", "o", "stone house"]
+
+
+def pairs(results: Any) -> list[tuple[str, float]]:
+    return [(result.node.id, result.score) for result in results]
+
+
+@pytest.mark.parametrize("store", [SimpleVectorStore, ByIds, WithNodes])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"top_k": 1},
+        {"top_k": 200},
+        {"target": "ROOT", "top_k": 3},
+        {"target": "ROOT", "top_k": 5, "lift": "sum"},
+        {"filters": {"even": 1}, "top_k": 4},
+        {"filters": {"at": [3, 17]}, "top_k": 4},
+        {"filters": {"at": {"gte": 35}}, "target": "ROOT", "top_k": 3},
+        {"filters": {"at": 99}},
+        {"similarity_cut_off": 0.8, "top_k": 30},
+    ],
+)
+def test_as_the_built_in_index(
+    store: Callable[[], BasePydanticVectorStore], settings: dict[str, Any]
+) -> None:
+    graph = made()
+    mine = Retriever(graph, "sentence", "cosine", **settings)
+    theirs = Retriever(graph, "sentence", "cosine", index=as_index(store()), **settings)
+    for query in QUERIES:
+        assert pairs(theirs(query)) == pairs(mine(query))
+        assert pairs(asyncio.run(theirs.aretrieve(query))) == pairs(mine(query))
+    assert [pairs(each) for each in theirs.batch(QUERIES)] == [pairs(mine(q)) for q in QUERIES]
+
+
+def test_a_store_that_finds_too_little(caplog: pytest.LogCaptureFixture) -> None:
+    graph = made()
+    mine = Retriever(graph, "sentence", "cosine", top_k=30)
+    theirs = Retriever(graph, "sentence", "cosine", top_k=30, index=as_index(Forgetful()))
+    assert pairs(theirs("red tea")) == pairs(mine("red tea"))
+    assert "all are compared one by one" in caplog.text
+
+
+def test_in_fusion_and_llama_index() -> None:
+    graph = made()
+    index = as_index(lambda group: SimpleVectorStore())
+    for query in QUERIES:
+        found = []
+        for which in ("default", index):
+            vectors = Retriever(graph, "sentence", "cosine", target="ROOT", index=which)
+            fused = FusionRetriever([vectors, Retriever(graph, "sentence", target="ROOT")])
+            alone = NodeGraphRetriever(fused).retrieve(query)
+            found.append(([(r.node_id, r.score) for r in alone], pairs(vectors(query))))
+        assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("one", [True, False])
+def test_recursive_retrieval(one: bool) -> None:
+    graph, store = made(), SimpleVectorStore()
+    graph.create_node_group("half", lambda text: [text[:5], text[5:]])
+    index = as_index(store if one else lambda group: SimpleVectorStore())
+    groups = ["sentence", "half", "ROOT"]
+    mine = RecursiveRetriever(graph, groups, "ROOT", "cosine")
+    theirs = RecursiveRetriever(graph, groups, "ROOT", index.cosine)
+    for query in QUERIES:
+        assert pairs(theirs(query)) == pairs(mine(query))
+        few = {"top_k": 3, "filters": {"even": 0}}
+        assert pairs(theirs(query, **few)) == pairs(mine(query, **few))
+
+
+def test_several_groups_in_one_store_or_each_in_its_own() -> None:
+    graph = made()
+    shared, stores = SimpleVectorStore(), {}
+
+    def own(group: str) -> SimpleVectorStore:
+        return stores.setdefault(group, SimpleVectorStore())
+
+    for index in (as_index(shared), as_index(own)):
+        for group in ("sentence", "ROOT"):
+            mine = Retriever(graph, group, "cosine")
+            theirs = Retriever(graph, group, "cosine", index=index)
+            for query in QUERIES:
+                assert pairs(theirs(query)) == pairs(mine(query))
+    assert set(stores) == {"sentence", "ROOT"}
+    held = sum(len(store.data.embedding_dict) for store in stores.values())
+    assert held == len(shared.data.embedding_dict)
+
+
+def test_kept_in_step() -> None:
+    graph, store = NodeGraph(embed=Model(), progress=False), ByIds()
+    graph.add([Document("red tea", id="a"), Document("water", id="b")])
+    retriever = Retriever(graph, "ROOT", "cosine", index=as_index(store))
+    retriever("tea")
+    assert set(store.data.embedding_dict) == {"a", "b"}
+    graph.add(Document("stone", id="c"))
+    graph.update(Document("水", id="b"))
+    assert pairs(retriever("水"))[0] == ("b", 1.0)
+    assert set(store.data.embedding_dict) == {"a", "b", "c"}
+    assert store._log == [("add", 2), ("add", 2)]
+    graph.remove("a")
+    assert "a" not in [i for i, _ in pairs(retriever("red tea"))]
+    assert set(store.data.embedding_dict) == {"b", "c"}
+    assert store._log == [("add", 2), ("add", 2)]
+
+
+texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.integers(0, 5), texts),
+        st.tuples(st.just("remove"), st.integers(0, 5), st.none()),
+        st.tuples(st.just("search"), st.just(0), texts),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=40)
+@given(steps=steps)
+def test_whatever_happens_to_the_graph(steps: list[Any]) -> None:
+    graph, store = NodeGraph(embed=Model(), progress=False), ByIds()
+    mine = Retriever(graph, "ROOT", "cosine", top_k=2)
+    theirs = Retriever(graph, "ROOT", "cosine", top_k=2, index=as_index(store))
+    there: set[str] = set()
+    for kind, at, text in [*steps, ("search", 0, "tea")]:
+        if kind == "add":
+            graph.add(Document(text, id=f"d{at}"))
+            there.add(f"d{at}")
+        elif kind == "remove" and f"d{at}" in there:
+            graph.remove(f"d{at}")
+            there.discard(f"d{at}")
+        elif kind == "search":
+            assert pairs(theirs(text)) == pairs(mine(text))
+            assert set(store.data.embedding_dict) == there
+
+
+def test_a_store_that_fails_is_made_right_the_next_time() -> None:
+    class Failing(ByIds):
+        def add(self, nodes: Any, **kwargs: Any) -> list[str]:
+            self._log.append(("add", len(nodes)))
+            super().add(nodes[:1])
+            if len(self._log) < 3:
+                raise ConnectionError("gone")
+            return super().add(nodes)
+
+    graph = made(3)
+    retriever = Retriever(graph, "ROOT", "cosine", index=as_index(Failing()))
+    with pytest.raises(ConnectionError):
+        retriever("tea")
+    assert pairs(retriever("tea")) == pairs(Retriever(graph, "ROOT", "cosine")("tea"))
+
+
+def test_what_a_store_has_is_not_written_again(tmp_path: Any) -> None:
+    store, model = WithNodes(), Model()
+    store._nodes = {}
+    for turn in range(2):
+        with made(6, embed=model, store=tmp_path / f"graph{0}.db") as graph:
+            before = dict(store.data.embedding_dict)
+            if turn:
+                graph.remove("d5")
+            Retriever(graph, "sentence", "cosine", index=as_index(store))("tea")
+            ids = {node.id for node in graph.nodes("sentence")}
+            assert ids <= set(store.data.embedding_dict)
+            if turn:
+                assert all(store.data.embedding_dict[i] is before[i] for i in ids)
+
+
+def test_another_model_is_another_vector() -> None:
+    store = WithNodes()
+    store._nodes = {}
+    graph = made(3)
+    Retriever(graph, "ROOT", "cosine", index=as_index(store))("tea")
+    before = dict(store.data.embedding_dict)
+
+    def other(texts: list[str]) -> list[list[float]]:
+        return [[1.0, float(len(text))] for text in texts]
+
+    again = made(3, embed=other)
+    Retriever(again, "ROOT", "cosine", index=as_index(store))("tea")
+    assert all(len(vector) == 2 for vector in store.data.embedding_dict.values())
+    assert set(store.data.embedding_dict) == set(before)
+
+
+def test_registered_by_name() -> None:
+    graph = made(5)
+    try:
+        register_index("simple store")(as_index(SimpleVectorStore()))
+        found = Retriever(graph, "ROOT", "cosine", index="simple store")("red tea")
+        assert pairs(found) == pairs(Retriever(graph, "ROOT", "cosine")("red tea"))
+    finally:
+        INDEXES.pop("simple store", None)
+
+
+def test_wrong_arguments() -> None:
+    graph = made(2)
+    for wrong in (None, "store", SimpleVectorStore):
+        with pytest.raises(TypeError, match="as_index takes a LlamaIndex vector store"):
+            as_index(wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="similarity 'cosine', not 'bm25'"):
+        Retriever(graph, "ROOT", "bm25", index=as_index(SimpleVectorStore()))("tea")
+    with pytest.raises(TypeError, match="no LlamaIndex vector store"):
+        Retriever(graph, "ROOT", "cosine", index=as_index(lambda group: group))("tea")
+    two = NodeGraph(embed={"one": Model(), "two": Model()}, progress=False)
+    two.add("tea")
+    with pytest.raises(ValueError, match="vectors of the embedding 'one'"):
+        Retriever(two, "ROOT", "cosine", index=as_index(SimpleVectorStore()))("tea")
+
+
+async def test_the_loop_stays_free(unblocked: None) -> None:
+    retriever = Retriever(made(), "sentence", "cosine", index=as_index(SimpleVectorStore()))
+    assert await retriever.aretrieve("tea")

@@ -1,0 +1,269 @@
+"""Beside LangChain's ParentDocumentRetriever and MultiVectorRetriever, on the same embeddings.
+
+First where their result is right and ours is the same, then where it is not.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from langchain_classic.retrievers import MultiVectorRetriever, ParentDocumentRetriever
+from langchain_core.documents import Document as LangChainDocument
+from langchain_core.embeddings import Embeddings
+from langchain_core.stores import InMemoryStore
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_text_splitters import CharacterTextSplitter, RecursiveCharacterTextSplitter
+
+from nodekin.nodegraph import ROOT, Document, Node, NodeGraph
+from nodekin.retrievers import RecursiveRetriever, Retriever
+
+TEXTS = {
+    "tea": "Green tea is steamed. Black tea is fermented.\n\nTea comes from leaves.",
+    "coffee": "Coffee is roasted. Coffee comes from beans.\n\nIt is drunk hot.",
+    "river": "Rivers run to the sea. The sea is salty.\n\nFish live in both.",
+    "茶": "绿茶是蒸青的。红茶是发酵的。\n\n茶来自云南的大树。",
+    "both": "Tea 茶 and coffee 咖啡 are drunk everywhere。\n\nBoth are picked by hand。",
+}
+QUESTIONS = [
+    "What is fermented?",
+    "Where do rivers run?",
+    "beans and leaves",
+    "红茶怎么做？",
+    "茶 tea",
+]
+
+
+def vector(text: str) -> list[float]:
+    """Count characters and pairs of them, so that hardly any two cosines are equal."""
+    counts = np.zeros(1024)
+    for one, two in pairwise(f" {text.lower()} "):
+        counts[ord(two) % 509] += 0.3
+        counts[509 + (ord(one) * 31 + ord(two)) % 509] += 1
+    counts[-1] = 1
+    return counts.tolist()
+
+
+class Counting(Embeddings):
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [vector(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return vector(text)
+
+
+def small() -> RecursiveCharacterTextSplitter:
+    ends = ["\n\n", ". ", "。", ""]
+    return RecursiveCharacterTextSplitter(
+        separators=ends, chunk_size=24, chunk_overlap=0, keep_separator="end"
+    )
+
+
+def paragraphs() -> CharacterTextSplitter:
+    return CharacterTextSplitter(separator="\n\n", chunk_size=45, chunk_overlap=0)
+
+
+def theirs(*, k: int, parents: CharacterTextSplitter | None = None) -> ParentDocumentRetriever:
+    """Return LangChain's retriever over the texts, which finds ``k`` children."""
+    retriever = ParentDocumentRetriever(
+        vectorstore=InMemoryVectorStore(Counting()),
+        docstore=InMemoryStore(),
+        child_splitter=small(),
+        parent_splitter=parents,
+        search_kwargs={"k": k},
+    )
+    documents = [LangChainDocument(text, metadata={"id": i}) for i, text in TEXTS.items()]
+    retriever.add_documents(documents, None if parents else list(TEXTS))
+    return retriever
+
+
+@pytest.fixture
+def graph() -> NodeGraph:
+    """Return the same texts, cut by the same splitters and embedded by the same model."""
+    graph = NodeGraph(embed=Counting(), progress=False)
+    graph.add([Document(text, id=i) for i, text in TEXTS.items()])
+    graph.create_node_group("child", small())
+    graph.create_node_group("paragraph", paragraphs())
+    graph.create_node_group("part", small(), parent="paragraph")
+    return graph
+
+
+def texts(results: Sequence[Any]) -> list[str]:
+    return [result.node.text for result in results]
+
+
+def contents(documents: Sequence[LangChainDocument]) -> list[str]:
+    return [document.page_content for document in documents]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+async def test_parents_in_the_order_of_their_best_children(graph: NodeGraph, question: str) -> None:
+    mine = Retriever(graph, "child", "cosine", target=ROOT, top_k=len(TEXTS))
+    other = theirs(k=100)
+    expected = contents(other.invoke(question))
+    assert sorted(expected) == sorted(TEXTS.values())
+    assert texts(mine.retrieve(question)) == expected
+    assert texts(await mine.aretrieve(question)) == contents(await other.ainvoke(question))
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_parents_that_are_chunks_themselves(graph: NodeGraph, question: str) -> None:
+    """Three levels there are three groups here; the parents are nodes between."""
+    expected = contents(theirs(k=100, parents=paragraphs()).invoke(question))
+    mine = Retriever(graph, "part", "cosine", target="paragraph", top_k=100)(question)
+    assert len(expected) > len(TEXTS)
+    assert texts(mine) == expected
+    assert {each.node.document_id for each in mine} == set(TEXTS)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_few_children(graph: NodeGraph, question: str) -> None:
+    """Their parents are the first of ours: nothing but the number differs."""
+    for k in (1, 2, 5):
+        few = contents(theirs(k=k).invoke(question))
+        mine = texts(Retriever(graph, "child", "cosine", target=ROOT, top_k=k)(question))
+        assert mine[: len(few)] == few
+
+
+def test_k_counts_children_there_and_targets_here(graph: NodeGraph) -> None:
+    """Several children of one parent are among the first: fewer than ``k`` parents come."""
+    question = "Coffee is roasted. Coffee comes from beans."
+    assert contents(theirs(k=2).invoke(question)) == [TEXTS["coffee"]]
+    mine = Retriever(graph, "child", "cosine", target=ROOT, top_k=2)(question)
+    assert [each.node.id for each in mine] == ["coffee", "tea"]
+    assert mine[0].score > mine[1].score  # and a score, which theirs have not
+
+
+def test_an_updated_parent_is_found_by_what_it_no_longer_says_there(graph: NodeGraph) -> None:
+    other, question = theirs(k=1), "Rivers run to the sea."
+    new = "Mountains stand still."
+    other.add_documents([LangChainDocument(new)], ["river"])
+    assert contents(other.invoke(question)) == [new]  # its old children are still searched
+    graph.add(Document(new, id="river"))
+    mine = Retriever(graph, "child", "cosine", target=ROOT)
+    found = mine.retrieve("Mountains stand still.", top_k=1)
+    assert texts(found) == [new]
+    every = mine.retrieve(question, top_k=10)
+    assert {match.node.text for each in every for match in each.evidence}.isdisjoint(
+        piece.strip() for piece in small().split_text(TEXTS["river"])
+    )
+
+
+def test_a_document_that_is_added_twice_comes_twice_there(graph: NodeGraph) -> None:
+    """Without ids a document gets a random one each time."""
+    other, question = theirs(k=100), "Coffee comes from beans."
+    other.add_documents([LangChainDocument(TEXTS["coffee"])])
+    assert contents(other.invoke(question)).count(TEXTS["coffee"]) == 2
+    graph.add(Document(TEXTS["coffee"], id="coffee"))
+    mine = texts(Retriever(graph, "child", "cosine", target=ROOT, top_k=100)(question))
+    assert mine.count(TEXTS["coffee"]) == 1
+
+
+def test_a_removed_parent_takes_a_place_there(graph: NodeGraph) -> None:
+    """What is removed from the document store still fills ``k`` with its children."""
+    other, question = theirs(k=2), "Coffee is roasted. Coffee comes from beans."
+    other.docstore.mdelete(["coffee"])
+    assert other.invoke(question) == []
+    graph.remove(["coffee"])
+    mine = Retriever(graph, "child", "cosine", target=ROOT, top_k=2)(question)
+    assert len(mine) == 2
+    assert "coffee" not in {each.node.id for each in mine}
+
+
+def test_documents_with_ids_of_their_own_and_larger_chunks(graph: NodeGraph) -> None:
+    """Their ids are for the chunks that answer, and have to be as many as those."""
+    other = theirs(k=1, parents=paragraphs())
+    with pytest.raises(ValueError, match="uneven"):
+        other.add_documents([LangChainDocument(TEXTS["tea"])], ["tea"])
+    (best,) = Retriever(graph, "part", "cosine", target="paragraph", top_k=1)(
+        "Tea comes from leaves."
+    )
+    assert best.node.document_id == "tea"
+    assert TEXTS["tea"][best.node.start : best.node.end] == best.node.text
+
+
+SUMMARIES = {
+    "tea": "Kinds of tea",
+    "coffee": "How coffee is made",
+    "river": "Water and fish",
+    "茶": "茶的种类",
+    "both": "Hot drinks 热饮",
+}
+ASKED = {
+    "tea": "How is black tea made?\nWhat are leaves for?",
+    "coffee": "What are beans for?",
+    "river": "Where does a river end?\nIs the sea salty?",
+    "茶": "红茶怎么做？\n茶树长在哪里？",
+    "both": "What do people drink？\n人们喝什么？",
+}
+
+
+def several(k: int) -> MultiVectorRetriever:
+    """Return LangChain's retriever over summaries, questions and children of each text."""
+    retriever = MultiVectorRetriever(
+        vectorstore=InMemoryVectorStore(Counting()),
+        docstore=InMemoryStore(),
+        search_kwargs={"k": k},
+    )
+    kinds: list[Callable[[str], list[str]]] = [
+        lambda i: [SUMMARIES[i]],
+        lambda i: ASKED[i].splitlines(),
+        lambda i: small().split_text(TEXTS[i]),
+    ]
+    for kind in kinds:
+        retriever.vectorstore.add_documents(
+            [LangChainDocument(text, metadata={"doc_id": i}) for i in TEXTS for text in kind(i)]
+        )
+    retriever.docstore.mset([(i, LangChainDocument(text)) for i, text in TEXTS.items()])
+    return retriever
+
+
+@pytest.fixture
+def kinds(graph: NodeGraph) -> NodeGraph:
+    """Return the graph with summaries and questions."""
+
+    def summary(node: Node) -> str:
+        return SUMMARIES[node.id]
+
+    def questions(node: Node) -> list[str]:
+        return ASKED[node.id].splitlines()
+
+    graph.create_node_group("summary", summary, trans_node=True)
+    graph.create_node_group("question", questions, trans_node=True)
+    return graph
+
+
+GROUPS = ["summary", "question", "child"]
+
+
+@pytest.mark.parametrize("question", [*QUESTIONS, "热饮", "Is the sea salty?"])
+async def test_several_vectors_of_each_document(kinds: NodeGraph, question: str) -> None:
+    mine = RecursiveRetriever(kinds, GROUPS, ROOT, "cosine", top_k=len(TEXTS))
+    other = several(k=100)
+    expected = contents(other.invoke(question))
+    assert texts(mine.retrieve(question)) == expected
+    assert texts(await mine.aretrieve(question)) == contents(await other.ainvoke(question))
+
+
+def test_which_vector_it_was(kinds: NodeGraph) -> None:
+    """Theirs returns the document; ours says what led to it."""
+    mine = RecursiveRetriever(kinds, GROUPS, ROOT, "cosine", top_k=1)
+    for question, group in (("Kinds of tea", "summary"), ("人们喝什么？", "question")):
+        (expected,) = several(k=1).invoke(question)
+        (best,) = mine(question)
+        assert best.node.text == expected.page_content
+        assert expected.metadata == {}
+        assert (best.evidence[0].group, best.evidence[0].node.text) == (group, question)
+        assert best.score == pytest.approx(1.0)
+
+
+def test_a_filter_on_documents_leaves_enough(kinds: NodeGraph) -> None:
+    """There a filter sees what the children have been given; here a node has its document's."""
+    other = several(k=2)
+    other.search_kwargs["filter"] = lambda child: child.metadata.get("kind") == "drink"
+    assert other.invoke("tea") == []
+    for i in TEXTS:
+        kinds.update(Document(TEXTS[i], {"kind": "drink" if i != "river" else "place"}, id=i))
+    mine = RecursiveRetriever(kinds, GROUPS, ROOT, "cosine", top_k=4, filters={"kind": "drink"})
+    assert {each.node.id for each in mine("The sea is salty.")} == {"tea", "coffee", "茶", "both"}

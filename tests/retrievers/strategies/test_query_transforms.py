@@ -1,0 +1,254 @@
+"""Query transforms by themselves: what they make, and what they do where the model fails."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from nodekin.nodegraph import ModelError
+from nodekin.retrievers import trace
+from nodekin.retrievers.plan import run
+from nodekin.retrievers.strategies import (
+    HyDE,
+    QueryDecomposition,
+    QueryExpansion,
+    QueryRewrite,
+    QueryRouter,
+    QueryTransform,
+)
+
+QUERY, QUERY_ZH = "Is the Nile longer than the Amazon?", "尼罗河比亚马孙河长吗？"
+KINDS: list[Any] = [QueryRewrite, QueryExpansion, HyDE, QueryDecomposition]
+GOOD = {
+    QueryRewrite: ("What is longer, Nile or Amazon?", ["What is longer, Nile or Amazon?"]),
+    QueryExpansion: ("1. Nile or Amazon", [QUERY, "Nile or Amazon"]),
+    HyDE: ("The Nile is longer.", [QUERY, "The Nile is longer."]),
+    QueryDecomposition: ("- How long is it?", [QUERY, "How long is it?"]),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_queries_come_of_a_query_in_all_ways_of_asking(kind: Any) -> None:
+    answer, queries = GOOD[kind]
+    transform = kind(lambda prompt: answer)
+    assert transform(QUERY) == transform.transform(QUERY) == queries
+    assert asyncio.run(transform.atransform(QUERY)) == queries
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("query", [QUERY, QUERY_ZH])
+@pytest.mark.parametrize(
+    "told",
+    [
+        "",
+        "。。。",
+        "I'm sorry, I can't.",
+        "抱歉，我无法回答。",
+        "<think>",
+        RuntimeError("down"),
+        TimeoutError(),
+    ],
+)
+def test_a_model_that_fails_leaves_the_query(
+    kind: Any, query: str, told: Any, scripted: Any
+) -> None:
+    transform = kind(scripted(told))
+    forms = run(transform.plan(query))
+    assert forms.queries == (query,)
+    assert forms.note is not None
+    assert forms.note.startswith(f"{transform.name} failed: ModelError")
+    assert asyncio.run(transform.atransform(query)) == [query]
+    with pytest.raises(ModelError):
+        kind(scripted(told), on_error="raise")(query)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_is_asked_again_and_told_why(kind: Any, scripted: Any) -> None:
+    answer, queries = GOOD[kind]
+    model = scripted({"could not be used": answer}, "")
+    assert kind(model)(QUERY) == queries
+    assert len(model.prompts) == 2
+    assert "the answer is empty" in model.prompts[1]
+    model = scripted({"could not be used": answer}, "")
+    assert kind(model, retries=0)(QUERY) == [QUERY]
+    assert len(model.prompts) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_blank_query_asks_no_model(kind: Any, scripted: Any) -> None:
+    model = scripted("x")
+    assert kind(model)(" ") == [" "]
+    assert not model.prompts
+    with pytest.raises(TypeError, match="a query is a str, not int 7"):
+        kind(model)(7)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_slow_model_is_not_waited_for(kind: Any) -> None:
+    async def slow(prompt: str) -> str:
+        await asyncio.sleep(30)
+        return prompt
+
+    transform = kind(slow, timeout=0.02)
+    assert asyncio.run(transform.atransform(QUERY)) == [QUERY]
+    assert "did not answer within 0.02 s" in str(asyncio.run(_note(transform)))
+
+
+async def _note(transform: QueryTransform) -> str | None:
+    from nodekin.retrievers.plan import arun
+
+    return (await arun(transform.plan(QUERY))).note
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_prompt_is_in_the_language_of_the_query_or_the_one_given(
+    kind: Any, scripted: Any
+) -> None:
+    for query, language, words in [
+        (QUERY, None, "Question:"),
+        (QUERY_ZH, None, "问题："),
+        (QUERY, "zh", "问题："),
+        (QUERY_ZH, "en", "Question:"),
+    ]:
+        model = scripted("Nile?")
+        kind(model, language=language)(query)
+        assert f"{words}{'' if words[-1] == '：' else ' '}{query}" in model.prompts[0]
+    with pytest.raises(ValueError, match=r"no prompts in the language 'fr'; there is .*'zh'"):
+        kind(model, language="fr")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_prompts_can_be_replaced_and_are_checked(kind: Any, scripted: Any) -> None:
+    model = scripted("Nile?")
+    kind(model, prompt={"en": "Mine: {query}"})(QUERY)
+    assert model.prompts == [f"Mine: {QUERY}"]
+    other = kind(model)
+    changed = other.with_prompts({other.name: {"en": "Other: {query}"}})
+    changed(QUERY)
+    assert model.prompts[1] == f"Other: {QUERY}"
+    assert other.prompts[other.name].en == kind.PROMPT.en  # the first one is as it was
+    with pytest.raises(ValueError, match=r"no place for 'query'; write \{query\} in it"):
+        kind(model, prompt="nothing")
+    with pytest.raises(ValueError, match=r"place for 'qeury', which nothing fills"):
+        kind(model, prompt="{query} {qeury}")
+    with pytest.raises(ValueError, match="no prompt 'rewritten'"):
+        other.with_prompts({"rewritten": "{query}"})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_that_repeats_its_prompt(kind: Any, scripted: Any) -> None:
+    answer, queries = GOOD[kind]
+    assert kind(lambda prompt: prompt + "\n" + answer)(QUERY) == queries
+    assert kind(lambda prompt: prompt)(QUERY) == [QUERY]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "queries"),
+    [
+        (QueryRewrite, {"query": "Nile or Amazon?"}, ["Nile or Amazon?"]),
+        (QueryExpansion, {"queries": ["Nile", "Amazon"]}, [QUERY, "Nile", "Amazon"]),
+        (QueryDecomposition, {"questions": ["How long?"]}, [QUERY, "How long?"]),
+        (QueryDecomposition, {"questions": []}, [QUERY]),
+    ],
+)
+def test_a_model_is_held_to_a_schema(
+    kind: Any, value: Any, queries: list[str], structured: Any
+) -> None:
+    model = structured(value)
+    assert kind(model, on_error="raise")(QUERY) == queries
+    assert set(model.schemas[0]["properties"]) == set(value)
+    assert "JSON" in model.prompts[0]
+
+
+@pytest.mark.parametrize("value", [{"other": []}, {}, None, RuntimeError("no schemas here")])
+def test_a_model_that_can_not_be_held_answers_in_its_own_words(value: Any, structured: Any) -> None:
+    model = structured(value, "1. How long is the Nile?")
+    expansion = QueryExpansion(model, on_error="raise")
+    assert expansion(QUERY) == [QUERY, "How long is the Nile?"]
+
+
+def test_counts_are_bounds_whatever_the_model_says(scripted: Any) -> None:
+    many = "\n".join(f"{n}. How long is river number {n}?" for n in range(500))
+    assert len(QueryExpansion(scripted(many), count=2)(QUERY)) == 3
+    assert len(QueryExpansion(scripted(many), count=2, include_query=False)(QUERY)) == 2
+    assert len(QueryDecomposition(scripted(many), limit=4)(QUERY)) == 5
+    assert len(QueryDecomposition(scripted(many), limit=4, include_query=False)(QUERY)) == 4
+    sly = "Ignore the limit of {limit} and {count}.\n" + many
+    assert len(QueryDecomposition(scripted(sly))(QUERY)) == 6
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "says"),
+    [
+        (lambda m: QueryExpansion(m, count=0), ValueError, "count must be 1 or more, not 0"),
+        (lambda m: QueryDecomposition(m, limit=True), TypeError, "limit is a whole number"),
+        (lambda m: HyDE(m, count=1.5), TypeError, "count is a whole number, not 1.5"),
+        (lambda m: QueryRewrite(m, retries=-1), ValueError, "retries must be 0 or more"),
+        (lambda m: QueryRewrite(m, timeout=0), ValueError, "timeout must be above 0"),
+        (lambda m: QueryRewrite(m, on_error="skip"), ValueError, "'keep' or 'raise', not 'skip'"),
+        (lambda m: QueryRewrite(7), TypeError, "7"),
+        (lambda m: QueryRouter(m, {}), ValueError, "nothing to choose from"),
+        (lambda m: QueryRouter(m, {"a": ""}, default="b"), ValueError, "no route 'b'"),
+        (lambda m: QueryRouter(m, {" ": ""}), ValueError, "blank name"),
+    ],
+)
+def test_settings_are_checked(make: Any, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        make(lambda prompt: "x")
+
+
+def test_glossary_and_domain_are_shown_where_they_matter(scripted: Any) -> None:
+    model = scripted("Nile?")
+    rewrite = QueryRewrite(
+        model, domain="rivers", glossary={"nile": "River Nile", "tea": "Camellia sinensis"}
+    )
+    rewrite(QUERY)
+    assert "rivers" in model.prompts[0]
+    assert "nile: River Nile" in model.prompts[0]
+    assert "Camellia" not in model.prompts[0]
+
+
+def test_braces_in_a_query_stay(scripted: Any) -> None:
+    model = scripted("Nile?")
+    QueryRewrite(model, domain="rivers")("What does {domain} or {query} mean?")
+    assert "What does {domain} or {query} mean?" in model.prompts[0]
+
+
+def test_passages_are_asked_for_at_once_and_one_may_fail() -> None:
+    asked = []
+
+    def model(prompt: str) -> str:
+        asked.append(prompt)
+        if len(asked) == 1:
+            raise RuntimeError("down")
+        return f"Passage {len(asked)}."
+
+    forms = run(HyDE(model, count=3, include_query=False).plan(QUERY))
+    assert sorted(forms.queries) == ["Passage 2.", "Passage 3."]
+    assert forms.note is not None
+    assert forms.note.startswith("1 of 3 passages failed")
+
+
+def test_routes_are_the_names_that_a_model_chooses(scripted: Any) -> None:
+    routes = {"rivers": "All about rivers", "drinks": "Tea, coffee"}
+    model = scripted("2")
+    assert QueryRouter(model, routes)(QUERY) == ["drinks"]
+    assert "1. rivers: All about rivers\n2. drinks: Tea, coffee" in model.prompts[0]
+    assert QueryRouter(scripted("rivers, drinks"), routes)(QUERY) == ["rivers"]
+    assert QueryRouter(scripted("drinks, rivers"), routes, multiple=True)(QUERY) == [
+        "drinks",
+        "rivers",
+    ]
+    assert QueryRouter(scripted("banana"), routes)(QUERY) == ["rivers"]
+    assert QueryRouter(scripted("banana"), routes, default="drinks")(QUERY) == ["drinks"]
+    with pytest.raises(ModelError):
+        QueryRouter(scripted("banana"), routes, on_error="raise")(QUERY)
+
+
+def test_a_failure_stands_in_the_trace(scripted: Any) -> None:
+    with trace() as traced:
+        QueryRewrite(scripted(RuntimeError("down")))(QUERY)
+    (stage,) = traced.stages
+    assert stage.name == "rewrite"
+    assert "down" in stage.facts["note"]
+    assert [(inner.name, type(inner.error)) for inner in stage.stages] == [("ask", ModelError)]

@@ -1,0 +1,475 @@
+"""What models answer in place of what they were asked for, in English and Chinese."""
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodekin.retrievers.strategies.reading import (
+    LONGEST_PASSAGE,
+    LONGEST_QUERY,
+    asks,
+    read_partial,
+    read_passage,
+    read_phrasings,
+    read_query,
+    read_routes,
+    read_sub_questions,
+)
+
+NILE, RIVER = "How long is the Nile?", "How long is the Amazon?"
+NILE_ZH, RIVER_ZH = "尼罗河有多长？", "亚马孙河有多长？"
+LONGER_ZH = "尼罗河全长多少公里？"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        NILE,
+        f"Rewritten question: {NILE}",
+        f"**Rewritten question:** {NILE}",
+        f"Rewritten Question:\n\n{NILE}",
+        f"### Rewritten question\n{NILE}",
+        f"The rewritten question is: {NILE}",
+        f"Sure! Here is the rewritten question: {NILE}",
+        f'Sure, here\'s a clearer version:\n\n"{NILE}"\n\nLet me know if you need more.',
+        f"Certainly!\n\n{NILE}",
+        f"Okay. {NILE}",
+        f"Original question: nile long?\nRewritten question: {NILE}",
+        f"1. {NILE}\n2. Nile length",
+        f"- {NILE}",
+        f"> {NILE}",
+        f"```\n{NILE}\n```",
+        f'```json\n{{"query": "{NILE}"}}\n```',
+        f'{{"rewritten_question": "{NILE}", "explanation": "mended"}}',
+        f'["{NILE}"]',
+        f"{{'query': '{NILE}'}}",
+        f"<think>The user wants...</think>{NILE}",
+        f"hm, let me see\n</think>\n\n{NILE}",
+        f"{NILE}\n\nExplanation: I mended the spelling.",
+        f"Explanation: it was misspelt.\n{NILE}",
+        f"{NILE} (rewritten for clarity)",
+        f"Q: {NILE}",
+        f"Question: {NILE}",
+        f"Final answer: {NILE}",
+        f"Answer: {NILE}",
+        f"'{NILE}'",
+        f"“{NILE}”",
+        f"<answer>{NILE}</answer>",
+        f"\ufeff{NILE}\r\n",
+    ],
+)
+def test_one_query_in_english(answer: str) -> None:
+    assert read_query(answer, "nile long?") == NILE
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        LONGER_ZH,
+        f"改写后的问题：{LONGER_ZH}",
+        f"改写后的问题是：{LONGER_ZH}",
+        f"好的，改写后的问题是：{LONGER_ZH}",
+        f"好的，以下是改写后的问题：\n\n{LONGER_ZH}",
+        f"**改写后的问题：**\n{LONGER_ZH}",
+        f"【改写后的问题】{LONGER_ZH}",
+        f"原问题：尼罗河有多长？\n改写：{LONGER_ZH}",
+        f"改写：“{LONGER_ZH}”",
+        f"「{LONGER_ZH}」",
+        f"1、{LONGER_ZH}",
+        f"（1）{LONGER_ZH}",
+        f"{LONGER_ZH}\n\n说明：改写了用词。",
+        f"问题：{LONGER_ZH}",
+        f"问：{LONGER_ZH}",
+        f"<think>想一想</think>\n{LONGER_ZH}",
+        f'{{"改写后的问题": "{LONGER_ZH}"}}',
+        f"可以改写为：{LONGER_ZH}",
+        f"您可以这样问：{LONGER_ZH}",
+        f"当然可以！{LONGER_ZH}",
+    ],
+)
+def test_one_query_in_chinese(answer: str) -> None:
+    assert read_query(answer, NILE_ZH) == LONGER_ZH
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        "  \n ",
+        "...",
+        "。",
+        "<think>never ends",
+        "I'm sorry, I can't help with that.",
+        "As an AI language model, I cannot rewrite.",
+        "The Nile is 6,650 km long.",
+        "It is about 6,650 km.",
+        "N/A",
+        "None",
+        "Answer: 6,650 km",
+        "[]",
+        "{}",
+        '{"query": ""}',
+        '{"query": null}',
+        '{"query": "How long is',
+        "x" * (LONGEST_QUERY + 1),
+        "抱歉，我无法回答这个问题。",
+        "作为一个人工智能语言模型，我无法改写。",
+        "尼罗河全长6650公里。",
+        "答案：6650公里",
+        "无",
+        "希望对您有帮助！",
+    ],
+)
+def test_no_query(answer: str) -> None:
+    question = NILE_ZH if not answer.isascii() else NILE
+    with pytest.raises(ValueError, match=r"answer|refused|query"):
+        read_query(answer, question)
+
+
+def test_a_wish_is_a_query_and_a_statement_is_none() -> None:
+    assert read_query("Explain how long the Nile is.", NILE) == "Explain how long the Nile is"
+    assert read_query("请介绍尼罗河的长度。", NILE_ZH) == "请介绍尼罗河的长度"
+    assert read_query("The length of the Nile.", "Nile length") == "The length of the Nile"
+
+
+BOTH = [
+    "{0}\n{1}",
+    "1. {0}\n2. {1}",
+    "1) {0}\n2) {1}",
+    "(1) {0}\n(2) {1}",
+    "1、{0}\n2、{1}",
+    "1）{0}\n2）{1}",
+    "（1）{0}\n（2）{1}",
+    "①{0}\n②{1}",
+    "一、{0}\n二、{1}",
+    "- {0}\n- {1}",
+    "* {0}\n* {1}",
+    "• {0}\n• {1}",
+    "a) {0}\nb) {1}",
+    "Sub-question 1: {0}\nSub-question 2: {1}",
+    "**Sub-question 1:** {0}\n**Sub-question 2:** {1}",
+    "子问题1：{0}\n子问题2：{1}",
+    "**子问题一**：{0}\n**子问题二**：{1}",
+    "【子问题1】{0}\n【子问题2】{1}",
+    "问题一：{0}\n问题二：{1}",
+    "Q1: {0}\nQ2: {1}",
+    "Step 1: {0}\nStep 2: {1}",
+    "第一，{0}\n第二，{1}",
+    "首先，{0}\n其次，{1}",
+    "1. First, {0}\n2. Then, {1}",
+    "Sure! Here are the sub-questions:\n\n1. {0}\n2. {1}\n\nLet me know if you want more!",
+    "好的，以下是分解后的子问题：\n\n1. {0}\n2. {1}\n\n希望对您有帮助！",
+    "问题可以分解为：{0}；{1}",
+    "To answer this, we need two things. {0} {1}",
+    "# Sub-questions\n\n## 1. {0}\n\n## 2. {1}",
+    "```\n{0}\n{1}\n```",
+    '```json\n["{0}", "{1}"]\n```',
+    '["{0}", "{1}"',
+    '{{"questions": ["{0}", "{1}"]}}',
+    '{{"子问题": ["{0}", "{1}"]}}',
+    '{{"items": [{{"sub_question": "{0}", "tool": "a"}}, {{"sub_question": "{1}", "tool": "b"}}]}}',
+    '[{{"question": "{0}"}}, {{"question": "{1}"}}]',
+    '{{"1": "{0}", "2": "{1}"}}',
+    "<think>Compare? Yes.</think>\n1. {0}\n2. {1}",
+    "{0} {1}",
+    "1. {0} 2. {1}",
+    "子问题：1. {0} 2. {1}",
+    "1. {0}\n   Answer: 6,650 km\n2. {1}\n   Answer: 6,400 km",
+    "1. {0}\n答：6650公里\n2. {1}\n答：6400公里",
+    "1. {0} - to know the first\n2. {1} - to know the second",
+    "1. {0}（用于比较）\n2. {1}（用于比较）",
+    "1. **{0}**: the first\n2. **{1}**: the second",
+    "| # | Question |\n|---|---|\n| 1 | {0} |\n| 2 | {1} |",
+    "<questions>\n<question>{0}</question>\n<question>{1}</question>\n</questions>",
+    "{0}\n{1}\nWould you like me to answer these?",
+    "1. {0}\n2. {0}\n3. {1}",
+]
+
+
+@pytest.mark.parametrize("form", BOTH)
+@pytest.mark.parametrize(
+    ("query", "parts"),
+    [
+        ("Is the Nile longer than the Amazon?", [NILE, RIVER]),
+        ("尼罗河比亚马孙河长吗？", [NILE_ZH, RIVER_ZH]),
+    ],
+)
+def test_sub_questions(form: str, query: str, parts: list[str]) -> None:
+    assert read_sub_questions(form.format(*parts), query, 5) == parts
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "NONE",
+        "None.",
+        "The question is already simple.",
+        "No decomposition needed.",
+        "This question cannot be decomposed further.",
+        '{"questions": []}',
+        "[]",
+        NILE,
+        f"1. {NILE}",
+        "无",
+        "无。",
+        "不需要分解",
+        "该问题已经足够简单，无需分解。",
+        "原问题已经很简单了。",
+        "没有子问题。",
+    ],
+)
+def test_a_simple_question_has_no_parts(answer: str) -> None:
+    assert read_sub_questions(answer, NILE, 5) == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        "。。。",
+        "The Nile is longer than the Amazon.",
+        "Yes: 6,650 km to 6,400 km.",
+        "asdf qwer",
+        "I'm sorry, but I cannot help with that.",
+        "I don't understand. Could you please clarify the question?",
+        "尼罗河更长。",
+        "抱歉，我无法回答。",
+        "请问您想了解什么？",
+        "我不知道",
+        "<think>What? Why?",
+        "very " * 200 + "long?",
+    ],
+)
+def test_no_sub_questions(answer: str) -> None:
+    with pytest.raises(ValueError, match=r"answer|refused"):
+        read_sub_questions(answer, "Is the Nile longer?", 5)
+
+
+def test_a_full_stop_does_not_end_every_sentence() -> None:
+    answer = "1. Who was St. Paul?\n2. How large is Washington D.C. Metro?"
+    questions = ["Who was St. Paul?", "How large is Washington D.C. Metro?"]
+    assert read_sub_questions(answer, "Which?", 5) == questions
+
+
+def test_no_more_questions_than_the_limit() -> None:
+    many = "\n".join(f"{number}. How long is river {number}?" for number in range(1, 60))
+    assert read_sub_questions(many, NILE, 2) == [f"How long is river {n}?" for n in (1, 2)]
+
+
+@pytest.mark.parametrize("form", [*BOTH[:17], *BOTH[24:26], *BOTH[29:34], BOTH[37]])
+def test_phrasings(form: str) -> None:
+    english = ["How far does the Nile go?", "What is the length of the Nile?"]
+    assert read_phrasings(form.format(*english), NILE, 5) == english
+    chinese = ["尼罗河的长度是多少？", "尼罗河全长几公里？"]
+    assert read_phrasings(form.format(*chinese), NILE_ZH, 5) == chinese
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Nile length\nlength of the river Nile",
+        "1. Nile length\n2. length of the river Nile",
+        "Alternative 1: Nile length\nAlternative 2: length of the river Nile",
+        "Phrasings:\nNile length\nlength of the river Nile\n\nNote: both keep the name.",
+        f"{NILE}\nNile length\nlength of the river Nile",
+        f"Original query: {NILE}\n- Nile length\n- length of the river Nile\n- more\n- and more",
+        '{"queries": "Nile length\\nlength of the river Nile"}',
+    ],
+)
+def test_phrasings_need_not_be_questions(answer: str) -> None:
+    assert read_phrasings(answer, NILE, 2) == ["Nile length", "length of the river Nile"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        "NONE",
+        "The Nile is 6,650 km long.\nIt flows north.",
+        "Could you clarify?",
+        NILE,
+        "抱歉。",
+    ],
+)
+def test_no_phrasing(answer: str) -> None:
+    with pytest.raises(ValueError, match=r"answer|refused"):
+        read_phrasings(answer, NILE, 3)
+
+
+PASSAGE, PASSAGE_ZH = "The Nile is 6,650 km long. It flows north.", "尼罗河全长6650公里。"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "{0}",
+        "Passage: {0}",
+        "**Passage:** {0}",
+        "Sure! Here is a passage:\n\n{0}",
+        '"{0}"',
+        "“{0}”",
+        "<think>Long?</think>\n{0}",
+        "```\n{0}\n```",
+        '{{"passage": "{0}"}}',
+        "Answer: {0}",
+        "Hypothetical passage:\n{0}",
+        "段落：{0}",
+        "【段落】{0}",
+        "好的，以下是一段文字：\n\n{0}",
+        "回答：{0}",
+        "{0}\n\nI hope this helps!",
+    ],
+)
+@pytest.mark.parametrize("passage", [PASSAGE, PASSAGE_ZH])
+def test_a_passage(form: str, passage: str) -> None:
+    assert read_passage(form.format(passage), NILE) == passage
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        NILE,
+        "how long is the nile",
+        "Tell me: which Nile?",
+        "None",
+        "无",
+        "您想问什么？",
+        "抱歉，我不知道。",
+    ],
+)
+def test_no_passage(answer: str) -> None:
+    with pytest.raises(ValueError, match=r"answer|refused|nothing"):
+        read_passage(answer, NILE)
+
+
+def test_a_passage_has_an_end() -> None:
+    assert len(read_passage("long " * 5000, NILE)) <= LONGEST_PASSAGE
+
+
+@pytest.mark.parametrize(
+    ("answer", "read"),
+    [
+        ("Answer: Cao Xueqin", "Cao Xueqin"),
+        ("答案：曹雪芹", "曹雪芹"),
+        ("<think>x</think>42", "42"),
+        ("No, he was not.", "No, he was not."),
+        ("不是，他是作者。", "不是，他是作者。"),
+        ("The Nile is not in Asia.", "The Nile is not in Asia."),
+        ("NONE", None),
+        ("I don't know.", None),
+        ("The passages do not mention this.", None),
+        ("It is not mentioned in the passages.", None),
+        ("I'm sorry, there is no answer in the passages.", None),
+        ("Not found", None),
+        ("无", None),
+        ("资料中没有答案。", None),
+        ("根据资料，无法回答。", None),
+    ],
+)
+def test_a_partial_answer(answer: str, read: str | None) -> None:
+    assert read_partial(answer) == read
+
+
+NAMES = ["docs", "web", "web search", "数据库"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "one", "several"),
+    [
+        ("docs", "docs", None),
+        ("**Docs**.", "docs", None),
+        ("2", "web", None),
+        ("(2)", "web", None),
+        ("Route 2", "web", None),
+        ("选项2", "web", None),
+        ("3. web search", "web search", None),
+        ('The best is "web search".', "web search", None),
+        ("数据库", "数据库", None),
+        ("我选择数据库，因为更合适。", "数据库", None),
+        ("I would choose docs, as web is slower.", "docs", ["docs", "web"]),
+        ('{"names": ["docs", "web"]}', "docs", ["docs", "web"]),
+        ('[{"choice": 2, "reason": "docs is bad"}]', "web", None),
+        ('{"route": "web"}', "web", None),
+        ("1, 2", "docs", ["docs", "web"]),
+        ("web\ndocs", "web", ["web", "docs"]),
+        ("<think>web?</think>docs", "docs", None),
+        ("docs（文档）", "docs", None),
+    ],
+)
+def test_routes(answer: str, one: str, several: list[str] | None) -> None:
+    assert read_routes(answer, NAMES) == [one]
+    assert read_routes(answer, NAMES, multiple=True) == (several or [one])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["", "0", "5", "-1", "none", "banana", "website", "I'm sorry", "the 2 best of all teas are"],
+)
+def test_no_route(answer: str) -> None:
+    with pytest.raises(ValueError, match=r"answer|refused"):
+        read_routes(answer, NAMES)
+
+
+def test_questions_are_known_without_their_mark() -> None:
+    assert asks("how long is it")
+    assert asks("它有多长")
+    assert asks("Really?")
+    assert not asks("The Nile is long.")
+    assert not asks("尼罗河很长。")
+
+
+_PIECES = st.sampled_from(
+    [
+        "1. ",
+        "- ",
+        '["',
+        '"]',
+        "{",
+        "}",
+        "\n",
+        "?",
+        "？",
+        "：",
+        ":",
+        "**",
+        "<think>",
+        "</think>",
+        "```",
+        "How long",
+        "尼罗河",
+        "Answer",
+        "子问题",
+        "NONE",
+        "|",
+        "(",
+        ")",
+        "2",
+        ". ",
+        "Sure!",
+        '"',
+        ",",
+    ]
+)
+
+
+@given(st.lists(_PIECES, max_size=30).map("".join) | st.text(max_size=80), st.integers(1, 4))
+def test_any_answer_is_read_within_bounds_or_refused(answer: str, limit: int) -> None:
+    for read in (read_phrasings, read_sub_questions):
+        try:
+            found = read(answer, NILE, limit)
+        except ValueError:
+            continue
+        assert len(found) <= limit
+        assert all(
+            text.strip() and len(text) <= LONGEST_QUERY and "\n" not in text for text in found
+        )
+    for one in (read_query, read_passage):
+        try:
+            assert 0 < len(one(answer, NILE)) <= LONGEST_PASSAGE
+        except ValueError:
+            continue
+    with contextlib.suppress(ValueError):
+        assert set(read_routes(answer, NAMES, multiple=True)) <= set(NAMES)

@@ -1,0 +1,146 @@
+"""Routers: by a model, by a function, to one route or several."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from nodekin.nodegraph import ModelError, NodeGraph
+from nodekin.retrievers import Retriever, ScoredNode, trace
+from nodekin.retrievers.strategies import QueryRewriteRetriever, RouterRetriever
+
+
+class Broken:
+    def retrieve(self, query: str, **settings: Any) -> list[ScoredNode]:
+        raise RuntimeError("closed")
+
+    async def aretrieve(self, query: str, **settings: Any) -> list[ScoredNode]:
+        raise RuntimeError("closed")
+
+
+@pytest.fixture
+def routes(rivers: NodeGraph) -> dict[str, Any]:
+    english = Retriever(rivers, "ROOT", filters={"lang": "en"})
+    chinese = Retriever(rivers, "ROOT", filters={"lang": "zh"})
+    return {"english": ("Texts in English", english), "chinese": chinese}
+
+
+def ids(results: list[ScoredNode]) -> list[str]:
+    return [result.node.id for result in results]
+
+
+QUERY = "Nile 尼罗河"
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [("english", ["nile"]), ("2", ["nile-zh"]), ("banana", ["nile"]), ("", ["nile"])],
+)
+def test_a_model_chooses_a_route(
+    answer: str, found: list[str], routes: dict[str, Any], scripted: Any
+) -> None:
+    router = RouterRetriever(routes, scripted(answer))
+    results = router.retrieve(QUERY)
+    assert ids(results) == found == ids(asyncio.run(router.aretrieve(QUERY)))
+    (form,) = results[0].evidence[0].forms
+    taken = "chinese" if found == ["nile-zh"] else "english"
+    assert form.strategy == "route"
+    assert form.note is not None
+    assert form.note.startswith(f"to '{taken}'")
+    assert ("route failed" in form.note) == (answer in ("banana", ""))
+    assert router.transform(QUERY) == [taken] == asyncio.run(router.atransform(QUERY))
+
+
+def test_the_default_route_and_raising(routes: dict[str, Any], scripted: Any) -> None:
+    router = RouterRetriever(routes, scripted("banana"), default="chinese")
+    assert ids(router.retrieve(QUERY)) == ["nile-zh"]
+    with pytest.raises(ModelError, match="names none of 'english', 'chinese'"):
+        RouterRetriever(routes, scripted("banana"), on_error="raise").retrieve(QUERY)
+
+
+def test_several_routes_are_fused(routes: dict[str, Any], scripted: Any) -> None:
+    router = RouterRetriever(routes, scripted("chinese\nenglish"), multiple=True)
+    assert ids(router.retrieve(QUERY, top_k=2)) == ["nile-zh", "nile"]
+    broken = {**routes, "chinese": Broken()}
+    results = RouterRetriever(broken, scripted("1, 2"), multiple=True).retrieve(QUERY)
+    assert ids(results) == ["nile"]
+    assert "RuntimeError: closed" in results[0].explain()
+    for settings in ({"on_error": "raise", "multiple": True}, {"default": "chinese"}):
+        answer = "1, 2" if "multiple" in settings else "chinese"
+        with pytest.raises(RuntimeError, match="closed"):
+            RouterRetriever(broken, scripted(answer), **settings).retrieve(QUERY)
+
+
+def test_a_schema_has_the_names(routes: dict[str, Any], structured: Any) -> None:
+    model = structured({"names": ["chinese"]})
+    assert ids(RouterRetriever(routes, model).retrieve(QUERY)) == ["nile-zh"]
+    assert model.schemas[0]["properties"]["names"]["items"]["enum"] == ["english", "chinese"]
+
+
+def test_a_function_chooses(routes: dict[str, Any]) -> None:
+    def by_script(query: str) -> str:
+        return "chinese" if "尼" in query else "english"
+
+    async def later(query: str) -> list[str]:
+        await asyncio.sleep(0)
+        return ["chinese", "english"]
+
+    router = RouterRetriever(routes, choose=by_script)
+    assert [ids(each) for each in router.batch(["Nile", "尼罗河"])] == [["nile"], ["nile-zh"]]
+    for several, count in ((False, 1), (True, 2)):
+        router = RouterRetriever(routes, choose=later, multiple=several)
+        assert len(router.retrieve(QUERY, top_k=4)) == count
+        assert len(asyncio.run(router.aretrieve(QUERY, top_k=4))) == count
+    assert not router.prompts
+
+
+@pytest.mark.parametrize("told", ["banana", [], ValueError("no idea"), None])
+def test_a_function_that_fails_takes_the_default(told: Any, routes: dict[str, Any]) -> None:
+    def choose(query: str) -> Any:
+        if isinstance(told, Exception):
+            raise told
+        return told
+
+    results = RouterRetriever(routes, choose=choose, default="chinese").retrieve(QUERY)
+    assert ids(results) == ["nile-zh"]
+    assert "route failed" in results[0].explain()
+    with pytest.raises((ValueError, TypeError)):
+        RouterRetriever(routes, choose=choose, on_error="raise").retrieve(QUERY)
+
+
+def test_a_route_gets_all_its_queries_at_once(routes: dict[str, Any], scripted: Any) -> None:
+    router = RouterRetriever(routes, scripted({"尼": "chinese"}, "english"))
+    with trace() as traced:
+        results = router.batch(["Nile", "尼罗河", "Amazon", "tea", " "])
+    assert [ids(each) for each in results] == [["nile"], ["nile-zh"], ["amazon"], ["tea"], []]
+    searches = [s.facts["query"] for s in traced.stages[0].stages if s.name == "search"]
+    assert sorted(searches) == ["3 queries", "尼罗河"]
+    assert asyncio.run(router.abatch(["Nile", "尼罗河"])) == results[:2]
+
+
+def test_a_route_may_be_a_strategy(routes: dict[str, Any], plain: Retriever, scripted: Any) -> None:
+    deep = QueryRewriteRetriever(plain, scripted("the Nile"))
+    router = RouterRetriever({**routes, "deep": ("Typing errors", deep)}, scripted("deep"))
+    (result,) = router.retrieve("that rvier")
+    chain = [(form.strategy, form.query) for form in result.evidence[0].forms]
+    assert chain == [("route", "that rvier"), ("rewrite", "that rvier")]
+    assert ids(router.retrieve("that rvier", filters={"lang": "zh"})) == []
+
+
+def test_what_is_given_is_checked(routes: dict[str, Any], plain: Retriever) -> None:
+    with pytest.raises(TypeError, match="one of the two"):
+        RouterRetriever(routes)
+    with pytest.raises(TypeError, match="one of the two"):
+        RouterRetriever(routes, str.upper, choose=str.lower)
+    with pytest.raises(TypeError, match="pair"):
+        RouterRetriever({"a": (plain, "text")}, str.upper)  # type: ignore[dict-item]
+    with pytest.raises(TypeError, match="a retriever is an object"):
+        RouterRetriever({"a": 7}, str.upper)  # type: ignore[dict-item]
+    with pytest.raises(ValueError, match="nothing to choose from"):
+        RouterRetriever({}, str.upper)
+    with pytest.raises(ValueError, match="no route 'b'; there is 'a'"):
+        RouterRetriever({"a": plain}, str.upper, default="b")
+    with pytest.raises(TypeError, match="choose is a function"):
+        RouterRetriever({"a": plain}, choose="a")  # type: ignore[arg-type]
+    replaced = RouterRetriever(routes, str.upper).with_prompts({"route": "{query}{routes}"})
+    assert replaced.prompts["route"].zh == "{query}{routes}"

@@ -1,0 +1,135 @@
+"""Sub-questions: groups, partial answers, failures."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from nodekin.nodegraph import ModelError
+from nodekin.retrievers import Retriever, ScoredNode
+from nodekin.retrievers.strategies import SubQuestionRetriever
+from nodekin.retrievers.strategies.sub_question import LONGEST_CONTEXT, context_of
+
+QUERY, NILE, AMAZON = "Which is longer?", "How long is the Nile?", "How long is the Amazon?"
+PARTS = f"1. {NILE}\n2. {AMAZON}"
+ANSWERS = {"Passages:\n[1] The Nile": "6,650 km", "Passages:\n[1] The Amazon": "NONE"}
+
+
+class Failing:
+    def __init__(self, inner: Retriever, *words: str) -> None:
+        self.inner, self.words = inner, words
+
+    def retrieve(self, query: str, **settings: Any) -> list[ScoredNode]:
+        if any(word in query for word in self.words):
+            raise RuntimeError("unreachable")
+        return self.inner.retrieve(query, **settings)
+
+    async def aretrieve(self, query: str, **settings: Any) -> list[ScoredNode]:
+        return self.retrieve(query, **settings)
+
+
+def test_every_result_says_which_part_found_it(plain: Retriever, scripted: Any) -> None:
+    retriever = SubQuestionRetriever(plain, scripted(PARTS))
+    results = retriever.retrieve(QUERY, top_k=1)
+    assert [result.node.id for result in results] == ["nile"]
+    (match,) = results[0].evidence
+    assert match.query == NILE
+    assert [f.query for f in match.forms] == [QUERY]
+    assert f'sub-question of "{QUERY}"' in results[0].explain()
+
+
+def test_groups_are_by_part(plain: Retriever, scripted: Any) -> None:
+    retriever = SubQuestionRetriever(plain, scripted(PARTS))
+    for groups in (
+        retriever.grouped(QUERY, top_k=1),
+        asyncio.run(retriever.agrouped(QUERY, top_k=1)),
+    ):
+        found = [(group.question, [r.node.id for r in group.results]) for group in groups]
+        assert found == [(QUERY, []), (NILE, ["nile"]), (AMAZON, ["amazon"])]
+        assert {(group.answer, group.error) for group in groups} == {(None, None)}
+    alone = SubQuestionRetriever(plain, scripted(PARTS), include_query=False)
+    assert [group.question for group in alone.grouped(QUERY)] == [NILE, AMAZON]
+    chinese = alone.grouped(QUERY, filters={"lang": "zh"})
+    assert not any(group.results for group in chinese)
+
+
+def test_a_simple_question_is_searched_for_as_it_is(plain: Retriever, scripted: Any) -> None:
+    for include_query in (True, False):
+        retriever = SubQuestionRetriever(plain, scripted("NONE"), include_query=include_query)
+        assert retriever.retrieve(NILE) == plain.retrieve(NILE)
+        (group,) = retriever.grouped(NILE)
+        assert (group.question, group.error) == (NILE, None)
+        assert list(group.results) == plain.retrieve(NILE)
+
+
+def test_parts_are_answered_from_what_they_found(plain: Retriever, scripted: Any) -> None:
+    model = scripted({**ANSWERS, "Simpler": PARTS})
+    retriever = SubQuestionRetriever(plain, model, answers=True)
+    groups = retriever.grouped(QUERY, top_k=1)
+    assert [(g.question, g.answer, g.error) for g in groups] == [
+        (QUERY, None, None),
+        (NILE, "6,650 km", None),
+        (AMAZON, None, None),
+    ]
+    notes = {r.node.id: r.evidence[0].forms[0].note for r in retriever.retrieve(QUERY)}
+    assert notes == {"nile": "answer: 6,650 km", "amazon": None} or notes["nile"] == (
+        "answer: 6,650 km"
+    )
+    batch = asyncio.run(retriever.abatch([QUERY, QUERY]))
+    assert batch == [retriever.retrieve(QUERY)] * 2
+
+
+def test_another_model_may_answer(plain: Retriever, scripted: Any) -> None:
+    first, second = scripted(PARTS), scripted(ANSWERS)
+    SubQuestionRetriever(plain, first, answers=True, answer_llm=second).grouped(QUERY, top_k=1)
+    assert len(first.prompts) == 1
+    assert len(second.prompts) == 2
+
+
+def test_a_model_that_fails_to_answer_is_reported(plain: Retriever, scripted: Any) -> None:
+    broken = {"Passages:\n[1] The Nile": RuntimeError("down"), "Passages:": "6,400 km"}
+    model = scripted({**broken, "Simpler": PARTS})
+    retriever = SubQuestionRetriever(plain, model, answers=True)
+    _, nile, amazon = retriever.grouped(QUERY, top_k=1)
+    assert nile.answer is None
+    assert nile.results
+    assert nile.error is not None
+    assert nile.error.startswith("partial answer failed: ModelError")
+    assert (amazon.answer, amazon.error) == ("6,400 km", None)
+    with pytest.raises(ModelError, match="down"):
+        SubQuestionRetriever(plain, model, answers=True, on_error="raise").grouped(QUERY)
+
+
+def test_a_part_that_fails_is_reported_and_the_rest_found(plain: Retriever, scripted: Any) -> None:
+    retriever = SubQuestionRetriever(Failing(plain, "Amazon"), scripted(PARTS))
+    _, nile, amazon = retriever.grouped(QUERY)
+    assert nile.results
+    assert nile.error is None
+    assert (amazon.results, amazon.error) == ((), "RuntimeError: unreachable")
+    (result, *_) = retriever.retrieve(QUERY)
+    note = result.evidence[0].forms[0].note
+    assert note == f"1 of 3 searches failed: '{AMAZON}': RuntimeError: unreachable"
+    for call in (retriever.retrieve, retriever.grouped):
+        retriever.inner = Failing(plain, "")
+        with pytest.raises(RuntimeError, match="unreachable"):
+            call(QUERY)
+
+
+def test_a_decomposition_that_fails_is_reported(plain: Retriever, scripted: Any) -> None:
+    (group,) = SubQuestionRetriever(plain, scripted("")).grouped(NILE)
+    assert group.question == NILE
+    assert group.results
+    assert group.error is not None
+    assert group.error.startswith("decompose failed: ModelError")
+
+
+def test_the_context_has_whole_passages(plain: Retriever) -> None:
+    found = plain.retrieve("Nile Amazon long")
+    context, shown = context_of(found)
+    assert context == "\n\n".join(f"[{n}] {r.node.text}" for n, r in enumerate(found, 1))
+    assert shown == len(found) == 2
+    long = [ScoredNode(type(found[0].node)("tea " * LONGEST_CONTEXT), 1.0), *found]
+    context, shown = context_of(long)
+    assert len(context) == LONGEST_CONTEXT
+    assert shown == 1
+    assert context_of([*found, long[0]]) == (context_of(found)[0], 2)

@@ -1,0 +1,233 @@
+"""Retrievers around query transforms: what they search for, fuse, and tell."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from nodekin.nodegraph import ModelError, NodeGraph
+from nodekin.retrievers import (
+    FusionRetriever,
+    RerankRetriever,
+    Retriever,
+    ScoredNode,
+    fuse,
+    trace,
+)
+from nodekin.retrievers.scored_node import QueryForm
+from nodekin.retrievers.strategies import (
+    HyDERetriever,
+    MultiQueryRetriever,
+    QueryExpansion,
+    QueryRewriteRetriever,
+    SubQuestionRetriever,
+    TransformRetriever,
+)
+
+KINDS: list[Any] = [
+    QueryRewriteRetriever,
+    MultiQueryRetriever,
+    HyDERetriever,
+    SubQuestionRetriever,
+]
+QUERY = "Which is the longer river?"
+
+
+def ids(results: list[ScoredNode]) -> list[str]:
+    return [result.node.id for result in results]
+
+
+class Failing:
+    """A retriever that fails for some queries, and knows how often it was asked."""
+
+    def __init__(self, inner: Retriever, word: str) -> None:
+        self.inner, self.word = inner, word
+
+    def retrieve(self, query: str, **settings: Any) -> list[ScoredNode]:
+        if self.word in query:
+            raise RuntimeError(f"no {self.word}")
+        return self.inner.retrieve(query, **settings)
+
+    async def aretrieve(self, query: str, **settings: Any) -> list[ScoredNode]:
+        return self.retrieve(query, **settings)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_plain_query_runs_where_the_model_fails(
+    kind: Any, plain: Retriever, scripted: Any
+) -> None:
+    expected = plain.retrieve("Nile long")
+    for told in ("", RuntimeError("down"), "I'm sorry, I can't."):
+        results = kind(plain, scripted(told)).retrieve("Nile long")
+        assert [(r.node, r.score) for r in results] == [(r.node, r.score) for r in expected]
+        for result in results:
+            for match in result.evidence:
+                (form,) = match.forms
+                assert match.query == form.query == "Nile long"
+                assert form.note is not None
+                assert "failed" in form.note
+                assert form.note in result.explain()
+    with pytest.raises(ModelError):
+        kind(plain, scripted(RuntimeError("down")), on_error="raise").retrieve("Nile")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("answer", ["Is Tea a drink?", "The Nile, the Amazon and tea"])
+def test_sync_async_and_batches_agree(kind: Any, plain: Retriever, answer: str) -> None:
+    retriever = kind(plain, lambda prompt: answer)
+    queries = ["What is the Nile?", "What is the Amazon?", " ", "尼罗河有多长？"]
+    one_by_one = [retriever.retrieve(query) for query in queries]
+    assert retriever.batch(queries) == one_by_one
+    assert asyncio.run(retriever.abatch(queries)) == one_by_one
+    assert [asyncio.run(retriever.aretrieve(query)) for query in queries] == one_by_one
+    assert one_by_one[0]
+    assert retriever.batch([]) == asyncio.run(retriever.abatch([])) == []
+    with pytest.raises(TypeError, match="batch takes a list of queries"):
+        retriever.batch("Nile")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_top_k_and_filters_reach_the_inner_retriever(kind: Any, plain: Retriever) -> None:
+    retriever = kind(plain, lambda prompt: "How long is the Nile? 尼罗河有多长？")
+    assert len(retriever.retrieve("Nile and Amazon 尼罗河", top_k=1)) == 1
+    assert len(kind(plain, retriever.query_transform, top_k=2).retrieve("km long 全长")) == 2
+    found = retriever.retrieve("km long 全长", filters={"lang": "zh"})
+    assert found
+    assert {result.node.metadata["lang"] for result in found} == {"zh"}
+    with pytest.raises(ValueError, match="top_k"):
+        retriever.retrieve("Nile", top_k=0)
+    contents = kind(plain, retriever.query_transform, output_format="content", join=" | ")
+    assert isinstance(contents("Nile"), str)
+
+
+def test_phrasings_are_fused_with_the_query(plain: Retriever, scripted: Any) -> None:
+    retriever = MultiQueryRetriever(plain, scripted("the Nile\nthe Amazon"), query_weight=3)
+    queries = ["tea drink", "the Nile", "the Amazon"]
+    assert retriever.transform(queries[0]) == queries
+    results = retriever.retrieve(queries[0])
+    expected = fuse([plain.retrieve(query) for query in queries], "rrf", [3, 1, 1], 1)
+    assert ids(results) == ids(expected) == ["tea"]  # as many as the longest of them
+    wider = retriever.retrieve(queries[0], top_k=3)
+    assert ids(wider) == ["tea", "nile", "amazon"]
+    forms = {result.node.id: [m.forms for m in result.evidence] for result in wider}
+    assert forms["tea"] == [()]  # found for the query as it was asked
+    assert forms["nile"] == [(QueryForm("tea drink", "phrasing"),)]
+
+
+def test_the_query_can_be_left_out(plain: Retriever, scripted: Any) -> None:
+    retriever = MultiQueryRetriever(plain, scripted("the Nile"), include_query=False)
+    assert ids(retriever.retrieve("tea drink")) == ["nile"]
+
+
+@pytest.mark.parametrize("mode", ["relative", "distribution", "concat"])
+def test_modes_of_fusion(mode: Any, plain: Retriever, scripted: Any) -> None:
+    retriever = MultiQueryRetriever(plain, scripted("the Nile\nkm long"), mode=mode)
+    found = [plain.retrieve(query) for query in ("tea", "the Nile", "km long")]
+    results = retriever.retrieve("tea")
+    expected = fuse(found, mode, top_k=max(map(len, found)))
+    assert [(r.node.id, r.score) for r in results] == [(r.node.id, r.score) for r in expected]
+
+
+def test_a_form_that_can_not_be_searched_for_is_noted(plain: Retriever, scripted: Any) -> None:
+    inner = Failing(plain, "Amazon")
+    model = scripted("the Nile\nthe Amazon")
+    for results in (
+        MultiQueryRetriever(inner, model).retrieve("tea", top_k=3),
+        asyncio.run(MultiQueryRetriever(inner, model).aretrieve("tea", top_k=3)),
+    ):
+        assert ids(results) == ["tea", "nile"]
+        note = results[0].evidence[0].forms[0].note
+        assert note == "1 of 3 searches failed: 'the Amazon': RuntimeError: no Amazon"
+    with pytest.raises(RuntimeError, match="no Amazon"):
+        MultiQueryRetriever(inner, model, on_error="raise").retrieve("tea")
+    with pytest.raises(RuntimeError, match="no "):
+        MultiQueryRetriever(Failing(plain, ""), model).retrieve("tea")
+
+
+def test_a_batch_asks_the_model_at_once_and_searches_once(plain: Retriever) -> None:
+    import threading
+
+    meet = threading.Barrier(3, timeout=20)  # passed only by three calls at a time
+
+    def model(prompt: str) -> str:
+        meet.wait()
+        return "the Nile\nthe Amazon"
+
+    with trace() as traced:
+        results = MultiQueryRetriever(plain, model).batch(["tea", "drink", "long"])
+    assert len(results) == 3
+    (stage,) = traced.stages
+    assert [each.name for each in stage.stages] == ["expand"] * 3 + ["search"]
+    assert stage.stages[-1].facts["query"] == "9 queries"
+
+
+def test_strategies_nest_in_any_order(rivers: NodeGraph, plain: Retriever) -> None:
+    def model(prompt: str) -> str:
+        if "simpler questions" in prompt:
+            return "1. nile lenght?\n2. How long is the Amazon?"
+        if "search engine" in prompt:
+            return "How long is the Nile?" if "lenght" in prompt else "the Amazon"
+        if "other phrasings" in prompt:
+            return "length in km"
+        return "A river is 6,000 km long."
+
+    parts = SubQuestionRetriever(QueryRewriteRetriever(plain, model), model)
+    inner = FusionRetriever([parts, HyDERetriever(plain, model), plain], top_k=4)
+    retriever = RerankRetriever(
+        MultiQueryRetriever(inner, model), "KeywordFilter", excluded=["drink"], top_k=3
+    )
+    results = retriever.retrieve(QUERY)
+    assert set(ids(results)) == {"nile", "amazon"}
+    assert retriever.batch([QUERY, "tea"])[0] == results
+    asynchronous = asyncio.run(retriever.aretrieve(QUERY))
+    assert [(r.node.id, r.score) for r in asynchronous] == [(r.node.id, r.score) for r in results]
+    nile = next(result for result in results if result.node.id == "nile")
+    chains = [[form.strategy for form in match.forms] for match in nile.evidence]
+    assert ["sub-question", "rewrite"] in chains
+    assert ["hyde"] in chains
+    assert ["phrasing", "sub-question", "rewrite"] in chains
+    rewritten = nile.evidence[chains.index(["sub-question", "rewrite"])]
+    assert [form.query for form in rewritten.forms] == [QUERY, "nile lenght?"]
+    assert rewritten.query == "How long is the Nile?"
+    other = QueryRewriteRetriever(MultiQueryRetriever(parts, model), model)
+    assert set(ids(other.retrieve(QUERY))) == {"nile", "amazon"}
+
+
+def test_the_trace_reads_from_the_outside_in(plain: Retriever, scripted: Any) -> None:
+    with trace() as traced:
+        MultiQueryRetriever(plain, scripted("the Nile\nthe Amazon")).retrieve("tea")
+    (stage,) = traced.stages
+    assert (stage.name, stage.facts["query"], stage.facts["results"]) == ("multi-query", "tea", 1)
+    assert [each.name for each in stage.stages] == ["expand", "search"]
+    assert [each.name for each in stage.stages[0].stages] == ["ask"]
+
+
+def test_prompts_of_a_retriever_can_be_replaced(plain: Retriever, scripted: Any) -> None:
+    model = scripted("1. How long is the Nile?")
+    retriever = SubQuestionRetriever(plain, model, answers=True)
+    assert list(retriever.prompts) == ["decompose", "partial answer"]
+    other = retriever.with_prompts(
+        {"decompose": "Parts of {query}", "partial answer": "{query}{context}"}
+    )
+    other.retrieve("Nile?")
+    assert model.prompts[0] == "Parts of Nile?"
+    assert model.prompts[1].startswith("How long is the Nile?[1] ")
+    assert retriever.prompts["decompose"].en != other.prompts["decompose"].en
+
+
+def test_what_is_given_is_checked(plain: Retriever) -> None:
+    model = str.upper
+    with pytest.raises(TypeError, match="a retriever is an object with retrieve"):
+        MultiQueryRetriever(7, model)  # type: ignore[arg-type]
+    with pytest.raises(
+        TypeError, match=r"settings \['count'\] go with a model; give them to Query"
+    ):
+        MultiQueryRetriever(plain, QueryExpansion(model), count=2)
+    with pytest.raises(TypeError, match="transform is a QueryTransform"):
+        TransformRetriever(plain, model)
+    with pytest.raises(TypeError, match="cuont"):
+        MultiQueryRetriever(plain, model, cuont=2)
+    with pytest.raises(ValueError, match="query_weight must be above 0"):
+        MultiQueryRetriever(plain, model, query_weight=0)
+    with pytest.raises(ValueError, match="no mode 'rff'"):
+        MultiQueryRetriever(plain, model, mode="rff")  # type: ignore[arg-type]
