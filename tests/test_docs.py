@@ -121,6 +121,19 @@ def test_the_folder_example(
     assert "renamed [('pages/astronomy.md', 'pages/renamed.md')], 5 unchanged" in shown
 
 
+def test_the_strategies_example(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    runpy.run_path(str(REPO / "examples" / "strategies.py"), run_name="__main__")
+    _, *shown = re.split(r"\n\n(?=[\w-]+: 3 results)", capsys.readouterr().out)
+    found = {each.partition(":")[0]: len(re.findall(r"^  \* ", each, re.M)) for each in shown}
+    assert found == {
+        **{"plain": 1, "rewrite": 1, "multi-query": 2},
+        **{"HyDE": 2, "sub-question": 2, "multi-step": 2},
+    }
+
+
 def test_the_chinese_corpus_answers_its_questions() -> None:
     graph = NodeGraph(REPO / "examples" / "data" / "zh")
     graph.create_node_group("paragraph", split_paragraphs)

@@ -1,0 +1,205 @@
+"""Every query strategy against a server that speaks the protocol, and misbehaves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import openai
+import pytest
+from scripted_server import ChatServer, serving
+
+from nodekin.adapters.openai_chat import OpenAIChat
+from nodekin.nodegraph import ModelError, NodeGraph
+from nodekin.retrievers import Retriever
+from nodekin.retrievers.strategies import (
+    HyDERetriever,
+    MultiQueryRetriever,
+    MultiStepRetriever,
+    QueryRewriteRetriever,
+    RouterRetriever,
+    SubQuestionRetriever,
+)
+
+pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
+QUESTION = "Is green tea from 福建 fermented?"
+TEXTS = [
+    "Green tea is not fermented.",
+    "Black tea is fermented.",
+    "福建 grows tea: 白茶, 岩茶.",
+    "A river runs.",
+]
+
+
+@pytest.fixture
+def server(socket_enabled):
+    with serving(ChatServer()) as server:
+        yield server
+
+
+@pytest.fixture
+def chat(server):
+    settings = {"base_url": server.url, "api_key": "-", "max_retries": 0}
+    with openai.OpenAI(**settings) as client:
+        yield OpenAIChat("abc", client=client)
+
+
+@pytest.fixture(scope="module")
+def plain():
+    graph = NodeGraph(progress=False)
+    graph.add(TEXTS)
+    return Retriever(graph, "ROOT", "bm25", top_k=4)
+
+
+def routed(inner, llm, **settings):
+    return RouterRetriever({"texts": ("All texts", inner)}, llm, **settings)
+
+
+STRATEGIES = {
+    "rewrite": QueryRewriteRetriever,
+    "multi-query": MultiQueryRetriever,
+    "hyde": HyDERetriever,
+    "sub-question": SubQuestionRetriever,
+    "multi-step": MultiStepRetriever,
+    "router": routed,
+}
+
+
+def drop(server):
+    server.statuses = [0] * 50
+
+
+def too_many(server):
+    server.statuses = [429] * 50
+
+
+def broken(server):
+    server.statuses = [500] * 50
+
+
+def half_json(server):
+    server.raw = b'{"choices": [{"mess'
+
+
+def no_message(server):
+    server.raw = b'{"choices": []}'
+
+
+def cut_off(server):
+    server.finish = "length"
+
+
+def empty(server):
+    server.text = ""
+
+
+def thinks_only(server):
+    server.text = "<think>Green tea? The user wants 福建"
+
+
+def refuses(server):
+    server.text = "I'm sorry, but I can't help with that."
+
+
+def refuses_in_chinese(server):
+    server.text = "很抱歉，我无法回答这个问题。"
+
+
+BREAKDOWNS = [
+    drop,
+    too_many,
+    broken,
+    half_json,
+    no_message,
+    cut_off,
+    empty,
+    thinks_only,
+    refuses,
+    refuses_in_chinese,
+]
+
+
+def texts(results):
+    return [result.node.text for result in results]
+
+
+def notes(results):
+    return " ".join(
+        form.note or "" for result in results for match in result.evidence for form in match.forms
+    )
+
+
+@pytest.mark.parametrize("misbehave", BREAKDOWNS, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("make", STRATEGIES.values(), ids=STRATEGIES)
+def test_the_plain_query_runs_and_the_evidence_says_why(server, chat, plain, make, misbehave):
+    misbehave(server)
+    retriever = make(plain, chat)
+    results = retriever.retrieve(QUESTION)
+    assert texts(results) == texts(plain.retrieve(QUESTION))
+    assert "ModelError" in notes(results)
+    assert texts(asyncio.run(retriever.aretrieve(QUESTION))) == texts(results)
+    assert 2 <= len(server.asked) <= 12
+
+
+@pytest.mark.parametrize("make", STRATEGIES.values(), ids=STRATEGIES)
+def test_it_raises_when_told_to(server, chat, plain, make):
+    broken(server)
+    retriever = make(plain, chat, on_error="raise")
+    with pytest.raises(ModelError, match="not now"):
+        retriever.retrieve(QUESTION)
+    with pytest.raises(ModelError, match="not now"):
+        asyncio.run(retriever.aretrieve(QUESTION))
+
+
+@pytest.mark.parametrize("make", STRATEGIES.values(), ids=STRATEGIES)
+def test_a_slow_server_is_not_waited_for(server, chat, plain, make):
+    server.delay = 0.3
+    results = make(plain, chat, timeout=0.05).retrieve(QUESTION)
+    assert texts(results) == texts(plain.retrieve(QUESTION))
+    assert "did not answer within 0.05 s" in notes(results)
+
+
+@pytest.mark.parametrize("make", STRATEGIES.values(), ids=STRATEGIES)
+@pytest.mark.parametrize(
+    "said",
+    ["Green tea is not fermented.", "绿茶不发酵。", "No.", "42", "{}", "[]", "```\n```", "\u200b"],
+)
+def test_answers_instead_of_questions_lose_nothing(server, chat, plain, make, said):
+    server.text = said
+    results = make(plain, chat).retrieve(QUESTION)
+    assert results
+    assert len({result.node.id for result in results}) == len(results)
+    if make is not QueryRewriteRetriever:  # which searches for what the model says alone
+        assert set(texts(plain.retrieve(QUESTION))) <= set(texts(results))
+
+
+@pytest.mark.parametrize("make", STRATEGIES.values(), ids=STRATEGIES)
+def test_a_server_that_knows_no_schemas_is_asked_without(server, chat, plain, make):
+    server.error = "response_format is not supported"
+
+    class NoSchemas(list):
+        def pop(self, at=0):
+            return 400 if "response_format" in server.asked[-1] else 200
+
+        def __bool__(self):
+            return True
+
+    server.statuses = NoSchemas()
+    server.text = "1. Is green tea fermented?\n2. Which tea grows in 福建?"
+    results = make(plain, chat).retrieve(QUESTION)
+    assert {"Green tea is not fermented."} <= set(texts(results))
+    assert any("response_format" not in body for body in server.asked)
+
+
+def test_a_schema_holds_the_model(server, chat, plain):
+    questions = ["Is green tea fermented?", "Which tea grows in 福建?"]
+    server.text = lambda prompt: json.dumps({"questions": questions}, ensure_ascii=False)
+    results = SubQuestionRetriever(plain, chat).retrieve(QUESTION)
+    assert any("response_format" in body for body in server.asked)
+    searched = {match.query for result in results for match in result.evidence}
+    assert searched >= {*questions}
+
+
+def test_the_server_counts_what_a_strategy_asked(server, chat, plain):
+    MultiQueryRetriever(plain, chat).retrieve(QUESTION)
+    assert chat.usage.requests == len(server.asked)
