@@ -185,7 +185,7 @@ def main() -> None:
     parser = with_cache(arguments(__doc__))
     parser.add_argument("--dev", action="store_true", help="the development set")
     parser.add_argument("--reranker", type=Path, help="folder of a Chinese cross-encoder")
-    parser.add_argument("--few", type=int, default=200, help="questions for what is slow")
+    parser.add_argument("--few", type=int, default=100, help="questions for what is slow")
     options = parser.parse_args()
     reranker = options.reranker or options.data.parent / "models" / "zh-ce-mini"
     read = [chinese_task(options.data, options.dev)]

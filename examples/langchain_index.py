@@ -9,7 +9,7 @@ from pathlib import Path
 from langchain_core.documents import Document
 from langchain_core.indexing import InMemoryRecordManager, index
 
-from nodekin.adapters.langchain.document_index import NodeGraphIndex
+from nodekin.adapters.langchain import NodeGraphIndex
 from nodekin.nodegraph import NodeGraph, split_sentences
 from nodekin.retrievers import Retriever
 

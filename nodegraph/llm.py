@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
@@ -157,6 +158,32 @@ class LLM:
                 return await self._asks.astructured(prompt, schema)
         with self._failing(prompt):
             return read_json(await self.acomplete(prompt))
+
+    def formed(self, prompt: str, schema: Mapping[str, Any]) -> str:
+        """Return an answer in JSON, as a text, where the model offers that; else its own words.
+
+        Raises:
+            ModelError: If the model fails.
+        """
+        if self._asks.structured is not None:
+            with suppress(NotImplementedError), self._failing(prompt):
+                return json.dumps(self._asks.structured(prompt, schema), ensure_ascii=False)
+        return self.complete(prompt)
+
+    async def aformed(self, prompt: str, schema: Mapping[str, Any]) -> str:
+        """Do the same without blocking the event loop.
+
+        Raises:
+            ModelError: If the model fails.
+        """
+        if self._asks.structured is not None and self._asks.astructured is None:
+            import asyncio
+
+            return await asyncio.to_thread(self.formed, prompt, schema)
+        if self._asks.astructured is not None:
+            with suppress(NotImplementedError), self._failing(prompt):
+                return json.dumps(await self._asks.astructured(prompt, schema), ensure_ascii=False)
+        return await self.acomplete(prompt)
 
     @contextmanager
     def _failing(self, prompt: str) -> Iterator[None]:

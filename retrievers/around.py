@@ -96,6 +96,18 @@ class Around(Answering):
         found = batch(queries, top_k=asked, filters=filters)
         return [self.regroup(each, limit) for each in found]
 
+    async def abatch(
+        self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
+    ) -> list[list[ScoredNode]]:
+        """Do what ``batch`` does without blocking the event loop."""
+        check_queries(queries)
+        abatch = getattr(self.inner, "abatch", None)
+        if abatch is None:
+            return await super().abatch(queries, top_k=top_k, filters=filters)
+        limit, asked = self._limits(top_k)
+        found = await abatch(queries, top_k=asked, filters=filters)
+        return await asyncio.to_thread(lambda: [self.regroup(each, limit) for each in found])
+
     def _limits(self, top_k: int | None) -> tuple[int | None, int | None]:
         limit = self.top_k if top_k is None else check_top_k(top_k)
         asked = None if limit is None else self.over_fetch * limit

@@ -42,10 +42,10 @@ def answered(
     wanted = schema if llm.structured else None
     tries = 1 + retries
     while tries:
-        again = fill(AGAIN[language], why=why) if why else ""
+        asked = prompt + (fill(AGAIN[language], why=why) if why else "")
         try:
-            answer = yield Ask(llm, prompt + again, wanted, timeout)
-            return read(unechoed(answer, prompt))
+            answer = yield Ask(llm, asked, wanted, timeout)
+            return read(unechoed(answer, asked))
         except ValueError as error:
             why = str(error)
             tries -= 1

@@ -7,7 +7,7 @@ import contextvars
 import logging
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Literal, TypeVar, get_args
@@ -126,15 +126,7 @@ class FusionRetriever(Answering):
         """Return the same without blocking the event loop, asking all retrievers at once."""
         limit = self._check(top_k, filters)
         with stage("fuse", mode=self.mode, query=query) as done:
-            tasks = [
-                asyncio.ensure_future(r.aretrieve(query, top_k=top_k, filters=filters))
-                for r in self._asked()
-            ]
-            try:
-                found = await asyncio.gather(*tasks, return_exceptions=self.on_error == "skip")
-            finally:  # one that fails takes the others with it
-                for task in tasks:
-                    task.cancel()
+            found = await self._aall(lambda r: r.aretrieve(query, top_k=top_k, filters=filters))
             results = self._fused(self._good(found), limit)
             done.facts["results"] = len(results)
         return results
@@ -150,6 +142,19 @@ class FusionRetriever(Answering):
         check_queries(queries)
         limit = self._check(top_k, filters)
         found = self._all(lambda r: _batch(r, queries, top_k=top_k, filters=filters))
+        good = self._good(found)
+        return [
+            self._fused([None if each is None else each[at] for each in good], limit)
+            for at in range(len(queries))
+        ]
+
+    async def abatch(
+        self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
+    ) -> list[list[ScoredNode]]:
+        """Do what ``batch`` does without blocking the event loop."""
+        check_queries(queries)
+        limit = self._check(top_k, filters)
+        found = await self._aall(lambda r: _abatch(r, queries, top_k=top_k, filters=filters))
         good = self._good(found)
         return [
             self._fused([None if each is None else each[at] for each in good], limit)
@@ -179,6 +184,15 @@ class FusionRetriever(Answering):
             return [try_(each) for each in asked]
         with ThreadPoolExecutor(len(asked), "fuse") as pool:
             return list(pool.map(lambda run, each: run(try_, each), _contexts(asked), asked))
+
+    async def _aall(self, ask: Callable[[Retrieves], Awaitable[T]]) -> list[T | BaseException]:
+        """Ask all retrievers at once, in tasks."""
+        tasks = [asyncio.ensure_future(ask(each)) for each in self._asked()]
+        try:
+            return list(await asyncio.gather(*tasks, return_exceptions=self.on_error == "skip"))
+        finally:  # one that fails takes the others with it
+            for task in tasks:
+                task.cancel()
 
     def _good(self, found: Sequence[T | BaseException]) -> list[T | None]:
         """Return what was found, None where a retriever failed."""
@@ -318,6 +332,17 @@ def _batch(
         results: list[list[ScoredNode]] = batch(queries, **settings)
         return results
     return [retriever.retrieve(query, **settings) for query in queries]
+
+
+async def _abatch(
+    retriever: Retrieves, queries: Sequence[str], **settings: Any
+) -> Sequence[list[ScoredNode]]:
+    """Ask a retriever many queries in tasks, at once where it can."""
+    abatch = getattr(retriever, "abatch", None)
+    if abatch is not None:
+        results: list[list[ScoredNode]] = await abatch(queries, **settings)
+        return results
+    return await asyncio.gather(*(retriever.aretrieve(query, **settings) for query in queries))
 
 
 def _contexts(items: Sequence[object]) -> list[Callable[..., Any]]:

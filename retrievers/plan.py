@@ -52,7 +52,8 @@ class Ask:
     Attributes:
         llm: The model.
         prompt: What it is asked.
-        schema: A JSON schema to hold the model to; the answer is JSON then, as a text.
+        schema: A JSON schema to hold the model to, where it offers that; the answer is JSON then,
+            as a text.
         timeout: Seconds to wait for the answer; None leaves it to the model's client. A model
             that is asked in a thread is not interrupted, but no longer waited for.
         streamed: Whether this is what ``stream`` yields the pieces of.

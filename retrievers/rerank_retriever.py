@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -117,10 +118,7 @@ class RerankRetriever(Answering):
         """Return the same without blocking the event loop."""
         limit, fetch = self._check(top_k, filters)
         found = await self.inner.aretrieve(query, top_k=fetch, filters=filters)
-        try:
-            return (await self.reranker.arerank(found, query))[:limit]
-        except Exception as error:
-            return self._kept(found, query, error)[:limit]
+        return await self._areranked(found, query, limit)
 
     def batch(
         self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
@@ -143,6 +141,20 @@ class RerankRetriever(Answering):
             self._reranked(each, query, limit) for each, query in zip(found, queries, strict=True)
         ]
 
+    async def abatch(
+        self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
+    ) -> list[list[ScoredNode]]:
+        """Do what ``batch`` does without blocking the event loop."""
+        check_queries(queries)
+        at_once = getattr(self.inner, "abatch", None)
+        if at_once is None:
+            return await super().abatch(queries, top_k=top_k, filters=filters)
+        limit, fetch = self._check(top_k, filters)
+        found = await at_once(queries, top_k=fetch, filters=filters)
+        pairs = zip(found, queries, strict=True)
+        works = (self._areranked(each, query, limit) for each, query in pairs)
+        return list(await asyncio.gather(*works))
+
     def _check(self, top_k: int | None, filters: Filters | None) -> tuple[int, int]:
         """Return how many results are wanted, and how many candidates for them."""
         parse_filters(filters)
@@ -152,6 +164,14 @@ class RerankRetriever(Answering):
     def _reranked(self, found: Sequence[ScoredNode], query: str, limit: int) -> list[ScoredNode]:
         try:
             return self.reranker.rerank(found, query)[:limit]
+        except Exception as error:
+            return self._kept(found, query, error)[:limit]
+
+    async def _areranked(
+        self, found: Sequence[ScoredNode], query: str, limit: int
+    ) -> list[ScoredNode]:
+        try:
+            return (await self.reranker.arerank(found, query))[:limit]
         except Exception as error:
             return self._kept(found, query, error)[:limit]
 

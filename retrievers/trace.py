@@ -60,7 +60,7 @@ _observers: ContextVar[tuple[Observer, ...]] = ContextVar("observers", default=(
 
 
 @contextmanager
-def stage(name: str, **facts: Any) -> Iterator[Stage]:
+def stage(name: str, /, **facts: Any) -> Iterator[Stage]:
     """Take what is done in the block as a stage; add to its ``facts`` what comes of it.
 
     Costs next to nothing where nobody is tracing. Whoever hands work to threads of a pool hands

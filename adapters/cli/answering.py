@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ...retrievers.answers import QueryEngine
 
 STRATEGIES = {
     "none": "",
@@ -15,11 +18,11 @@ STRATEGIES = {
 MODES = ("stuff", "refine", "map_reduce", "map_rerank")
 
 
-def make_engine(retriever: Any, llm: Any, strategy: str, mode: str) -> Any:
+def make_engine(retriever: Any, llm: Any, strategy: str, mode: Any) -> QueryEngine:
     """Return a query engine whose retriever first lets the model say what to search for."""
-    from ...retrievers import answers, strategies
+    from ...retrievers import strategies
+    from ...retrievers.answers import QueryEngine
 
     name = STRATEGIES[strategy]
     asked = getattr(strategies, name)(retriever, llm) if name else retriever
-    engine: Any = getattr(answers, "QueryEngine")  # noqa: B009
-    return engine(asked, llm, mode=mode)
+    return QueryEngine(asked, llm, mode=mode)

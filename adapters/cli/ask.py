@@ -112,13 +112,14 @@ class _Asker:
         """Return the status that the answer gives."""
         if not question:
             raise CommandError("the question is empty", USAGE)
-        stream = self.engine.stream(
+        asked = self.engine.stream(
             question,
             history=self.history or None,
             top_k=self.search.top_k,
             filters=self.search.filters or None,
         )
-        begun = self._show_pieces(stream)
+        with asked as stream:  # which ends the model's work where the reader goes away
+            begun = self._show_pieces(stream)
         answer = stream.answer
         if not begun and self.form == "text":
             click.echo(safe(answer.text))

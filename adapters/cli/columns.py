@@ -61,7 +61,8 @@ def cut(text: str, width: int) -> str:
 def wrap(text: str, width: int) -> list[str]:
     """Break a text into lines of a number of columns: at spaces, and anywhere in Chinese.
 
-    A closing mark does not begin a line; what has no place to break is broken anyway.
+    A closing mark does not begin a line, but hangs over its end, once; what has no place to
+    break is broken anyway.
 
     Example:
         >>> wrap("绿茶是茶，green tea", 10)
@@ -75,7 +76,8 @@ def _lines(text: str, width: int) -> Iterator[str]:
     for piece in _UNBROKEN.findall(" ".join(text.split())):
         size = columns(piece)
         bare = _ANSI.sub("", piece)
-        if used + size > width and used and bare.strip() and bare not in _NEVER_FIRST:
+        hangs = bare in _NEVER_FIRST and used <= width
+        if used + size > width and used and bare.strip() and not hangs:
             yield line.rstrip()
             line, used = "", 0
         while size > width:  # a word longer than the line, which loses its colour

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 _NOT_TEXT = frozenset({".jsonl", ".ndjson"})  # JSON is UTF-8 by its definition
-_HINT = "; convert it, or register a reader"
 
 
 def check_encoding(name: str) -> str:
@@ -57,10 +56,3 @@ def reading_also(encoding: str) -> Iterator[None]:
         yield
     finally:
         register_reader(*suffixes)(read_text)
-
-
-def failure_text(error: Exception) -> str:
-    """Say why a file was left out, with the way out that a command line has."""
-    text = " ".join(str(error).split())
-    reason, hint, _ = text.partition(_HINT)
-    return f"{reason}; say what it is with --encoding gb18030, or convert it" if hint else text

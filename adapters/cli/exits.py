@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from .hints import for_the_command_line
+
 FOUND = 0
 NOTHING = 1
 USAGE = 2
@@ -71,7 +73,7 @@ def as_command_error(error: Exception) -> CommandError:
     known = (_BY_NAME[each.__name__] for each in type(error).__mro__ if each.__name__ in _BY_NAME)
     status = next(known, BUG)
     if status != BUG:
-        return CommandError(str(error) or type(error).__name__, status)
+        return CommandError(for_the_command_line(error), status)
     return CommandError(
         f"{type(error).__name__}: {error}; this should not happen: run it again with --debug, and "
         "report what it prints",

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .embed_models import FORMS, embedding_model
-from .encodings import check_encoding, failure_text, reading_also
+from .encodings import check_encoding, reading_also
 from .exits import FOUND, MEANINGS, NOTHING, PARTLY, USAGE, CommandError
 from .group_rules import TRANSFORMS, parse_rules
+from .hints import for_the_command_line
 from .home import FOLDER, Home, Settings
 from .opening import check_there, warnings_told
 from .options import common_options, embed_url_option, store_option
@@ -210,7 +211,7 @@ def _show(report: _Report, home: Home, settings: Settings, *, as_json: bool, qui
 
     found = report.found
     failures = [
-        {"document": f.document, "group": f.group, "error": failure_text(f.error)}
+        {"document": f.document, "group": f.group, "error": for_the_command_line(f.error)}
         for f in report.failures
     ]
     if as_json:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import click
 
 from .embed_models import embedding_model
-from .encodings import failure_text, reading_also
+from .encodings import reading_also
 from .exits import CORPUS, CommandError
+from .hints import for_the_command_line
 from .home import Home, Settings
 from .safe import safe
 
@@ -93,7 +94,7 @@ def check_there(path: Path) -> None:
 def _nothing_read(folders: Sequence[Path], failures: Sequence[Failure]) -> str:
     named = ", ".join(map(str, folders))
     if failures:
-        return f"nothing in {named} could be read: {failure_text(failures[0].error)}"
+        return f"nothing in {named} could be read: {for_the_command_line(failures[0].error)}"
     from ...nodegraph.readers import known_suffixes
 
     return f"there is no file in {named} that can be read; known are {', '.join(known_suffixes())}"
@@ -102,7 +103,7 @@ def _nothing_read(folders: Sequence[Path], failures: Sequence[Failure]) -> str:
 def tell_failures(failures: Sequence[Failure], quiet: bool) -> None:
     """Say on stderr what was left out, a line for each."""
     for failure in () if quiet else failures:
-        click.echo(f"nodekin: left out: {safe(failure_text(failure.error))}", err=True)
+        click.echo(f"nodekin: left out: {safe(for_the_command_line(failure.error))}", err=True)
 
 
 class _ToStderr(logging.Handler):

@@ -1,10 +1,48 @@
-"""What makes nodekin a citizen of LangChain: the retriever, and conversion both ways."""
+"""What makes nodekin a citizen of LangChain: retrievers, stores, conversion both ways."""
 
+from typing import TYPE_CHECKING, Any
+
+from ...nodegraph.embedder import as_embedder
+from ...nodegraph.llm import as_llm
 from ..extras import extra
 
 with extra("langchain", "langchain_core"):
+    from .document_index import NodeGraphIndex
     from .documents import from_document, to_document
+    from .graph_embeddings import GraphEmbeddings
+    from .node_store import NodeStore
+    from .reranker import NodeGraphReranker
     from .retriever import NodeGraphRetriever
+    from .tools import retriever_tool
     from .transform import as_transform
+    from .vector_index import as_index
+    from .vector_store import NodeGraphVectorStore
 
-__all__ = ["NodeGraphRetriever", "as_transform", "from_document", "to_document"]
+if TYPE_CHECKING:
+    from .text_splitter import NodeTextSplitter
+
+__all__ = [
+    "GraphEmbeddings",
+    "NodeGraphIndex",
+    "NodeGraphReranker",
+    "NodeGraphRetriever",
+    "NodeGraphVectorStore",
+    "NodeStore",
+    "NodeTextSplitter",
+    "as_embedder",
+    "as_index",
+    "as_llm",
+    "as_transform",
+    "from_document",
+    "retriever_tool",
+    "to_document",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Its base is in langchain-text-splitters, which not everyone has and which takes long to load.
+    if name == "NodeTextSplitter":
+        from .text_splitter import NodeTextSplitter
+
+        return NodeTextSplitter
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

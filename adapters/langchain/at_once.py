@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.callbacks import (
@@ -12,6 +13,7 @@ from langchain_core.callbacks import (
     CallbackManagerForRetrieverRun,
 )
 from langchain_core.callbacks.manager import AsyncCallbackManager, CallbackManager
+from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import set_config_context
@@ -19,6 +21,8 @@ from langchain_core.runnables.config import set_config_context
 from ...retrievers import ScoredNode
 from ...retrievers.answering import Answering
 from ...retrievers.child_k import looking_at
+from .drawing import held
+from .embedding_ahead import EMBEDDED_AHEAD, aembed_ahead, embed_ahead
 from .observer import aobserved, around, below, observed
 
 if TYPE_CHECKING:
@@ -26,14 +30,15 @@ if TYPE_CHECKING:
 
 
 def together(retriever: object, method: str) -> bool:
-    """Tell whether a retriever has a way of its own to be asked many queries at once.
+    """Tell whether a retriever, and all it holds, have a way to be asked many queries at once.
 
     Args:
         retriever: Any retriever.
         method: ``"batch"`` or ``"abatch"``.
     """
     common = getattr(Answering, method)
-    return getattr(type(retriever), method, common) is not common
+    own = getattr(type(retriever), method, common) is not common
+    return own and all(together(each, method) for _, each in held(retriever))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,8 @@ class Asked:
 def portions(inputs: Sequence[str], configs: Sequence[RunnableConfig]) -> Iterator[list[Asked]]:
     """Cut a batch into as many queries as are to be worked on at once."""
     all_ = [Asked(at, *each) for at, each in enumerate(zip(inputs, configs, strict=True))]
-    size = configs[0].get("max_concurrency") or len(all_) if configs else 1
+    allowed = configs[0].get("max_concurrency") if configs else None
+    size = min(allowed or EMBEDDED_AHEAD, EMBEDDED_AHEAD)
     for begin in range(0, len(all_), size):
         yield all_[begin : begin + size]
 
@@ -78,9 +84,9 @@ class AtOnce:
             queries = _texts(self.portion)
             with set_config_context(around(self.portion[0].config)) as context:
                 found = context.run(self._batch, queries, runs, asked)
-            made = [self.retriever._documents(each, asked) for each in found]
+            made = self._documents(found, asked)
         except Exception as error:
-            if self.return_exceptions and len(self.portion) > 1:  # who fails is found out one by one
+            if self.return_exceptions and len(self.portion) > 1:
                 return self._one_by_one(runs)
             for run in runs:
                 run.on_retriever_error(error)
@@ -100,19 +106,17 @@ class AtOnce:
     ) -> list[list[ScoredNode]]:
         places = [(query, run.get_child()) for query, run in zip(queries, runs, strict=True)]
         with below(*places), observed(), looking_at(asked.child_k):
+            embed_ahead(self.retriever.retriever, queries)  # branches at once would each do so
             batch: Any = getattr(self.retriever.retriever, "batch")  # noqa: B009
             return list(batch(queries, top_k=asked.k, filters=asked.filter))
 
-    def _one_by_one(
-        self, runs: list[CallbackManagerForRetrieverRun]
-    ) -> list[tuple[int, Any]]:
+    def _one_by_one(self, runs: list[CallbackManagerForRetrieverRun]) -> list[tuple[int, Any]]:
         made: list[tuple[int, Any]] = []
         for each, run in zip(self.portion, runs, strict=True):
             with set_config_context(around(each.config)) as context:
+                retrieve = partial(self.retriever._get_relevant_documents, run_manager=run)
                 try:
-                    documents = context.run(
-                        self.retriever._get_relevant_documents, each.query, run_manager=run, **self.kwargs
-                    )
+                    documents = context.run(retrieve, each.query, **self.kwargs)
                 except Exception as error:
                     run.on_retriever_error(error)
                     made.append((each.place, error))
@@ -129,10 +133,10 @@ class AtOnce:
             queries = _texts(self.portion)
             with set_config_context(around(self.portion[0].config)) as context:
                 found = await context.run(asyncio.create_task, self._abatch(queries, runs, asked))
-            made = await asyncio.to_thread(lambda: [self.retriever._documents(each, asked) for each in found])
+            made = await asyncio.to_thread(self._documents, found, asked)
         except Exception as error:
             if self.return_exceptions and len(self.portion) > 1:
-                return await self._aone_by_one(self.portion, runs, kwargs)
+                return await self._aone_by_one(runs)
             for run in runs:
                 await run.on_retriever_error(error)
             if not self.return_exceptions:
@@ -152,19 +156,18 @@ class AtOnce:
         places = [(query, run.get_child()) for query, run in zip(queries, runs, strict=True)]
         with below(*places), looking_at(asked.child_k):
             async with aobserved():
+                await aembed_ahead(self.retriever.retriever, queries)
                 abatch: Any = getattr(self.retriever.retriever, "abatch")  # noqa: B009
                 return list(await abatch(queries, top_k=asked.k, filters=asked.filter))
 
     async def _aone_by_one(
-        self,
-        self.portion: list[Asked],
-        runs: list[AsyncCallbackManagerForRetrieverRun],
-        kwargs: dict[str, Any],
+        self, runs: list[AsyncCallbackManagerForRetrieverRun]
     ) -> list[tuple[int, Any]]:
         async def one(each: Asked, run: AsyncCallbackManagerForRetrieverRun) -> tuple[int, Any]:
             with set_config_context(around(each.config)) as context:
-                work = self.retriever._aget_relevant_documents(each.query, run_manager=run, **self.kwargs)
+                retrieve = partial(self.retriever._aget_relevant_documents, run_manager=run)
                 try:
+                    work = retrieve(each.query, **self.kwargs)
                     documents = await context.run(asyncio.create_task, work)
                 except Exception as error:
                     await run.on_retriever_error(error)
@@ -173,6 +176,9 @@ class AtOnce:
             return each.place, documents
 
         return list(await asyncio.gather(*map(one, self.portion, runs)))
+
+    def _documents(self, found: list[list[ScoredNode]], asked: Wanted) -> list[list[Document]]:
+        return [self.retriever._documents(each, asked) for each in found]
 
 
 def _texts(portion: Sequence[Asked]) -> list[str]:

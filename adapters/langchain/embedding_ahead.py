@@ -17,8 +17,9 @@ EMBEDDED_AHEAD = 256
 def embed_ahead(retriever: object, queries: Sequence[object]) -> None:
     """Have the models of all retrievers within embed the queries, each model all at once.
 
-    A model that fails is asked again by each query's own retrieval, which then raises: one query
-    that can't be embedded does not spoil the others.
+    One retriever that is asked many queries does so itself; several branches that begin together
+    would each ask the model. A model that fails is asked again by each query's own retrieval,
+    which then raises: one query that can't be embedded does not spoil the others.
     """
     asked = _asked(queries)
     for each in _searching(retriever) if len(asked) > 1 else ():

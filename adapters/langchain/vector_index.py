@@ -14,6 +14,7 @@ from langchain_core.vectorstores import VectorStore
 
 from ...nodegraph import Node, NodeGraph
 from ...retrievers import Cosine, Similarity
+from ...retrievers.indexes import with_index
 from ...retrievers.nearest_vectors import unit
 from ..store_index import StoreIndex
 from .graph_embeddings import GraphEmbeddings
@@ -84,6 +85,14 @@ class StoreIndexes:
 
     store: VectorStore | MakeStore
     _keys: dict[int, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def cosine(self) -> Similarity:
+        """The similarity that searches in the store: for what takes no ``index=``.
+
+        ``RecursiveRetriever(graph, groups, target, as_index(...).cosine)``
+        """
+        return with_index(Cosine(), self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, StoreIndexes) and self.store is other.store

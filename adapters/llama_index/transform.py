@@ -148,5 +148,5 @@ def _several_levels(parser: object) -> ValueError:
     return ValueError(
         f"{type(parser).__name__} makes nodes of several levels at once; in a graph each level is "
         "a group: graph.create_node_group('small', as_transform(SentenceSplitter(chunk_size=128)), "
-        "parent='large'), and so on for each size"
+        "parent='large'), and so on for each size; or import_nodes(graph, nodes) with what it made"
     )

@@ -36,7 +36,9 @@ def cited_numbers(text: str) -> list[int]:
     for citation in _CITATION.finditer(_CODE.sub(" ", text)):
         for found in _RANGE.finditer(_DAGGER.sub("", citation[1])):
             first, last = int(found[1]), int(found[2] or found[1])
-            numbers.update(dict.fromkeys(range(first, last + 1) if first <= last else (first, last)))
+            numbers.update(
+                dict.fromkeys(range(first, last + 1) if first <= last else (first, last))
+            )
     return list(numbers)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ...nodegraph.sentences import sentence_spans
 
@@ -22,7 +22,7 @@ def cut(text: str, fits: Fits, at: int = 0) -> str:
 
     Example:
         >>> cut("One. Two. Three. Four.", lambda text: len(text) <= 12, at=12)
-        'Two. Three.'
+        'Three. Four.'
     """
     if fits(text):
         return text
@@ -60,9 +60,10 @@ def split(text: str, fits: Fits) -> list[str]:
     at = 0
     while at < len(spans):
         begin = spans[at][0]
-        taken = _most(lambda n: n == 0 or fits(text[begin : spans[at + n - 1][1]]), len(spans) - at)
+        ends = [end for _, end in spans[at:]]
+        taken = _sentences(text, begin, ends, fits)
         if taken:
-            parts.append(text[begin : spans[at + taken - 1][1]])
+            parts.append(text[begin : ends[taken - 1]])
             at += taken
             continue
         part = _beginning(text[begin : spans[at][1]], fits)
@@ -73,6 +74,11 @@ def split(text: str, fits: Fits) -> list[str]:
         rest += len(text[rest : spans[at][1]]) - len(text[rest : spans[at][1]].lstrip())
         spans[at] = (rest, spans[at][1])
     return parts
+
+
+def _sentences(text: str, begin: int, ends: Sequence[int], fits: Fits) -> int:
+    """Return how many of the sentences from a place on fit."""
+    return _most(lambda n: fits(text[begin : ends[n - 1]]), len(ends))
 
 
 def _beginning(text: str, fits: Fits) -> str:
@@ -100,10 +106,3 @@ def _most(fits: Callable[[int], bool], limit: int) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
-
-
-def cut_off(text: str, part: str) -> bool:
-    """Tell whether a part lacks more of a text than white space."""
-    return len("".join(part.split())) < len("".join(text.split()))
-
-

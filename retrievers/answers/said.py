@@ -41,9 +41,7 @@ _WORDS = tuple(
     for before in befores
 )
 _WORD = rf"(?:{'|'.join(_WORDS)})\s*"
-_LABEL = re.compile(
-    rf"\s*(?:\*\*\s*{_WORD}(?:\*\*\s*[:：]|[:：]\s*\*\*)|{_WORD}[:：])\s*", re.I
-)
+_LABEL = re.compile(rf"\s*(?:\*\*\s*{_WORD}(?:\*\*\s*[:：]|[:：]\s*\*\*)|{_WORD}[:：])\s*", re.I)
 
 
 @dataclass(frozen=True, slots=True)

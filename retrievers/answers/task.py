@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...nodegraph import LLM, ModelError
@@ -41,7 +41,7 @@ class Task:
     question: str
     language: Language
     llm: LLM
-    prompts: dict[str, Prompt]
+    prompts: Mapping[str, Prompt]
     limit: int
     length: Callable[[str], int]
     timeout: float | None = None
@@ -85,6 +85,23 @@ class Task:
         """Take down that a source is not shown to the model."""
         for result in (source.result, *source.merged):
             self.left_out.append(LeftOut(result, reason))
+
+    def shown(self) -> str:
+        """Return all sources as a prompt has them."""
+        return shown(self.sources)
+
+    def check_room(self) -> None:
+        """Check that there is something to show to the model.
+
+        Raises:
+            ValueError: If there is no room for any passage beside the prompt and the question.
+        """
+        if self.candidates and not self.sources:
+            bare = self.length(self.prompt("answer", passages=""))
+            raise ValueError(
+                f"there is no room for a passage: the prompt and the question measure {bare} of "
+                f"{self.limit}; raise budget, or shorten the question {self.question!r:.60}"
+            )
 
     def number(self, source: Source) -> Source:
         """Return a source with the next number."""

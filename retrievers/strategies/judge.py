@@ -16,7 +16,7 @@ _KEYS = (
 _LABEL = re.compile(
     r"""[\s>*_\#-]*(?:(?:final|my|the)\ )?
     (?:verdict|judge?ment|conclusion|decision|answer(?:ed)?|result|output
-    |(?:最终|我的)?(?:判断|结论|结果|答案|回答)|是否(?:已经?)?回答)
+    |(?:最终|我的)?(?:判断|结论|结果|答案|回答)|是否(?:已经?|可以|能够?|完整)*回答)
     \s*[*_]*\s*[:：是为]\s*[*_]*\s*""",
     re.I | re.X,
 )

@@ -30,6 +30,7 @@ KEYS = (
     *("sub_question", "subquestion", "question", "query", "text", "passage", "answer", "q"),
     *("子问题", "问题", "改写后的问题", "改写", "查询", "检索词", "段落", "答案"),
 )
+_LONGEST_PHRASE = 200
 # "Rewritten question:", "子问题 1：", "**Query 2**:"
 _LABEL = re.compile(
     r"""\s*[*_【\[#]{0,3}\s*(?P<kind>
@@ -186,6 +187,11 @@ def read_sub_questions(answer: str, query: str, limit: int) -> list[str]:
             (bare(line), listed) for line, listed in lines if "?" not in line.replace("？", "?")
         ]
         asked = [(line, listed) for line, listed in bared if asks(line)]
+    phrases = [bare(line) for line, listed in lines if listed and _is_phrase(line)]
+    if value is not None and not _has_list(value):
+        phrases = []  # {"error": "..."}
+    if phrases and (not asked or _has_list(value)):  # "Nile length" serves as well
+        asked = [(phrase, True) for phrase in phrases]
     if any(listed for _, listed in asked):
         asked = [(question, listed) for question, listed in asked if listed]
     found = [question for question, _ in asked]
@@ -340,6 +346,19 @@ def _some(found: Sequence[str], query: str, limit: int, what: str) -> list[str]:
 
 def _is_query(text: str) -> bool:
     return len(text) <= LONGEST_QUERY and re.search(r"\w", text) is not None
+
+
+def _is_phrase(line: str) -> bool:
+    """Tell whether a line of a list can be searched for: short, in words, and no statement."""
+    text = line.strip().strip("*_`\"”' ")
+    words = re.search(r"[^\W\d_]{2}", text) is not None and not _OFFERS.match(text)
+    return words and len(text) <= _LONGEST_PHRASE and not text.endswith((".", "。", "!", "！"))
+
+
+def _has_list(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_list, value.values()))
+    return isinstance(value, list)
 
 
 def _is_original(kind: str | None) -> bool:

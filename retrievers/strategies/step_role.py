@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from ...nodegraph import LLM, count_tokens
 from ...nodegraph.language import Language, language_of
 from ...nodegraph.llm import as_llm
+from ...nodegraph.llm_answers import clean
 from ..asking import answered
 from ..plan import Plan, arun, run
 from ..prompt import Prompt, Prompted
@@ -20,6 +21,8 @@ _IN_JSON = {
     "zh": "\n\n（请用 JSON 输出，格式为：{form}）",
     "en": "\n\n(Answer in JSON, in this form: {form})",
 }
+LONGEST = 4000
+"""Characters of an answer that are read, thoughts left out; a step takes a few lines."""
 MAX_TOKENS = 1500
 """Of what was found, in a prompt."""
 
@@ -102,7 +105,7 @@ class StepRole(Prompted, Generic[T]):
         if self.llm.structured:
             prompt += _IN_JSON[language].replace("{form}", self.FORM)
         told = yield from answered(
-            *(self.llm, prompt, self.read, language),
+            *(self.llm, prompt, lambda answer: self.read(_short(answer)), language),
             schema=self.SCHEMA,
             retries=self.retries,
             timeout=self.timeout,
@@ -116,6 +119,10 @@ class StepRole(Prompted, Generic[T]):
             ValueError: If it can't be used.
         """
         raise NotImplementedError
+
+
+def _short(answer: str) -> str:
+    return (clean(answer) or answer)[:LONGEST]
 
 
 Planned = Callable[[str, Sequence[Step]], Plan[Any]]

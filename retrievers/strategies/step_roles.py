@@ -100,8 +100,10 @@ Next question:""",
         if text.startswith("{"):
             _, value = read(text)
             if isinstance(value, Mapping):
-                text = next(strings(value, QUESTION_KEYS), "")
-                return question_of(text)
+                asked = property_of(value, "next_question", *QUESTION_KEYS)
+                if asked is None:
+                    raise ValueError("there is no question in the answer")
+                return question_of(asked)
         found = read_sub_questions(_LABEL.sub("", text, count=1), "", 1)
         return question_of(found[0]) if found else None
 

@@ -113,7 +113,7 @@ def told_passages(
 
 
 def _words(text: str) -> frozenset[str]:
-    terms = frozenset(_terms(_SMALL.sub(" ", text)))
+    terms = frozenset(_terms(_SMALL.sub("", text)))
     return terms or frozenset([text.strip()])
 
 

@@ -279,3 +279,21 @@ def test_it_is_light():
     code = "import sys, nodekin.nodegraph.llm_extractor; print('asyncio' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+class Sometimes:
+    """Offer schemas, and refuse them, as LangChain's models do that can't be held to one."""
+
+    def complete(self, prompt):
+        return "in its own words"
+
+    def complete_json(self, prompt, schema):
+        if "schema" in prompt:
+            return {"茶": 1}
+        raise NotImplementedError
+
+
+async def test_an_answer_in_json_or_in_its_own_words():
+    llm = LLM(Sometimes(), "sometimes")
+    assert llm.formed("by schema", {}) == await llm.aformed("by schema", {}) == '{"茶": 1}'
+    assert llm.formed("?", {}) == await llm.aformed("?", {}) == "in its own words"

@@ -4,12 +4,8 @@ import pytest
 from scripted_server import ChatServer, serving
 
 from nodekin.adapters.cli.answering import MODES, STRATEGIES
-from nodekin.retrievers import answers
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
-answered = pytest.mark.skipif(
-    not hasattr(answers, "QueryEngine"), reason="QueryEngine is not exported yet"
-)
 
 
 @pytest.fixture
@@ -45,7 +41,6 @@ def test_no_question(nodekin):
     assert "--chat" in ran.err
 
 
-@answered
 def test_the_answer_then_the_numbered_sources(nodekin, server):
     ran = nodekin("ask", "Which tea is fermented?", "--in", "docs", "-k", "2")
     assert ran.status == 0
@@ -58,7 +53,6 @@ def test_the_answer_then_the_numbered_sources(nodekin, server):
     assert server.asked[0]["stream"] is True
 
 
-@answered
 def test_the_model_may_be_named_by_options(nodekin, server, monkeypatch):
     monkeypatch.delenv("OPENAI_BASE_URL")
     monkeypatch.delenv("OPENAI_MODEL")
@@ -67,7 +61,6 @@ def test_the_model_may_be_named_by_options(nodekin, server, monkeypatch):
     assert server.asked[0]["model"] == "other"
 
 
-@answered
 def test_json(nodekin, server):
     told = nodekin("ask", "Which tea is fermented?", "--in", "docs", "--json").json
     assert (told["command"], told["answer"]) == ("ask", "It is fermented [1].")
@@ -78,7 +71,6 @@ def test_json(nodekin, server):
     assert first["matches"][0]["similarity"] == "bm25"
 
 
-@answered
 def test_json_lines(nodekin, server):
     ran = nodekin("ask", "Which tea is fermented?", "--in", "docs", "--json-lines")
     *pieces, answer = map(json.loads, ran.out.splitlines())
@@ -87,7 +79,6 @@ def test_json_lines(nodekin, server):
     assert (answer["type"], answer["answer"]) == ("answer", "It is fermented [1].")
 
 
-@answered
 @pytest.mark.parametrize("mode", MODES)
 def test_every_mode_answers(nodekin, server, mode):
     server.text = "It is fermented [1].\nScore: 90"
@@ -97,7 +88,6 @@ def test_every_mode_answers(nodekin, server, mode):
     assert "docs/tea.md:" in ran.out
 
 
-@answered
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_strategy_answers(nodekin, server, strategy):
     server.text = "Which tea is fermented?"
@@ -106,7 +96,6 @@ def test_every_strategy_answers(nodekin, server, strategy):
     assert ran.json["sources"][0]["document"] == "docs/tea.md"
 
 
-@answered
 def test_nothing_relevant_is_an_honest_status(nodekin, server):
     ran = nodekin("ask", "zebra?", "--in", "docs")
     assert ran.status == 1
@@ -114,14 +103,12 @@ def test_nothing_relevant_is_an_honest_status(nodekin, server):
     assert server.asked == []
 
 
-@answered
 def test_chinese(nodekin, server):
     server.text = "陆羽写了《茶经》[1]。"
     ran = nodekin("ask", "谁写了茶经？", "--in", "docs")
     assert ran.out.startswith("陆羽写了《茶经》[1]。\n\n[1] docs/茶.md:3  ")
 
 
-@answered
 def test_a_conversation_remembers(nodekin, server):
     asked = "Which tea is fermented?\n\nAnd who likes it?\n/exit\nnever asked\n"
     ran = nodekin("ask", "--chat", "--in", "docs", "--json", input=asked)
@@ -131,7 +118,6 @@ def test_a_conversation_remembers(nodekin, server):
     assert any("Which tea is fermented?" in prompt for prompt in server.prompts[1:])
 
 
-@answered
 def test_a_model_that_fails_is_one_line(nodekin, server):
     server.statuses = [401] * 9
     ran = nodekin("ask", "fermented?", "--in", "docs")
@@ -139,7 +125,6 @@ def test_a_model_that_fails_is_one_line(nodekin, server):
     assert len(ran.err.splitlines()) == 1
 
 
-@answered
 def test_a_stream_that_breaks_keeps_what_came(nodekin, server):
     server.pieces = 2
     ran = nodekin("ask", "fermented?", "--in", "docs")
@@ -147,7 +132,6 @@ def test_a_stream_that_breaks_keeps_what_came(nodekin, server):
     assert ran.out.startswith("It is")
 
 
-@answered
 def test_a_conversation_survives_a_failure(nodekin, server):
     server.statuses = [401]
     ran = nodekin("ask", "--chat", "--in", "docs", input="fermented?\nfermented tea?\n")

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from nodekin.adapters.langchain import NodeGraphRetriever, to_document
 from nodekin.nodegraph import Node, NodeGraph, split_sentences
-from nodekin.retrievers import Retriever, ScoredNode
+from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever, ScoredNode
 
 
 def ids(documents):
@@ -179,6 +179,42 @@ def test_construction_does_not_touch_the_engine(graph):
     assert NodeGraphRetriever(retriever=engine).retriever is engine
 
 
+async def test_child_k_in_the_constructor_and_in_the_call(native):
+    def matches(documents):
+        return [(d.id, len(d.metadata["nodekin"]["evidence"])) for d in documents]
+
+    query = "Which tea is fermented?"
+    assert matches(NodeGraphRetriever(retriever=native, k=1).invoke(query)) == [("tea", 1)]
+    retriever = NodeGraphRetriever(retriever=native, k=1, child_k=3)
+    assert matches(retriever.invoke(query)) == [("tea", 3)]
+    assert matches(await retriever.ainvoke(query)) == [("tea", 3)]
+    assert matches(retriever.invoke(query, k=9, child_k=1)) == [("tea", 1)]
+    assert len(await retriever.ainvoke(query, k=9, child_k=99)) == 3
+
+
+async def test_arguments_of_a_call_reach_what_others_hold(native, graph):
+    fusion = FusionRetriever([native, Retriever(graph, "sentence", target="ROOT", lift="sum")])
+    retriever = NodeGraphRetriever(
+        retriever=RerankRetriever(
+            fusion, "ModuleReranker", model=lambda query, texts: [1.0] * len(texts)
+        )
+    )
+    asked = {"k": 5, "child_k": 1}
+    assert ids(retriever.invoke("Which tea is fermented?", **asked)) == ["tea"]
+    assert ids(await retriever.ainvoke("Which tea is fermented?", **asked)) == ["tea"]
+    asked = {"k": 1, "filter": {"topic": ["rivers", "printing"]}}
+    assert len(retriever.invoke("tea", **asked)) == 1
+    assert set(ids(await retriever.ainvoke("tea", **{**asked, "k": 9}))) == {"rivers", "press"}
+
+
+@pytest.mark.parametrize("child_k", [0, True, "3"])
+def test_child_k_is_a_whole_number_from_one(native, retriever, child_k):
+    with pytest.raises((TypeError, ValueError), match="child_k"):
+        retriever.invoke("tea", child_k=child_k)
+    with pytest.raises(ValidationError, match="child_k"):
+        NodeGraphRetriever(retriever=native, child_k=child_k)
+
+
 # The documents
 
 
@@ -339,6 +375,13 @@ def test_pickle_round_trip_with_its_graph(retriever):
     retriever.invoke("tea")
     again = pickle.loads(pickle.dumps(retriever))
     assert again.invoke("fermented tea") == retriever.invoke("fermented tea")
+
+
+def test_what_can_not_be_pickled_is_named(graph):
+    graph.create_node_group("words", lambda text: text.split())
+    retriever = NodeGraphRetriever(retriever=Retriever(graph, "words"))
+    with pytest.raises((pickle.PicklingError, AttributeError), match="lambda"):
+        pickle.dumps(retriever)
 
 
 def test_it_is_not_serializable_by_langchain(retriever):

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import uuid
+from types import MappingProxyType
 
 import pytest
 from blockbuster import blockbuster_ctx
@@ -18,7 +19,9 @@ from nodekin.retrievers import (
     RerankRetriever,
     Retriever,
     WindowRetriever,
+    stage,
 )
+from nodekin.retrievers.answering import Answering
 
 WORDS = ["tea", "river", "book", "茶"]
 TEXTS = {"tea": "Tea. Green tea.", "river": "A river.", "book": "A book.", "茶": "绿茶。红茶。"}
@@ -169,6 +172,104 @@ async def test_every_query_has_a_run_of_its_own(retriever, mode):
         (search,) = run.child_runs
         assert (search.name, search.inputs["query"]) == ("search", "4 queries")
         assert len(run.outputs["documents"]) == 1
+
+
+class Rewriting(Answering):
+    """Asks a model for each query, then searches for all at once, as nodekin's strategies do."""
+
+    prompts = MappingProxyType({})
+
+    def __init__(self, inner, llm):
+        self.inner = inner
+        self.llm = llm
+
+    def retrieve(self, query, *, top_k=None, filters=None):
+        return self.batch([query], top_k=top_k, filters=filters)[0]
+
+    def batch(self, queries, *, top_k=None, filters=None):
+        with stage("strategy", query=f"{len(queries)} queries"):
+            asked = []
+            for query in queries:
+                with stage("rewrite", query=query), stage("ask", prompt=query):
+                    asked.append(self.llm.invoke(query))
+            return self.inner.batch(asked, top_k=top_k, filters=filters)
+
+    async def aretrieve(self, query, *, top_k=None, filters=None):
+        return (await self.abatch([query], top_k=top_k, filters=filters))[0]
+
+    async def abatch(self, queries, *, top_k=None, filters=None):
+        async def rewritten(query):
+            with stage("rewrite", query=query), stage("ask", prompt=query):
+                return await self.llm.ainvoke(query)
+
+        with stage("strategy", query=f"{len(queries)} queries"):
+            asked = await asyncio.gather(*map(rewritten, queries))
+            return await self.inner.abatch(asked, top_k=top_k, filters=filters)
+
+
+@both
+async def test_what_is_done_for_one_query_is_below_its_run_alone(native, mode):
+    engine = Rewriting(native, RunnableLambda(str.upper, name="model"))
+    tracer = Trace()
+    await batch(NodeGraphRetriever(retriever=engine), mode, WORDS, {"callbacks": [tracer]})
+    assert len(tracer.roots) == 4
+    for run in tracer.roots:
+        (strategy,) = run.child_runs
+        rewrite, search = strategy.child_runs
+        assert (rewrite.inputs["query"], search.inputs["query"]) == (
+            run.inputs["query"],
+            "4 queries",
+        )
+        (ask,) = rewrite.child_runs
+        (model,) = ask.child_runs
+        assert (model.name, model.inputs["input"]) == ("model", run.inputs["query"])
+        assert {each.trace_id for each in (strategy, rewrite, ask, model)} == {run.id}
+
+
+@pytest.mark.parametrize("in_chain", [False, True])
+async def test_events_of_a_batch(retriever, in_chain):
+    async def many(queries):
+        return await retriever.abatch(queries, k=1)
+
+    if not in_chain:
+        many = RunnableLambda(many, name="many")
+    else:
+        many = RunnableLambda(many, name="many") | RunnableLambda(len)
+    with blockbuster_ctx():
+        events = [each async for each in many.astream_events(["tea", "book"], version="v2")]
+    started = [e["name"] for e in events if e["event"] == "on_retriever_start"]
+    assert started == ["NodeGraphRetriever"] * 2
+    searches = [e for e in events if (e["event"], e["name"]) == ("on_chain_start", "search")]
+    assert len({e["parent_ids"][-1] for e in searches}) == 2
+
+
+@both
+async def test_queries_at_once_are_as_many_as_the_config_says(native, mode):
+    portions = []
+
+    class Counting(Retriever):
+        def batch(self, queries, **settings):
+            portions.append(list(queries))
+            return super().batch(queries, **settings)
+
+        async def abatch(self, queries, **settings):
+            portions.append(list(queries))
+            return await super().abatch(queries, **settings)
+
+    retriever = NodeGraphRetriever(retriever=Counting(native.graphs, "ROOT"))
+    found = await batch(retriever, mode, WORDS[:3], {"max_concurrency": 2}, k=1)
+    assert portions == [WORDS[:2], WORDS[2:3]]
+    assert first_ids(found) == [["tea"], ["river"], ["book"]]
+
+
+@both
+async def test_arguments_hold_for_all(retriever, mode):
+    found = await batch(retriever, mode, WORDS, k=1, filter={"n": 1}, child_k=2)
+    assert found == [[]] * 4
+    found = await batch(retriever, mode, WORDS, score_threshold=10)
+    assert found == [[]] * 4
+    with pytest.raises(TypeError, match="top_k"):
+        await batch(retriever, mode, WORDS, top_k=1)
 
 
 @both

@@ -1,7 +1,6 @@
 """What someone who traces a call sees."""
 
 import asyncio
-import json
 import uuid
 
 import pytest

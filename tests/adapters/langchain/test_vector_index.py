@@ -14,7 +14,7 @@ from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.adapters.langchain.graph_embeddings import GraphEmbeddings
 from nodekin.adapters.langchain.vector_index import as_index
 from nodekin.nodegraph import Document, NodeGraph, split_sentences
-from nodekin.retrievers import FusionRetriever, Retriever, register_index
+from nodekin.retrievers import FusionRetriever, RecursiveRetriever, Retriever, register_index
 
 TEXTS = [
     "Green tea is steamed. Black tea is not. Tea is hot.",
@@ -203,6 +203,19 @@ def test_in_a_fusion_with_words(index):
         )
         for query in QUERIES:
             assert rows(theirs.retrieve(query)) == rows(ours.retrieve(query))
+
+
+def test_in_recursive_retrieval(index, stores):
+    graph = library(3)
+    graph.create_node_group("half", lambda text: [text[:9], text[9:]])
+    groups = ["sentence", "half", "ROOT"]
+    ours = RecursiveRetriever(graph, groups, "ROOT", "cosine", top_k=3)
+    theirs = RecursiveRetriever(graph, groups, "ROOT", index.cosine, top_k=3)
+    for query in QUERIES:
+        for filters in (None, {"even": True}):
+            found = theirs.retrieve(query, filters=filters)
+            assert rows(found) == rows(ours.retrieve(query, filters=filters))
+    assert set(stores) == set(groups)
 
 
 async def test_in_langchain_without_blocking(index):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from llama_index.core import get_response_synthesizer
+from llama_index.core.agent.workflow import ReActAgent
 from llama_index.core.base.base_selector import BaseSelector, SelectorResult, SingleSelection
 from llama_index.core.indices.query.query_transform.base import BaseQueryTransform
 from llama_index.core.ingestion import IngestionPipeline
@@ -17,6 +18,7 @@ from llama_index.core.postprocessor import (
     SimilarityPostprocessor,
 )
 from llama_index.core.query_engine import (
+    CitationQueryEngine,
     RetrieverQueryEngine,
     SubQuestionQueryEngine,
     TransformQueryEngine,
@@ -26,7 +28,13 @@ from llama_index.core.retrievers import QueryFusionRetriever, RouterRetriever, T
 from llama_index.core.schema import Document, QueryBundle
 from llama_index.core.tools import QueryEngineTool, RetrieverTool
 
-from nodekin.adapters.llama_index import NodeGraphRetriever, NodeWithEvidence, as_transform
+from nodekin.adapters.llama_index import (
+    LiftPostprocessor,
+    NodeGraphRetriever,
+    NodeWithEvidence,
+    as_transform,
+    export_nodes,
+)
 from nodekin.nodegraph import NodeGraph, split_sentences
 from nodekin.retrievers import Retriever
 
@@ -289,3 +297,90 @@ def test_ingestion_pipeline_into_a_graph() -> None:
     )
     assert set(ids(found)) == {n.node_id for n in nodes}
     assert found[0].metadata["year"] == 1
+
+
+def test_citations(retriever: NodeGraphRetriever, llm: Scripted) -> None:
+    splitter = SentenceSplitter(
+        chunk_size=64, chunk_overlap=0, chunking_tokenizer_fn=split_sentences
+    )
+    engine = CitationQueryEngine.from_args(
+        None, retriever=retriever, llm=llm, text_splitter=splitter, citation_chunk_size=64
+    )
+    llm.says = "Black tea is fermented [1]."
+    for answer in (engine.query(QUERY), asyncio.run(engine.aquery(QUERY))):
+        assert str(answer) == "Black tea is fermented [1]."
+        texts = [source.node.get_content() for source in answer.source_nodes]
+        assert texts[0].startswith("Source 1:\n")
+        assert any("红茶是全发酵茶。" in text for text in texts)
+        assert {source.node.metadata["nodekin_group"] for source in answer.source_nodes} == {
+            "paragraph"
+        }
+    assert "nodekin" not in llm.asked[-1]
+
+
+def test_query_engine_tool(engine: RetrieverQueryEngine, retriever: NodeGraphRetriever) -> None:
+    tool = QueryEngineTool.from_defaults(engine, name="teas", description="About tea.")
+    for output in (tool.call(QUERY), asyncio.run(tool.acall(QUERY))):
+        assert output.content == "Black tea."
+        assert ids(output.raw_output.source_nodes) == ids(retriever.retrieve(QUERY))
+
+
+class Conversation(CustomLLM):
+    """A model that says one thing after the other."""
+
+    lines: list[str]
+    asked: list[str] = []  # noqa: RUF012
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata()
+
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        self.asked.append(prompt)
+        return CompletionResponse(text=self.lines.pop(0))
+
+    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
+        def told() -> Any:
+            answer = self.complete(prompt)
+            yield CompletionResponse(text=answer.text, delta=answer.text)
+
+        return told()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of LlamaIndex's own workflows
+@pytest.mark.parametrize("kind", ["retriever", "query engine"])
+async def test_an_agent_uses_the_tool(
+    retriever: NodeGraphRetriever, engine: RetrieverQueryEngine, watched: Any, kind: str
+) -> None:
+    tool: Any = RetrieverTool.from_defaults(retriever, name="teas", description="About tea.")
+    if kind == "query engine":
+        tool = QueryEngineTool.from_defaults(engine, name="teas", description="About tea.")
+    llm = Conversation(
+        asked=[],
+        lines=[
+            'Thought: I look.\nAction: teas\nAction Input: {"input": "红茶 fermented"}',
+            "Thought: I can answer without using any more tools.\nAnswer: 红茶是全发酵的。",
+        ],
+    )
+    agent = ReActAgent(tools=[tool], llm=llm, streaming=False)
+    answer = await agent.run(user_msg="Is 红茶 fermented?")
+    assert str(answer) == "红茶是全发酵的。"
+    (call,) = answer.tool_calls
+    assert call.tool_name == "teas"
+    seen = llm.asked[1]
+    assert ("红茶是全发酵茶。" if kind == "retriever" else "Black tea.") in seen
+    names = [span.id_.rsplit("-", 5)[0] for span in watched.spans.completed_spans]
+    assert "nodekin.search" in names
+
+
+def test_a_pipeline_into_a_vector_index_and_up_again(graph: NodeGraph) -> None:
+    from llama_index.core import VectorStoreIndex
+    from llama_index.core.embeddings import MockEmbedding
+
+    index = VectorStoreIndex(
+        [n for n in export_nodes(graph, "sentence") if n.metadata["nodekin_group"] == "sentence"],
+        embed_model=MockEmbedding(3),
+    )
+    found = index.as_retriever(similarity_top_k=9).retrieve("tea")
+    lifted = LiftPostprocessor(graph, "ROOT").postprocess_nodes(found)
+    assert sorted(ids(lifted)) == ["panda", "tea"]

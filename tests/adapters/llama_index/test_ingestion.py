@@ -51,7 +51,8 @@ def test_pieces_of_pieces(document: Document) -> None:
     assert first.next_node.node_id == second.node_id
     assert second.prev_node.node_id == first.node_id
     assert second.next_node is None
-    assert first.get_content("llm") == "<Green tea.>"
+    assert first.get_content("embed") == "<Green tea.>"
+    assert first.get_content("llm") == "Green tea."
     assert first.metadata == {"topic": "tea"}
     assert NodeRelationship.PARENT not in pipeline.transformations[0]([document])[0].relationships
 

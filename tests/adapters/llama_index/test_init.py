@@ -28,6 +28,46 @@ assert not [m for m in sys.modules if m.split(".")[0] in ("openai", "torch", "la
 """
 
 
+NO_OPENAI = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "openai" or name.startswith(
+            ("llama_index.llms.openai", "llama_index.embeddings.openai", "llama_index.question_gen")
+        ):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Absent())
+from llama_index.core.llms import MockLLM
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.ingestion import IngestionPipeline
+from llama_index.core.schema import Document
+from llama_index.core.vector_stores import SimpleVectorStore
+from nodekin.adapters.llama_index import *
+from nodekin.nodegraph import NodeGraph, split_sentences
+from nodekin.retrievers import FusionRetriever, Retriever
+def letters(texts):
+    return [[1 + text.count(letter) for letter in "aeiou"] for text in texts]
+graph = NodeGraph(embed=letters, progress=False)
+graph.add([Document(text="Tea is a drink. It is green.", id_="d")])
+graph.create_node_group("sentence", split_sentences)
+vectors = Retriever(graph, "sentence", "cosine", index=as_index(SimpleVectorStore()))
+retriever = NodeGraphRetriever(FusionRetriever([vectors, Retriever(graph, "sentence")]))
+processors = [
+    NodeGraphReranker("KeywordFilter", required="tea"), LiftPostprocessor(graph, "ROOT")
+]
+engine = RetrieverQueryEngine.from_args(
+    retriever, llm=MockLLM(), node_postprocessors=processors
+)
+assert [node.node_id for node in engine.query("tea").source_nodes] == ["d"]
+nodes = IngestionPipeline(transformations=[NodeGraphTransform(split_sentences)]).run(
+    documents=[Document(text="One. Two.")]
+)
+assert load_nodes(dump_nodes(nodes)) == nodes
+assert import_nodes(NodeGraph(), nodes).groups == ("level 1",)
+assert NodeGraphDocstore(graph).get_node("d").text
+"""
+
+
 def run(script: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
 
@@ -43,6 +83,11 @@ def test_missing_framework_says_what_to_install() -> None:
 
 def test_no_model_is_ever_resolved() -> None:
     done = run(QUIET)
+    assert done.returncode == 0, done.stderr
+
+
+def test_no_openai_package_is_needed() -> None:
+    done = run(NO_OPENAI)
     assert done.returncode == 0, done.stderr
 
 

@@ -118,7 +118,6 @@ NEITHER = [
     *(
         '{"answered": 1}',
         '{"answered": "yes and no"}',
-        "[true]",
         "{}",
         "1",
         "❓",
@@ -159,7 +158,8 @@ def test_values() -> None:
 def test_no_text_breaks_it(text: str) -> None:
     assert says_yes(text) in (True, False)
     if says_yes(text):
-        assert not says_yes(f"No. {text}") and not says_yes(f"不。{text}")
+        assert not says_yes(f"No. {text}")
+        assert not says_yes(f"不。{text}")
 
 
 @given(st.sampled_from(YES[:8]), st.sampled_from(["but", "not", "except", "maybe", "但", "部分"]))

@@ -119,7 +119,7 @@ def test_the_prompt_is_in_the_language_of_the_query_or_the_one_given(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_prompts_can_be_replaced_and_are_checked(kind: Any, scripted: Any) -> None:
-    model = scripted("Nile?")
+    model = scripted("How long is the Nile?\nIt is long.")
     kind(model, prompt={"en": "Mine: {query}"})(QUERY)
     assert model.prompts == [f"Mine: {QUERY}"]
     other = kind(model)

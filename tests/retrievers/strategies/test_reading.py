@@ -247,6 +247,25 @@ def test_no_sub_questions(answer: str) -> None:
         read_sub_questions(answer, "Is the Nile longer?", 5)
 
 
+def test_parts_in_a_list_need_not_be_questions() -> None:
+    for answer in (
+        '{"questions": ["Nile length", "How long is the Amazon"]}',
+        "1. Nile length\n2. How long is the Amazon",
+    ):
+        found = read_sub_questions(answer, "Which is longer?", 5)
+        assert found[-1] == "How long is the Amazon"
+    assert read_sub_questions('["Nile length", "Amazon?"]', "?", 5) == ["Nile length", "Amazon?"]
+    assert read_sub_questions("- Nile length\n- Amazon length", "?", 5)[0] == "Nile length"
+    for garbage in (
+        '{"error": "rate limit"}',
+        '{"a": 1}',
+        "[1, 2]",
+        "1. It is long.\n2. So it is.",
+    ):
+        with pytest.raises(ValueError, match="no question"):
+            read_sub_questions(garbage, "Which is longer?", 5)
+
+
 def test_a_full_stop_does_not_end_every_sentence() -> None:
     answer = "1. Who was St. Paul?\n2. How large is Washington D.C. Metro?"
     questions = ["Who was St. Paul?", "How large is Washington D.C. Metro?"]
@@ -423,34 +442,19 @@ def test_questions_are_known_without_their_mark() -> None:
 
 _PIECES = st.sampled_from(
     [
-        "1. ",
-        "- ",
-        '["',
-        '"]',
-        "{",
-        "}",
-        "\n",
-        "?",
-        "？",
-        "：",
-        ":",
-        "**",
-        "<think>",
-        "</think>",
-        "```",
-        "How long",
-        "尼罗河",
-        "Answer",
-        "子问题",
-        "NONE",
-        "|",
-        "(",
-        ")",
-        "2",
-        ". ",
-        "Sure!",
-        '"',
-        ",",
+        *("1. ", "- ", '["', '"]', "{", "}", "\n", "?", "？", "：", ":", "**", "|", "(", ")", ","),
+        *(
+            "<think>",
+            "</think>",
+            "```",
+            "How long",
+            "尼罗河",
+            "Answer",
+            "子问题",
+            "NONE",
+            "Sure!",
+            '"',
+        ),
     ]
 )
 

@@ -1,0 +1,40 @@
+import pytest
+
+from nodekin.adapters.cli.hints import _HINTS
+
+
+def test_no_remedy_names_a_method(nodekin, here):
+    nodekin("index", "docs")
+    (here / "more" / "docs").mkdir(parents=True)
+    (here / "more" / "docs" / "tea.md").write_text("Other tea.", encoding="utf-8")
+    told = [
+        nodekin("search", "tea", "-g", "nothing"),
+        nodekin("index", "more/docs"),
+    ]
+    (here / "docs").rename(here / "gone")
+    told.append(nodekin("index"))
+    (here / ".nodekin" / "graph.sqlite").write_text("garbage")
+    told.append(nodekin("search", "tea"))
+    assert "--group" in told[0].err
+    assert "--store" in told[1].err
+    assert "--rebuild" in told[3].err
+    for ran in told:
+        assert ran.status != 0
+        assert len(ran.err.splitlines()) == 1
+        assert not any(
+            name in ran.err
+            for name in ("graph.add", "graph.remove", "create_node_group", "Document(")
+        )
+
+
+@pytest.mark.parametrize("hint", [theirs for theirs, _ in _HINTS])
+def test_the_package_still_says_what_is_replaced(hint):
+    from pathlib import Path
+
+    import nodekin.nodegraph as package
+
+    sources = "".join(
+        path.read_text(encoding="utf-8") for path in Path(package.__file__).parent.rglob("*.py")
+    )
+    said = "".join(sources.replace("\n", "").replace('f"', '"').split('"'))
+    assert hint.replace(" ", "") in said.replace(" ", "")

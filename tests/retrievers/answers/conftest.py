@@ -1,0 +1,126 @@
+"""Fixtures of the answers' tests: a corpus in two languages, scripted models, four ways to ask."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.retrievers import Retriever
+from nodekin.retrievers.answers import Answer, QueryEngine
+
+Reply = str | Exception
+_NUMBERED = re.compile(r"<passage>\n\[(\d+)\]")
+
+
+class Scripted:
+    """A model that answers by a function of the prompt, whole or in pieces."""
+
+    name = "scripted"
+
+    def __init__(self, reply: Callable[[str], Reply], piece: int = 3) -> None:
+        self.reply, self.piece = reply, piece
+        self.prompts: list[str] = []
+
+    def complete(self, prompt: str) -> str:
+        self.prompts.append(prompt)
+        reply = self.reply(prompt)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    async def acomplete(self, prompt: str) -> str:
+        return self.complete(prompt)
+
+    def stream(self, prompt: str) -> Iterator[str]:
+        text = self.complete(prompt)
+        for at in range(0, len(text), self.piece):
+            yield text[at : at + self.piece]
+
+    async def astream(self, prompt: str) -> AsyncIterator[str]:
+        for piece in self.stream(prompt):
+            await asyncio.sleep(0)
+            yield piece
+
+
+class Breaking(Scripted):
+    """A model that tells a few pieces and breaks off."""
+
+    def complete(self, prompt: str) -> str:
+        super().complete(prompt)
+        raise RuntimeError("the line is dead")
+
+    def stream(self, prompt: str) -> Iterator[str]:
+        self.prompts.append(prompt)
+        yield "The Nile "
+        yield "is 6,6"
+        raise RuntimeError("the line is dead")
+
+
+@pytest.fixture
+def scripted() -> type[Scripted]:
+    return Scripted
+
+
+@pytest.fixture
+def breaking() -> Breaking:
+    return Breaking(lambda _: "")
+
+
+@pytest.fixture
+def rivers() -> NodeGraph:
+    graph = NodeGraph(progress=False)
+    graph.add(
+        [
+            Document(
+                "The Nile is 6,650 km long.\nThe Nile flows north.\nTea is a drink.",
+                {"title": "Nile", "lang": "en"},
+                id="nile",
+            ),
+            Document("The Rhine is 1,230 km long.", {"title": "Rhine", "lang": "en"}, id="rhine"),
+            Document(
+                "长江全长6300公里。\n长江流入东海。", {"title": "长江", "lang": "zh"}, id="yangtze"
+            ),
+        ]
+    )
+    graph.create_node_group("line", str.splitlines)
+    return graph
+
+
+@pytest.fixture
+def lines(rivers: NodeGraph) -> Retriever:
+    return Retriever(rivers, "line", "bm25")
+
+
+@pytest.fixture
+def four_ways() -> Callable[..., list[Answer]]:
+    """Ask in all four ways; check that what is streamed is the answer's text."""
+
+    def ask(engine: QueryEngine, question: str, **settings: Any) -> list[Answer]:
+        async def later() -> tuple[Answer, Answer, str]:
+            whole = await engine.aquery(question, **settings)
+            stream = engine.astream(question, **settings)
+            return whole, stream.answer if stream.ended else await _read(stream), stream.text
+
+        async def _read(stream: Any) -> Answer:
+            stream.text = "".join([piece async for piece in stream])
+            return stream.answer
+
+        first = engine.query(question, **settings)
+        stream = engine.stream(question, **settings)
+        assert "".join(stream) == stream.answer.text
+        second, third, text = asyncio.run(later())
+        assert text == third.text
+        return [first, stream.answer, second, third]
+
+    return ask
+
+
+@pytest.fixture
+def numbers_in() -> Callable[[str], list[int]]:
+    """Return the numbers of the passages that a prompt shows."""
+    return lambda prompt: [int(number) for number in _NUMBERED.findall(prompt)]

@@ -1,0 +1,67 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodekin.retrievers.answers.said import Said, SaidReader, read_said
+
+BITS = [
+    *("NO_ANSWER", "NO_", "ANSWER", "无答案", "无", "答案", "no answer", "No", " ", "\n", "  \n"),
+    *("Tea. ", "茶。", "Answer:", "答案：", "**", "[1]", "(", ")", '"', "The ", ".", "。", "x"),
+    *("<think>", "Hm.", "</think>", "<", "```"),
+]
+
+
+@pytest.mark.parametrize(
+    ("raw", "text", "found"),
+    [
+        ("Tea is a drink [1].", "Tea is a drink [1].", True),
+        ("NO_ANSWER", "", False),
+        ("no answer.", "", False),
+        ("**NO_ANSWER**", "", False),
+        ("【无答案】", "", False),
+        ("无答案。", "", False),
+        ("回答：无答案", "", False),
+        ("NO_ANSWER. The passages are about tea.", "The passages are about tea.", False),
+        ("无答案，资料没有提到。", "资料没有提到。", False),
+        ("The passages do not say. NO_ANSWER", "The passages do not say.", False),
+        ("资料没有提到。\n无答案", "资料没有提到。", False),
+        ("The question has no answer.", "The question has no answer.", True),
+        ("No answers were given in 1999.", "No answers were given in 1999.", True),
+        ("这个方程无答案。", "这个方程无答案。", True),
+        ("无答案的题有三道。", "无答案的题有三道。", True),
+        ("NO_ANSWERS is a constant.", "NO_ANSWERS is a constant.", True),
+        ("<think>NO_ANSWER?</think>\n\nTea.", "Tea.", True),
+        ("Hm, tea.\n</think>\nTea.", "Tea.", True),
+        ("<think>for ever", "", True),
+        ("Answer: Tea.", "Tea.", True),
+        ("**Answer:** Tea.", "Tea.", True),
+        ("改进后的回答：茶。", "茶。", True),
+        ("Answering: Tea.", "Answering: Tea.", True),
+        ('He said "tea" NO_ANSWER', 'He said "tea"', False),
+        ("```py\nprint(1)\n```", "```py\nprint(1)\n```", True),
+    ],
+)
+def test_what_is_read(raw, text, found) -> None:
+    assert read_said(raw) == Said(text, found)
+
+
+@given(st.lists(st.sampled_from(BITS), max_size=12).map("".join), st.data())
+def test_pieces_tell_what_the_whole_says(raw, data) -> None:
+    reader = SaidReader()
+    told, at = "", 0
+    while at < len(raw):
+        step = data.draw(st.integers(1, 6))
+        told += reader.feed(raw[at : at + step])
+        at += step
+    told += reader.close()
+    # Thoughts that nobody saw begin are told before it is known.
+    assert told.endswith(read_said(raw).text)
+    if "</think>" not in raw or raw.lstrip().startswith("<think>"):
+        assert told == read_said(raw).text
+
+
+def test_pieces_are_told_as_they_come() -> None:
+    reader = SaidReader()
+    told = [reader.feed(piece) for piece in ("Tea is", " a drink", ". N", "o more. ", "NO_ANS")]
+    assert told == ["Tea is", " a drink", ".", " No more.", ""]
+    assert reader.close() == " NO_ANS"
