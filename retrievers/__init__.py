@@ -3,6 +3,7 @@
 from .analysis import Analyzer, TextAnalyzer
 from .auto_merge import AutoMergeRetriever
 from .bm25 import Bm25
+from .child_k import looking_at
 from .completion import CompletionRetriever
 from .cosine import Cosine
 from .custom_similarity import CustomSimilarity
@@ -16,6 +17,7 @@ from .map_index import Exact
 from .module_reranker import ModuleReranker
 from .passage_windows import passage_windows
 from .preset_answer import PresetAnswer
+from .prompt import Prompt
 from .protocols import Index, Retrieves, Similarity
 from .qa import QaRetriever
 from .recursive import RecursiveRetriever
@@ -24,8 +26,26 @@ from .reranker import Reranker
 from .rerankers import register_reranker
 from .reranks import RerankError, Reranks
 from .retriever import Retriever
-from .scored_node import Evidence, ScoredNode
+from .scored_node import Evidence, QueryForm, ScoredNode
 from .similarities import register_similarity
+from .strategies import (
+    Forms,
+    HyDE,
+    HyDERetriever,
+    MultiQueryRetriever,
+    MultiStepRetriever,
+    PlannedRetriever,
+    QueryDecomposition,
+    QueryExpansion,
+    QueryRewrite,
+    QueryRewriteRetriever,
+    QueryRouter,
+    QueryTransform,
+    RouterRetriever,
+    SubQuestionRetriever,
+    SubResults,
+    TransformRetriever,
+)
 from .trace import Observer, Stage, observing, stage, trace
 from .window import WindowRetriever
 
@@ -39,15 +59,29 @@ __all__ = [
     "Evidence",
     "Exact",
     "Filters",
+    "Forms",
     "FusionRetriever",
     "Hits",
+    "HyDE",
+    "HyDERetriever",
     "Index",
     "KeywordFilter",
     "LinkRetriever",
     "ModuleReranker",
+    "MultiQueryRetriever",
+    "MultiStepRetriever",
     "Observer",
+    "PlannedRetriever",
     "PresetAnswer",
+    "Prompt",
     "QaRetriever",
+    "QueryDecomposition",
+    "QueryExpansion",
+    "QueryForm",
+    "QueryRewrite",
+    "QueryRewriteRetriever",
+    "QueryRouter",
+    "QueryTransform",
     "RecursiveRetriever",
     "RerankError",
     "RerankRetriever",
@@ -55,12 +89,17 @@ __all__ = [
     "Reranks",
     "Retriever",
     "Retrieves",
+    "RouterRetriever",
     "ScoredNode",
     "Similarity",
     "Stage",
+    "SubQuestionRetriever",
+    "SubResults",
     "TextAnalyzer",
+    "TransformRetriever",
     "WindowRetriever",
     "fuse",
+    "looking_at",
     "observing",
     "parse_filters",
     "passage_windows",

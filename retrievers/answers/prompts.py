@@ -170,7 +170,7 @@ Confidence: (0 to 100)""",
 
 接着的问题：{question}
 
-完整的问题：""",
+改写后的问题：""",
             en="""\
 Below are a conversation and the question that the user asks next. Rewrite that question so that it
 is understood without the conversation: name what "it", "there" or "that one" stand for, and fill in
@@ -182,7 +182,7 @@ Conversation:
 
 Next question: {question}
 
-Complete question:""",
+Rewritten question:""",
             required=("history", "question"),
         ),
         "not_found": Prompt(

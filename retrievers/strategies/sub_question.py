@@ -91,7 +91,8 @@ class SubQuestionRetriever(TransformRetriever):
         answer_llm: The model for that; None for the same.
         answer_prompt: In place of the built-in one: a text with ``{query}`` and ``{context}``, or
             texts by language.
-        mode: How results are fused.
+        mode: How results are fused. By their places alone (``"rrf"``) what every part finds a
+            little of would come before what one part finds first, and that is what is wanted here.
         query_weight: What the question itself counts beside 1 for each sub-question.
         top_k: How many results at most, also of each sub-question; None for the inner
             retriever's own.
@@ -127,7 +128,7 @@ class SubQuestionRetriever(TransformRetriever):
         answers: bool = False,
         answer_llm: object = None,
         answer_prompt: str | Mapping[Language, str] | Prompt | None = None,
-        mode: Mode = "rrf",
+        mode: Mode = "relative",
         query_weight: float = 1.0,
         top_k: int | None = None,
         output_format: OutputFormat | None = None,

@@ -41,9 +41,7 @@ def plain(text: str, **metadata: Any) -> ScoredNode:
         ("Nile 和长江 which is longer?", "The Nile [1], 长江次之【2】。"),
     ],
 )
-def test_all_ways_give_the_same_answer(
-    mode, question, says, lines, scripted, four_ways
-) -> None:
+def test_all_ways_give_the_same_answer(mode, question, says, lines, scripted, four_ways) -> None:
     last = "\nConfidence: 90" if mode == "map_rerank" else ""
     answers = four_ways(QueryEngine(lines, scripted(lambda _: says + last), mode), question)
     assert {answer.text for answer in answers} == {says}
@@ -156,7 +154,6 @@ def test_map_reduce_reduces_until_it_fits(scripted, numbers_in, four_ways) -> No
         assert answer.text.startswith("All:")
         assert answer.calls > 9  # eight passages, and more than one reduction
         assert len(answer.sources) == 8
-    engine.settings.length("")
     assert max(map(engine.settings.length, model.prompts)) <= 350
 
 
@@ -234,7 +231,9 @@ def qa() -> QaRetriever:
     return QaRetriever(graph, "qa")
 
 
-@pytest.mark.parametrize(("asked", "told"), [("what is TEA", "A drink."), ("茶是什么", "一种饮品。")])
+@pytest.mark.parametrize(
+    ("asked", "told"), [("what is TEA", "A drink."), ("茶是什么", "一种饮品。")]
+)
 def test_preset_answers_need_no_model(asked, told, lines, qa, scripted, four_ways) -> None:
     model = scripted(lambda _: "?")
     for answer in four_ways(QueryEngine(lines, model, qa=qa), asked, history=[("Hi", "Hello")]):
@@ -308,7 +307,11 @@ def test_the_language_can_be_fixed(lines, scripted) -> None:
     ("settings", "error", "words"),
     [
         ({"mode": "stuf"}, ValueError, "there is no mode 'stuf'; there is 'stuff'"),
-        ({"prompts": {"anwser": "x"}}, ValueError, "there is no prompt 'anwser'; there is 'answer'"),
+        (
+            {"prompts": {"anwser": "x"}},
+            ValueError,
+            "there is no prompt 'anwser'; there is 'answer'",
+        ),
         ({"prompts": {"answer": "{question}"}}, ValueError, "has no place for 'passages'"),
         ({"prompts": {"condense": "{history}{question}{tea}"}}, ValueError, "place for 'tea'"),
         ({"prompts": "x"}, TypeError, "by name"),
@@ -335,7 +338,7 @@ def test_what_is_asked_is_checked(lines) -> None:
         engine.query(5)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="retrieve"):
         QueryEngine(object(), lambda _: "")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="leaves? no room|there is no room for a passage"):
+    with pytest.raises(ValueError, match="there is no room for a passage"):
         engine.query("the Nile " * 4000)
 
 

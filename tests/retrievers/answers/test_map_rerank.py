@@ -1,0 +1,46 @@
+import pytest
+
+from nodekin.retrievers.answers.map_rerank import read_ranked
+
+
+@pytest.mark.parametrize(
+    ("raw", "text", "confidence"),
+    [
+        ("Answer: Tea [1].\nConfidence: 80", "Tea [1].", 80),
+        ("Answer: Tea [1].\n\n**Confidence:** 80 (clear, but short)", "Tea [1].", 80),
+        ("回答：茶[1]。\n把握：90", "茶[1]。", 90),
+        ("茶[1]。\n置信度：９０％", "茶[1]。", 90),
+        ("Tea.\nConfidence: 0.85", "Tea.", 85),
+        ("Tea.\nScore: 8/10", "Tea.", 80),
+        ("Tea.\nConfidence score: 4 out of 5", "Tea.", 80),
+        ("Tea.\nConfidence: high", "Tea.", 90),
+        ("Tea.\nConfidence: 250", "Tea.", 100),
+        ("Tea.\nConfidence: -5", "Tea.", 0),
+        ("Tea.\nConfidence: 40\nConfidence: 70", "Tea.\nConfidence: 40", 70),
+        ("Confidence: 70\nAnswer: Tea.", "Tea.", 70),
+        ("Tea.\n95", "Tea.", 95),
+        ("Tea came in 1610.", "Tea came in 1610.", None),
+        ("The score was 3:2 in the end.", "The score was 3:2 in the end.", None),
+        ("Tea.\nConfidence: unclear", "Tea.", None),
+        ('{"answer": "Tea [1].", "confidence": 80}', "Tea [1].", 80),
+        ('```json\n{"answer": "Tea", "confidence": 0.5}\n```', "Tea", 50),
+        ("<think>Confidence: 1</think>\nAnswer: Tea.\nConfidence: 60", "Tea.", 60),
+    ],
+)
+def test_answers_and_their_confidence(raw, text, confidence) -> None:
+    ranked = read_ranked(raw)
+    assert (ranked.said.text, ranked.said.found) == (text, True)
+    assert ranked.confidence == confidence
+
+
+@pytest.mark.parametrize(
+    "raw", ["NO_ANSWER\nConfidence: 0", "回答：无答案\n把握：0", '{"answer": "NO_ANSWER"}']
+)
+def test_no_answer(raw) -> None:
+    assert not read_ranked(raw).said.found
+
+
+@pytest.mark.parametrize("raw", ["", "Confidence: 80", '{"answer": "", "confidence": 1}'])
+def test_nothing_is_an_error(raw) -> None:
+    with pytest.raises(ValueError, match="empty"):
+        read_ranked(raw)

@@ -1,0 +1,119 @@
+import asyncio
+import gc
+
+import pytest
+
+from nodekin.nodegraph import NodeGraph
+from nodekin.retrievers import Retriever
+from nodekin.retrievers.answers import AnswerError, QueryEngine
+
+NILE = "How long is the Nile?"
+
+
+@pytest.mark.parametrize("mode", ["stuff", "refine", "map_reduce"])
+def test_pieces_come_as_the_model_writes_and_sources_before(mode, lines, scripted) -> None:
+    stream = QueryEngine(lines, scripted(lambda _: "It is 6,650 km [1]."), mode).stream(NILE)
+    assert (stream.sources, stream.answer.text, stream.ended) == ((), "", False)
+    first = next(stream)
+    assert first == "It"
+    assert stream.sources[0].text == "The Nile is 6,650 km long."
+    assert not stream.ended
+    assert stream.answer.text == "It"
+    assert "not complete" in stream.answer.notes[-1]
+    assert len(list(stream)) > 3
+    assert stream.ended
+    assert stream.sources[0].cited
+    assert stream.finish() is stream.answer
+
+
+def test_a_stream_that_breaks_raises_and_keeps_what_there_is(lines, breaking) -> None:
+    for on_error in ("raise", "extract"):  # what was told is not taken back
+        stream = QueryEngine(lines, breaking, on_error=on_error).stream(NILE)
+        told = []
+        with pytest.raises(AnswerError, match="the line is dead") as caught:
+            told.extend(stream)
+        assert "".join(told) == "The Nile is 6,6"
+        assert stream.answer.text == caught.value.answer.text == "The Nile is 6,6"
+        assert stream.sources
+        assert not stream.ended
+
+
+async def test_an_async_stream_that_breaks_does_the_same(lines, breaking) -> None:
+    breaking.piece = 100
+
+    async def astream(prompt: str):
+        for piece in ("The Nile ", "is 6,6"):
+            yield piece
+        raise RuntimeError("the line is dead")
+
+    breaking.astream = astream
+    stream = QueryEngine(lines, breaking).astream(NILE)
+    told = [await anext(stream), await anext(stream)]
+    with pytest.raises(AnswerError, match="the line is dead"):
+        await anext(stream)
+    assert "".join(told) == stream.answer.text == "The Nile is 6,6"
+
+
+def test_a_stream_can_be_left_early(lines, scripted) -> None:
+    ended = []
+
+    class Model(scripted):
+        def stream(self, prompt):
+            try:
+                yield from super().stream(prompt)
+            finally:
+                ended.append(True)
+
+    model = Model(lambda _: "It is 6,650 km [1].")
+    with QueryEngine(lines, model).stream(NILE) as stream:
+        next(stream)
+    assert ended == [True]
+    assert (stream.answer.text, stream.ended) == ("It", False)
+    with pytest.raises(StopIteration):
+        next(stream)
+
+
+async def test_an_async_stream_can_be_left_early(lines, scripted) -> None:
+    model = scripted(lambda _: "It is 6,650 km [1].")
+    async with QueryEngine(lines, model).astream(NILE) as stream:
+        first = await anext(stream)
+    assert first == "It"
+    assert not stream.ended
+    assert len(asyncio.all_tasks()) == 1
+    whole = await QueryEngine(lines, model).astream(NILE).finish()
+    assert whole.text == "It is 6,650 km [1]."
+
+
+def test_a_stream_that_nobody_reads_asks_nothing(lines, scripted) -> None:
+    model = scripted(lambda _: "It is 6,650 km [1].")
+    stream = QueryEngine(lines, model).stream(NILE)
+    with pytest.raises(TypeError):
+        QueryEngine(lines, model).stream(5)
+    del stream
+    gc.collect()
+    assert model.prompts == []
+
+
+def test_marks_and_thoughts_are_never_told(lines, scripted) -> None:
+    model = scripted(lambda _: "<think>What?\nNO_ANSWER?</think>\nAnswer: It is long [1].", 1)
+    assert "".join(QueryEngine(lines, model).stream(NILE)) == "It is long [1]."
+    model = scripted(lambda _: "They do not tell. NO_ANSWER", 1)
+    stream = QueryEngine(lines, model).stream(NILE)
+    assert "".join(stream) == "They do not tell."
+    assert not stream.answer.found
+
+
+def test_an_answer_that_was_not_streamed_comes_behind_what_was(scripted) -> None:
+    # The last call of refine says in prose, and by the mark, that it does not help.
+    def reply(prompt: str) -> str:
+        return "They do not help. NO_ANSWER" if "answer so far" in prompt else "6,650 km [1]."
+
+    graph = NodeGraph(progress=False)
+    graph.add([f"The Nile {n}. {'word ' * 170}" for n in range(2)])
+    retriever = Retriever(graph, "ROOT", "bm25")
+    engine = QueryEngine(retriever, scripted(reply), "refine", budget=600, reserve=50)
+    stream = engine.stream("How long is the Nile?")
+    told = "".join(stream)
+    assert stream.answer.calls == 2
+    assert stream.answer.text == "6,650 km [1]."
+    assert told == "They do not help.\n\n6,650 km [1]."
