@@ -29,11 +29,14 @@ from .retriever import Retriever
 from .scored_node import Evidence, QueryForm, ScoredNode
 from .similarities import register_similarity
 from .strategies import (
+    AnsweredJudge,
     Forms,
     HyDE,
     HyDERetriever,
     MultiQueryRetriever,
+    MultiStep,
     MultiStepRetriever,
+    NextQuestion,
     PlannedRetriever,
     QueryDecomposition,
     QueryExpansion,
@@ -42,15 +45,20 @@ from .strategies import (
     QueryRouter,
     QueryTransform,
     RouterRetriever,
+    Step,
+    StepAnswer,
+    StepReader,
     SubQuestionRetriever,
     SubResults,
     TransformRetriever,
+    says_yes,
 )
 from .trace import Observer, Stage, observing, stage, trace
 from .window import WindowRetriever
 
 __all__ = [
     "Analyzer",
+    "AnsweredJudge",
     "AutoMergeRetriever",
     "Bm25",
     "CompletionRetriever",
@@ -69,7 +77,9 @@ __all__ = [
     "LinkRetriever",
     "ModuleReranker",
     "MultiQueryRetriever",
+    "MultiStep",
     "MultiStepRetriever",
+    "NextQuestion",
     "Observer",
     "PlannedRetriever",
     "PresetAnswer",
@@ -93,6 +103,9 @@ __all__ = [
     "ScoredNode",
     "Similarity",
     "Stage",
+    "Step",
+    "StepAnswer",
+    "StepReader",
     "SubQuestionRetriever",
     "SubResults",
     "TextAnalyzer",
@@ -106,6 +119,7 @@ __all__ = [
     "register_index",
     "register_reranker",
     "register_similarity",
+    "says_yes",
     "stage",
     "trace",
 ]

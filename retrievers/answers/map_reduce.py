@@ -17,10 +17,12 @@ def map_reduce(task: Task) -> Plan[Said]:
     """Answer from each passage on its own, and make one answer of the partial answers.
 
     Partial answers that don't fit in one prompt are made into fewer first, as often as needed.
-    Where only one passage tells anything, what it tells is the answer.
+    Where only one passage tells anything, what it tells is the answer; where they can't be made
+    into one, all of them are.
 
     Raises:
-        ModelError: If every call for a passage fails, or the last one does.
+        ModelError: If every call for a passage fails, or the last one does when a part of its
+            answer has been told.
     """
     parts = task.parts(lambda source: task.fits("partial", [source]))
     parts = task.keep(parts, (task.max_calls + 1) // 2)  # the rest is for reducing
@@ -34,10 +36,16 @@ def map_reduce(task: Task) -> Plan[Said]:
         alone = [group[0] for group in groups if len(group) == 1]
         groups = [group for group in groups if len(group) > 1]
         prompts = [task.prompt("reduce", partials=shown_partials(group)) for group in groups]
-        if len(groups) == 1 and not alone:
-            return (yield from task.ask(prompts[0], last=True))
         names = ["a group of partial answers"] * len(groups)
-        partials = [*(yield from _answers(task, prompts, names)), *alone]
+        try:
+            if len(groups) == 1 and not alone:
+                return (yield from task.ask(prompts[0], last=True))
+            partials = [*(yield from _answers(task, prompts, names)), *alone]
+        except ModelError as error:
+            if task.told:
+                raise
+            task.notes.append(f"the partial answers were not made into one: {error}")
+            return Said("\n\n".join(partials), True)
 
 
 def _answers(task: Task, prompts: Sequence[str], names: Sequence[str]) -> Plan[list[str]]:

@@ -2,21 +2,28 @@
 
 from .decompose import QueryDecomposition
 from .hyde import HyDE, HyDERetriever
+from .judge import says_yes
 from .multi_query import MultiQueryRetriever, QueryExpansion
 from .multi_step import MultiStepRetriever
 from .planned_retriever import PlannedRetriever
 from .query_transform import Forms, QueryTransform
 from .rewrite import QueryRewrite, QueryRewriteRetriever
 from .router import QueryRouter, RouterRetriever
+from .step_reader import StepReader
+from .step_roles import AnsweredJudge, NextQuestion, StepAnswer
+from .steps import MultiStep, Step
 from .sub_question import SubQuestionRetriever, SubResults
 from .transform_retriever import TransformRetriever
 
 __all__ = [
+    "AnsweredJudge",
     "Forms",
     "HyDE",
     "HyDERetriever",
     "MultiQueryRetriever",
+    "MultiStep",
     "MultiStepRetriever",
+    "NextQuestion",
     "PlannedRetriever",
     "QueryDecomposition",
     "QueryExpansion",
@@ -25,7 +32,11 @@ __all__ = [
     "QueryRouter",
     "QueryTransform",
     "RouterRetriever",
+    "Step",
+    "StepAnswer",
+    "StepReader",
     "SubQuestionRetriever",
     "SubResults",
     "TransformRetriever",
+    "says_yes",
 ]

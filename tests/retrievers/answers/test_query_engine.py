@@ -164,6 +164,20 @@ def test_map_reduce_with_one_helpful_passage_needs_no_reduction(scripted, four_w
         assert (answer.text, answer.calls) == ("A drink [2].", 3)
 
 
+def test_partial_answers_that_cannot_be_reduced_are_the_answer(scripted, four_ways) -> None:
+    results = [plain("Tea is a drink."), plain("Tea is hot.")]
+
+    def reply(prompt: str):
+        if "<partial>\n" in prompt:
+            return RuntimeError("down")
+        return "A drink [1]." if "a drink" in prompt else "Hot [2]."
+
+    for answer in four_ways(QueryEngine(Fixed(*results), scripted(reply), "map_reduce"), "Tea?"):
+        assert (answer.text, answer.found) == ("A drink [1].\n\nHot [2].", True)
+        assert [source.number for source in answer.cited] == [1, 2]
+        assert "were not made into one" in answer.notes[0]
+
+
 def test_map_rerank_takes_the_surest(scripted, four_ways) -> None:
     results = [plain("One."), plain("Two."), plain("Three."), plain("Four.")]
     said = {

@@ -109,11 +109,25 @@ def test_an_answer_that_was_not_streamed_comes_behind_what_was(scripted) -> None
         return "They do not help. NO_ANSWER" if "answer so far" in prompt else "6,650 km [1]."
 
     graph = NodeGraph(progress=False)
-    graph.add([f"The Nile {n}. {'word ' * 170}" for n in range(2)])
+    graph.add([f"The Nile {n}. {'word ' * 240}" for n in range(2)])
     retriever = Retriever(graph, "ROOT", "bm25")
-    engine = QueryEngine(retriever, scripted(reply), "refine", budget=600, reserve=50)
+    engine = QueryEngine(retriever, scripted(reply), "refine", budget=700, reserve=50)
     stream = engine.stream("How long is the Nile?")
     told = "".join(stream)
     assert stream.answer.calls == 2
     assert stream.answer.text == "6,650 km [1]."
     assert told == "They do not help.\n\n6,650 km [1]."
+
+
+def test_a_last_call_that_fails_before_it_told_anything_keeps_the_answer_so_far(scripted) -> None:
+    def reply(prompt: str):
+        return RuntimeError("down") if "answer so far" in prompt else "6,650 km [1]."
+
+    graph = NodeGraph(progress=False)
+    graph.add([f"The Nile {n}. {'word ' * 240}" for n in range(2)])
+    retriever = Retriever(graph, "ROOT", "bm25")
+    engine = QueryEngine(retriever, scripted(reply), "refine", budget=700, reserve=50)
+    stream = engine.stream("How long is the Nile?")
+    assert "".join(stream) == "6,650 km [1]."
+    assert stream.answer.calls == 2
+    assert "[2] did not take part" in stream.answer.notes[0]
