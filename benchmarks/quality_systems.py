@@ -105,11 +105,13 @@ def reranked_systems(passages: list[str], cache: Path, folder: Path | None) -> I
     graph = vector_graph(passages, cache)
     words, meaning = (Retriever(graph, ROOT, name) for name in ("bm25", "cosine"))
     fused = FusionRetriever([words, meaning], "relative")  # as many of each as are reranked
-    for part, inner in ((PARAGRAPH, words), (BY_VECTOR, meaning), (RELATIVE, fused)):
+    for part, inner in ((PARAGRAPH, words), (RELATIVE, fused)):
         reranked = RerankRetriever(
             inner, "ModuleReranker", model=model, top_k=DEPTH, fetch=RERANKED, on_error="raise"
         )
         yield System(f"{part}, reranked", texts(reranked), (part,), few=True)
+        both = FusionRetriever([inner, reranked], "relative", top_k=DEPTH)
+        yield System(f"{part}, fused with its reranking (relative)", texts(both), (part,), few=True)
 
 
 def fusion_systems(passages: list[str], cache: Path) -> Iterator[System]:

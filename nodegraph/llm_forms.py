@@ -95,7 +95,7 @@ async def apieces_of(stream: Any) -> AsyncIterator[str]:
 
 def _langchain(model: Any) -> Asks:
     structured = astructured = None
-    if _has(model, "with_structured_output"):
+    if _offers_forms(model):
 
         def structured(prompt: str, schema: Mapping[str, Any]) -> Any:
             return model.with_structured_output(_titled(schema)).invoke(prompt)
@@ -111,6 +111,25 @@ def _langchain(model: Any) -> Asks:
         structured,
         astructured,
     )
+
+
+def _offers_forms(model: Any) -> bool:
+    """Tell whether a model of LangChain can be held to a schema: all have the method, some raise.
+
+    The base class of chat models does it by tools, which a model has to bind in a way of its own.
+    """
+    if not _has(model, "with_structured_output"):
+        return False
+    does = _owner(model, "with_structured_output")
+    if does == "BaseChatModel":
+        return _owner(model, "bind_tools") != "BaseChatModel"
+    return does != "BaseLanguageModel"
+
+
+def _owner(model: Any, method: str) -> str:
+    """Return the name of the class that a model has a method from, empty where it is its own."""
+    owners = (each.__name__ for each in type(model).__mro__ if method in vars(each))
+    return next(owners, "")
 
 
 def _titled(schema: Mapping[str, Any]) -> dict[str, Any]:

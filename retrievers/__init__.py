@@ -1,6 +1,16 @@
 """How the graph is searched: similarities, their indexes, and the retriever that combines them."""
 
 from .analysis import Analyzer, TextAnalyzer
+from .answers import (
+    Answer,
+    AnswerError,
+    AnswerStream,
+    AsyncAnswerStream,
+    Conversation,
+    LeftOut,
+    QueryEngine,
+    Source,
+)
 from .auto_merge import AutoMergeRetriever
 from .bm25 import Bm25
 from .child_k import looking_at
@@ -58,10 +68,15 @@ from .window import WindowRetriever
 
 __all__ = [
     "Analyzer",
+    "Answer",
+    "AnswerError",
+    "AnswerStream",
     "AnsweredJudge",
+    "AsyncAnswerStream",
     "AutoMergeRetriever",
     "Bm25",
     "CompletionRetriever",
+    "Conversation",
     "Cosine",
     "CustomSimilarity",
     "Evidence",
@@ -74,6 +89,7 @@ __all__ = [
     "HyDERetriever",
     "Index",
     "KeywordFilter",
+    "LeftOut",
     "LinkRetriever",
     "ModuleReranker",
     "MultiQueryRetriever",
@@ -86,6 +102,7 @@ __all__ = [
     "Prompt",
     "QaRetriever",
     "QueryDecomposition",
+    "QueryEngine",
     "QueryExpansion",
     "QueryForm",
     "QueryRewrite",
@@ -102,6 +119,7 @@ __all__ = [
     "RouterRetriever",
     "ScoredNode",
     "Similarity",
+    "Source",
     "Stage",
     "Step",
     "StepAnswer",

@@ -10,7 +10,7 @@ import asyncio
 import contextvars
 import json
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
@@ -233,7 +233,7 @@ async def arun(plan: Plan[T], hear: Callable[[str], None] | None = None) -> T:
             step = partial(plan.send, value)
 
 
-async def astream(plan: Plan[Any]) -> AsyncIterator[str]:
+async def astream(plan: Plan[Any]) -> AsyncGenerator[str, None]:
     """Do what a plan wants in a task of its own; yield the pieces of what it wants streamed.
 
     The task is cancelled when nobody wants more.

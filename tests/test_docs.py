@@ -134,6 +134,18 @@ def test_the_strategies_example(
     }
 
 
+def test_the_chat_example(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.setattr(sys, "argv", ["chat.py"])
+    runpy.run_path(str(REPO / "examples" / "chat.py"), run_name="__main__")
+    first, second, third = capsys.readouterr().out.split("\n\n>")
+    assert "李春主持建造 [1]。\n  [1] zh/bridges.md" in first
+    assert "净跨约37米 [1]。\n  [1] zh/bridges.md" in second
+    assert third.endswith("没有找到可以回答这个问题的资料。\n")
+
+
 def test_the_chinese_corpus_answers_its_questions() -> None:
     graph = NodeGraph(REPO / "examples" / "data" / "zh")
     graph.create_node_group("paragraph", split_paragraphs)

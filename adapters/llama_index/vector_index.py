@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from llama_index.core.vector_stores.types import BasePydanticVectorStore
+import numpy as np
+import numpy.typing as npt
+from llama_index.core.schema import NodeRelationship, TextNode
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery
 
-from ...nodegraph import NodeGraph
+from ...nodegraph import Node, NodeGraph
 from ...retrievers import Cosine, Similarity
 from ...retrievers.indexes import with_index
-from .store_index import StoreIndex
+from ..store_index import StoreIndex
+from .nodes import GROUP, related
 
 MakeStore = Callable[[str], BasePydanticVectorStore]
 """Makes a vector store, empty or that of last time, for a group of a name."""
+
+_VECTOR = "nodekin_vector"  # hash of the model and the text that a stored vector was made of
 
 
 def as_index(store: BasePydanticVectorStore | MakeStore) -> StoreIndexes:
@@ -113,4 +119,66 @@ class StoreIndexes:
                 f"can't have those of {key!r} too; search one (embed_keys=[...]) or give a store "
                 "to each"
             )
-        return StoreIndex(graph, group, key, store)
+        return StoreIndex(graph, group, key, LlamaIndexBackend(store))
+
+
+class LlamaIndexBackend:
+    """Do with a LlamaIndex vector store what an index needs.
+
+    Args:
+        store: The vector store.
+    """
+
+    def __init__(self, store: BasePydanticVectorStore) -> None:
+        self._store = store
+        self.name = type(store).__name__
+
+    def nearest(self, vector: npt.NDArray[np.float32], count: int) -> list[str]:
+        """Return the ids of the nearest nodes."""
+        wanted = VectorStoreQuery(query_embedding=vector.tolist(), similarity_top_k=count)
+        found = self._store.query(wanted)
+        if found.ids is not None:
+            return list(found.ids)
+        return [node.node_id for node in found.nodes or ()]
+
+    def held(self, ids: Sequence[str]) -> dict[str, str]:
+        """Return which of these nodes the store has; where it can't say, perhaps all."""
+        try:
+            found = self._store.get_nodes(node_ids=list(ids))
+        except NotImplementedError:  # it may have any of them, in any form
+            return dict.fromkeys(ids, "")
+        return {node.node_id: str(node.metadata.get(_VECTOR, "")) for node in found}
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Delete nodes."""
+        if self._deletes_nodes:
+            self._store.delete_nodes(node_ids=list(ids))
+        else:
+            for i in ids:
+                self._store.delete(i)
+
+    def add(
+        self, nodes: Sequence[Node], vectors: npt.NDArray[np.float32], marks: Sequence[str]
+    ) -> None:
+        """Add nodes with their vectors."""
+        given = zip(nodes, vectors.tolist(), marks, strict=True)
+        self._store.add([self._stored(node, vector, mark) for node, vector, mark in given])
+
+    @property
+    def _deletes_nodes(self) -> bool:
+        return type(self._store).delete_nodes is not BasePydanticVectorStore.delete_nodes
+
+    def _stored(self, node: Node, vector: list[float], mark: str) -> TextNode:
+        """Make what the store gets: little metadata, since many allow but few and flat fields."""
+        facts = {GROUP: node.group, _VECTOR: mark}
+        # A store that deletes by source only can delete a node that is its own.
+        source = node.document_id if self._deletes_nodes and node.document_id else node.id
+        return TextNode(
+            id_=node.id,
+            text=node.text,
+            embedding=vector,
+            metadata=facts,
+            excluded_embed_metadata_keys=list(facts),
+            excluded_llm_metadata_keys=list(facts),
+            relationships={NodeRelationship.SOURCE: related(source)},
+        )

@@ -273,7 +273,7 @@ class QueryEngine:
         plan = self._plan(question, history, top_k, filters, progress)
 
         async def pieces() -> AsyncGenerator[str, None]:
-            async with aclosing(astream(plan)) as told:  # type: ignore[type-var]
+            async with aclosing(astream(plan)) as told:
                 async for piece in told:
                     yield piece
             if rest := progress.untold():

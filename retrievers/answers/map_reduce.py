@@ -26,7 +26,7 @@ def map_reduce(task: Task) -> Plan[Said]:
     """
     parts = task.parts(lambda source: task.fits("partial", [source]))
     parts = task.keep(parts, (task.max_calls + 1) // 2)  # the rest is for reducing
-    task.check_room()
+    task.check_room("partial")
     prompts = [task.prompt("partial", passages=shown([part])) for part in parts]
     partials = yield from _answers(task, prompts, [f"[{part.number}]" for part in parts])
     while True:

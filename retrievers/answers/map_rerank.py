@@ -53,7 +53,7 @@ def map_rerank(task: Task) -> Plan[Said]:
     """
     parts = task.parts(lambda source: task.fits("rank", [source]))
     parts = task.keep(parts, task.max_calls)
-    task.check_room()
+    task.check_room("rank")
     outcomes = yield Each(
         [
             answered(

@@ -23,14 +23,14 @@ def refine(task: Task) -> Plan[Said]:
             been told.
     """
     # An answer so far may take a third of the room: passages must fit beside it.
-    beside = task.limit // 3
+    beside = max(0, task.limit - task.length(task.prompt("refine", passages="", answer=""))) // 3
     parts = task.parts(
         lambda s: (
             task.fits("answer", [s])
             and task.short(task.prompt("refine", passages=shown([s]), answer=""), reserve=beside)
         )
     )
-    task.check_room()
+    task.check_room("refine")
     every = parts
     so_far: Said | None = None
     failed: ModelError | None = None

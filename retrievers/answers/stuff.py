@@ -26,7 +26,7 @@ def stuff(task: Task) -> Plan[Said]:
         else:
             task.sources.append(shorter)
             task.notes.append(f"[{shorter.number}] was cut: it is longer than the budget")
-    task.check_room()
+    task.check_room("answer")
     return (yield from task.ask(task.prompt("answer", passages=task.shown()), last=True))
 
 

@@ -90,17 +90,17 @@ class Task:
         """Return all sources as a prompt has them."""
         return shown(self.sources)
 
-    def check_room(self) -> None:
-        """Check that there is something to show to the model.
+    def check_room(self, name: str) -> None:
+        """Check that there is something to show to the model in a prompt.
 
         Raises:
             ValueError: If there is no room for any passage beside the prompt and the question.
         """
         if self.candidates and not self.sources:
-            bare = self.length(self.prompt("answer", passages=""))
+            bare = self.length(self.prompt(name, passages="", answer=""))
             raise ValueError(
-                f"there is no room for a passage: the prompt and the question measure {bare} of "
-                f"{self.limit}; raise budget, or shorten the question {self.question!r:.60}"
+                f"there is no room for a passage: the prompt {name!r} and the question measure "
+                f"{bare} of {self.limit}; raise budget, or shorten the question {self.question!r:.60}"
             )
 
     def number(self, source: Source) -> Source:

@@ -16,9 +16,8 @@ from nodekin.retrievers.rerank_retriever import RerankRetriever
 
 pytestmark = [pytest.mark.models, pytest.mark.filterwarnings("default")]
 
-QUESTIONS = 200
 CHUNK = 160  # characters
-FETCHED = 10
+FETCHED = 5
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +34,7 @@ def model(data: Path):
 
 @pytest.fixture(scope="module")
 def cmrc(data: Path) -> tuple[NodeGraph, list[dict]]:
-    """Return the paragraphs in chunks, and questions that a chunk answers, evenly chosen.
+    """Return the paragraphs in chunks, and the questions that a chunk answers.
 
     A cut every 160 characters goes through the answers to 136 of the 1002 questions. No order of
     chunks is right for those: they count nothing before and after, and dilute any gain.
@@ -48,7 +47,7 @@ def cmrc(data: Path) -> tuple[NodeGraph, list[dict]]:
     graph.create_node_group("chunk", _chunks, parent="paragraph")
     lines = questions.read_text("utf-8").splitlines()
     good = [asked for asked in map(json.loads, lines) if _answered(asked)]
-    return graph, good[:: len(good) // QUESTIONS][:QUESTIONS]
+    return graph, good
 
 
 def _chunks(text: str) -> list[str]:
@@ -86,8 +85,10 @@ def _texts(rankings: list[list[ScoredNode]]) -> list[list[str]]:
 def test_the_order_gets_better(model, cmrc) -> None:
     """By more than chance: the gain is over twice its standard error over the questions.
 
-    The retrieval is a weak one, rank-bm25's numbers on jieba's words. What the reranker makes of
-    it is what the bare model makes of the same chunks, each cut off at what it reads.
+    The retrieval is a weak one, rank-bm25's numbers on jieba's words. It takes all 866 questions:
+    of 200 the standard error is 0.02, which is about what there is to gain. What the reranker
+    makes of every fourth is what the bare model makes of the same chunks, each cut off at what it
+    reads.
     """
     jieba = pytest.importorskip("jieba", reason="the weak retrieval needs: pip install jieba")
     graph, questions = cmrc
@@ -98,20 +99,20 @@ def test_the_order_gets_better(model, cmrc) -> None:
     )
     found, ranked = inner.batch(asked), retriever.batch(asked)
     before, after = (_reciprocal_ranks(_texts(rankings), questions) for rankings in (found, ranked))
-    bare = _reciprocal_ranks(
-        [_by(model, q, r) for q, r in zip(asked, _texts(found), strict=True)], questions
-    )
+    some = slice(None, None, 4)
+    alone = [_by(model, q, r) for q, r in zip(asked[some], _texts(found[some]), strict=True)]
+    bare = _reciprocal_ranks(alone, questions[some])
     figures = {
         "before": float(before.mean()),
         "after": float(after.mean()),
         "gain": float((after - before).mean()),
         "its standard error": _error(after - before),
-        "bare model": float(bare.mean()),
-        "standard error beside it": _error(after - bare),
+        "beside the bare model": float((after[some] - bare).mean()),
+        "standard error beside it": _error(after[some] - bare),
     }
-    logging.getLogger(__name__).info("MRR@10 over %d questions: %s", len(asked), figures)
+    logging.getLogger(__name__).info("MRR@5 over %d questions: %s", len(asked), figures)
     assert figures["gain"] > 2 * figures["its standard error"] > 0, figures
-    assert figures["after"] - figures["bare model"] > -0.01, figures
+    assert figures["beside the bare model"] > -0.01, figures
     assert all(0 <= r.score <= 1 for results in ranked for r in results)
     assert all([e.similarity for e in r.evidence[:1]] == ["ModuleReranker"] for r in ranked[0])
 

@@ -1,0 +1,55 @@
+"""Chat over a folder: each question is understood by what was said before, answers are cited.
+
+Without a model its answers are those written down here. With one:
+``OPENAI_BASE_URL=... OPENAI_MODEL=... python examples/chat.py [folder]`` asks for your questions.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from nodekin.nodegraph import LLM, NodeGraph, split_paragraphs, split_sentences
+from nodekin.retrievers import QueryEngine, RecursiveRetriever
+
+PAGES = Path(__file__).parent / "data" / "zh"
+QUESTIONS = ["赵州桥是谁主持建造的？", "它的主拱净跨是多少？", "金字塔有多高？"]
+REPLIES = [  # to each question, and before it what it means after those that came before
+    "赵州桥由隋代工匠李春主持建造 [1]。",
+    *("赵州桥的主拱净跨是多少？", "主拱净跨约37米 [1]。"),
+    *("金字塔有多高？", "无答案"),
+]
+
+
+def model() -> Any:
+    """Return the model that the environment names, or what is written down."""
+    if os.environ.get("OPENAI_BASE_URL"):
+        from nodekin.adapters.openai_chat import OpenAIChat
+
+        return OpenAIChat(os.environ.get("OPENAI_MODEL", "gpt-4o-mini"))
+    said = iter(REPLIES)
+    return LLM(lambda prompt: next(said), "written down")
+
+
+def main(folder: Path, questions: Any) -> None:
+    """Answer one question after the other."""
+    graph = NodeGraph(folder, progress=False)
+    graph.create_node_group("paragraph", split_paragraphs)
+    graph.create_node_group("sentence", split_sentences, parent="paragraph")
+    search = RecursiveRetriever(graph, ["paragraph", "sentence"], target="paragraph", top_k=4)
+    chat = QueryEngine(search, model()).conversation()
+    for question in questions:
+        print(f"\n> {question}")
+        with chat.stream(question) as pieces:
+            for piece in pieces:
+                print(piece, end="", flush=True)
+        print()
+        for source in pieces.answer.cited:
+            node = source.result.node
+            print(f"  [{source.number}] {node.document_id} from character {node.start}")
+
+
+if __name__ == "__main__":
+    ask = os.environ.get("OPENAI_BASE_URL") and sys.stdin.isatty()
+    asked = iter(lambda: input("\nquestion: "), "") if ask else QUESTIONS
+    main(Path(sys.argv[1]) if sys.argv[1:] else PAGES, asked)

@@ -1,0 +1,143 @@
+"""Every way of answering against a server that speaks the protocol, and misbehaves."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import openai
+import pytest
+from scripted_server import ChatServer, serving
+
+from nodekin.adapters.openai_chat import OpenAIChat
+from nodekin.nodegraph import CachedLLM, ModelError, NodeGraph
+from nodekin.retrievers import AnswerError, QueryEngine, Retriever
+
+pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
+MODES = ["stuff", "refine", "map_reduce", "map_rerank"]
+TEXTS = ["绿茶不发酵。Green tea is not fermented.", "Black tea is fermented.", "A river runs."]
+QUESTION = "Is green tea fermented?"
+SAID = "It is not fermented [1]."
+
+
+@pytest.fixture
+def server(socket_enabled):
+    with serving(ChatServer()) as server:
+        server.text = SAID
+        yield server
+
+
+@pytest.fixture
+def chat(server):
+    settings = {"base_url": server.url, "api_key": "-", "max_retries": 0}
+    with openai.OpenAI(**settings) as client:
+        yield OpenAIChat("abc", client=client)
+
+
+@pytest.fixture(scope="module")
+def plain():
+    graph = NodeGraph(progress=False)
+    graph.add(TEXTS)
+    return Retriever(graph, "ROOT", "bm25", top_k=2)
+
+
+async def every_way(engine):
+    with engine.stream(QUESTION) as pieces:
+        streamed = "".join(pieces)
+    astreamed = "".join([piece async for piece in engine.astream(QUESTION)])
+    return [engine.query(QUESTION).text, (await engine.aquery(QUESTION)).text, streamed, astreamed]
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_the_same_answer_in_every_way(server, chat, plain, mode):
+    engine = QueryEngine(plain, chat, mode)
+    assert set(await every_way(engine)) == {SAID}
+    answer = engine.query(QUESTION)
+    assert [source.text for source in answer.cited] == TEXTS[:1]
+    assert chat.usage.requests == len(server.asked)
+    assert any(body.get("stream") for body in server.asked) == (mode != "map_rerank")
+
+
+def drop(server):
+    server.statuses = [0] * 50
+
+
+def too_many(server):
+    server.statuses = [429] * 50
+
+
+def broken(server):
+    server.statuses = [500] * 50
+
+
+def half_json(server):
+    server.raw = b'{"choices": [{"mess'
+
+
+def cut_off(server):
+    server.finish = "length"
+
+
+def empty(server):
+    server.text = ""
+
+
+@pytest.mark.parametrize(
+    "misbehave",
+    [drop, too_many, broken, half_json, cut_off, empty],
+    ids=lambda each: each.__name__,
+)
+@pytest.mark.parametrize("mode", MODES)
+def test_what_there_is_comes_with_the_error(server, chat, plain, mode, misbehave):
+    misbehave(server)
+    engine = QueryEngine(plain, chat, mode)
+    for answer in (engine.query, lambda question: asyncio.run(engine.aquery(question))):
+        with pytest.raises(AnswerError) as caught:
+            answer(QUESTION)
+        assert [source.result.node.text for source in caught.value.answer.sources] == TEXTS[:2]
+    kept = QueryEngine(plain, chat, mode, on_error="extract").query(QUESTION)
+    assert TEXTS[0] in kept.text
+    assert any("model" in note for note in kept.notes)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_slow_server_is_not_waited_for(server, chat, plain, mode):
+    server.delay = 0.3
+    with pytest.raises(ModelError, match="did not answer within 0"):
+        QueryEngine(plain, chat, mode, timeout=0.05).query(QUESTION)
+
+
+async def test_half_a_stream(server, chat, plain):
+    server.pieces = 3
+    async with openai.AsyncOpenAI(base_url=server.url, api_key="-", max_retries=0) as client:
+        both = OpenAIChat("abc", client=chat._client, async_client=client)
+        apieces = QueryEngine(plain, both).astream(QUESTION)
+        assert [await anext(apieces) for _ in range(3)] == ["It", " is", " not"]
+        with pytest.raises(ModelError, match="ended before its answer did"):
+            await anext(apieces)
+        assert apieces.answer.text == "It is not"
+    pieces = QueryEngine(plain, chat).stream(QUESTION)
+    assert [next(pieces) for _ in range(3)] == ["It", " is", " not"]
+    with pytest.raises(ModelError, match="ended before its answer did"):
+        next(pieces)
+    assert pieces.answer.text == "It is not"
+    assert not pieces.ended
+    assert len(pieces.sources) == 2
+
+
+@pytest.mark.parametrize("mode", ["map_reduce", "map_rerank"])
+def test_one_failing_call_is_told_and_the_rest_goes_on(server, chat, plain, mode):
+    server.text = lambda prompt: "" if "绿茶" in prompt else "Black tea is fermented [2]."
+    answer = QueryEngine(plain, chat, mode, budget=400, reserve=40).query(QUESTION)
+    assert "fermented" in answer.text
+    assert any("[1] did not take part" in note for note in answer.notes)
+
+
+def test_a_cache_answers_without_the_server(server, chat, plain, tmp_path):
+    with contextlib.closing(CachedLLM(chat, tmp_path / "answers.db")) as llm:
+        first = QueryEngine(plain, llm).query(QUESTION)
+    broken(server)
+    with contextlib.closing(CachedLLM(chat, tmp_path / "answers.db")) as llm:
+        assert QueryEngine(plain, llm).query(QUESTION) == first
+        assert "".join(QueryEngine(plain, llm).stream(QUESTION)) == first.text
+    assert len(server.asked) == 1
