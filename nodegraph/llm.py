@@ -193,10 +193,12 @@ class LLM:
         except (ModelError, NotImplementedError):
             raise
         except Exception as error:
+            # With a StopIteration as its cause contextlib would take it for that.
+            cause = RuntimeError("the model ended") if isinstance(error, StopIteration) else error
             raise ModelError(
                 f"the language model {self.name!r} failed on the prompt {prompt!r:.80}: "
                 f"{type(error).__name__}: {error}"
-            ) from error
+            ) from cause
 
 
 def as_llm(model: object) -> LLM:

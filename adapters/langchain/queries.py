@@ -134,9 +134,9 @@ def decompose_query(
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel
-        >>> model = FakeListChatModel(responses=["How long is the Nile?\\nAnd the Amazon?"])
+        >>> model = FakeListChatModel(responses=["Length of the Nile?\\nLength of the Amazon?"])
         >>> decompose_query(model).invoke("Is the Nile longer than the Amazon?")
-        ['How long is the Nile?', 'And the Amazon?']
+        ['Length of the Nile?', 'Length of the Amazon?']
     """
     return DecomposeQuery(llm=llm, limit=limit, include_query=include_query, **settings)
 

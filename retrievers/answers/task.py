@@ -100,7 +100,8 @@ class Task:
             bare = self.length(self.prompt(name, passages="", answer=""))
             raise ValueError(
                 f"there is no room for a passage: the prompt {name!r} and the question measure "
-                f"{bare} of {self.limit}; raise budget, or shorten the question {self.question!r:.60}"
+                f"{bare} of {self.limit}; raise budget, or shorten the question "
+                f"{self.question!r:.60}"
             )
 
     def number(self, source: Source) -> Source:

@@ -297,3 +297,11 @@ async def test_an_answer_in_json_or_in_its_own_words():
     llm = LLM(Sometimes(), "sometimes")
     assert llm.formed("by schema", {}) == await llm.aformed("by schema", {}) == '{"茶": 1}'
     assert llm.formed("?", {}) == await llm.aformed("?", {}) == "in its own words"
+
+
+def test_a_model_that_runs_out_of_answers_failed():
+    answers = iter(["one"])
+    llm = LLM(lambda prompt: next(answers), "short")
+    assert llm.complete("?") == "one"
+    with pytest.raises(ModelError, match="'short' failed on the prompt '.': StopIteration"):
+        llm.complete("?")

@@ -195,7 +195,7 @@ def test_map_rerank_takes_the_surest(scripted, four_ways) -> None:
 
 @pytest.mark.parametrize("mode", ["refine", "map_reduce", "map_rerank"])
 def test_one_call_that_fails_is_noted_and_the_rest_goes_on(mode, scripted, four_ways) -> None:
-    results = [plain("Bad. " + "x " * 60), plain("Good. " + "x " * 60), plain("Fine. " + "x " * 60)]
+    results = [plain("Bad. " + "x " * 80), plain("Good. " + "x " * 80), plain("Fine. " + "x " * 80)]
 
     def reply(prompt: str):
         return RuntimeError("out of memory") if "Bad." in prompt else "Tea [2].\nConfidence: 50"

@@ -1,0 +1,347 @@
+"""Let a query engine be a LangChain runnable that streams."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import AsyncIterator, Generator, Iterator, Mapping
+from contextlib import aclosing
+from functools import partial
+from typing import Annotated, Any, Literal
+
+from langchain_core.messages import BaseMessage
+from langchain_core.prompt_values import PromptValue
+from langchain_core.runnables import RunnableConfig, RunnableLambda, RunnableSerializable
+from langchain_core.runnables.graph import Graph
+from langchain_core.runnables.utils import AddableDict
+from pydantic import ConfigDict, Field, SkipValidation, field_validator
+
+from ...retrievers import AnswerStream, AsyncAnswerStream, QueryEngine
+from ...retrievers.child_k import looking_at
+from .documents import NODE_KEY
+from .drawing import draw
+from .question import Question, read_question
+from .told_answer import answer_dict, begun, ended
+from .within import awithin, within
+
+Asked = str | Mapping[str, Any] | BaseMessage | list[Any] | PromptValue
+
+
+class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
+    """Give a query engine to LangChain: questions in, answers with sources out, as they are made.
+
+    Setup:
+        Install the extra: ``pip install "nodekin[langchain]"``.
+
+    Key init args:
+        engine: The ``QueryEngine``.
+        output: ``"text"`` for the answer's text; ``"dict"`` for a mapping with ``answer``,
+            ``question``, ``context`` (the documents, in the order of their numbers), ``sources``
+            (number, whether it is cited, title, ids, score, and the text the model was shown),
+            ``found`` and ``notes``.
+        k: How many passages to retrieve; None for the engine's own number.
+        child_k: How many children every retriever within looks at before it lifts them.
+        filter: Conditions on metadata, checked before ranking.
+        question_key: Where in a mapping the question is; None for ``question``, ``input`` or
+            ``query``.
+        history_key: Where in a mapping the conversation so far is: messages.
+        score_key: The metadata field of documents for the score; None leaves it out.
+        details: Whether ``metadata["nodekin"]`` of documents tells their place and evidence.
+
+    Instantiate:
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> from nodekin.retrievers import QueryEngine, Retriever
+        >>> graph = NodeGraph()
+        >>> ids = graph.add(["The Nile is 6,650 km long.", "Tea is a drink."])
+        >>> model = FakeListChatModel(responses=["It has 6,650 km [1]."])
+        >>> engine = NodeGraphQueryEngine(engine=QueryEngine(Retriever(graph, "ROOT"), model))
+
+    Usage:
+        >>> engine.invoke("How long is the Nile?")
+        'It has 6,650 km [1].'
+        >>> pieces = list(engine.stream("How long is the Nile?"))
+        >>> len(pieces) > 1, "".join(pieces)
+        (True, 'It has 6,650 km [1].')
+
+        A question is a text, a message, messages of which the last asks, or a mapping with one of
+        these and a ``chat_history``. ``k``, ``child_k`` and ``filter`` can be given with each
+        call; a field of that filter replaces one of the engine's own.
+
+        With ``output="dict"`` the first piece of a stream has the question and the documents, those
+        that follow the answer, the last one the sources; they add up to what ``invoke`` returns.
+        Where the model repeats itself or an answer has to be put right, what was streamed stays,
+        and the answer follows it.
+
+    Use within a chain:
+        >>> full = NodeGraphQueryEngine(engine=engine.engine, output="dict")
+        >>> chain = full | (lambda made: [each["text"] for each in made["sources"] if each["cited"]])
+        >>> chain.invoke({"input": "How long is the Nile?", "chat_history": []})
+        ['The Nile is 6,650 km long.']
+
+        Whoever traces a call sees one run for the engine and below it one for every stage. In
+        ``RunnableWithMessageHistory`` it takes the messages as ``chat_history``.
+
+    Raises:
+        TypeError: If the engine is none, a call has a keyword that there is not, or the input no
+            question.
+        AnswerError: If the model fails, as the engine does.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    engine: Annotated[QueryEngine, SkipValidation]
+    """What answers."""
+
+    output: Literal["text", "dict"] = "text"
+    """Whether the text is returned, or a mapping with the sources."""
+
+    k: int | None = Field(default=None, ge=1, strict=True)
+    """How many passages to retrieve; None for the engine's own number."""
+
+    child_k: int | None = Field(default=None, ge=1, strict=True)
+    """How many children to look at before lifting; None for as many as it takes."""
+
+    filter: dict[str, Any] | None = None
+    """Conditions on metadata, checked before ranking."""
+
+    question_key: str | None = None
+    """Where in a mapping the question is; None for the usual names."""
+
+    history_key: str = "chat_history"
+    """Where in a mapping the conversation is."""
+
+    score_key: str | None = "relevance_score"
+    """The metadata field of documents for the score; None leaves it out."""
+
+    details: bool = True
+    """Whether documents tell their place and evidence."""
+
+    @field_validator("engine", mode="before")
+    @classmethod
+    def _check_engine(cls, value: object) -> object:
+        if not all(callable(getattr(value, name, None)) for name in ("query", "aquery", "stream")):
+            raise TypeError(
+                f"engine is a QueryEngine(retriever, llm), not {value!r:.80}; a retriever alone "
+                "goes into NodeGraphRetriever"
+            )
+        return value
+
+    @field_validator("score_key")
+    @classmethod
+    def _check_score_key(cls, value: str | None) -> str | None:
+        if value in ("", NODE_KEY):
+            raise ValueError(
+                f"score_key can't be {value!r}; give another name, or None to leave the score out"
+            )
+        return value
+
+    @property
+    def InputType(self) -> Any:
+        """A question, alone or with the conversation before it."""
+        return Asked
+
+    @property
+    def OutputType(self) -> Any:
+        """A text or a mapping, as ``output`` says."""
+        return str if self.output == "text" else dict[str, Any]
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """Return the answer to a question.
+
+        Args:
+            input: The question, alone or with the conversation before it.
+            config: As everywhere in LangChain.
+            **kwargs: ``k``, ``child_k``, ``filter``, in place of the engine's own.
+        """
+        return self._call_with_config(self._run, input, config, **kwargs)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """Return the same without blocking the event loop."""
+        return await self._acall_with_config(self._arun, input, config, **kwargs)
+
+    def stream(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Iterator[Any]:
+        """Yield the answer as the model writes it."""
+        yield from self.transform(iter([input]), config, **kwargs)
+
+    async def astream(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AsyncIterator[Any]:
+        """Yield the same without blocking the event loop."""
+
+        async def one() -> AsyncIterator[Any]:
+            yield input
+
+        pieces = self.atransform(one(), config, **kwargs)
+        async with aclosing(pieces) as told:  # type: ignore[type-var]
+            async for piece in told:
+                yield piece
+
+    def transform(
+        self, input: Iterator[Any], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Iterator[Any]:
+        """Yield the answer to a question that comes in pieces."""
+        yield from self._transform_stream_with_config(input, self._stream, config, **kwargs)
+
+    async def atransform(
+        self, input: AsyncIterator[Any], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AsyncIterator[Any]:
+        """Yield the same without blocking the event loop."""
+        pieces = self._atransform_stream_with_config(input, self._astream, config, **kwargs)
+        async with aclosing(pieces) as told:  # type: ignore[type-var]
+            async for piece in told:
+                yield piece
+
+    def get_graph(self, config: RunnableConfig | None = None) -> Graph:
+        """Return a graph to be drawn: the way of a question through the retrievers within."""
+        graph = Graph()
+        question = graph.add_node(self.get_input_schema(config))
+        model = RunnableLambda(self.engine.llm.complete, name=f"{self.engine.mode} answer")
+        here = graph.add_node(model, metadata=config.get("metadata") if config else None)
+        for end in draw(self.engine.retriever, graph, [question]):
+            graph.add_edge(end, here)
+        graph.add_edge(here, graph.add_node(self.get_output_schema(config)))
+        return graph
+
+    def _asked(self, given: Any, k: int | None, filter: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return what the engine is asked, with the call's arguments over the own ones."""
+        asked: Question = read_question(given, self.question_key, self.history_key)
+        if filter is not None and self.filter is not None:
+            filter = {**self.filter, **filter}
+        return {
+            "question": asked.text,
+            "history": asked.history,
+            "top_k": self.k if k is None else k,
+            "filters": self.filter if filter is None else filter,
+        }
+
+    def _looking_at(self, child_k: int | None) -> Any:
+        return looking_at(self.child_k if child_k is None else child_k)
+
+    def _told(self, answer: Any) -> Any:
+        if self.output == "text":
+            return answer.text
+        return answer_dict(answer, score_key=self.score_key, details=self.details)
+
+    def _begun(self, stream: AnswerStream | AsyncAnswerStream) -> AddableDict:
+        made = begun(stream.answer, score_key=self.score_key, details=self.details)
+        return AddableDict(made)
+
+    def _run(
+        self,
+        given: Any,
+        config: RunnableConfig,
+        *,
+        k: int | None = None,
+        child_k: int | None = None,
+        filter: Mapping[str, Any] | None = None,
+    ) -> Any:
+        with within(config), self._looking_at(child_k):
+            return self._told(self.engine.query(**self._asked(given, k, filter)))
+
+    async def _arun(
+        self,
+        given: Any,
+        config: RunnableConfig,
+        *,
+        k: int | None = None,
+        child_k: int | None = None,
+        filter: Mapping[str, Any] | None = None,
+    ) -> Any:
+        async with awithin(config):
+            with self._looking_at(child_k):
+                answer = await self.engine.aquery(**self._asked(given, k, filter))
+        return await asyncio.to_thread(self._told, answer)
+
+    def _stream(
+        self,
+        given: Iterator[Any],
+        config: RunnableConfig,
+        *,
+        k: int | None = None,
+        child_k: int | None = None,
+        filter: Mapping[str, Any] | None = None,
+    ) -> Iterator[Any]:
+        asked = self._asked(_added_up(list(given)), k, filter)
+
+        def pieces() -> Generator[Any, None, None]:
+            with within(config), self._looking_at(child_k), self.engine.stream(**asked) as stream:
+                for place, piece in enumerate(stream):
+                    if self.output == "text":
+                        yield piece
+                        continue
+                    if place == 0:
+                        yield self._begun(stream)
+                    yield AddableDict(answer=piece)
+                if self.output == "dict":
+                    yield AddableDict(ended(stream.answer))
+
+        # In a context of its own: whoever reads the pieces is not within the engine's run.
+        context = contextvars.copy_context()
+        made = pieces()
+        end = object()
+        try:
+            while (piece := context.run(next, made, end)) is not end:
+                yield piece
+        finally:
+            context.run(made.close)
+
+    async def _astream(
+        self,
+        given: AsyncIterator[Any],
+        config: RunnableConfig,
+        *,
+        k: int | None = None,
+        child_k: int | None = None,
+        filter: Mapping[str, Any] | None = None,
+    ) -> AsyncIterator[Any]:
+        asked = self._asked(_added_up([piece async for piece in given]), k, filter)
+        pieces: asyncio.Queue[Any] = asyncio.Queue()
+        end = object()
+
+        async def work() -> None:
+            tell = pieces.put_nowait
+            async with awithin(config):
+                with self._looking_at(child_k):
+                    async with self.engine.astream(**asked) as stream:
+                        begun_ = self.output == "text"
+                        async for piece in stream:
+                            if not begun_:
+                                tell(await asyncio.to_thread(self._begun, stream))
+                                begun_ = True
+                            tell(piece if self.output == "text" else AddableDict(answer=piece))
+                        if self.output == "dict":
+                            tell(AddableDict(ended(stream.answer)))
+
+        # In a task of its own: whoever reads the pieces is not within the engine's run.
+        task = asyncio.create_task(work())
+        task.add_done_callback(partial(_end, pieces, end))
+        try:
+            while (piece := await pieces.get()) is not end:
+                yield piece
+            await task
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+def _end(pieces: asyncio.Queue[Any], end: object, task: asyncio.Task[None]) -> None:
+    pieces.put_nowait(end)
+
+
+def _added_up(pieces: list[Any]) -> Any:
+    """Return an input that came in pieces."""
+    if not pieces:
+        raise TypeError("there is no question: the input is empty")
+    whole = pieces[0]
+    for piece in pieces[1:]:
+        whole = _sum(whole, piece)
+    return whole
+
+
+def _sum(whole: Any, piece: Any) -> Any:
+    if isinstance(whole, dict) and isinstance(piece, Mapping):
+        return AddableDict(whole) + AddableDict(piece)
+    return whole + piece
