@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from .llm_answers import check_answer, clean, json_at, says_none
+from .llm_answers import check_answer, clean, is_opening, json_at, says_none
 
 BULLET = re.compile(
     r"""\s*(?:>\s*)?(?:\#{1,6}\s+)?(?:[-*+•·●○◦▪–—]\s+|[•·●○◦▪]\s*)?
@@ -27,8 +27,8 @@ HEADING = re.compile(
 _WRAPPED = {'"': '"', "'": "'", "“": "”", "‘": "’", "「": "」", "『": "』", "`": "`", "《": ""}
 _LABEL = r"\s*(?:[-*+•>]\s+)?(?:\#{1,6}\s*)?(?:\d{1,3}\s*[.)、）]\s*)?[*_【\[]{0,3}"
 _LABEL_END = (
-    r"\s*[-#]?\s*(?:\d{1,3}|[一二三四五六七八九十]{1,3})?\s*[*_】\]]{0,3}"
-    r"\s*(?:[:：]\s*[*_】\]]{0,3}|%s)\s*"
+    r"(?:\s*[-#])?(?:\s*(?:\d{1,3}|[一二三四五六七八九十]{1,3}))?(?:\s*[*_】\]]{1,3})?"
+    r"(?:\s*[:：]\s*[*_】\]]{0,3}|\s*%s)\s*"
 )
 _WORDS_Q = r"(?:questions?|问题|提问|问句|问)"
 _WORDS_A = r"(?:answers?|答案|回答|解答|答)"
@@ -39,17 +39,18 @@ ANSWER = re.compile(rf"{_LABEL}(?:{_WORDS_A}{_LABEL_END % '$'}|[AＡ答]{_LABEL_
 SEPARATOR = re.compile(
     r"""\s*(?:[-=*_~]{3,}
     |(?:\#{1,6}\s*)?[*_]{0,2}[(（]?(?:(?:q\ ?&\ ?a|qa|pair|问答对?|第)\s*(?:pair\s*)?)?
-      \#?(?:\d{1,3}|[一二三四五六七八九十]{1,3})\s*(?:[组个对条]|题)?(?:问答对?)?
+      \#?(?:\d{1,3}|[一二三四五六七八九十]{1,3})(?:\s*(?:[组个对条]|题))?(?:\s*问答对?)?
       [*_]{0,2}[.)、）:：]?[*_]{0,2})\s*""",
     re.I | re.X,
 )
+_MOST_LAYERS = 12  # of what stands around an item
 QUESTION_KEYS = ("question", "q", "query", "问题", "问", "提问")
 
 
 def read(answer: str) -> tuple[str | None, Any]:
     """Return the cleaned text, None where it says there is nothing; and its JSON, if it is."""
     text = clean(answer)
-    check_answer(text)
+    check_answer("" if is_opening(text) else text)
     if says_none(text):
         return None, None
     if re.match(r"\[\s*[\"'\[{]|\{\s*[\"']", text) is None:
@@ -101,12 +102,13 @@ def bare(text: str) -> str:
     """Strip what stands around an item: a number, bold, quotes, a full stop."""
     bullet = BULLET.match(text)
     text = text[bullet.end() :] if bullet else text
-    before = None
-    while text != before:
+    for _ in range(_MOST_LAYERS):
         before = text
         text = unwrap(text.strip().strip("*_`").strip())
         text = text.rstrip("。,，;；:：").rstrip() if not text.endswith(("...", "…")) else text
-        text = text[:-1].rstrip() if re.search(r"[^.\s]{2}\.$", text) else text
+        text = text[:-1].rstrip() if re.search(r"[^.\s]{2}\.$", text[-3:]) else text
+        if text == before:
+            break
     return text
 
 

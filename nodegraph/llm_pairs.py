@@ -22,11 +22,11 @@ from .llm_lines import (
 
 Pair = tuple[str, str]
 _INLINE_ANSWER = re.compile(
-    r"(?:(?<=[?？])|(?<=[?？][*\"”])|(?<=[?？]\*\*)|(?<=\s))[ \t]*"
+    r"(?:(?<=[?？])|(?<=[?？][*\"”])|(?<=[?？]\*\*)|(?<=\s))"
     r"(?=[*_【\[]{0,3}(?:Answer|ANSWER|A|答案|回答|答)\s*\d{0,3}[*_】\]]{0,3}[:：])"
 )
 _INLINE_QUESTION = re.compile(
-    r"(?<=[。.!！；;\s])[ \t]*"
+    r"(?<=[。.!！；;\s])"
     r"(?=[*_【\[]{0,3}(?:Question|QUESTION|Q|问题|问)\s*\d{0,3}[*_】\]]{0,3}[:：])"
 )
 _ANSWER_KEYS = ("answer", "a", "response", "reply", "答案", "答", "回答")
@@ -66,11 +66,12 @@ def parse_pairs(answer: str) -> list[Pair]:
 def _at_labels(line: str) -> list[str]:
     """Break a line before the labels in it that have something before them."""
 
-    def broken(found: re.Match[str]) -> str:
-        return "\n" if re.search(r"\w", line[: found.start()]) else found[0]
-
+    words = re.search(r"\w", line)
+    if words is None:
+        return [line]
+    first = words.end()
     for inline in (_INLINE_ANSWER, _INLINE_QUESTION):
-        line = inline.sub(broken, line)
+        line = inline.sub(lambda found: "\n" if found.start() >= first else "", line)
     return line.split("\n")
 
 
@@ -124,7 +125,7 @@ def _unlabelled_pairs(lines: list[str]) -> Iterator[Pair]:
 def _numbered_with_answer(line: str) -> Pair | None:
     """Take a line like ``1. What is tea? A drink`` apart, None if it is another."""
     found = re.fullmatch(
-        r"(\s*(?:[-*•]\s*)?\(?\d{1,3}[.)、）].+?[?？][*_\"”]*)[ \t]*[-–—:：]*[ \t]*(\S.*)", line
+        r"(\s*(?:[-*•]\s*)?\(?\d{1,3}[.)、）].+?[?？][*_\"”]*)[ \t]*[-–—:：]*[ \t]*(\S.*)", line.rstrip()
     )
     return (found[1], found[2]) if found and re.search(r"\w", found[2]) else None
 

@@ -38,6 +38,7 @@ _ASKS = re.compile(
 )
 _LONGEST_KEYWORD = 60  # characters
 _MOST_WORDS = 9
+_MOST_HEADINGS = 3  # at the beginning of a line
 
 
 def parse_summary(answer: str) -> list[str]:
@@ -129,8 +130,9 @@ PARSERS: Mapping[str, Callable[[str], list[Any]]] = {
 def _lines(text: str) -> Iterator[str]:
     """Yield the lines that say something, a list in one line taken apart."""
     for line in text.split("\n"):
-        while (heading := HEADING.match(line + "\n")) and heading.end():
-            line = line[heading.end() :]
+        for _ in range(_MOST_HEADINGS):
+            if heading := HEADING.match(line + "\n"):
+                line = line[heading.end() :]
         parts = _NUMBERED_INLINE.split(line) if re.match(r"\s*\(?\d", line) else [line]
         yield from (part for part in parts if part.strip() and not SEPARATOR.fullmatch(part))
 
@@ -169,10 +171,10 @@ def _questions_of(line: str) -> Iterator[str]:
     if ANSWER.match(line):
         return
     rest = unlabelled(line)
-    begin = 0
+    begin, end = 0, len(rest.rstrip("。. *_`"))
     for mark in _ENDS.finditer(rest):
         closes = mark[0].rstrip("*_`")[-1:] not in "?？"
-        if closes and rest[mark.end() :].strip("。. *_`"):
+        if closes and mark.end() < end:
             continue  # quoted, in the middle of the sentence
         yield bare(unlabelled(rest[begin : mark.end()]))
         begin = mark.end()

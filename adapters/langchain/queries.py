@@ -178,9 +178,9 @@ def route_query(
         >>> from langchain_core.runnables import RouterRunnable, RunnablePassthrough
         >>> model = FakeListChatModel(responses=["I would take: **drinks**"])
         >>> route = route_query(model, {"rivers": "All about rivers", "drinks": "Tea, coffee"})
-        >>> searches = RouterRunnable({"rivers": lambda q: "rivers!", "drinks": lambda q: "drinks!"})
+        >>> searches = RouterRunnable({"rivers": str.upper, "drinks": str.lower})
         >>> chain = {"key": route, "input": RunnablePassthrough()} | searches
         >>> chain.invoke("Is tea fermented?")
-        'drinks!'
+        'is tea fermented?'
     """
     return RouteQuery(llm=llm, routes=dict(routes), default=default, **settings)

@@ -9,6 +9,10 @@ from contextlib import aclosing
 from functools import partial
 from typing import Annotated, Any, Literal
 
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForChainRun,
+    CallbackManagerForChainRun,
+)
 from langchain_core.messages import BaseMessage
 from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables import RunnableConfig, RunnableLambda, RunnableSerializable
@@ -75,7 +79,9 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
 
     Use within a chain:
         >>> full = NodeGraphQueryEngine(engine=engine.engine, output="dict")
-        >>> chain = full | (lambda made: [each["text"] for each in made["sources"] if each["cited"]])
+        >>> def cited(made):
+        ...     return [source["text"] for source in made["sources"] if source["cited"]]
+        >>> chain = full | cited
         >>> chain.invoke({"input": "How long is the Nile?", "chat_history": []})
         ['The Nile is 6,650 km long.']
 
@@ -232,6 +238,7 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
     def _run(
         self,
         given: Any,
+        run_manager: CallbackManagerForChainRun,
         config: RunnableConfig,
         *,
         k: int | None = None,
@@ -244,6 +251,7 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
     async def _arun(
         self,
         given: Any,
+        run_manager: AsyncCallbackManagerForChainRun,
         config: RunnableConfig,
         *,
         k: int | None = None,
@@ -258,6 +266,7 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
     def _stream(
         self,
         given: Iterator[Any],
+        run_manager: CallbackManagerForChainRun,
         config: RunnableConfig,
         *,
         k: int | None = None,
@@ -268,15 +277,15 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
 
         def pieces() -> Generator[Any, None, None]:
             with within(config), self._looking_at(child_k), self.engine.stream(**asked) as stream:
-                for place, piece in enumerate(stream):
-                    if self.output == "text":
-                        yield piece
-                        continue
-                    if place == 0:
-                        yield self._begun(stream)
+                if self.output == "text":
+                    yield from stream
+                    return
+                first = next(stream, "")  # the sources are known when it has come
+                yield self._begun(stream)
+                yield AddableDict(answer=first)
+                for piece in stream:
                     yield AddableDict(answer=piece)
-                if self.output == "dict":
-                    yield AddableDict(ended(stream.answer))
+                yield AddableDict(ended(stream.answer))
 
         # In a context of its own: whoever reads the pieces is not within the engine's run.
         context = contextvars.copy_context()
@@ -291,6 +300,7 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
     async def _astream(
         self,
         given: AsyncIterator[Any],
+        run_manager: AsyncCallbackManagerForChainRun,
         config: RunnableConfig,
         *,
         k: int | None = None,
@@ -306,14 +316,16 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
             async with awithin(config):
                 with self._looking_at(child_k):
                     async with self.engine.astream(**asked) as stream:
-                        begun_ = self.output == "text"
+                        if self.output == "text":
+                            async for piece in stream:
+                                tell(piece)
+                            return
+                        first = await anext(stream, "")  # the sources are known when it has come
+                        tell(await asyncio.to_thread(self._begun, stream))
+                        tell(AddableDict(answer=first))
                         async for piece in stream:
-                            if not begun_:
-                                tell(await asyncio.to_thread(self._begun, stream))
-                                begun_ = True
-                            tell(piece if self.output == "text" else AddableDict(answer=piece))
-                        if self.output == "dict":
-                            tell(AddableDict(ended(stream.answer)))
+                            tell(AddableDict(answer=piece))
+                        tell(AddableDict(ended(stream.answer)))
 
         # In a task of its own: whoever reads the pieces is not within the engine's run.
         task = asyncio.create_task(work())

@@ -6,6 +6,10 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForChainRun,
+    CallbackManagerForChainRun,
+)
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from pydantic import ConfigDict, PrivateAttr, SkipValidation, model_validator
 
@@ -88,11 +92,15 @@ class QueryStep(RunnableSerializable[str, Made], Generic[Made]):
         """Return the same without blocking the event loop."""
         return await self._acall_with_config(self._arun, input, config, **kwargs)
 
-    def _run(self, query: str, config: RunnableConfig) -> Made:
+    def _run(
+        self, query: str, run_manager: CallbackManagerForChainRun, config: RunnableConfig
+    ) -> Made:
         with within(config):
             return self._made(self._transform.transform(query))
 
-    async def _arun(self, query: str, config: RunnableConfig) -> Made:
+    async def _arun(
+        self, query: str, run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig
+    ) -> Made:
         async with awithin(config):
             return self._made(await self._transform.atransform(query))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,9 +9,8 @@ from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import StructuredTool
-from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from .documents import NODE_KEY
+from .tool_conditions import as_filter, asked_for, own_filter, shown
 
 _QUERY = "What to look for, as a question or in keywords."
 
@@ -71,16 +69,7 @@ def retriever_tool(
             f"retriever is a LangChain retriever, not {retriever!r:.80}; make one: "
             "NodeGraphRetriever(retriever=...)"
         )
-    fields = dict(filter_by or {})
-    own = getattr(retriever, "filter", None) or {}
-    for field in fields:
-        if field in ("query", "callbacks"):
-            raise ValueError(f"filter_by={field!r} is the name of another argument of the tool")
-        if field in own:
-            raise ValueError(
-                f"filter_by={field!r} would let the model replace the retriever's own condition "
-                f"{own[field]!r}; leave it out"
-            )
+    arguments = asked_for(name, {"query": _QUERY}, filter_by or {}, own_filter(retriever))
 
     def answer(documents: list[Document]) -> tuple[str, list[Document]]:
         return _numbered(documents, show) or nothing, documents
@@ -88,13 +77,13 @@ def retriever_tool(
     def search(
         query: str, callbacks: Callbacks = None, **conditions: Any
     ) -> tuple[str, list[Document]]:
-        kwargs = _conditions(conditions)
+        kwargs = as_filter(conditions)
         return answer(retriever.invoke(query, config={"callbacks": callbacks}, **kwargs))
 
     async def asearch(
         query: str, callbacks: Callbacks = None, **conditions: Any
     ) -> tuple[str, list[Document]]:
-        kwargs = _conditions(conditions)
+        kwargs = as_filter(conditions)
         return answer(await retriever.ainvoke(query, config={"callbacks": callbacks}, **kwargs))
 
     return StructuredTool(
@@ -102,43 +91,13 @@ def retriever_tool(
         description=description,
         func=search,
         coroutine=asearch,
-        args_schema=_arguments(name, fields),
+        args_schema=arguments,
         response_format="content_and_artifact",
     )
 
 
-def _arguments(tool: str, fields: Mapping[str, str]) -> type[BaseModel]:
-    value = str | int | float | bool
-    conditions: dict[str, Any] = {
-        name: (value | list[value] | None, Field(default=None, description=told))
-        for name, told in fields.items()
-    }
-    return create_model(
-        f"{tool}_arguments",
-        __config__=ConfigDict(extra="forbid"),
-        query=(str, Field(description=_QUERY)),
-        **conditions,
-    )
-
-
-def _conditions(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the retriever is called with, beside the query."""
-    conditions = {field: value for field, value in given.items() if value not in (None, "", [])}
-    return {"filter": conditions} if conditions else {}
-
-
 def _numbered(documents: Sequence[Document], show: Sequence[str]) -> str:
     return "\n\n".join(
-        f"[{number}]{_shown(document.metadata, show)}\n{document.page_content}"
+        f"[{number}]{shown(document.metadata, show)}\n{document.page_content}"
         for number, document in enumerate(documents, 1)
     )
-
-
-def _shown(metadata: Mapping[str, Any], show: Sequence[str]) -> str:
-    known = {field: metadata[field] for field in show if metadata.get(field) is not None}
-    told = (
-        f"{field}: {value if isinstance(value, str) else json.dumps(value, default=str)}"
-        for field, value in known.items()
-        if field != NODE_KEY
-    )
-    return f" ({', '.join(told)})" if known else ""

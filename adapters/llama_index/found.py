@@ -10,6 +10,8 @@ from ...retrievers import Filters, MultiStepRetriever, Retrieves, ScoredNode, Su
 from ...retrievers.strategies import MultiStep, SubResults
 from ...retrievers.strategies.transform_retriever import fused
 
+_ANSWER = "answer: "
+
 
 @dataclass(frozen=True, slots=True)
 class SubAnswer:
@@ -94,9 +96,10 @@ def _of_parts(
     retriever: SubQuestionRetriever, query: str, parts: Sequence[SubResults], top_k: int | None
 ) -> Found:
     limit = retriever.top_k if top_k is None else top_k
-    weights = [retriever.query_weight if part.question == query else 1.0 for part in parts]
+    found = [part for part in parts if part.results or part.error is None]
+    weights = [retriever.query_weight if part.question == query else 1.0 for part in found]
     return Found(
-        fused([part.results for part in parts], retriever.mode, limit, weights),
+        fused([part.results for part in found], retriever.mode, limit, weights),
         tuple(SubAnswer(p.question, p.answer, p.results) for p in parts if p.question != query),
         tuple((part.question, part.error) for part in parts if part.error is not None),
     )
@@ -115,4 +118,5 @@ def _plain(query: str, results: list[ScoredNode]) -> Found:
     """Return what any other retriever found; what failed within stands in the evidence."""
     forms = (form for each in results for match in each.evidence for form in match.forms)
     notes = dict.fromkeys((form.query, form.note) for form in forms if form.note is not None)
-    return Found(results, errors=tuple(notes))
+    # A strategy within may note partial answers as well.
+    return Found(results, errors=tuple(each for each in notes if not each[1].startswith(_ANSWER)))

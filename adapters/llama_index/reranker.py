@@ -21,10 +21,9 @@ from ...retrievers import (
     Reranker,
     Reranks,
     ScoredNode,
-    observing,
 )
 from .hits import back, copied, scored
-from .stages import StageObserver
+from .stages import telling
 
 dispatcher = get_dispatcher(__name__)
 logger = logging.getLogger(__name__)
@@ -108,7 +107,7 @@ class NodeGraphReranker(BaseNodePostprocessor):
         event_id = self._begin(nodes, query_bundle, query)
         given = [scored(each) for each in nodes]
         try:
-            with observing(StageObserver(owner=self)):
+            with telling(None, self):
                 made = reranker.rerank(given, query, top_k=self.top_n)
         except Exception as error:
             made = self._kept(given, query, error, event_id)
@@ -123,7 +122,7 @@ class NodeGraphReranker(BaseNodePostprocessor):
         event_id = self._begin(nodes, query_bundle, query)
         given = await asyncio.to_thread(lambda: [scored(each) for each in nodes])
         try:
-            with observing(StageObserver(owner=self)):
+            with telling(None, self):
                 made = await reranker.arerank(given, query, top_k=self.top_n)
         except Exception as error:
             made = self._kept(given, query, error, event_id)

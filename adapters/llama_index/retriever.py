@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import copy
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
+from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters
 
-from ...retrievers import Filters, Retrieves, ScoredNode, observing
+from ...retrievers import Filters, Prompt, Retriever, Retrieves, ScoredNode
+from ...retrievers.prompt import Prompted
+from ...retrievers.strategies.find_mean import FindMean
 from .filters import as_filters
+from .found import Found, Recorder
 from .nodes import to_node_with_score
-from .stages import StageObserver
+from .prompts import prompts_given, templates_of
+from .stages import telling
 
 dispatcher = get_dispatcher(__name__)
 
@@ -24,8 +30,12 @@ class NodeGraphRetriever(BaseRetriever):
     """Give any nodekin retriever to LlamaIndex: query engines, fusion, routers, tools.
 
     Results are fresh ``NodeWithEvidence`` around fresh ``TextNode``s, each node once, the best
-    first. A text search reads the query's ``query_str``; the bundle is never changed, and what
-    another model put into its ``embedding`` is not used.
+    first. A search by words reads the query's ``query_str``; a ``Retriever`` that compares
+    embeddings reads its ``embedding_strs`` (the mean of several, as after HyDE). The bundle is
+    never changed, and what another model put into its ``embedding`` is not used.
+
+    The prompts of a strategy are read and replaced as anywhere in LlamaIndex: ``get_prompts()``,
+    ``update_prompts({"rewrite_en": PromptTemplate("... {query}")})``.
 
     What the retriever does inside is told to LlamaIndex stage by stage: a span and events for
     each search, fusion, reranking and model call, as children of this retrieval (``StageObserver``
@@ -86,6 +96,7 @@ class NodeGraphRetriever(BaseRetriever):
         self.retriever = retriever
         self.similarity_top_k = similarity_top_k
         self.filters = as_filters(filters)
+        self._recorder: Recorder | None = None
 
     @property
     def similarity_top_k(self) -> int | None:
@@ -104,21 +115,71 @@ class NodeGraphRetriever(BaseRetriever):
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         if not query_bundle.query_str.strip():
             return []
-        with observing(StageObserver(self.callback_manager, self)):
-            results = self.retriever.retrieve(
-                query_bundle.query_str, top_k=self.similarity_top_k, filters=self.filters
-            )
+        with telling(self.callback_manager, self):
+            mean = self._mean(query_bundle)
+            if mean is not None:
+                (results,) = mean.do()
+                self._keep(results)
+            else:
+                results = self._searched.retrieve(
+                    query_bundle.query_str, top_k=self.similarity_top_k, filters=self.filters
+                )
         return converted(results)
 
     @dispatcher.span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         if not query_bundle.query_str.strip():
             return []
-        with observing(StageObserver(self.callback_manager, self)):
-            results = await self.retriever.aretrieve(
-                query_bundle.query_str, top_k=self.similarity_top_k, filters=self.filters
-            )
+        with telling(self.callback_manager, self):
+            mean = self._mean(query_bundle)
+            if mean is not None:
+                (results,) = await mean.ado()
+                self._keep(results)
+            else:
+                results = await self._searched.aretrieve(
+                    query_bundle.query_str, top_k=self.similarity_top_k, filters=self.filters
+                )
         return await asyncio.to_thread(converted, results)
+
+    def recorded(self, *, answers: bool) -> tuple[NodeGraphRetriever, Recorder]:
+        """Return a copy for one query, and what will know all that it found.
+
+        Args:
+            answers: Whether sub-questions are answered on the way, where the retriever does that.
+        """
+        made = copy.copy(self)
+        made._recorder = Recorder(self.retriever, answers=answers)
+        return made, made._recorder
+
+    def _keep(self, results: list[ScoredNode]) -> None:
+        if self._recorder is not None:
+            self._recorder.found = Found(results)
+
+    @property
+    def _searched(self) -> Retrieves:
+        return self.retriever if self._recorder is None else self._recorder
+
+    def _mean(self, query_bundle: QueryBundle) -> FindMean | None:
+        """Return the search for what another text stands for the query, None where none does."""
+        query, texts = query_bundle.query_str, query_bundle.custom_embedding_strs or []
+        forms = list(dict.fromkeys(text for text in texts if text.strip()))
+        inner = self.retriever
+        dense = isinstance(inner, Retriever) and inner.similarity.mode == "embedding"
+        if not dense or not forms or forms == [query]:
+            return None
+        return FindMean(inner, [query], [forms], 1.0, self.similarity_top_k, self.filters)
+
+    def _get_prompts(self) -> dict[str, BasePromptTemplate]:
+        return templates_of(_prompts_of(self.retriever))
+
+    def _update_prompts(self, prompts_dict: dict[str, BasePromptTemplate]) -> None:
+        changed = prompts_given(_prompts_of(self.retriever), prompts_dict)
+        if changed and isinstance(self.retriever, Prompted):
+            self.retriever = self.retriever.with_prompts(changed)
+
+
+def _prompts_of(retriever: Retrieves) -> Mapping[str, Prompt]:
+    return retriever.prompts if isinstance(retriever, Prompted) else {}
 
 
 def converted(results: Sequence[ScoredNode]) -> list[NodeWithScore]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import uuid
-from contextlib import suppress
-from contextvars import Token
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ from llama_index.core.instrumentation.events.span import (  # type: ignore[attr-
 from llama_index.core.instrumentation.span import active_span_id
 from llama_index.core.tools import ToolMetadata
 
-from ...retrievers import Stage
+from ...retrievers import Stage, observing
 
 dispatcher = get_dispatcher(__name__)
 
@@ -138,6 +139,26 @@ class StageObserver:
             dispatcher.span_drop(instance=self._owner, err=error, **known)
         with suppress(ValueError):  # a stream that is read on in another context
             active_span_id.reset(opened.token)
+
+
+_telling: ContextVar[bool] = ContextVar("telling", default=False)
+
+
+@contextmanager
+def telling(callback_manager: CallbackManager | None, owner: Any) -> Iterator[None]:
+    """Tell LlamaIndex of the stages in the block, once where such blocks stand in each other.
+
+    A query engine tells of its answer, and its retriever within of the search.
+    """
+    if _telling.get():
+        yield
+        return
+    token = _telling.set(True)
+    try:
+        with observing(StageObserver(callback_manager, owner)):
+            yield
+    finally:
+        _telling.reset(token)
 
 
 def _any_facts(**facts: Any) -> None: ...

@@ -75,9 +75,10 @@ class Settings:
             if not callable(getattr(self, name)):
                 raise TypeError(f"{name} is a function, not {getattr(self, name)!r:.80}")
         seconds(self.timeout, "timeout")
-        for name, prompt in self.prompts.items():
-            for language in get_args(Language):
-                bare = self.length(prompt.fill(language))
+        also = ("reduce", "condense") if self.mode == "map_reduce" else ("condense",)
+        for name in (*PROMPTS_OF[self.mode], *also):
+            for language in get_args(Language) if self.language == "auto" else (self.language,):
+                bare = self.length(self.prompts[name].fill(language))
                 if bare >= self.limit:
                     raise ValueError(
                         f"budget={self.budget!r} less reserve={self.reserve!r} leaves "

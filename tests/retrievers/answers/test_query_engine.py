@@ -371,3 +371,24 @@ def test_stages_are_told(mode, lines, scripted) -> None:
     assert {stage.name for stage in answer.stages[2:]} == {"ask"}
     asked = [stage for stage in answer.stages[0].stages + answer.stages[2:] if stage.name == "ask"]
     assert answer.facts["calls"] == len(asked)
+
+
+def test_only_the_prompts_of_the_mode_have_to_fit():
+    words = {"length": lambda text: len(text.split()), "language": "en", "reserve": 1}
+    brief = {name: "{passages} {question}" for name in ("answer", "refine", "rank")}
+    brief["refine"] += " {answer}" + " more" * 300
+    brief["condense"] = "{history} {question}"
+    settings = {"prompts": brief, "budget": 100, **words}
+    assert QueryEngine(Nothing(), str.upper, "stuff", **settings).mode == "stuff"
+    with pytest.raises(ValueError, match=r"the prompt 'refine' alone measures 303"):
+        QueryEngine(Nothing(), str.upper, "refine", **settings)
+
+
+class Nothing:
+    """Find nothing."""
+
+    def retrieve(self, query, *, top_k=None, filters=None):
+        return []
+
+    async def aretrieve(self, query, *, top_k=None, filters=None):
+        return []
