@@ -125,7 +125,8 @@ def _unlabelled_pairs(lines: list[str]) -> Iterator[Pair]:
 def _numbered_with_answer(line: str) -> Pair | None:
     """Take a line like ``1. What is tea? A drink`` apart, None if it is another."""
     found = re.fullmatch(
-        r"(\s*(?:[-*•]\s*)?\(?\d{1,3}[.)、）].+?[?？][*_\"”]*)[ \t]*[-–—:：]*[ \t]*(\S.*)", line.rstrip()
+        r"(\s*(?:[-*•]\s*)?\(?\d{1,3}[.)、）].+?[?？][*_\"”]*)[ \t]*[-–—:：]*[ \t]*(\S.*)",
+        line.rstrip(),
     )
     return (found[1], found[2]) if found and re.search(r"\w", found[2]) else None
 

@@ -211,20 +211,28 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
         graph.add_edge(here, graph.add_node(self.get_output_schema(config)))
         return graph
 
-    def _asked(self, given: Any, k: int | None, filter: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Return what the engine is asked, with the call's arguments over the own ones."""
+    def _asked(
+        self,
+        given: Any,
+        *,
+        k: int | None = None,
+        child_k: int | None = None,
+        filter: Mapping[str, Any] | None = None,
+    ) -> tuple[dict[str, Any], int | None]:
+        """Return what the engine is asked, and how many children are to be looked at.
+
+        A call's arguments go over the own ones.
+        """
         asked: Question = read_question(given, self.question_key, self.history_key)
         if filter is not None and self.filter is not None:
             filter = {**self.filter, **filter}
-        return {
+        wanted = {
             "question": asked.text,
             "history": asked.history,
             "top_k": self.k if k is None else k,
             "filters": self.filter if filter is None else filter,
         }
-
-    def _looking_at(self, child_k: int | None) -> Any:
-        return looking_at(self.child_k if child_k is None else child_k)
+        return wanted, self.child_k if child_k is None else child_k
 
     def _told(self, answer: Any) -> Any:
         if self.output == "text":
@@ -240,27 +248,23 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
         given: Any,
         run_manager: CallbackManagerForChainRun,
         config: RunnableConfig,
-        *,
-        k: int | None = None,
-        child_k: int | None = None,
-        filter: Mapping[str, Any] | None = None,
+        **call: Any,
     ) -> Any:
-        with within(config), self._looking_at(child_k):
-            return self._told(self.engine.query(**self._asked(given, k, filter)))
+        asked, child_k = self._asked(given, **call)
+        with within(config), looking_at(child_k):
+            return self._told(self.engine.query(**asked))
 
     async def _arun(
         self,
         given: Any,
         run_manager: AsyncCallbackManagerForChainRun,
         config: RunnableConfig,
-        *,
-        k: int | None = None,
-        child_k: int | None = None,
-        filter: Mapping[str, Any] | None = None,
+        **call: Any,
     ) -> Any:
+        asked, child_k = self._asked(given, **call)
         async with awithin(config):
-            with self._looking_at(child_k):
-                answer = await self.engine.aquery(**self._asked(given, k, filter))
+            with looking_at(child_k):
+                answer = await self.engine.aquery(**asked)
         return await asyncio.to_thread(self._told, answer)
 
     def _stream(
@@ -268,15 +272,12 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
         given: Iterator[Any],
         run_manager: CallbackManagerForChainRun,
         config: RunnableConfig,
-        *,
-        k: int | None = None,
-        child_k: int | None = None,
-        filter: Mapping[str, Any] | None = None,
+        **call: Any,
     ) -> Iterator[Any]:
-        asked = self._asked(_added_up(list(given)), k, filter)
+        asked, child_k = self._asked(_added_up(list(given)), **call)
 
         def pieces() -> Generator[Any, None, None]:
-            with within(config), self._looking_at(child_k), self.engine.stream(**asked) as stream:
+            with within(config), looking_at(child_k), self.engine.stream(**asked) as stream:
                 if self.output == "text":
                     yield from stream
                     return
@@ -302,19 +303,16 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
         given: AsyncIterator[Any],
         run_manager: AsyncCallbackManagerForChainRun,
         config: RunnableConfig,
-        *,
-        k: int | None = None,
-        child_k: int | None = None,
-        filter: Mapping[str, Any] | None = None,
+        **call: Any,
     ) -> AsyncIterator[Any]:
-        asked = self._asked(_added_up([piece async for piece in given]), k, filter)
+        asked, child_k = self._asked(_added_up([piece async for piece in given]), **call)
         pieces: asyncio.Queue[Any] = asyncio.Queue()
         end = object()
 
         async def work() -> None:
             tell = pieces.put_nowait
             async with awithin(config):
-                with self._looking_at(child_k):
+                with looking_at(child_k):
                     async with self.engine.astream(**asked) as stream:
                         if self.output == "text":
                             async for piece in stream:

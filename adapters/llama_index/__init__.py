@@ -1,5 +1,7 @@
 """The node graph in LlamaIndex: its retriever, its nodes there and back, its parsers here."""
 
+from ...nodegraph.embedder import as_embedder
+from ...nodegraph.llm import as_llm
 from ..extras import extra
 
 with extra("llama-index", "llama_index"):
@@ -11,6 +13,9 @@ with extra("llama-index", "llama_index"):
     from .node_json import dump_nodes, load_nodes
     from .node_with_evidence import NodeWithEvidence
     from .nodes import from_text_node, to_node_with_score, to_text_node
+    from .query_engine import NodeGraphQueryEngine
+    from .query_transform import NodeGraphQueryTransform
+    from .question_generator import NodeGraphQuestionGenerator
     from .reranker import NodeGraphReranker
     from .retriever import NodeGraphRetriever
     from .stages import StageEndEvent, StageObserver, StageStartEvent
@@ -21,6 +26,9 @@ __all__ = [
     "Imported",
     "LiftPostprocessor",
     "NodeGraphDocstore",
+    "NodeGraphQueryEngine",
+    "NodeGraphQueryTransform",
+    "NodeGraphQuestionGenerator",
     "NodeGraphReranker",
     "NodeGraphRetriever",
     "NodeGraphTransform",
@@ -28,7 +36,9 @@ __all__ = [
     "StageEndEvent",
     "StageObserver",
     "StageStartEvent",
+    "as_embedder",
     "as_index",
+    "as_llm",
     "as_transform",
     "dump_nodes",
     "export_index_nodes",

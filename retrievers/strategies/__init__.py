@@ -6,9 +6,10 @@ from .judge import says_yes
 from .multi_query import MultiQueryRetriever, QueryExpansion
 from .multi_step import MultiStepRetriever
 from .planned_retriever import PlannedRetriever
+from .query_router import QueryRouter
 from .query_transform import Forms, QueryTransform
 from .rewrite import QueryRewrite, QueryRewriteRetriever
-from .router import QueryRouter, RouterRetriever
+from .router import RouterRetriever
 from .step_reader import StepReader
 from .step_roles import AnsweredJudge, NextQuestion, StepAnswer
 from .steps import MultiStep, Step

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -49,18 +50,20 @@ class Call:
     def do(self) -> Any:
         """Return what it returns."""
         with stage("call", function=repr(self.function)):
-            if is_async(self.function):
-                # This thread may be an event loop's, which can't run another one.
-                with ThreadPoolExecutor(1, "nodekin-call") as pool:
-                    return pool.submit(asyncio.run, self.function(*self.arguments)).result()
-            return self.function(*self.arguments)
+            made = self.function(*self.arguments)
+            if not inspect.isawaitable(made):
+                return made
+            # This thread may be an event loop's, which can't run another one.
+            with ThreadPoolExecutor(1, "nodekin-call") as pool:
+                return pool.submit(asyncio.run, _awaited(made)).result()
 
     async def ado(self) -> Any:
         """Return the same without blocking the event loop."""
         with stage("call", function=repr(self.function)):
             if is_async(self.function):
                 return await self.function(*self.arguments)
-            return await asyncio.to_thread(self.function, *self.arguments)
+            made = await asyncio.to_thread(self.function, *self.arguments)
+            return await made if inspect.isawaitable(made) else made
 
 
 class Budget:
@@ -151,3 +154,7 @@ class _Timed:
             if self.budget.over(_SLACK):
                 raise Spent("seconds") from None
             raise
+
+
+async def _awaited(made: Awaitable[T]) -> T:
+    return await made

@@ -14,8 +14,8 @@ from ..prompt import Prompt
 from ..protocols import Retrieves
 from ..retriever import Retriever
 from .find_mean import FindMean, name_of
+from .prose import read_passage
 from .query_transform import Forms, QueryTransform, whole
-from .reading import read_passage
 from .transform_retriever import Ranking, TransformRetriever
 
 PROMPT = Prompt(

@@ -1,15 +1,11 @@
-"""Let a model, or a function, choose which retriever answers a question."""
+"""Ask the retriever that a model, or a function, chooses for a question."""
 
 from __future__ import annotations
 
-import asyncio
-import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...nodegraph.errors import nearest
 from ..filters import Filters
 from ..fusion import Mode, check_mode
 from ..output import OutputFormat
@@ -18,106 +14,13 @@ from ..prompt import Prompt, Prompted
 from ..protocols import Retrieves
 from ..scored_node import QueryForm, ScoredNode
 from ..trace import stage
+from .function_router import Choose, FunctionRouter
 from .planned_retriever import Found, PlannedRetriever, all_of, check_retriever, found_or_failed
-from .query_transform import Forms, QueryTransform, told
-from .reading import read_routes
-from .transform_retriever import Ranking, failures, formed, fused, ranking
+from .query_router import QueryRouter
+from .query_transform import Forms, told
+from .transform_retriever import failure, formed, fused
 
-PROMPT = Prompt(
-    zh="""\
-下面是可用的检索途径。请选出最适合回答问题的{how_many}，只输出名称，不要回答问题，不要解释。
-
-途径：
-{routes}
-
-问题：{query}
-
-名称：""",
-    en="""\
-Here are the sources that can be searched. Choose {how_many} that suits the question best. Write
-only the name; do not answer the question, and do not explain.
-
-Sources:
-{routes}
-
-Question: {query}
-
-Name:""",
-    required=("query", "routes"),
-    optional=("how_many",),
-)
-_HOW_MANY = {
-    ("zh", False): "一个途径",
-    ("zh", True): "一个或几个途径（每行一个）",
-    ("en", False): "the one",
-    ("en", True): "the one (or the few, one a line)",
-}
-Choose = Callable[[str], "str | Iterable[str] | Awaitable[str | Iterable[str]]"]
-
-
-class QueryRouter(QueryTransform):
-    """Let a model choose among routes by their descriptions; what it returns are their names.
-
-    Args:
-        llm: The model, in any form that ``LLM`` takes.
-        routes: What each route is good for, by its name.
-        default: The route where the model's answer can't be used; None for the first.
-        multiple: Whether several may be chosen.
-        **settings: ``prompt`` (with ``{query}`` and ``{routes}``), ``language``, ``on_error``,
-            ``retries``, ``timeout``; see ``QueryTransform``.
-
-    Raises:
-        ValueError: If there is no route, or no such default.
-
-    Example:
-        >>> routes = {"rivers": "All about rivers", "drinks": "Tea, coffee, milk"}
-        >>> QueryRouter(lambda prompt: "**drinks**", routes)("Is tea fermented?")
-        ['drinks']
-    """
-
-    name = "route"
-    PROMPT = PROMPT
-
-    def __init__(
-        self,
-        llm: object,
-        routes: Mapping[str, str],
-        *,
-        default: str | None = None,
-        multiple: bool = False,
-        **settings: Any,
-    ) -> None:
-        super().__init__(llm, **settings)
-        self.routes = dict(routes)
-        self.default = check_default(default, self.routes)
-        self.multiple = multiple
-
-    def _kept(self, query: str) -> tuple[str, ...]:
-        return (self.default,)
-
-    def _forms(self, query: str) -> Plan[Forms]:
-        names = list(self.routes)
-        lines = [
-            f"{number}. {name}{': ' if text else ''}{text}"
-            for number, (name, text) in enumerate(self.routes.items(), 1)
-        ]
-        schema = {
-            "title": "route",
-            "description": "The names of the routes that suit the question",
-            "type": "object",
-            "properties": {"names": {"type": "array", "items": {"type": "string", "enum": names}}},
-            "required": ["names"],
-            "additionalProperties": False,
-        }
-        chosen = yield from self._asked(
-            query,
-            partial(read_routes, names=names, multiple=self.multiple),
-            schema,
-            '{"names": ["..."]}',
-            routes="\n".join(lines),
-            how_many=_HOW_MANY[self._language(query), self.multiple],
-        )
-        return Forms(tuple(chosen))
+logger = logging.getLogger(__name__)
 
 
 class RouterRetriever(Prompted, PlannedRetriever):
@@ -132,7 +35,8 @@ class RouterRetriever(Prompted, PlannedRetriever):
         llm: The model, in any form that ``LLM`` takes.
         choose: In place of a model: a function, also an async one, from the question to a name,
             or to several.
-        default: The route where the choice can't be used; None for the first.
+        default: The route where the choice can't be used, or all that were chosen fail (which is an
+            error with ``on_error="raise"``); None for the first.
         multiple: Whether several may be chosen; what they find is fused.
         mode: How it is fused; see ``fuse``.
         top_k: How many results at most, also of each route; None for the retrievers' own.
@@ -213,130 +117,71 @@ class RouterRetriever(Prompted, PlannedRetriever):
         """Return the results of each query as a plan."""
         with stage(self.name, query=told(queries)) as done:
             chosen = yield from all_of([self.query_router.plan(query) for query in queries])
-            asked: dict[str, list[int]] = {}  # each route gets all its queries at once
-            for at, forms in enumerate(chosen):
-                for name in forms.queries:
-                    asked.setdefault(name, []).append(at)
-            found = yield from all_of(
-                [
-                    found_or_failed(
-                        self.routes[name], [queries[at] for at in places], limit, filters
-                    )
-                    for name, places in asked.items()
-                ]
-            )
-            rankings: list[list[tuple[str, Ranking]]] = [[] for _ in queries]
-            for (name, places), each in zip(asked.items(), found, strict=True):
-                for at, one in zip(places, each, strict=True):
-                    rankings[at].append((name, ranking(queries[at], one)))
+            found = yield from self._found(queries, [f.queries for f in chosen], limit, filters)
+            # Where nothing that was chosen can be searched, the default is.
+            others = [self._other(each) for each in found]
+            more = yield from self._found(queries, others, limit, filters)
+            for each, routes in zip(found, more, strict=True):
+                each |= routes
             results = [
                 self._fused(query, forms, each, limit)
-                for query, forms, each in zip(queries, chosen, rankings, strict=True)
+                for query, forms, each in zip(queries, chosen, found, strict=True)
             ]
             done.facts["results"] = sum(map(len, results))
         return results
+
+    def _found(
+        self,
+        queries: Sequence[str],
+        routes: Sequence[Iterable[str]],
+        limit: int | None,
+        filters: Filters | None,
+    ) -> Plan[list[dict[str, Found | Exception]]]:
+        """Return what each query's routes find, or why they fail, by their names."""
+        asked: dict[str, list[int]] = {}  # each route gets all its queries at once
+        for at, names in enumerate(routes):
+            for name in names:
+                asked.setdefault(name, []).append(at)
+        told = yield from all_of(
+            [
+                found_or_failed(self.routes[name], [queries[at] for at in places], limit, filters)
+                for name, places in asked.items()
+            ]
+        )
+        found: list[dict[str, Found | Exception]] = [
+            {name: [] for name in names} for names in routes
+        ]
+        for (name, places), each in zip(asked.items(), told, strict=True):
+            for at, one in zip(places, each, strict=True):
+                found[at][name] = one
+        return found
+
+    def _other(self, found: Mapping[str, Found | Exception]) -> list[str]:
+        """Return the route to take in place of those that all failed; none where one did not."""
+        default = self.query_router.default
+        failed = all(isinstance(each, Exception) for each in found.values())
+        keeps = self.query_router.on_error == "keep"
+        return [default] if failed and keeps and default not in found else []
 
     def _fused(
         self,
         query: str,
         forms: Forms,
-        rankings: Sequence[tuple[str, Ranking]],
+        found: Mapping[str, Found | Exception],
         limit: int | None,
     ) -> list[ScoredNode]:
-        errors = [each.error for _, each in rankings if each.error is not None]
-        if errors and (len(errors) == len(rankings) or self.query_router.on_error == "raise"):
-            raise errors[0]
-        failed = failures([each for _, each in rankings])
-        order = {name: place for place, name in enumerate(forms.queries)}
-        found = []
-        for name, each in sorted(rankings, key=lambda item: order[item[0]]):
-            if each.error is None:
-                note = "; ".join(filter(None, [f"to {name!r}", forms.note, failed]))
-                found.append(formed(each.results, QueryForm(query, "route", note)))
-        return fused(found, self.mode, limit)
-
-
-class FunctionRouter(QueryRouter):
-    """Let a function choose among routes.
-
-    Args:
-        choose: A function, also an async one, from a query to a route's name, or to several.
-        routes: What each route is good for, by its name.
-        default: The route where the function fails or names none; None for the first.
-        multiple: Whether several may be chosen.
-        **settings: ``on_error``.
-    """
-
-    def __init__(
-        self,
-        choose: Choose,
-        routes: Mapping[str, str],
-        **settings: Any,
-    ) -> None:
-        if not callable(choose):
-            raise TypeError(f"choose is a function from a query to a name, not {choose!r:.80}")
-        super().__init__(lambda prompt: prompt, routes, **settings)  # a model that is not asked
-        self.choose = choose
-
-    @property
-    def prompts(self) -> Mapping[str, Prompt]:
-        """None: a function is asked nothing but the query."""
-        return {}
-
-    def _forms(self, query: str) -> Plan[Forms]:
-        chosen = yield _Call(self.choose, query)
-        names = [chosen] if isinstance(chosen, str) else list(chosen)
-        for name in names:
-            if name not in self.routes:
-                raise ValueError(f"no route {name!r}; there is {nearest(str(name), self.routes)}")
-        if not names:
-            raise ValueError("no route was chosen")
-        return Forms(tuple(names if self.multiple else names[:1]))
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """Call a function, also an async one, with a query."""
-
-    function: Callable[[str], Any]
-    query: str
-
-    def do(self) -> Any:
-        chosen = self.function(self.query)
-        if inspect.isawaitable(chosen):
-
-            async def wait() -> Any:
-                return await chosen
-
-            return asyncio.run(wait())
-        return chosen
-
-    async def ado(self) -> Any:
-        if inspect.iscoroutinefunction(self.function):
-            return await self.function(self.query)
-        chosen = await asyncio.to_thread(self.function, self.query)
-        return await chosen if inspect.isawaitable(chosen) else chosen
-
-
-def check_default(default: str | None, routes: Mapping[str, object]) -> str:
-    """Return the route to take where none is chosen: the first unless another is named.
-
-    Raises:
-        TypeError: If a name is no text.
-        ValueError: If there is no route, or none of that name.
-    """
-    for name in routes:
-        if not isinstance(name, str):
-            raise TypeError(f"a route's name is a text, not {name!r:.80}")
-        if not name.strip():
-            raise ValueError(f"a route has the blank name {name!r}; give it one that can be chosen")
-    if not routes:
-        raise ValueError("routes={} leaves nothing to choose from; give one or more")
-    if default is None:
-        return next(iter(routes))
-    if default not in routes:
-        raise ValueError(f"no route {default!r}; there is {nearest(str(default), routes)}")
-    return default
+        errors = {name: each for name, each in found.items() if isinstance(each, Exception)}
+        if errors and (len(errors) == len(found) or self.query_router.on_error == "raise"):
+            raise next(iter(errors.values()))
+        failed = [f"route {name!r} failed: {failure(error)}" for name, error in errors.items()]
+        if failed:
+            logger.warning("of the query %r: %s", query[:80], "; ".join(failed))
+        rankings = []
+        for name, each in found.items():
+            if not isinstance(each, Exception):
+                note = "; ".join(filter(None, [f"to {name!r}", forms.note, *failed]))
+                rankings.append(formed(each, QueryForm(query, "route", note)))
+        return fused(rankings, self.mode, limit)
 
 
 def _pair(route: Retrieves | tuple[str, Retrieves]) -> tuple[str, Retrieves]:

@@ -10,7 +10,8 @@ from ...nodegraph.llm_answers import check_answer, clean, says_none
 from ...nodegraph.llm_lines import ANSWER, QUESTION_KEYS, bare, normal, read, strings
 from ..prompt import Prompt
 from .judge import read_verdict
-from .reading import LONGEST_QUERY, read_sub_questions
+from .questions import LONGEST_QUERY
+from .reading import read_sub_questions
 from .step_role import StepRole, object_of
 
 _NAMES = ("question", "steps", "passages")

@@ -21,8 +21,8 @@ from ..scored_node import ScoredNode
 from ..trace import stage
 from .decompose import QueryDecomposition
 from .planned_retriever import all_of
+from .prose import read_partial
 from .query_transform import Forms
-from .reading import read_partial
 from .transform_retriever import Ranking, TransformRetriever, failure
 
 logger = logging.getLogger(__name__)

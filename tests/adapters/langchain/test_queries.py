@@ -1,6 +1,7 @@
 """Query strategies as steps of chains."""
 
 import asyncio
+import inspect
 import pickle
 
 import pytest
@@ -16,6 +17,7 @@ from pydantic import Field, ValidationError
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.adapters.langchain.queries import (
+    ExpandQuery,
     decompose_query,
     expand_query,
     hypothesize,
@@ -160,7 +162,7 @@ async def test_every_question_to_a_model_has_a_run(mode):
     assert [tree(run) for run in trace.roots] == [("RewriteQuery", [ask])]
     assert trace.roots[0].outputs == {"output": "Tea?"}
     trace = Trace()
-    chain = rewrite_query(model("Tea?")) | expand_query(model("Tea!"))
+    chain = rewrite_query(model("Tea?")) | expand_query(model("Which leaves?"))
     await call(chain, mode, "tee", {"callbacks": [trace], "run_name": "both"})
     (root,) = trace.roots
     expanding = ("ExpandQuery", [("expand", ask[1])])
@@ -220,7 +222,10 @@ def test_pickled_and_serialised():
     assert told["kwargs"]["prompt"] == "{query}: {count}!"
     assert told["kwargs"]["llm"]["type"] == "constructor"
     told["kwargs"]["llm"] = model("green\nblack")
-    again = load(told, valid_namespaces=["nodekin"])
+    # Since core 1.2 the classes have to be named as well.
+    known = inspect.signature(load).parameters.keys() & {"allowed_objects"}
+    named = {key: [ExpandQuery] for key in known}
+    again = load(told, valid_namespaces=["nodekin"], **named)
     assert again.invoke("tea") == ["tea", "green"]
 
 

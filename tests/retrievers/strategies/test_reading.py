@@ -6,15 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodekin.retrievers.strategies.prose import LONGEST_PASSAGE, read_partial, read_passage
+from nodekin.retrievers.strategies.questions import LONGEST_QUERY, asks
+from nodekin.retrievers.strategies.read_routes import read_routes
 from nodekin.retrievers.strategies.reading import (
-    LONGEST_PASSAGE,
-    LONGEST_QUERY,
-    asks,
-    read_partial,
-    read_passage,
     read_phrasings,
     read_query,
-    read_routes,
     read_sub_questions,
 )
 

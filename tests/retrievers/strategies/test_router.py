@@ -67,7 +67,7 @@ def test_several_routes_are_fused(routes: dict[str, Any], scripted: Any) -> None
     results = RouterRetriever(broken, scripted("1, 2"), multiple=True).retrieve(QUERY)
     assert ids(results) == ["nile"]
     assert "RuntimeError: closed" in results[0].explain()
-    for settings in ({"on_error": "raise", "multiple": True}, {"default": "chinese"}):
+    for settings in ({"on_error": "raise", "multiple": True}, {"default": "chinese"}):  # no other
         answer = "1, 2" if "multiple" in settings else "chinese"
         with pytest.raises(RuntimeError, match="closed"):
             RouterRetriever(broken, scripted(answer), **settings).retrieve(QUERY)

@@ -1,0 +1,123 @@
+"""Let a nodekin query transform be a LlamaIndex one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Literal
+
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.indices.query.query_transform.base import BaseQueryTransform
+from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
+from llama_index.core.prompts import BasePromptTemplate
+from llama_index.core.schema import QueryBundle, QueryType
+
+from ...nodegraph.errors import nearest
+from ...retrievers import HyDE, QueryExpansion, QueryRewrite, QueryTransform
+from .prompts import prompts_given, templates_of
+from .settings_llm import llm_or_settings
+from .stages import telling
+
+dispatcher = get_dispatcher(__name__)
+Kind = Literal["rewrite", "hyde", "expand"]
+_KINDS: Mapping[str, Callable[..., QueryTransform]] = MappingProxyType(
+    {"rewrite": QueryRewrite, "hyde": HyDE, "expand": QueryExpansion}
+)
+
+
+class NodeGraphQueryTransform(BaseQueryTransform):
+    """Rewrite or widen queries in LlamaIndex: inside ``TransformQueryEngine`` and elsewhere.
+
+    A rewriting takes the place of ``query_str``. Passages (HyDE) and other phrasings leave it as
+    it is, for the answer, and stand in ``custom_embedding_strs`` beside it: vector retrievers,
+    LlamaIndex's and a ``NodeGraphRetriever`` around a ``Retriever`` of embeddings, search for
+    their mean. To let other retrievers search for them, put nodekin's ``HyDERetriever`` or
+    ``MultiQueryRetriever`` into a ``NodeGraphRetriever``.
+
+    The bundle that is given is not changed. Where the model fails the query stays as it is and the
+    log says so, or an error is raised with ``on_error="raise"``. ``TransformQueryEngine`` runs any
+    transform where it stands, on the event loop too; where that matters await ``arun``, or give
+    the strategy to a ``NodeGraphQueryEngine``.
+
+    Args:
+        transform: ``"rewrite"``, ``"hyde"``, ``"expand"``; or a nodekin ``QueryTransform``.
+        llm: The model, in any form that ``LLM`` takes; None for ``Settings.llm`` when it is needed.
+        callback_manager: Is told of the model's calls.
+        **settings: Those of the transform: ``glossary``, ``count``, ``prompt``, ``on_error``.
+
+    Raises:
+        TypeError: If it is no transform, or there is no such setting.
+        ValueError: If there is no transform of that name.
+
+    Example:
+        >>> rewrite = NodeGraphQueryTransform("rewrite", lambda prompt: "How long is the Nile?")
+        >>> rewrite.run("how logn is nile").query_str
+        'How long is the Nile?'
+        >>> hyde = NodeGraphQueryTransform("hyde", lambda prompt: "The Nile has 6,650 km.")
+        >>> hyde.run("How long is the Nile?").embedding_strs
+        ['How long is the Nile?', 'The Nile has 6,650 km.']
+    """
+
+    def __init__(
+        self,
+        transform: Kind | QueryTransform = "rewrite",
+        llm: object = None,
+        *,
+        callback_manager: CallbackManager | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__()
+        self._callback_manager = callback_manager
+        if isinstance(transform, QueryTransform):
+            if llm is not None or settings:
+                raise TypeError(
+                    "a QueryTransform has its model and settings; give them to "
+                    f"{type(transform).__name__}(...) itself"
+                )
+            self._transform = transform
+            return
+        if not isinstance(transform, str):
+            raise TypeError(
+                f"transform is a name ({', '.join(_KINDS)}) or a nodekin QueryTransform, not "
+                f"{transform!r:.80}"
+            )
+        if transform not in _KINDS:
+            raise ValueError(
+                f"there is no query transform {transform!r}; there is {nearest(transform, _KINDS)}"
+            )
+        self._transform = _KINDS[transform](llm_or_settings(llm), **settings)
+
+    @dispatcher.span
+    def _run(self, query_bundle: QueryBundle, metadata: dict[str, Any]) -> QueryBundle:
+        with telling(self._callback_manager, self):
+            forms = self._transform.transform(query_bundle.query_str)
+        return self._made(query_bundle, forms)
+
+    @dispatcher.span
+    async def arun(
+        self, query_bundle_or_str: QueryType, metadata: dict[str, Any] | None = None
+    ) -> QueryBundle:
+        """Return what ``run`` returns, without blocking the event loop."""
+        given = query_bundle_or_str
+        bundle = QueryBundle(given) if isinstance(given, str) else given
+        with telling(self._callback_manager, self):
+            forms = await self._transform.atransform(bundle.query_str)
+        return self._made(bundle, forms)
+
+    def _made(self, bundle: QueryBundle, forms: list[str]) -> QueryBundle:
+        """Return a new bundle; the vector of the old one stands for another query."""
+        query = bundle.query_str
+        if len(forms) == 1 and not isinstance(self._transform, HyDE | QueryExpansion):
+            return QueryBundle(forms[0], image_path=bundle.image_path)
+        forms = forms if forms != [query] else []
+        return QueryBundle(
+            query, image_path=bundle.image_path, custom_embedding_strs=list(forms) or None
+        )
+
+    def _get_prompts(self) -> dict[str, BasePromptTemplate]:
+        return templates_of(self._transform.prompts)
+
+    def _update_prompts(self, prompts_dict: dict[str, BasePromptTemplate]) -> None:
+        changed = prompts_given(self._transform.prompts, prompts_dict)
+        if changed:
+            self._transform = self._transform.with_prompts(changed)

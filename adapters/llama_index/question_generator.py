@@ -1,0 +1,216 @@
+"""Let nodekin take questions apart for LlamaIndex's ``SubQuestionQueryEngine``."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
+from llama_index.core.prompts import BasePromptTemplate
+from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
+from llama_index.core.schema import QueryBundle
+from llama_index.core.tools import ToolMetadata
+
+from ...nodegraph import ModelError
+from ...retrievers import Forms, Prompt, QueryDecomposition
+from ...retrievers.plan import Plan, arun, run
+from .prompts import prompts_given, templates_of
+from .settings_llm import llm_or_settings
+from .stages import telling
+from .tool_questions import read_tool_questions
+
+dispatcher = get_dispatcher(__name__)
+logger = logging.getLogger(__name__)
+Asked = list[tuple[str, str]]
+"""Pairs of a tool's name and what it is asked."""
+
+_PROMPT = Prompt(
+    zh="""\
+请把下面的问题分解成最多 {limit} 个更简单的子问题，并为每个子问题选一个能回答它的工具。
+每个子问题只问一件事，写明所问的对象，单独拿出来也能看懂；所有子问题的答案合起来就能回答原问题。不要回答问题。
+只能使用下面列出的工具，工具名照抄。每行写“工具名: 子问题”，不要编号，不要解释。问题已经足够简单时，只写一行。
+
+工具：
+{tools}
+
+问题：{query}
+
+子问题：
+""",
+    en="""\
+Take the question below apart into at most {limit} simpler questions, and choose for each the one
+tool that can answer it. Each asks for one thing and names what it asks about, so that it is
+understood by itself; their answers together answer the question. Do not answer. Use only the tools
+listed below, with their names as they are written there. Write one line for each, "tool name:
+question", without numbers or remarks, in the language of the question. If the question is simple
+already, write a single line.
+
+Tools:
+{tools}
+
+Question: {query}
+
+Simpler questions:
+""",
+    required=("query", "tools"),
+    optional=("limit",),
+)
+_FORM = '{"questions": [{"tool": "...", "question": "..."}]}'
+_STRING = {"type": "string"}
+_SCHEMA = {
+    "title": "tool_questions",
+    "description": "The simpler questions, each with the tool that can answer it",
+    "type": "object",
+    "properties": {
+        "questions": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"tool": _STRING, "question": _STRING},
+                "required": ["tool", "question"],
+                "additionalProperties": False,
+            },
+        }
+    },
+    "required": ["questions"],
+    "additionalProperties": False,
+}
+
+
+class _ToolQuestions(QueryDecomposition):
+    """Ask for questions and their tools; its forms are the questions, ``asked`` has both."""
+
+    name = "tool questions"
+    PROMPT: ClassVar[Prompt] = _PROMPT
+
+    def asked(self, query: str, tools: Sequence[ToolMetadata]) -> Plan[tuple[Asked, str | None]]:
+        """Return what to ask of which tool, and what went wrong on the way."""
+        names = [tool.get_name() for tool in tools]
+        told = "\n".join(f"- {tool.get_name()}: {_line(tool.description)}" for tool in tools)
+        best: list[Asked] = []
+        unknown: list[tuple[str, str]] = []
+
+        def read(answer: str) -> Asked:
+            nonlocal unknown
+            known, unknown = read_tool_questions(answer, names)
+            best.append(known[: self.limit])
+            if unknown:
+                tool = unknown[0][0]
+                raise ValueError(f"there is no tool {tool!r}; the tools are {', '.join(names)}")
+            return best[-1]
+
+        try:
+            made = yield from self._asked(query, read, _SCHEMA, _FORM, limit=self.limit, tools=told)
+        except ModelError:
+            made = max(best, key=len, default=[])
+            if not made or self.on_error == "raise":
+                raise
+            left = "; ".join(f"{question!r} for {tool!r}" for tool, question in unknown)
+            return made, f"left out, as there is no such tool: {left}"
+        return made, None
+
+
+class NodeGraphQuestionGenerator(BaseQuestionGenerator):
+    """Take questions apart inside LlamaIndex's ``SubQuestionQueryEngine``, with any model.
+
+    Answers are read as models write them, in lines or any JSON. With one tool all questions are
+    its; with several the model names one for each. A tool that there is not is told to the model,
+    which is asked again; questions that still have none are left out, and the log says so. Where
+    nothing can be used, or the question is simple already, it is asked as it is, of all tools.
+
+    ``SubQuestionQueryEngine`` itself drops sub-questions that fail, with a line in the log;
+    ``NodeGraphQueryEngine(strategy="sub_question")`` tells of them in the response.
+
+    Args:
+        llm: The model, in any form that ``LLM`` takes; None for ``Settings.llm`` when it is needed.
+        limit: How many questions at most.
+        callback_manager: Is told of the model's calls.
+        **settings: ``language``, ``on_error`` (``"keep"`` or ``"raise"``), ``retries``,
+            ``timeout``; see ``QueryTransform``. Prompts are replaced with ``update_prompts``.
+
+    Raises:
+        TypeError: If it is no model, or there is no such setting.
+        ValueError: If a number is out of range.
+
+    Example:
+        >>> model = lambda prompt: "rivers: How long is the Nile?\\ntea: Is green tea fermented?"
+        >>> tools = [ToolMetadata(name=name, description=name) for name in ("rivers", "tea")]
+        >>> generator = NodeGraphQuestionGenerator(model)
+        >>> for each in generator.generate(tools, QueryBundle("What of the Nile and of tea?")):
+        ...     print(each.tool_name, "|", each.sub_question)
+        rivers | How long is the Nile?
+        tea | Is green tea fermented?
+    """
+
+    def __init__(
+        self,
+        llm: object = None,
+        *,
+        limit: int = 5,
+        callback_manager: CallbackManager | None = None,
+        **settings: Any,
+    ) -> None:
+        model = llm_or_settings(llm)
+        self._callback_manager = callback_manager
+        given: dict[str, Any] = {"limit": limit, "include_query": False, **settings}
+        self._one = QueryDecomposition(model, **given)
+        self._several = _ToolQuestions(model, **given)
+
+    @dispatcher.span
+    def generate(self, tools: Sequence[ToolMetadata], query: QueryBundle) -> list[SubQuestion]:
+        """Return what to ask of which tool.
+
+        Raises:
+            ValueError: If there are no tools.
+            ModelError: If the model fails, with ``on_error="raise"``.
+        """
+        with telling(self._callback_manager, self):
+            return run(self._plan(tools, query))
+
+    @dispatcher.span
+    async def agenerate(
+        self, tools: Sequence[ToolMetadata], query: QueryBundle
+    ) -> list[SubQuestion]:
+        """Return the same without blocking the event loop."""
+        with telling(self._callback_manager, self):
+            return await arun(self._plan(tools, query))
+
+    def _plan(self, tools: Sequence[ToolMetadata], bundle: QueryBundle) -> Plan[list[SubQuestion]]:
+        query = bundle.query_str if isinstance(bundle, QueryBundle) else bundle
+        names = [tool.get_name() for tool in tools]
+        if not names:
+            raise ValueError("there are no tools to ask questions of; give at least one")
+        asked: Asked
+        if len(names) == 1:
+            forms: Forms = yield from self._one.plan(query)
+            asked = [(names[0], form) for form in forms.queries]
+        else:
+            asked = yield from self._of_several(query, tools)
+        kept = asked or [(name, query) for name in names]
+        return [SubQuestion(sub_question=question, tool_name=name) for name, question in kept]
+
+    def _of_several(self, query: str, tools: Sequence[ToolMetadata]) -> Plan[Asked]:
+        try:
+            asked, note = yield from self._several.asked(query, tools)
+        except Exception as error:
+            if self._several.on_error == "raise":
+                raise
+            asked, note = [], f"all tools are asked the question: {type(error).__name__}: {error}"
+        if note is not None:
+            logger.warning("of the query %r: %s", query[:80], note)
+        return asked
+
+    def _get_prompts(self) -> dict[str, BasePromptTemplate]:
+        return {**templates_of(self._one.prompts), **templates_of(self._several.prompts)}
+
+    def _update_prompts(self, prompts_dict: dict[str, BasePromptTemplate]) -> None:
+        for name in ("_one", "_several"):
+            own = getattr(self, name)
+            if changed := prompts_given(own.prompts, prompts_dict):
+                setattr(self, name, own.with_prompts(changed))
+
+
+def _line(text: str | None) -> str:
+    return " ".join((text or "").split())

@@ -1,0 +1,498 @@
+"""A query engine as a runnable that streams."""
+
+import asyncio
+import contextvars
+
+import pytest
+from blockbuster import blockbuster_ctx
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.chat_history import BaseChatMessageHistory
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, SystemMessage
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import (
+    ConfigurableField,
+    RunnableGenerator,
+    RunnableLambda,
+    RunnablePassthrough,
+)
+from langchain_core.runnables.history import RunnableWithMessageHistory
+from langchain_core.tracers import BaseTracer
+from pydantic import ValidationError
+
+from nodekin.adapters.langchain.query_engine import NodeGraphQueryEngine
+from nodekin.retrievers import AnswerError, QueryEngine, RecursiveRetriever, trace
+
+ANSWER = "Black tea is fermented [1]."
+
+
+class Trace(BaseTracer):
+    def __init__(self):
+        super().__init__()
+        self.roots = []
+
+    def _persist_run(self, run):
+        self.roots.append(run)
+
+
+def tree(run):
+    return (run.name, [tree(child) for child in run.child_runs])
+
+
+ASK = ("ask", [("FakeListChatModel", [])])
+RUN = ("NodeGraphQueryEngine", [("answer", [("retrieve", [("search", [])]), ASK])])
+
+
+@pytest.fixture
+def model():
+    return FakeListChatModel(responses=[ANSWER])
+
+
+@pytest.fixture
+def native_engine(native, model):
+    return QueryEngine(native, model)
+
+
+@pytest.fixture
+def engine(native_engine):
+    return NodeGraphQueryEngine(engine=native_engine)
+
+
+@pytest.fixture
+def full(native_engine):
+    return NodeGraphQueryEngine(engine=native_engine, output="dict")
+
+
+WAYS = ["invoke", "ainvoke", "stream", "astream", "batch", "abatch"]
+every_way = pytest.mark.parametrize("way", WAYS)
+
+
+async def call(runnable, way, given, config=None, **kwargs):
+    """Return what comes of a call, the pieces of a stream added up."""
+    if way == "batch":
+        return runnable.batch([given], config, **kwargs)[0]
+    if way == "abatch":
+        return (await runnable.abatch([given], config, **kwargs))[0]
+    if way in ("invoke", "ainvoke"):
+        made = getattr(runnable, way)(given, config, **kwargs)
+        return await made if way == "ainvoke" else made
+    pieces = await pieces_of(runnable, way, given, config, **kwargs)
+    whole = pieces[0]
+    for piece in pieces[1:]:
+        whole = whole + piece
+    return whole
+
+
+async def pieces_of(runnable, way, given, config=None, **kwargs):
+    made = getattr(runnable, way)(given, config, **kwargs)
+    return list(made) if way == "stream" else [piece async for piece in made]
+
+
+HISTORY = [HumanMessage("Which teas are there?"), AIMessage("Green and black.")]
+QUESTIONS = [
+    "Which tea is fermented?",
+    "红茶是全发酵的茶吗？",
+    {"question": "Which tea is fermented?"},
+    {"input": "Which tea is fermented?", "other": 3},
+    {"query": "Which tea is fermented?", "chat_history": []},
+    HumanMessage("Which tea is fermented?"),
+    [SystemMessage("Be brief."), ("human", "Which tea is fermented?")],
+    ChatPromptTemplate.from_template("Which {what} is fermented?").invoke({"what": "tea"}),
+]
+
+
+@every_way
+@pytest.mark.parametrize("given", QUESTIONS, ids=range(len(QUESTIONS)))
+async def test_forms_of_a_question(engine, full, native_engine, way, given):
+    assert await call(engine, way, given) == ANSWER
+    made = await call(full, way, given)
+    question = "红茶是全发酵的茶吗？" if "红茶" in str(given) else "Which tea is fermented?"
+    answer = native_engine.query(question)
+    assert (made["answer"], made["question"]) == (answer.text, question)
+    assert [d.id for d in made["context"]] == [s.result.node.id for s in answer.sources]
+    assert [s["cited"] for s in made["sources"]] == [s.cited for s in answer.sources]
+    assert made["found"] is True
+
+
+@pytest.mark.parametrize("way", ["stream", "astream"])
+async def test_pieces_come_as_the_model_writes(engine, full, way):
+    pieces = await pieces_of(engine, way, "fermented tea")
+    assert len(pieces) > 5
+    assert "".join(pieces) == ANSWER
+    first, *answer, last = await pieces_of(full, way, "fermented tea")
+    assert list(first) == ["question", "context"]
+    assert [d.id for d in first["context"]] == ["tea", "rivers", "press"]
+    assert [piece["answer"] for piece in answer] == pieces
+    assert list(last) == ["sources", "found", "notes"]
+    assert [s["number"] for s in last["sources"] if s["cited"]] == [1]
+
+
+@every_way
+async def test_sources_tell_where_they_are_from(full, way):
+    made = await call(full, way, "fermented tea")
+    document, source = made["context"][0], made["sources"][0]
+    assert document.metadata["topic"] == "tea"
+    assert document.metadata["relevance_score"] == source["score"]
+    (match, *_) = document.metadata["nodekin"]["evidence"]
+    assert match["group"] == "sentence"
+    assert document.page_content[match["start"] : match["end"]].strip() == match["text"].strip()
+    assert (source["number"], source["id"], source["document_id"]) == (1, "tea", "tea")
+    assert source["text"] == document.page_content
+
+
+def test_what_documents_tell_is_chosen(native_engine):
+    plain = NodeGraphQueryEngine(
+        engine=native_engine, output="dict", details=False, score_key="score"
+    )
+    metadata = plain.invoke("fermented tea")["context"][0].metadata
+    assert set(metadata) == {"topic", "language", "page", "score"}
+
+
+@every_way
+async def test_nothing_found_asks_no_model(native, full, way):
+    made = await call(full, way, "zeppelin")
+    assert made["found"] is False
+    assert (made["context"], made["sources"]) == ([], [])
+    assert made["answer"] == "Nothing was found that answers this question."
+    assert (await call(full, way, "齐柏林飞艇？"))["answer"] == "没有找到可以回答这个问题的资料。"
+
+
+@every_way
+async def test_k_and_filter_of_the_call(full, way):
+    assert [d.id for d in (await call(full, way, "tea", k=1))["context"]] == ["tea"]
+    made = await call(full, way, "tea", filter={"topic": ["rivers", "printing"]})
+    assert [d.id for d in made["context"]] == ["rivers", "press"]
+    bound = full.bind(k=1, filter={"topic": "rivers"})
+    assert [d.id for d in (await call(bound, way, "tea"))["context"]] == ["rivers"]
+
+
+@every_way
+async def test_the_calls_filter_goes_over_the_own_one(native_engine, way):
+    own = NodeGraphQueryEngine(
+        engine=native_engine, output="dict", k=2, filter={"language": "en", "topic": "tea"}
+    )
+    assert [d.id for d in (await call(own, way, "tea 红茶"))["context"]] == ["tea"]
+    made = await call(own, way, "tea 红茶", filter={"language": "zh"})
+    assert [d.id for d in made["context"]] == ["茶"]
+    assert [d.id for d in (await call(own, way, "tea", filter={"topic": "x"}))["context"]] == []
+
+
+@every_way
+async def test_child_k_reaches_the_retriever(graph, model, way):
+    pool = RecursiveRetriever(graph, groups=["sentence"], target="ROOT", top_k=3)
+    full = NodeGraphQueryEngine(engine=QueryEngine(pool, model), output="dict")
+    assert len((await call(full, way, "tea"))["context"]) == 3
+    assert len((await call(full, way, "tea", child_k=1))["context"]) == 1
+
+
+@every_way
+async def test_a_typo_is_an_error(engine, way):
+    with pytest.raises(TypeError, match="filters"):
+        await call(engine, way, "tea", filters={})
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "match"),
+    [
+        ({"questions": "tea"}, ValueError, "questions"),
+        ({"chat_history": []}, ValueError, "question"),
+        (3, TypeError, "3"),
+        ([], TypeError, "question"),
+        ([AIMessage("I ask you?")], ValueError, "last message"),
+        ({"input": "x", "chat_history": "what was said"}, TypeError, "chat_history"),
+    ],
+)
+@every_way
+async def test_what_is_no_question(engine, way, given, error, match):
+    with pytest.raises(error, match=match):
+        await call(engine, way, given)
+
+
+CONVERSATIONS = [
+    {"input": "Which is fermented?", "chat_history": HISTORY},
+    {"input": "Which is fermented?", "chat_history": [("human", "Which teas?"), ("ai", "Green")]},
+    {"input": [*HISTORY, HumanMessage("Which is fermented?")]},
+    [*HISTORY, HumanMessage("Which is fermented?")],
+    [HISTORY[0], AIMessageChunk("Green and black."), {"role": "user", "content": "Which is it?"}],
+    [HISTORY[0], AIMessage("Green."), HumanMessage([{"type": "text", "text": "Eh?"}])],
+]  # fmt: skip
+
+
+@every_way
+@pytest.mark.parametrize("given", CONVERSATIONS, ids=range(len(CONVERSATIONS)))
+async def test_a_conversation_is_condensed_to_a_question(native, way, given):
+    asked = []
+
+    def model(prompt):
+        asked.append(prompt)
+        return "Which tea is fermented?" if "Conversation:" in prompt else ANSWER
+
+    engine = NodeGraphQueryEngine(engine=QueryEngine(native, model))
+    assert await call(engine, way, given) == ANSWER
+    condense, answer = asked
+    assert "User: Which teas" in condense
+    assert "Assistant: Green" in condense
+    assert "Question: Which tea is fermented?" in answer
+
+
+@every_way
+async def test_other_keys(native_engine, way):
+    engine = NodeGraphQueryEngine(
+        engine=native_engine, question_key="frage", history_key="verlauf", output="dict"
+    )
+    given = {"frage": "fermented tea", "question": "zeppelin", "verlauf": []}
+    assert (await call(engine, way, given))["question"] == "fermented tea"
+
+
+class Kept(BaseChatMessageHistory):
+    def __init__(self):
+        self.messages = []
+
+    def add_messages(self, messages):
+        self.messages = [*self.messages, *messages]
+
+    def clear(self):
+        self.messages = []
+
+
+@every_way
+@pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainDeprecationWarning")
+async def test_with_a_message_history_that_is_kept(native, way):
+    asked = []
+
+    def model(prompt):
+        asked.append(prompt)
+        return "Which tea is fermented?" if "Conversation:" in prompt else ANSWER
+
+    kept = Kept()
+    full = NodeGraphQueryEngine(engine=QueryEngine(native, model), output="dict")
+    chat = RunnableWithMessageHistory(
+        full,
+        lambda session_id: kept,
+        input_messages_key="question",
+        history_messages_key="chat_history",
+        output_messages_key="answer",
+    )
+    config = {"configurable": {"session_id": "1"}}
+    await call(chat, way, {"question": "Which teas are there? Black tea?"}, config)
+    made = await call(chat, way, {"question": "Which is fermented?"}, config)
+    assert made["answer"] == ANSWER
+    assert [m.content for m in kept.messages] == [
+        *("Which teas are there? Black tea?", ANSWER),
+        *("Which is fermented?", ANSWER),
+    ]
+    assert len(asked) == 3
+    assert "User: Which teas are there? Black tea?" in asked[1]
+
+
+@every_way
+async def test_in_a_chain(engine, model, way):
+    ask = ChatPromptTemplate.from_template("Rephrase {topic}") | model | StrOutputParser()
+    chain = {"topic": RunnablePassthrough()} | ask | engine
+    seen = Trace()
+    assert await call(chain, way, "tea", {"callbacks": [seen]}) == ANSWER
+    (root,) = seen.roots
+    assert tree(root.child_runs[-1]) == RUN
+
+
+@pytest.mark.parametrize("way", ["stream", "astream"])
+async def test_pieces_go_through_a_chain(engine, way):
+    loud = RunnableGenerator(_loud, atransform=_aloud)
+    pieces = await pieces_of(engine | loud, way, "fermented tea")
+    assert len(pieces) > 5
+    assert "".join(pieces) == ANSWER.upper()
+
+
+def _loud(pieces):
+    for piece in pieces:
+        yield piece.upper()
+
+
+async def _aloud(pieces):
+    async for piece in pieces:
+        yield piece.upper()
+
+
+@every_way
+async def test_the_runs(engine, way):
+    seen = Trace()
+    config = {"callbacks": [seen], "tags": ["t"], "metadata": {"user": "u"}}
+    await call(engine, way, "fermented tea", config)
+    (root,) = seen.roots
+    assert tree(root) == RUN
+    (answer,) = root.child_runs
+    (llm,) = answer.child_runs[-1].child_runs
+    assert llm.run_type == "llm"
+    for run in (root, answer, llm):
+        assert "t" in run.tags
+        assert run.metadata["user"] == "u"
+    assert answer.outputs["answer"] == ANSWER
+    assert answer.error is None
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
+async def test_what_a_consumer_does_between_pieces_is_not_the_engines(engine, retriever, way):
+    """A run that is begun while an answer is streamed is no child of the engine's."""
+    seen = Trace()
+    before = contextvars.copy_context()
+    with trace() as traced:
+        if way == "stream":
+            for _ in engine.stream("fermented tea", {"callbacks": [seen]}):
+                retriever.invoke("tea")
+        elif way == "astream":
+            async for _ in engine.astream("fermented tea", {"callbacks": [seen]}):
+                await retriever.ainvoke("tea")
+        else:
+            await call(engine, way, "fermented tea", {"callbacks": [seen]})
+    names = [stage.name for stage in traced.stages]
+    assert names.count("answer") == 1
+    assert set(names) <= {"answer", "search"}
+    (answer,) = (stage for stage in traced.stages if stage.name == "answer")
+    assert [stage.name for stage in answer.stages] == ["retrieve", "ask"]
+    assert answer.stages[-1].stages == []
+    assert tree(seen.roots[0]) == RUN
+    assert {var.name: value for var, value in contextvars.copy_context().items()}.keys() >= {
+        var.name for var in before
+    }
+
+
+@pytest.mark.parametrize("way", ["stream", "astream"])
+async def test_two_streams_read_in_turn(engine, way):
+    seen = [Trace(), Trace()]
+    if way == "stream":
+        made = [engine.stream("fermented tea", {"callbacks": [each]}) for each in seen]
+        pairs = list(zip(*made, strict=True))
+    else:
+        made = [engine.astream("fermented tea", {"callbacks": [each]}) for each in seen]
+        pairs = [(await anext(made[0]), await anext(made[1])) for _ in range(3)]
+        for each in reversed(made):
+            [piece async for piece in each]
+    assert all(one == other for one, other in pairs)
+    assert [tree(each.roots[0]) for each in seen] == [RUN, RUN]
+
+
+@pytest.mark.parametrize("way", ["stream", "astream"])
+async def test_a_stream_that_is_left_in_the_middle_ends_everything(engine, full, way):
+    for each, pieces in ((engine, 2), (full, 3)):
+        seen = Trace()
+        stream = getattr(each, way)("fermented tea", {"callbacks": [seen]})
+        for _ in range(pieces):
+            next(stream) if way == "stream" else await anext(stream)
+        stream.close() if way == "stream" else await stream.aclose()
+        (root,) = seen.roots
+        assert tree(root) == RUN
+        ended = [root, *root.child_runs, *root.child_runs[0].child_runs]
+        assert all(run.end_time for run in ended)
+    assert [t for t in asyncio.all_tasks() if t is not asyncio.current_task()] == []
+
+
+class Endless(FakeListChatModel):
+    """Never comes to an end, nor tells anything."""
+
+    async def _agenerate(self, *args, **kwargs):
+        await asyncio.sleep(60)
+
+    async def _astream(self, *args, **kwargs):
+        await asyncio.sleep(60)
+        yield
+
+
+@pytest.mark.parametrize("way", ["ainvoke", "astream"])
+async def test_a_cancelled_call_is_reported_and_raises(native, way):
+    errors = []
+
+    class Errors(BaseCallbackHandler):
+        def on_chain_error(self, error, **kwargs):
+            errors.append(type(error).__name__)
+
+    engine = NodeGraphQueryEngine(engine=QueryEngine(native, Endless(responses=["x"])))
+    made = call(engine, way, "tea", {"callbacks": [Errors()]})
+    with pytest.raises(asyncio.TimeoutError):
+        await asyncio.wait_for(made, 0.3)
+    assert set(errors) == {"CancelledError"}
+    assert len(errors) == 3  # the run, the stages "answer" and "ask"
+    assert [t for t in asyncio.all_tasks() if t is not asyncio.current_task()] == []
+
+
+@every_way
+async def test_a_model_that_fails_raises_or_falls_back(native, engine, way):
+    def fails(prompt):
+        raise RuntimeError("out of order")
+
+    broken = NodeGraphQueryEngine(engine=QueryEngine(native, fails))
+    seen = Trace()
+    with pytest.raises(AnswerError, match="out of order") as caught:
+        await call(broken, way, "fermented tea", {"callbacks": [seen]})
+    assert caught.value.answer.sources[0].result.node.id == "tea"
+    assert "out of order" in seen.roots[0].error
+    assert await call(broken.with_fallbacks([engine]), way, "fermented tea") == ANSWER
+
+
+@pytest.mark.parametrize("output", ["text", "dict"])
+async def test_stream_events(native_engine, output):
+    engine = NodeGraphQueryEngine(engine=native_engine, output=output)
+    events = [e async for e in engine.astream_events("fermented tea", version="v2")]
+    kinds = {(e["event"], e["name"]) for e in events}
+    assert ("on_chain_start", "retrieve") in kinds
+    assert ("on_chain_end", "search") in kinds
+    assert ("on_chat_model_stream", "FakeListChatModel") in kinds
+    pieces = [
+        e["data"]["chunk"]
+        for e in events
+        if (e["event"], e["name"]) == ("on_chain_stream", "NodeGraphQueryEngine")
+    ]
+    text = pieces if output == "text" else [p["answer"] for p in pieces if "answer" in p]
+    assert "".join(text) == ANSWER
+    root = next(e for e in events if e["name"] == "NodeGraphQueryEngine")["run_id"]
+    asked = next(e for e in events if e["event"] == "on_chat_model_start")
+    assert asked["parent_ids"][0] == root
+
+
+@pytest.mark.parametrize("output", ["text", "dict"])
+async def test_nothing_blocks_the_event_loop(native_engine, output):
+    engine = NodeGraphQueryEngine(engine=native_engine, output=output)
+    given = {"input": "fermented tea", "chat_history": HISTORY}
+    with blockbuster_ctx():
+        made = await engine.ainvoke(given)
+        pieces = [piece async for piece in engine.astream(given)]
+    assert made
+    assert pieces
+
+
+def test_fields_are_configurable(engine, native_engine):
+    chosen = engine.configurable_fields(output=ConfigurableField("output"))
+    made = chosen.invoke("fermented tea", {"configurable": {"output": "dict"}})
+    assert made["answer"] == chosen.invoke("fermented tea") == ANSWER
+    other = NodeGraphQueryEngine(engine=QueryEngine(native_engine.retriever, lambda p: "Other."))
+    either = engine.configurable_alternatives(ConfigurableField("engine"), other=other)
+    assert either.with_config(configurable={"engine": "other"}).invoke("tea") == "Other."
+
+
+def test_it_is_drawn(engine):
+    names = [node.name for node in engine.get_graph().nodes.values()]
+    assert names[1:3] == ["stuff answer", "Retriever"]
+    chain = engine | RunnableLambda(len)
+    assert "Retriever" in [node.name for node in chain.get_graph().nodes.values()]
+
+
+def test_it_says_what_it_takes_and_gives(engine, full):
+    assert engine.get_input_jsonschema()
+    assert engine.get_output_jsonschema()["type"] == "string"
+    assert full.get_output_jsonschema()["type"] == "object"
+    assert engine.is_lc_serializable() is False
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"k": 0}, {"k": True}, {"child_k": 0}, {"output": "json"}, {"score_key": ""}, {"top_k": 3},
+     {"score_key": "nodekin"}],
+)  # fmt: skip
+def test_settings_are_checked(native_engine, settings):
+    with pytest.raises(ValidationError):
+        NodeGraphQueryEngine(engine=native_engine, **settings)
+
+
+def test_what_is_no_engine_is_refused(native):
+    with pytest.raises(TypeError, match="NodeGraphRetriever"):
+        NodeGraphQueryEngine(engine=native)
