@@ -27,6 +27,8 @@ lint: .venv/.dev
 bench: .venv/.bench  ## compare with the peers; ARGS="--sizes 10000" for less
 	$(BIN)/python benchmarks/quality.py --data "$(DATA)"
 	$(BIN)/python benchmarks/multi_hop.py --data "$(DATA)"
+	$(BIN)/python benchmarks/strategies.py --data "$(DATA)"
+	$(BIN)/python benchmarks/real_hnsw.py --data "$(DATA)" --most 6000
 	$(BIN)/python benchmarks/speed.py --data "$(DATA)" $(ARGS)
 	$(BIN)/python benchmarks/link_walk.py --data "$(DATA)"
 	$(BIN)/python benchmarks/persistence.py --data "$(DATA)" $(ARGS)

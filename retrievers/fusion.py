@@ -46,8 +46,8 @@ class FusionRetriever(Answering):
         mode: See ``fuse``.
         weights: What each counts, 0 or more; all the same by default. One that weighs 0 is not
             asked.
-        top_k: How many nodes to return at most. Each retriever gives its own ``top_k``, unless a
-            call says how many, which then goes for them too.
+        top_k: How many nodes to return at most. Each retriever gives its own ``top_k``, or as many
+            as a call asks for, where that is more.
         rank_constant: How little the first places stand out, for ``"rrf"``.
         on_error: What a retriever that fails does: ``"raise"``, or ``"skip"`` to fuse what the
             others find, with a warning in the log and a failed stage in the trace. When all fail,
@@ -110,12 +110,12 @@ class FusionRetriever(Answering):
 
         Args:
             query: What to look for.
-            top_k: How many at most, here and of each retriever.
+            top_k: How many at most, in place of the fusion's own.
             filters: Conditions, given to each retriever.
         """
         limit = self._check(top_k, filters)
         with stage("fuse", mode=self.mode, query=query) as done:
-            found = self._all(lambda r: r.retrieve(query, top_k=top_k, filters=filters))
+            found = self._all(lambda r: r.retrieve(query, top_k=_depth(r, top_k), filters=filters))
             results = self._fused(self._good(found), limit)
             done.facts["results"] = len(results)
         return results
@@ -126,7 +126,7 @@ class FusionRetriever(Answering):
         """Return the same without blocking the event loop, asking all retrievers at once."""
         limit = self._check(top_k, filters)
         with stage("fuse", mode=self.mode, query=query) as done:
-            found = await self._aall(lambda r: r.aretrieve(query, top_k=top_k, filters=filters))
+            found = await self._aall(lambda r: r.aretrieve(query, top_k=_depth(r, top_k), filters=filters))
             results = self._fused(self._good(found), limit)
             done.facts["results"] = len(results)
         return results
@@ -141,7 +141,7 @@ class FusionRetriever(Answering):
         """
         check_queries(queries)
         limit = self._check(top_k, filters)
-        found = self._all(lambda r: _batch(r, queries, top_k=top_k, filters=filters))
+        found = self._all(lambda r: _batch(r, queries, top_k=_depth(r, top_k), filters=filters))
         good = self._good(found)
         return [
             self._fused([None if each is None else each[at] for each in good], limit)
@@ -263,6 +263,12 @@ def fuse(
         for key, all_ in parts.items()
     ]
     return sorted(fused, key=lambda result: -result.score)[:top_k]
+
+
+def _depth(retriever: Retrieves, top_k: int | None) -> int | None:
+    """Return how many results to ask a retriever for; never fewer than its own number."""
+    own = getattr(retriever, "top_k", None)
+    return None if top_k is not None and isinstance(own, int) and own >= top_k else top_k
 
 
 def check_mode(mode: Mode) -> Mode:

@@ -12,23 +12,57 @@ from .reading import read_sub_questions
 
 PROMPT = Prompt(
     zh="""\
-请把下面的问题分解成最多 {limit} 个更简单的子问题，每个子问题只问一件事，
-所有子问题的答案合起来就能回答原问题。每个子问题都要写明所问的对象，单独拿出来也能看懂，不要用“它”“他”“该”等代词，不要回答问题，不要问原问题没有涉及的内容。
-每行一个子问题，以问号结尾，不要编号，不要解释。如果原问题已经足够简单，只输出：无
+请把原问题分解成几个更简单的子问题，最多 {limit} 个，用来分别检索，合起来就能回答原问题。
+每个子问题只问一件事，写明所问的对象，不用“它”“他”“该”等代词；不增加原问题没有涉及的内容。
+只写子问题，不写答案：每行一个，以问号结尾，不要编号，不要解释。如果原问题只问一个对象的一件事，不能再分，只输出：无
 
-问题：{query}
+例一
+原问题：珠穆朗玛峰有多高？
+子问题：
+无
 
+例二
+原问题：《战争与和平》的作者出生在哪座城市？
+子问题：
+《战争与和平》的作者是谁？
+《战争与和平》的作者出生在哪座城市？
+
+例三
+原问题：长江和黄河分别发源于哪里？
+子问题：
+长江发源于哪里？
+黄河发源于哪里？
+
+要分解的
+原问题：{query}
 子问题：
 """,
     en="""\
-Take the question below apart into at most {limit} simpler questions, each asking for one thing, \
-whose answers together answer it. Name what is asked about in each, so that it is understood by
-itself, without "it", "he" or "that". Do not answer, and ask nothing that the question does not
-need. Write one question a line, ending with a question mark, without numbers or remarks, in the
-language of the question. If it is simple already, write only: NONE
+Break the question down into at most {limit} simpler questions to search for one by one, whose
+answers together answer it. Each asks for one thing and names what it asks about, without "it",
+"he" or "that". Do not answer, and ask nothing that the question does not need. Write one question
+a line, ending with a question mark, without numbers or remarks, in the language of the question.
+If it asks for one thing about one subject, so that there is nothing to break down, write only: NONE
 
+Example 1
+Question: How high is Mount Everest?
+Simpler questions:
+NONE
+
+Example 2
+Question: What is the capital of the country where Lake Inari is found?
+Simpler questions:
+In which country is Lake Inari?
+What is the capital of the country where Lake Inari is found?
+
+Example 3
+Question: Which is longer, the Nile or the Amazon?
+Simpler questions:
+How long is the Nile?
+How long is the Amazon?
+
+To break down
 Question: {query}
-
 Simpler questions:
 """,
     required=("query",),

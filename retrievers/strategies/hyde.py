@@ -20,20 +20,21 @@ from .transform_retriever import Ranking, TransformRetriever
 
 PROMPT = Prompt(
     zh="""\
-请写一小段文字来回答下面的问题，写法像百科或文档里包含答案的那一段原文，三五句话。不确定的内容可以合理推测，
+请写两三句话来回答下面的问题，写法像百科或文档中包含答案的那一段原文。不确定的内容可以合理推测，
 不要说明这是推测，不要提问，不要加标题。只输出这段文字。
 
 问题：{query}
 
-段落：""",
+段落（两三句话）：""",
     en="""\
 Write a short passage that answers the question below, as it could stand in a reference work or a
-document: three to five sentences. Where you are not sure, make a plausible guess and do not say
-so. Ask nothing back, add no heading, and write only the passage, in the language of the question.
+document: two or three sentences, with the names that the question has. Where you are not sure,
+make a plausible guess and do not say so. Ask nothing back, add no heading, and write only the
+passage, in the language of the question.
 
 Question: {query}
 
-Passage:""",
+Passage (two or three sentences):""",
     required=("query",),
 )
 

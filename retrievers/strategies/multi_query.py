@@ -13,21 +13,35 @@ from .transform_retriever import TransformRetriever
 
 PROMPT = Prompt(
     zh="""\
-请为下面的问题写出 {count} 种不同的检索说法：换用同义词、全称或简称，改变句式，或从另一个角度提问，
-但意思必须与原问题相同。保留所有人名、地名、数字和条件，不要回答问题。每行一种说法，不要编号，不要解释。
+请把原问题换成 {count} 种不同的问法，用来检索：换用同义词、全称或简称，改变句式，或从另一个角度提问，问的必须是同一件事。
+保留所有人名、地名、数字和条件。只写问法，不写答案：每行一种，各不相同，不要编号，不要解释。
 
-问题：{query}
+例
+原问题：珠穆朗玛峰有多高？
+其他问法：
+珠峰的海拔是多少米？
+世界最高峰珠穆朗玛峰的高度是多少？
+珠穆朗玛峰海拔有几米？
 
-其他说法：
+要改写的
+原问题：{query}
+其他问法：
 """,
     en="""\
-Write {count} other phrasings of the question below to search with: use synonyms, full or short \
-names, another sentence form, or ask from another side, but always for the same thing. Keep all
-names, numbers and conditions, and do not answer. Write one phrasing a line, without numbers or
-remarks, in the language of the question.
+Write {count} other phrasings of the question to search with: use synonyms, full or short names,
+another sentence form, or ask from another side, but always for the same thing. Keep all names,
+numbers and conditions, and do not answer. Write one phrasing a line, each different, without
+numbers or remarks, in the language of the question.
 
+Example
+Question: How high is Mount Everest?
+Other phrasings:
+What is the height of Mount Everest in metres?
+Elevation of Mt. Everest, the highest mountain of the world
+How tall is Everest?
+
+To rephrase
 Question: {query}
-
 Other phrasings:
 """,
     required=("query",),

@@ -14,20 +14,29 @@ from .transform_retriever import TransformRetriever
 
 PROMPT = Prompt(
     zh="""\
-请把下面的问题改写成更清楚、更适合检索的一句话：改正错字，写全简称，去掉寒暄和与检索无关的话，保留所有人名、地名、数字和条件，
-不要回答问题，不要增加问题里没有的内容。{domain}{glossary}只输出改写后的问题。
+请把原问题改写成更清楚、更适合检索的一句话：改正错字，写全简称，去掉寒暄、语气词和与检索无关的话，保留所有人名、地名、数字和条件。
+不要回答问题，不要增加问题里没有的内容；已经清楚的问题原样输出。{domain}{glossary}只输出改写后的问题。
 
-问题：{query}
+例
+原问题：你好，想问下珠穆朗马峰到底有多高啊？
+改写后的问题：珠穆朗玛峰有多高？
 
+要改写的
+原问题：{query}
 改写后的问题：""",
     en="""\
-Rewrite the question below as one clear sentence that suits a search engine: mend typing errors,
-write short forms out, leave out greetings and whatever does not matter to the search, and keep all
-names, numbers and conditions. Do not answer it, and add nothing that it does not say. {domain}\
-{glossary}Write only the rewritten question, in the language of the question.
+Rewrite the question as one clear sentence that suits a search engine: mend typing errors, write
+short forms out, leave out greetings and whatever does not matter to the search, and keep all
+names, numbers and conditions. Do not answer it, and add nothing that it does not say. Repeat a
+question as it is if it is clear already. {domain}{glossary}Write only the rewritten question, in \
+the language of the question.
 
+Example
+Question: hello, just wondering how hihg is mt everest??
+Rewritten question: How high is Mount Everest?
+
+To rewrite
 Question: {query}
-
 Rewritten question:""",
     required=("query",),
     optional=("domain", "glossary"),

@@ -296,3 +296,16 @@ def test_scores_by_their_distribution() -> None:
     assert results["a"] == pytest.approx((0.5 + 1 / (6 * spread)) / 2)
     assert results["b"] == pytest.approx((0.5 + 0.5) / 2)
     assert results["c"] == pytest.approx((0.5 - 1 / (6 * spread)) / 2)
+
+
+def test_a_call_for_fewer_fuses_no_less() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add([f"tea {'green ' * at}" for at in range(9)])
+    parts = [Retriever(graph, "ROOT", top_k=9), Retriever(graph, "ROOT", top_k=4)]
+    for mode in ("rrf", "relative", "distribution"):
+        fusion = FusionRetriever(parts, mode, top_k=9)
+        whole = fusion.retrieve("green tea")
+        assert len(whole) == 9
+        for top_k in (1, 3):
+            assert fusion.retrieve("green tea", top_k=top_k) == whole[:top_k]
+            assert fusion.batch(["green tea"], top_k=top_k) == [whole[:top_k]]
