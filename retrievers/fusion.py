@@ -126,7 +126,9 @@ class FusionRetriever(Answering):
         """Return the same without blocking the event loop, asking all retrievers at once."""
         limit = self._check(top_k, filters)
         with stage("fuse", mode=self.mode, query=query) as done:
-            found = await self._aall(lambda r: r.aretrieve(query, top_k=_depth(r, top_k), filters=filters))
+            found = await self._aall(
+                lambda r: r.aretrieve(query, top_k=_depth(r, top_k), filters=filters)
+            )
             results = self._fused(self._good(found), limit)
             done.facts["results"] = len(results)
         return results

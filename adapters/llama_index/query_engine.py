@@ -194,7 +194,7 @@ class NodeGraphQueryEngine(BaseQueryEngine):
 
     @dispatcher.span
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
-        payload = {EventPayload.QUERY_STR: query_bundle.query_str}
+        payload: dict[str, Any] = {EventPayload.QUERY_STR: query_bundle.query_str}
         with self.callback_manager.event(CBEventType.QUERY, payload=payload) as event:
             if self._engine is None:
                 nodes, found = self._find(query_bundle, answers=True)
@@ -206,7 +206,7 @@ class NodeGraphQueryEngine(BaseQueryEngine):
 
     @dispatcher.span
     async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
-        payload = {EventPayload.QUERY_STR: query_bundle.query_str}
+        payload: dict[str, Any] = {EventPayload.QUERY_STR: query_bundle.query_str}
         with self.callback_manager.event(CBEventType.QUERY, payload=payload) as event:
             if self._engine is None:
                 nodes, found = await self._afind(query_bundle, answers=True)

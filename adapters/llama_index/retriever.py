@@ -164,8 +164,9 @@ class NodeGraphRetriever(BaseRetriever):
         query, texts = query_bundle.query_str, query_bundle.custom_embedding_strs or []
         forms = list(dict.fromkeys(text for text in texts if text.strip()))
         inner = self.retriever
-        dense = isinstance(inner, Retriever) and inner.similarity.mode == "embedding"
-        if not dense or not forms or forms == [query]:
+        if not forms or forms == [query]:
+            return None
+        if not isinstance(inner, Retriever) or inner.similarity.mode != "embedding":
             return None
         return FindMean(inner, [query], [forms], 1.0, self.similarity_top_k, self.filters)
 

@@ -50,7 +50,7 @@ def tell_sub_questions(callback_manager: CallbackManager, found: Found) -> None:
     """Tell callback handlers of each sub-question, as LlamaIndex's own engine does."""
     for each in found.sub_answers or ():
         asked = SubQuestion(sub_question=each.question, tool_name=TOOL)
-        begun = {EventPayload.SUB_QUESTION: SubQuestionAnswerPair(sub_q=asked)}
+        begun: dict[str, Any] = {EventPayload.SUB_QUESTION: SubQuestionAnswerPair(sub_q=asked)}
         with callback_manager.event(CBEventType.SUB_QUESTION, payload=begun) as event:
             pair = SubQuestionAnswerPair(
                 sub_q=asked,

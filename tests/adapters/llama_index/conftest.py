@@ -19,8 +19,37 @@ else:
     from llama_index.core.instrumentation import get_dispatcher
     from llama_index.core.instrumentation.event_handlers import BaseEventHandler
     from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
+    from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
 
     from nodekin.adapters.llama_index import NodeGraphRetriever
+
+    class ScriptedLLM(CustomLLM):
+        """A LlamaIndex model that answers by what it is asked, and remembers that."""
+
+        says: Any = "Black tea."
+        """A text, or a function of the prompt; an exception is raised."""
+        asked: list[str] = []  # noqa: RUF012
+
+        @property
+        def metadata(self) -> LLMMetadata:
+            return LLMMetadata()
+
+        def complete(
+            self, prompt: str, formatted: bool = False, **kwargs: Any
+        ) -> CompletionResponse:
+            self.asked.append(prompt)
+            said = self.says(prompt) if callable(self.says) else self.says
+            if isinstance(said, Exception):
+                raise said
+            return CompletionResponse(text=said)
+
+        def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
+            told = ""
+            for word in self.complete(prompt).text.split(" "):
+                piece = f" {word}" if told else word
+                told += piece
+                yield CompletionResponse(text=told, delta=piece)
+
 
 TEA = """Green tea is not fermented. Its leaves stay green.
 
@@ -28,6 +57,12 @@ Black tea is fermented. It keeps for years. 红茶是全发酵茶。
 
 Tea came to Europe by sea."""
 PANDA = "大熊猫生活在竹林里。它每天要花十几个小时进食。\n\n大熊猫的毛是黑白两色的。"
+
+
+@pytest.fixture
+def scripted() -> Callable[[Any], Any]:
+    """Return what makes a LlamaIndex model that says what it is told to."""
+    return lambda says: ScriptedLLM(says=says, asked=[])
 
 
 @pytest.fixture

@@ -1,0 +1,107 @@
+"""Turn LangChain's structured queries into conditions on metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.structured_query import (
+    Comparator,
+    Comparison,
+    FilterDirective,
+    Operation,
+    Operator,
+    StructuredQuery,
+    Visitor,
+)
+
+_BOUNDS = {Comparator.GT, Comparator.GTE, Comparator.LT, Comparator.LTE}
+_VALUES = {Comparator.EQ, Comparator.IN, Comparator.CONTAIN}
+
+
+class StructuredFilter(Visitor):
+    """Turn the structured queries of ``SelfQueryRetriever`` into filters of nodekin.
+
+    It is its ``structured_query_translator``, beside a ``NodeGraphVectorStore``. A filter is a
+    condition a field, all of which must be met: comparisons with values and bounds, joined by
+    ``and``; an ``or`` of values of one field. The model is told so; what it asks for besides is
+    an error, not a search without it.
+
+    Example:
+        >>> asked = Operation(operator=Operator.AND, arguments=[
+        ...     Comparison(comparator=Comparator.EQ, attribute="topic", value="tea"),
+        ...     Comparison(comparator=Comparator.GTE, attribute="year", value=2000),
+        ...     Comparison(comparator=Comparator.LT, attribute="year", value=2010),
+        ... ])
+        >>> asked.accept(StructuredFilter())
+        {'topic': 'tea', 'year': {'gte': 2000, 'lt': 2010}}
+    """
+
+    allowed_comparators = tuple(each for each in Comparator if each in _BOUNDS | _VALUES)
+    allowed_operators = (Operator.AND, Operator.OR)
+
+    def visit_comparison(self, comparison: Comparison) -> dict[str, Any]:
+        """Return a comparison as a condition on its field.
+
+        Raises:
+            ValueError: If there is no such condition.
+        """
+        self._validate_func(comparison.comparator)
+        value = comparison.value
+        if isinstance(value, Mapping):  # a date, {"date": "2024-01-31", "type": "date"}
+            value = next(iter(value.values()))
+        if comparison.comparator in _BOUNDS:
+            value = {comparison.comparator.value: value}
+        return {comparison.attribute: value}
+
+    def visit_operation(self, operation: Operation) -> dict[str, Any]:
+        """Return what an operation joins as conditions.
+
+        Raises:
+            ValueError: If it joins what conditions on single fields can't express.
+        """
+        self._validate_func(operation.operator)
+        parts = [argument.accept(self) for argument in operation.arguments]
+        if operation.operator == Operator.OR:
+            return _any_of(parts, operation)
+        joined: dict[str, Any] = {}
+        for part in parts:
+            for field, wanted in part.items():
+                joined[field] = _both(joined[field], wanted, field) if field in joined else wanted
+        return joined
+
+    def visit_structured_query(
+        self, structured_query: StructuredQuery
+    ) -> tuple[str, dict[str, Any]]:
+        """Return the query, and the keywords of a search for it."""
+        directive: FilterDirective | None = structured_query.filter
+        kwargs = {} if directive is None else {"filter": directive.accept(self)}
+        return structured_query.query, kwargs
+
+
+def _any_of(parts: list[dict[str, Any]], operation: Operation) -> dict[str, Any]:
+    fields = {field for part in parts for field in part}
+    if len(fields) != 1 or any(isinstance(v, dict) for part in parts for v in part.values()):
+        raise ValueError(
+            f"a filter can't be {operation!r:.200}: 'or' joins values of one field; ask for each "
+            "in a search of its own, and fuse what they find"
+        )
+    (field,) = fields
+    return {field: [value for part in parts for value in _listed(part[field])]}
+
+
+def _both(one: Any, other: Any, field: str) -> Any:
+    """Return the condition that is met where both are."""
+    if isinstance(one, dict) and isinstance(other, dict) and not one.keys() & other.keys():
+        return {**one, **other}
+    if not isinstance(one, dict) and not isinstance(other, dict):
+        common = [value for value in _listed(one) if value in _listed(other)]
+        if common:
+            return common[0] if len(common) == 1 else common
+    raise ValueError(
+        f"the field {field!r} can't meet {one!r} and {other!r}; give one condition a field"
+    )
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple | set) else [value]

@@ -1,0 +1,67 @@
+"""Recursive retrieval in LlamaIndex: by sub-chunks, by summaries and questions, saved and loaded.
+
+A stand-in plays the model, so that it runs without one: give any model of LlamaIndex instead.
+"""
+
+import logging
+import tempfile
+from pathlib import Path
+
+from nodekin.adapters.llama_index import NodeGraphQueryEngine
+from nodekin.nodegraph import LLM, LLMExtractor, NodeGraph, SentenceSplitter, split_paragraphs
+from nodekin.retrievers import QueryEngine, RecursiveRetriever, Retriever
+
+DATA = Path(__file__).parent / "data" / "zh"
+QUESTION = "国宝一天到晚都在吃什么？"
+ASKED = {"大熊猫": "国宝大熊猫一天到晚都在吃什么？", "长江": "中国最长的河流有多长？"}
+SUB_CHUNKS = {"chunk 128": 128, "chunk 64": 64, "chunk 32": 32}
+calls: list[str] = []
+
+
+def stand_in(prompt: str) -> str:
+    """Summarise by the first sentence, ask what is written down, answer from the best passage."""
+    calls.append(prompt)
+    if "<passage>" in prompt:
+        sentences = prompt.partition("<passage>")[2].partition("</passage>")[0].split("。")
+        return max(sentences, key=lambda each: len(set(each) & set(QUESTION + "食物"))) + "。[1]"
+    first = prompt.partition("<text>\n")[2].partition("。")[0]
+    if "摘要：" in prompt:
+        return f"{first[:40]}。"
+    return next((asks for name, asks in ASKED.items() if first.startswith(name)), "无")
+
+
+model = LLM(stand_in, "stand-in")
+
+
+def open_graph(file: Path) -> NodeGraph:
+    """Open the file, or begin it; a group is made when it is first searched, and then kept."""
+    graph = NodeGraph(DATA, store=file, progress=False)
+    graph.create_node_group("base", split_paragraphs)
+    for name, size in SUB_CHUNKS.items():
+        graph.create_node_group(name, SentenceSplitter(size, 8), parent="base")
+    graph.create_node_group("summary", LLMExtractor(model, "summary"), parent="base")
+    graph.create_node_group("questions", LLMExtractor(model, "questions"), parent="base")
+    return graph
+
+
+def ask(graph: NodeGraph, title: str, retriever: Retriever | RecursiveRetriever) -> None:
+    """Answer inside LlamaIndex; show the base node and the child that led to it."""
+    before = len(calls)
+    response = NodeGraphQueryEngine(QueryEngine(retriever, model)).query(QUESTION)
+    best = response.source_nodes[0]
+    match = best.evidence[0]
+    print(f"{title}: {best.text[:12]}… by {match['group']}: {match['text'][:22]}…")
+    print(f"    {response}    ({len(calls) - before} model calls)")
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.ERROR)
+    with tempfile.TemporaryDirectory() as folder:
+        for title in ("built", "loaded"):
+            with open_graph(Path(folder, "corpus.nodekin")) as graph:
+                print(f"# {title}: {len(graph.nodes('base'))} base nodes")
+                chunks = RecursiveRetriever(graph, [*SUB_CHUNKS, "base"], "base", top_k=2)
+                told = RecursiveRetriever(graph, ["summary", "questions"], "base", top_k=2)
+                ask(graph, "plain", Retriever(graph, "base", top_k=2))
+                ask(graph, "chunk references", chunks)
+                ask(graph, "metadata references", told)

@@ -1,0 +1,147 @@
+"""nodekin's query transforms as LlamaIndex's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from llama_index.core import PromptTemplate, Settings
+from llama_index.core.callbacks import CallbackManager, LlamaDebugHandler
+from llama_index.core.query_engine import RetrieverQueryEngine, TransformQueryEngine
+from llama_index.core.retrievers import TransformRetriever
+from llama_index.core.schema import QueryBundle
+
+from nodekin.adapters.llama_index import NodeGraphQueryTransform, NodeGraphRetriever
+from nodekin.nodegraph import ModelError, NodeGraph
+from nodekin.retrievers import QueryDecomposition, QueryRewrite, Retriever
+
+Scripted = Callable[[Any], Any]
+ZH = "大熊猫的毛色是什么？"
+
+
+def test_a_rewriting_takes_the_place_of_the_query() -> None:
+    rewrite = NodeGraphQueryTransform("rewrite", lambda prompt: "Which tea is fermented?")
+    given = QueryBundle("fermentd tee", custom_embedding_strs=["x"], embedding=[1.0])
+    made = rewrite.run(given)
+    assert made == QueryBundle("Which tea is fermented?")
+    assert made.embedding_strs == ["Which tea is fermented?"]
+    assert given == QueryBundle("fermentd tee", custom_embedding_strs=["x"], embedding=[1.0])
+    assert rewrite("fermentd tee") == made
+    assert asyncio.run(rewrite.arun("fermentd tee")) == made
+
+
+def test_chinese() -> None:
+    asked: list[str] = []
+
+    def model(prompt: str) -> str:
+        asked.append(prompt)
+        return f"改写后的问题：{ZH}"
+
+    assert NodeGraphQueryTransform("rewrite", model).run("熊猫毛啥色").query_str == ZH
+    assert asked[0].startswith("请")
+
+
+@pytest.mark.parametrize("include", [True, False])
+def test_hyde_stands_beside_the_query(include: bool) -> None:
+    hyde = NodeGraphQueryTransform(
+        "hyde", lambda prompt: "Black tea is fermented.", include_query=include
+    )
+    made = hyde.run(QueryBundle("Which tea?", embedding=[1.0]))
+    assert made.query_str == "Which tea?"
+    assert made.embedding is None
+    expected = ["Which tea?", "Black tea is fermented."] if include else ["Black tea is fermented."]
+    assert made.custom_embedding_strs == expected
+
+
+def test_phrasings_stand_beside_the_query() -> None:
+    expand = NodeGraphQueryTransform("expand", lambda prompt: "What tea?\nWhich sort of tea?")
+    assert expand.run("Which tea?").embedding_strs == [
+        "Which tea?",
+        "What tea?",
+        "Which sort of tea?",
+    ]
+
+
+def test_a_transform_of_ones_own() -> None:
+    parts = QueryDecomposition(lambda prompt: "What is tea?\nWhat is coffee?")
+    made = NodeGraphQueryTransform(parts).run("What are tea and coffee?")
+    assert made.embedding_strs == [
+        "What are tea and coffee?",
+        "What is tea?",
+        "What is coffee?",
+    ]
+
+
+def test_a_model_that_fails() -> None:
+    def failing(prompt: str) -> str:
+        raise ConnectionError("gone")
+
+    for name in ("rewrite", "hyde", "expand"):
+        assert NodeGraphQueryTransform(name, failing).run("Tea?") == QueryBundle("Tea?")
+        with pytest.raises(ModelError, match="gone"):
+            NodeGraphQueryTransform(name, failing, on_error="raise").run("Tea?")
+
+
+def test_in_transform_query_engine(search: Retriever, scripted: Scripted) -> None:
+    llm = scripted("How did tea come to Europe?")
+    engine = TransformQueryEngine(
+        RetrieverQueryEngine.from_args(NodeGraphRetriever(search), llm=scripted("By sea.")),
+        NodeGraphQueryTransform("rewrite", llm),
+    )
+    response = engine.query("tee 2 europe")
+    assert response.source_nodes[0].text == "Tea came to Europe by sea."
+    assert str(asyncio.run(engine.aquery("tee 2 europe"))) == "By sea."
+    name = "query_transform:rewrite_en"
+    engine.update_prompts({name: PromptTemplate("MINE {query}")})
+    engine.query("tee 2 europe")
+    assert llm.asked[-1] == "MINE tee 2 europe"
+
+
+def letters(texts: list[str]) -> list[list[float]]:
+    return [[1.0 + text.count(letter) for letter in "aeiouztl"] for text in texts]
+
+
+def test_a_vector_search_takes_what_stands_beside_the_query(scripted: Scripted) -> None:
+    graph = NodeGraph(embed=letters)
+    graph.add(["zzzz", "tttt llll", "aaaa"])
+    dense = NodeGraphRetriever(Retriever(graph, "ROOT", "cosine", top_k=1))
+    words = NodeGraphRetriever(Retriever(graph, "ROOT", "bm25", top_k=1))
+    hyde = NodeGraphQueryTransform("hyde", lambda prompt: "zzzzzzzz. Zz zz zzzz.")
+    assert dense.retrieve("aaaa")[0].text == "aaaa"
+    found = TransformRetriever(dense, hyde).retrieve("aaaa")
+    bundle = hyde.run("aaaa")
+    assert [each.text for each in found] == ["zzzz"]
+    assert asyncio.run(dense.aretrieve(bundle))[0].score == found[0].score
+    assert words.retrieve(bundle)[0].text == "aaaa"
+    same = QueryBundle("aaaa", custom_embedding_strs=["aaaa"])
+    assert dense.retrieve(same)[0].score == dense.retrieve("aaaa")[0].score
+
+
+def test_the_model_of_the_settings(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Settings, "_llm", None)
+    rewrite = NodeGraphQueryTransform()
+    monkeypatch.setattr(Settings, "_llm", scripted("Which tea?"))
+    assert rewrite.run("wich tee").query_str == "Which tea?"
+    assert asyncio.run(rewrite.arun("wich tee")).query_str == "Which tea?"
+
+
+def test_spans_and_callbacks(watched: Any) -> None:
+    handler = LlamaDebugHandler(print_trace_on_end=False)
+    rewrite = NodeGraphQueryTransform(
+        "rewrite", lambda prompt: "Which tea?", callback_manager=CallbackManager([handler])
+    )
+    rewrite.run("wich tee")
+    names = {span.id_.split("-")[0] for span in watched.spans.completed_spans}
+    assert {"NodeGraphQueryTransform._run", "nodekin.rewrite", "nodekin.ask"} <= names
+    assert len(handler.get_event_pairs()) == 2
+
+
+def test_what_is_wrong_is_said() -> None:
+    with pytest.raises(ValueError, match="no query transform 'rewite'; there is 'rewrite'"):
+        NodeGraphQueryTransform("rewite", str.upper)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="is a name"):
+        NodeGraphQueryTransform(str.upper)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"give them to QueryRewrite\(...\) itself"):
+        NodeGraphQueryTransform(QueryRewrite(str.upper), str.upper)

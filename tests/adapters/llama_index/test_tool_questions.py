@@ -1,0 +1,62 @@
+"""Which tool a model would ask what, in all the forms that models write it in."""
+
+import pytest
+
+from nodekin.adapters.llama_index.tool_questions import read_tool_questions
+
+TOOLS = ["rivers", "tea_facts", "茶叶"]
+NILE, TEA = ("rivers", "How long is the Nile?"), ("tea_facts", "Is tea green?")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "rivers: How long is the Nile?\ntea_facts: Is tea green?",
+        "Here they are:\n1. **rivers**: How long is the Nile?\n2. Tea_Facts: Is tea green?",
+        "- [rivers] How long is the Nile?\n- [tea_facts] Is tea green?",
+        "How long is the Nile? (rivers)\nIs tea green? -> tea_facts",
+        "| rivers | How long is the Nile? |\n| tea_facts | Is tea green? |",
+        '[{"tool": "rivers", "question": "How long is the Nile?"},'
+        ' {"tool_name": "tea_facts", "sub_question": "Is tea green?"}]',
+        '<think>two</think>```json\n{"items": [{"sub_question": "How long is the Nile?", '
+        '"tool_name": "rivers"}, {"sub_question": "Is tea green?", "tool": "TEA_FACTS"}]}\n```',
+        '{"rivers": "How long is the Nile?", "tea_facts": ["Is tea green?"]}',
+        "{'questions': [{'tool': 'rivers', 'question': 'How long is the Nile?'}, "
+        "{'tool': 'tea_facts', 'question': 'Is tea green?'},]}",
+        'Sure:\n{"tool": "rivers", "question": "How long is the Nile?"}\n'
+        '{"tool": "tea_facts", "question": "Is tea green?"}',
+        "rivers: How long is the Nile?\nrivers: How long is the Nile?\ntea_facts - Is tea green?",
+    ],
+)
+def test_forms(answer: str) -> None:
+    assert read_tool_questions(answer, TOOLS) == ([NILE, TEA], [])
+
+
+def test_chinese() -> None:
+    told = "以下是子问题：\n1. 茶叶：红茶发酵吗？\n2、【rivers】长江有多长？"
+    assert read_tool_questions(told, TOOLS) == (
+        [("茶叶", "红茶发酵吗？"), ("rivers", "长江有多长？")],
+        [],
+    )
+    assert read_tool_questions('[{"工具": "茶叶", "子问题": "红茶发酵吗？"}]', TOOLS) == (
+        [("茶叶", "红茶发酵吗？")],
+        [],
+    )
+
+
+def test_a_tool_that_there_is_not() -> None:
+    told = "rivers: How long is the Nile?\nwater: Is it wet?"
+    assert read_tool_questions(told, TOOLS) == ([NILE], [("water", "Is it wet?")])
+    told = '[{"tool": "water", "question": "Is it wet?"}]'
+    assert read_tool_questions(told, TOOLS) == ([], [("water", "Is it wet?")])
+
+
+def test_a_name_that_begins_another() -> None:
+    assert read_tool_questions("tea_facts: Is tea green?", ["tea", "tea_facts"]) == ([TEA], [])
+
+
+def test_nothing() -> None:
+    assert read_tool_questions("None", TOOLS) == ([], [])
+    for answer in ("", "The Nile is 6,650 km long.", "{", "[]x", "I'm sorry, but no."):
+        with pytest.raises(ValueError, match=r"answer|refused"):
+            read_tool_questions(answer, TOOLS)
