@@ -12,18 +12,22 @@ from nodekin.nodegraph import LLM, LLMExtractor, NodeGraph, SentenceSplitter, sp
 from nodekin.retrievers import QueryEngine, RecursiveRetriever, Retriever
 
 DATA = Path(__file__).parent / "data" / "zh"
-QUESTION = "国宝一天到晚都在吃什么？"
+QUESTIONS = ("乌龙茶是哪一种发酵茶？", "国宝一天到晚都在吃什么？")
 ASKED = {"大熊猫": "国宝大熊猫一天到晚都在吃什么？", "长江": "中国最长的河流有多长？"}
+CLUES = {"乌龙茶": "半发酵", "吃": "食物"}
 SUB_CHUNKS = {"chunk 128": 128, "chunk 64": 64, "chunk 32": 32}
 calls: list[str] = []
 
 
 def stand_in(prompt: str) -> str:
-    """Summarise by the first sentence, ask what is written down, answer from the best passage."""
+    """Summarise by the first sentence, ask what is written down, answer by a clue."""
     calls.append(prompt)
     if "<passage>" in prompt:
-        sentences = prompt.partition("<passage>")[2].partition("</passage>")[0].split("。")
-        return max(sentences, key=lambda each: len(set(each) & set(QUESTION + "食物"))) + "。[1]"
+        passage = prompt.partition("<passage>\n[1]")[2].partition("</passage>")[0]
+        question = prompt.rpartition("问题：")[2]
+        clue = next(clue for word, clue in CLUES.items() if word in question)
+        sentences = passage.strip().split("\n", 1)[-1].split("。")
+        return next((each for each in sentences if clue in each), sentences[0]) + "。[1]"
     first = prompt.partition("<text>\n")[2].partition("。")[0]
     if "摘要：" in prompt:
         return f"{first[:40]}。"
@@ -44,24 +48,30 @@ def open_graph(file: Path) -> NodeGraph:
     return graph
 
 
-def ask(graph: NodeGraph, title: str, retriever: Retriever | RecursiveRetriever) -> None:
+def ask(title: str, question: str, retriever: Retriever | RecursiveRetriever) -> None:
     """Answer inside LlamaIndex; show the base node and the child that led to it."""
-    before = len(calls)
-    response = NodeGraphQueryEngine(QueryEngine(retriever, model)).query(QUESTION)
+    response = NodeGraphQueryEngine(QueryEngine(retriever, model)).query(question)
     best = response.source_nodes[0]
     match = best.evidence[0]
-    print(f"{title}: {best.text[:12]}… by {match['group']}: {match['text'][:22]}…")
-    print(f"    {response}    ({len(calls) - before} model calls)")
+    print(f"  {title}: {best.text[:9]}… by {match['group']}: {match['text'][:20]}…")
+    print(f"      {str(response)[:40]}")
 
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.ERROR)
     with tempfile.TemporaryDirectory() as folder:
         for title in ("built", "loaded"):
+            calls.clear()
             with open_graph(Path(folder, "corpus.nodekin")) as graph:
-                print(f"# {title}: {len(graph.nodes('base'))} base nodes")
+                plain = Retriever(graph, "base", top_k=2)
                 chunks = RecursiveRetriever(graph, [*SUB_CHUNKS, "base"], "base", top_k=2)
                 told = RecursiveRetriever(graph, ["summary", "questions"], "base", top_k=2)
-                ask(graph, "plain", Retriever(graph, "base", top_k=2))
-                ask(graph, "chunk references", chunks)
-                ask(graph, "metadata references", told)
+                for question in QUESTIONS:
+                    print(question)
+                    ask("plain", question, plain)
+                    ask("chunk references", question, chunks)
+                    ask("metadata references", question, told)
+                made = sum("<text>" in prompt for prompt in calls)
+                print(
+                    f"{title}: {len(graph.nodes('base'))} base nodes, {made} texts told by models"
+                )

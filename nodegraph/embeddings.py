@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from .access import holding
 from .document import digest
 from .embedder import Embedder
 from .errors import EmbeddingError, nearest
 from .node import ROOT
 from .progress import track
+from .query_vectors import QueryVectors
 from .store import NodeStore
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     Vectors = npt.NDArray[np.float32]
 
-_QUERIES_KEPT = 512
 _KIND = "embedding "
 _DIMENSION = ""  # the key, beside those of the texts, of how long the vectors are
 _AT_ONCE = 4_096  # vectors that are read from the store at once
@@ -42,8 +42,7 @@ class Embeddings:
         # By model, not by key: two keys may have the same one, and then share its vectors.
         self._embedding = {each.name: threading.Lock() for each in self.embedders.values()}
         self._dimensions: dict[str, int] = {}
-        self._queries: OrderedDict[tuple[str, str], Vectors] = OrderedDict()
-        self._queries_lock = threading.Lock()
+        self._queries = QueryVectors()
 
     def embedder(self, key: str) -> Embedder:
         """Return the model of a key.
@@ -151,15 +150,28 @@ class Embeddings:
     def query_vectors(self, queries: Sequence[str], key: str) -> Vectors:
         """Return the vectors of queries, (queries, dimension) float32.
 
+        What another thread is embedding already is waited for.
+
         Raises:
             LookupError: If there is no model of that key.
             EmbeddingError: If the model fails, or makes no usable vectors.
         """
         embedder = self.embedder(key)
-        found = self._known_queries(queries, key)
+        claim = self._queries.claim(key, queries)
+        # Who is waited for may be waiting for the graph that this thread holds.
+        waited = {} if holding() else claim.theirs
+        found = claim.known
+        try:
+            for batch in _batches(claim.mine, embedder):
+                found |= self._made_queries(embedder, key, batch)
+        finally:
+            self._queries.release(key, claim.mine)
+        for query, vector in waited.items():
+            if (made := vector.result()) is not None:
+                found[query] = made
+        # Others failed at these: all who wanted them ask for themselves, at once.
         for batch in _batches(_missing(queries, found), embedder):
-            made = embedder.queries(batch)
-            found.update(self._keep_queries(embedder, key, batch, made))
+            found |= self._made_queries(embedder, key, batch)
         return self._in_order(queries, found, embedder)
 
     async def aquery_vectors(self, queries: Sequence[str], key: str) -> Vectors:
@@ -167,42 +179,53 @@ class Embeddings:
         import asyncio
 
         embedder = self.embedder(key)
-        found = self._known_queries(queries, key)
-        missing = _missing(queries, found)
-        if missing and embedder.aembed_queries is None:
-            return await asyncio.to_thread(self.query_vectors, queries, key)
-        for batch in _batches(missing, embedder):
-            made = await embedder.aqueries(batch)
-            # In a thread, as it may read the store.
-            kept = await asyncio.to_thread(self._keep_queries, embedder, key, batch, made)
-            found.update(kept)
+        if embedder.aembed_queries is None:
+            known = self._queries.known(key, queries)
+            if len(known) < len(set(queries)) or not queries:
+                return await asyncio.to_thread(self.query_vectors, queries, key)
+            return self._in_order(queries, known, embedder)
+        loop = asyncio.get_running_loop()
+        claim = self._queries.claim(key, queries, loop)
+        found = claim.known
+        try:
+            for batch in _batches(claim.mine, embedder):
+                found |= await self._amade_queries(embedder, key, batch, loop)
+        finally:
+            self._queries.release(key, claim.mine, loop)
+        for query, vector in claim.theirs.items():
+            if (made := await asyncio.wrap_future(vector)) is not None:
+                found[query] = made
+        for batch in _batches(_missing(queries, found), embedder):
+            found |= await self._amade_queries(embedder, key, batch, loop)
         if not queries:
             return await asyncio.to_thread(self._in_order, queries, found, embedder)
         return self._in_order(queries, found, embedder)
 
-    def _known_queries(self, queries: Sequence[str], key: str) -> dict[str, Vectors]:
-        """Return those that are remembered; the caller keeps them, whatever is forgotten since."""
-        found = {}
-        with self._queries_lock:
-            for query in queries:
-                if (key, query) in self._queries:
-                    self._queries.move_to_end((key, query))
-                    found[query] = self._queries[key, query]
-        return found
+    def _made_queries(
+        self, embedder: Embedder, key: str, queries: Sequence[str]
+    ) -> dict[str, Vectors]:
+        new = self._checked_queries(embedder, queries, embedder.queries(queries))
+        self._queries.keep(key, new)
+        return new
 
-    def _keep_queries(
-        self, embedder: Embedder, key: str, queries: Sequence[str], made: Vectors
+    async def _amade_queries(
+        self, embedder: Embedder, key: str, queries: Sequence[str], loop: object
+    ) -> dict[str, Vectors]:
+        import asyncio
+
+        made = await embedder.aqueries(queries)
+        # In a thread, as it may read the store.
+        new = await asyncio.to_thread(self._checked_queries, embedder, queries, made)
+        self._queries.keep(key, new, loop)
+        return new
+
+    def _checked_queries(
+        self, embedder: Embedder, queries: Sequence[str], made: Vectors
     ) -> dict[str, Vectors]:
         dimension = self._dimension(embedder)
         if dimension is not None:
             self._check_dimension(embedder, dimension, made.shape[1])
-        new = {query: vector.copy() for query, vector in zip(queries, made, strict=True)}
-        with self._queries_lock:
-            for query, vector in new.items():
-                self._queries[key, query] = vector
-            while len(self._queries) > _QUERIES_KEPT:
-                self._queries.popitem(last=False)
-        return new
+        return {query: vector.copy() for query, vector in zip(queries, made, strict=True)}
 
     def _in_order(
         self, queries: Sequence[str], found: Mapping[str, Vectors], embedder: Embedder

@@ -58,3 +58,7 @@ class StoreError(RuntimeError):
 
 class ModelError(RuntimeError):
     """A language model failed, or gave an answer that can't be used."""
+
+
+class ModelTimeoutError(ModelError):
+    """A language model took too long to answer."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
-from .errors import ModelError
+from .errors import ModelError, ModelTimeoutError
 from .llm_answers import read_json
 from .llm_forms import Asks, apieces_of, asks_of, pieces_of, text_of
 from .model_name import model_name
@@ -195,7 +195,9 @@ class LLM:
         except Exception as error:
             # With a StopIteration as its cause contextlib would take it for that.
             cause = RuntimeError("the model ended") if isinstance(error, StopIteration) else error
-            raise ModelError(
+            # Clients have errors of their own for it: APITimeoutError, ReadTimeout.
+            late = isinstance(error, TimeoutError) or "Timeout" in type(error).__name__
+            raise (ModelTimeoutError if late else ModelError)(
                 f"the language model {self.name!r} failed on the prompt {prompt!r:.80}: "
                 f"{type(error).__name__}: {error}"
             ) from cause

@@ -44,12 +44,14 @@ SEPARATOR = re.compile(
     re.I | re.X,
 )
 _MOST_LAYERS = 12  # of what stands around an item
+LONGEST_ANSWER = 100_000
+"""Characters of an answer that are read, thoughts left out: several times what models write."""
 QUESTION_KEYS = ("question", "q", "query", "问题", "问", "提问")
 
 
 def read(answer: str) -> tuple[str | None, Any]:
     """Return the cleaned text, None where it says there is nothing; and its JSON, if it is."""
-    text = clean(answer)
+    text = clean(answer)[:LONGEST_ANSWER]
     check_answer("" if is_opening(text) else text)
     if says_none(text):
         return None, None

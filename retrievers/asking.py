@@ -6,11 +6,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from ..nodegraph import LLM, ModelError
+from ..nodegraph.errors import ModelTimeoutError
 from ..nodegraph.language import Language
 from ..nodegraph.llm_prompts import AGAIN, fill
 from .plan import Ask, Plan
 
 T = TypeVar("T")
+_IN_JSON = {
+    "zh": "\n\n（请用 JSON 输出，格式为：{form}）",
+    "en": "\n\n(Answer in JSON, in this form: {form})",
+}
 
 
 def answered(
@@ -36,6 +41,7 @@ def answered(
         timeout: Seconds to wait for each answer.
 
     Raises:
+        ModelTimeoutError: If an answer takes too long; the model is not asked again.
         ModelError: If the model fails, or none of its answers can be read.
     """
     why, answer = "", ""
@@ -49,6 +55,8 @@ def answered(
         except ValueError as error:
             why = str(error)
             tries -= 1
+        except ModelTimeoutError:
+            raise  # to ask again would be to wait as long again
         except ModelError:
             if wanted is None:
                 raise  # a model that can't be held to a schema may still answer; this one failed
@@ -57,6 +65,16 @@ def answered(
         f"no answer of the language model {llm.name!r} can be used: {why}; it answered "
         f"{answer!r:.300}"
     )
+
+
+def in_json(form: str, language: Language) -> str:
+    """Return what a prompt ends with where the answer is to be JSON of a form.
+
+    Example:
+        >>> in_json('{"query": "..."}', "en").strip()
+        '(Answer in JSON, in this form: {"query": "..."})'
+    """
+    return _IN_JSON[language].replace("{form}", form)
 
 
 def unechoed(answer: str, prompt: str) -> str:

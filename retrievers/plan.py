@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeVar
 
 from ..nodegraph import LLM, ModelError
 from ..nodegraph.access import holding
+from ..nodegraph.errors import ModelTimeoutError
 from .answering import Answering
 from .filters import Filters
 from .protocols import Retrieves
@@ -69,7 +70,8 @@ class Ask:
         """Return the model's answer.
 
         Raises:
-            ModelError: If the model fails, or takes too long.
+            ModelTimeoutError: If the model takes too long.
+            ModelError: If it fails.
         """
         with stage("ask", model=self.llm.name, prompt=self.prompt) as done:
             if self.timeout is None:
@@ -122,8 +124,8 @@ class Ask:
             return await self.llm.acomplete(self.prompt)
         return _as_text(await self.llm.ajson(self.prompt, self.schema))
 
-    def _late(self) -> ModelError:
-        return ModelError(
+    def _late(self) -> ModelTimeoutError:
+        return ModelTimeoutError(
             f"the language model {self.llm.name!r} did not answer within {self.timeout:g} s"
         )
 

@@ -13,6 +13,7 @@ from ..nodegraph.errors import nearest
 from .answering import Answering, check_queries
 from .filters import Filters
 from .group_pool import GroupPool, check_groups
+from .indexes import DEFAULT, MakeIndex
 from .lift import Lift
 from .output import OutputFormat, check_top_k
 from .protocols import Retrieves, Similarity
@@ -66,6 +67,7 @@ class RecursiveRetriever(Answering):
         similarity: As in ``Retriever``, for all the groups.
         top_k: How many nodes of the target to return at most; as many hits are read as it takes.
         similarity_cut_off: As in ``Retriever``; for the hits in these groups.
+        index: As in ``Retriever``, for all the groups.
         embed_keys: As in ``Retriever``.
         filters: Conditions on metadata, also for the retrievers that nodes stand for.
         lift: What a target scores: ``"max"``, ``"mean"`` or ``"sum"`` of its hits of all groups.
@@ -110,6 +112,7 @@ class RecursiveRetriever(Answering):
         *,
         top_k: int = 6,
         similarity_cut_off: float | Mapping[str, float] | None = None,
+        index: str | MakeIndex = DEFAULT,
         embed_keys: Sequence[str] | None = None,
         filters: Filters | None = None,
         lift: Lift = "max",
@@ -130,6 +133,7 @@ class RecursiveRetriever(Answering):
         self._settings: dict[str, Any] = {
             "pooled": statistics == "pool",
             **{"similarity": similarity, "similarity_cut_off": similarity_cut_off},
+            "index": index,
             **{"embed_keys": embed_keys, "lift": lift, "target": target, **similarity_kw},
         }
         self._pool = self._open(graph, top_k=top_k, filters=filters)

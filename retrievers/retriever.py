@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..nodegraph import NodeGraph
 from .answering import Answering, check_queries
@@ -20,7 +20,15 @@ from .scored_node import ScoredNode
 from .search import Search
 from .similarities import get_similarity
 
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Vectors = npt.NDArray[np.float32]
+
 logger = logging.getLogger(__name__)
+VectorsOf = Callable[[NodeGraph, str], Any]
+AsyncVectorsOf = Callable[[NodeGraph, str], Awaitable[Any]]
 
 
 class Retriever(Answering):
@@ -169,6 +177,62 @@ class Retriever(Answering):
         ]
         return _spread(queries, search(asked, vectors))
 
+    def batch_vectors(
+        self,
+        queries: Sequence[str],
+        vectors_of: VectorsOf,
+        *,
+        top_k: int | None = None,
+        filters: Filters | None = None,
+    ) -> list[list[ScoredNode]]:
+        """Search for vectors of one's own in place of those of the queries.
+
+        Choose it for what no text is embedded as: the mean of several vectors, a query moved
+        towards the passages that were liked.
+
+        Args:
+            queries: What evidence calls each vector.
+            vectors_of: Returns the vectors for a graph and the key of one of its embeddings, an
+                array (queries, dimension); is called for each that is searched.
+            top_k: In place of the retriever's own.
+            filters: Conditions beside the retriever's own; a field here replaces one there.
+
+        Raises:
+            ValueError: If the similarity compares texts, or there is not one vector a query.
+
+        Example:
+            >>> def letters(texts):
+            ...     return [[text.count(letter) for letter in "aeiou"] for text in texts]
+            >>> graph = NodeGraph(embed=letters)
+            >>> ids = graph.add(["banana", "lemon tree", "kiwi"])
+            >>> retriever = Retriever(graph, "ROOT", "cosine", top_k=1)
+            >>> (found,) = retriever.batch_vectors(["many e"], lambda graph, key: [[0, 9, 0, 0, 0]])
+            >>> found[0].node.text
+            'lemon tree'
+        """
+        search = self._search(queries, top_k, filters)
+        vectors = [
+            [self._checked(vectors_of(graph, key), queries) for graph in graphs]
+            for key, graphs in self._comparing(queries)
+        ]
+        return search(queries, vectors)
+
+    async def abatch_vectors(
+        self,
+        queries: Sequence[str],
+        vectors_of: AsyncVectorsOf,
+        *,
+        top_k: int | None = None,
+        filters: Filters | None = None,
+    ) -> list[list[ScoredNode]]:
+        """Do the same without blocking the event loop; ``vectors_of`` is an async function."""
+        search = self._search(queries, top_k, filters)
+        vectors = [
+            [self._checked(await vectors_of(graph, key), queries) for graph in graphs]
+            for key, graphs in self._comparing(queries)
+        ]
+        return await asyncio.to_thread(search, queries, vectors)
+
     async def abatch(
         self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
     ) -> list[list[ScoredNode]]:
@@ -197,6 +261,28 @@ class Retriever(Answering):
         for key, graphs in self._embedded():
             for graph in graphs:
                 await graph.embeddings.aquery_vectors(queries, key)
+
+    def _comparing(self, queries: Sequence[str]) -> list[tuple[str, list[NodeGraph]]]:
+        """Return the embeddings to search, and the graphs of each; none for no queries."""
+        embedded = self._embedded()
+        if not embedded:
+            raise ValueError(
+                f"{self!r} compares texts and can't search for vectors; give it a similarity that "
+                "compares embeddings, like 'cosine'"
+            )
+        return embedded if queries else []
+
+    @staticmethod
+    def _checked(vectors: Any, queries: Sequence[str]) -> Vectors:
+        import numpy as np
+
+        made = np.asarray(vectors, np.float32)
+        if made.ndim != 2 or len(made) != len(queries):
+            raise ValueError(
+                f"vectors_of gave an array of the shape {made.shape} for {len(queries)} queries; "
+                "it has to be (queries, dimension)"
+            )
+        return made
 
     def _embedded(self) -> list[tuple[str, list[NodeGraph]]]:
         """Return the embeddings to search, and the graphs of each."""

@@ -7,12 +7,22 @@ from ...nodegraph.llm import as_llm
 from ..extras import extra
 
 with extra("langchain", "langchain_core"):
+    from .answer_tool import answer_tool
     from .document_index import NodeGraphIndex
     from .documents import from_document, to_document
     from .graph_embeddings import GraphEmbeddings
     from .node_store import NodeStore
+    from .queries import (
+        decompose_query,
+        expand_query,
+        hypothesize,
+        rewrite_query,
+        route_query,
+    )
+    from .query_engine import NodeGraphQueryEngine
     from .reranker import NodeGraphReranker
     from .retriever import NodeGraphRetriever
+    from .structured_filter import StructuredFilter
     from .tools import retriever_tool
     from .transform import as_transform
     from .vector_index import as_index
@@ -24,17 +34,25 @@ if TYPE_CHECKING:
 __all__ = [
     "GraphEmbeddings",
     "NodeGraphIndex",
+    "NodeGraphQueryEngine",
     "NodeGraphReranker",
     "NodeGraphRetriever",
     "NodeGraphVectorStore",
     "NodeStore",
     "NodeTextSplitter",
+    "StructuredFilter",
+    "answer_tool",
     "as_embedder",
     "as_index",
     "as_llm",
     "as_transform",
+    "decompose_query",
+    "expand_query",
     "from_document",
+    "hypothesize",
     "retriever_tool",
+    "rewrite_query",
+    "route_query",
     "to_document",
 ]
 

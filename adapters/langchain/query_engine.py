@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
-from collections.abc import AsyncIterator, Generator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from contextlib import aclosing
-from functools import partial
 from typing import Annotated, Any, Literal
 
 from langchain_core.callbacks import (
@@ -24,6 +22,7 @@ from ...retrievers import AnswerStream, AsyncAnswerStream, QueryEngine
 from ...retrievers.child_k import looking_at
 from .documents import NODE_KEY
 from .drawing import draw
+from .pieces import added_up, in_own_context, in_own_task
 from .question import Question, read_question
 from .told_answer import answer_dict, begun, ended
 from .within import awithin, within
@@ -274,7 +273,7 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
         config: RunnableConfig,
         **call: Any,
     ) -> Iterator[Any]:
-        asked, child_k = self._asked(_added_up(list(given)), **call)
+        asked, child_k = self._asked(added_up(list(given)), **call)
 
         def pieces() -> Generator[Any, None, None]:
             with within(config), looking_at(child_k), self.engine.stream(**asked) as stream:
@@ -288,15 +287,7 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
                     yield AddableDict(answer=piece)
                 yield AddableDict(ended(stream.answer))
 
-        # In a context of its own: whoever reads the pieces is not within the engine's run.
-        context = contextvars.copy_context()
-        made = pieces()
-        end = object()
-        try:
-            while (piece := context.run(next, made, end)) is not end:
-                yield piece
-        finally:
-            context.run(made.close)
+        yield from in_own_context(pieces())
 
     async def _astream(
         self,
@@ -305,12 +296,9 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
         config: RunnableConfig,
         **call: Any,
     ) -> AsyncIterator[Any]:
-        asked, child_k = self._asked(_added_up([piece async for piece in given]), **call)
-        pieces: asyncio.Queue[Any] = asyncio.Queue()
-        end = object()
+        asked, child_k = self._asked(added_up([piece async for piece in given]), **call)
 
-        async def work() -> None:
-            tell = pieces.put_nowait
+        async def work(tell: Callable[[Any], None]) -> None:
             async with awithin(config):
                 with looking_at(child_k):
                     async with self.engine.astream(**asked) as stream:
@@ -325,33 +313,6 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
                             tell(AddableDict(answer=piece))
                         tell(AddableDict(ended(stream.answer)))
 
-        # In a task of its own: whoever reads the pieces is not within the engine's run.
-        task = asyncio.create_task(work())
-        task.add_done_callback(partial(_end, pieces, end))
-        try:
-            while (piece := await pieces.get()) is not end:
+        async with aclosing(in_own_task(work)) as pieces:
+            async for piece in pieces:
                 yield piece
-            await task
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-
-def _end(pieces: asyncio.Queue[Any], end: object, task: asyncio.Task[None]) -> None:
-    pieces.put_nowait(end)
-
-
-def _added_up(pieces: list[Any]) -> Any:
-    """Return an input that came in pieces."""
-    if not pieces:
-        raise TypeError("there is no question: the input is empty")
-    whole = pieces[0]
-    for piece in pieces[1:]:
-        whole = _sum(whole, piece)
-    return whole
-
-
-def _sum(whole: Any, piece: Any) -> Any:
-    if isinstance(whole, dict) and isinstance(piece, Mapping):
-        return AddableDict(whole) + AddableDict(piece)
-    return whole + piece

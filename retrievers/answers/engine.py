@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
 from contextlib import aclosing
+from types import MappingProxyType
 from typing import Any, Literal
 
 from ...nodegraph import LLM, Node, count_tokens
@@ -149,7 +150,7 @@ class QueryEngine:
     @property
     def prompts(self) -> Mapping[str, Prompt]:
         """The prompts by name, to read; others are given when an engine is made."""
-        return self.settings.prompts
+        return MappingProxyType(dict(self.settings.prompts))
 
     def query(
         self,

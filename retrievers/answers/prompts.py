@@ -202,7 +202,7 @@ Rewritten question:""",
 """The built-in prompts. The last two are told to the user, not to a model."""
 
 
-def prompts_with(given: Mapping[str, Given] | None) -> Mapping[str, Prompt]:
+def prompts_with(given: Mapping[str, Given] | None) -> dict[str, Prompt]:
     """Return all prompts, some replaced.
 
     Args:
@@ -226,4 +226,4 @@ def prompts_with(given: Mapping[str, Given] | None) -> Mapping[str, Prompt]:
         if name not in PROMPTS:
             raise ValueError(f"there is no prompt {name!r}; there is {nearest(str(name), PROMPTS)}")
         prompts[name] = PROMPTS[name].replaced(prompt)
-    return MappingProxyType(prompts)
+    return prompts

@@ -42,27 +42,28 @@ class FindMean:
     def do(self) -> list[list[ScoredNode]]:
         """Return the results of each query, in their order; none of a blank one."""
         asked = self._asked()
-        search = self.retriever._search(self._names(asked), self.top_k, self.filters)
-        vectors = [
-            [self._means(graph, key, asked, self._query_vectors(graph, key, asked)) for graph in of]
-            for key, of in self.retriever._embedded()
-        ]
-        return self._spread(asked, search(self._names(asked), vectors))
+        found = self.retriever.batch_vectors(
+            self._names(asked),
+            lambda graph, key: self._means(
+                graph, key, asked, graph.embeddings.query_vectors(self._own(asked), key)
+            ),
+            top_k=self.top_k,
+            filters=self.filters,
+        )
+        return self._spread(asked, found)
 
     async def ado(self) -> list[list[ScoredNode]]:
         """Return the same without blocking the event loop."""
         asked = self._asked()
-        search = self.retriever._search(self._names(asked), self.top_k, self.filters)
-        vectors = []
-        for key, of in self.retriever._embedded():
-            means = []
-            for graph in of:
-                own = [self.queries[at] for at in asked if self.queries[at] in self.forms[at]]
-                known = await graph.embeddings.aquery_vectors(own, key)
-                found = dict(zip(own, known, strict=True))
-                means.append(await asyncio.to_thread(self._means, graph, key, asked, found))
-            vectors.append(means)
-        return self._spread(asked, await asyncio.to_thread(search, self._names(asked), vectors))
+
+        async def means(graph: NodeGraph, key: str) -> Vectors:
+            known = await graph.embeddings.aquery_vectors(self._own(asked), key)
+            return await asyncio.to_thread(self._means, graph, key, asked, known)
+
+        found = await self.retriever.abatch_vectors(
+            self._names(asked), means, top_k=self.top_k, filters=self.filters
+        )
+        return self._spread(asked, found)
 
     def _asked(self) -> list[int]:
         return [at for at, query in enumerate(self.queries) if query.strip()]
@@ -71,16 +72,17 @@ class FindMean:
         """Return what evidence calls each search: its passages."""
         return [name_of(self.queries[at], self.forms[at]) for at in asked]
 
-    def _query_vectors(self, graph: NodeGraph, key: str, asked: Sequence[int]) -> dict[str, Any]:
-        own = [self.queries[at] for at in asked if self.queries[at] in self.forms[at]]
-        return dict(zip(own, graph.embeddings.query_vectors(own, key), strict=True))
+    def _own(self, asked: Sequence[int]) -> list[str]:
+        """Return the queries that count themselves."""
+        return [self.queries[at] for at in asked if self.queries[at] in self.forms[at]]
 
     def _means(
-        self, graph: NodeGraph, key: str, asked: Sequence[int], known: dict[str, Any]
+        self, graph: NodeGraph, key: str, asked: Sequence[int], own: Sequence[Any]
     ) -> Vectors:
         """Return the mean of the unit vectors of each query, (queries, dimension)."""
         import numpy as np
 
+        known = dict(zip(self._own(asked), own, strict=True))
         passages = [f for at in asked for f in self.forms[at] if f != self.queries[at]]
         texts = list(dict.fromkeys(passages))
         vectors: dict[str, Any] = {}

@@ -17,7 +17,7 @@ _LABEL = re.compile(
     r"""[\s>*_\#-]*(?:(?:final|my|the)\ )?
     (?:verdict|judge?ment|conclusion|decision|answer(?:ed)?|result|output
     |(?:最终|我的)?(?:判断|结论|结果|答案|回答)|是否(?:已经?|可以|能够?|完整)*回答)
-    \s*[*_]*\s*[:：是为]\s*[*_]*\s*""",
+    (?:\s*[*_]{1,3})?\s*[:：是为](?:\s*[*_]{1,3})?\s*""",
     re.I | re.X,
 )
 _MARKS = " \t\"'“”‘’「」『』`*_#>()（）[]【】{}-–—"

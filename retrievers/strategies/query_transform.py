@@ -12,7 +12,7 @@ from ...nodegraph.errors import nearest
 from ...nodegraph.language import Language, language_of
 from ...nodegraph.llm import as_llm
 from ...nodegraph.llm_lines import each_once
-from ..asking import answered
+from ..asking import answered, in_json
 from ..plan import Plan, arun, run
 from ..prompt import Prompt, Prompted
 from ..trace import stage
@@ -20,10 +20,6 @@ from ..trace import stage
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 OnError = Literal["keep", "raise"]
-_IN_JSON = {
-    "zh": "\n\n（请用 JSON 输出，格式为：{form}）",
-    "en": "\n\n(Answer in JSON, in this form: {form})",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +154,7 @@ class QueryTransform(Prompted):
         language = self._language(query)
         prompt = self.prompt.fill(language, query=query, **values)
         if schema is not None and self.llm.structured:
-            prompt += _IN_JSON[language].replace("{form}", form)
+            prompt += in_json(form, language)
         read_ = yield from answered(
             self.llm,
             prompt,

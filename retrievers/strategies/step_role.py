@@ -9,7 +9,7 @@ from ...nodegraph import LLM, count_tokens
 from ...nodegraph.language import Language, language_of
 from ...nodegraph.llm import as_llm
 from ...nodegraph.llm_answers import clean
-from ..asking import answered
+from ..asking import answered, in_json
 from ..plan import Plan, arun, run
 from ..prompt import Prompt, Prompted
 from .budget import Call
@@ -17,10 +17,6 @@ from .query_transform import check_language, seconds, whole
 from .steps import Step, told_passages, told_steps
 
 T = TypeVar("T")
-_IN_JSON = {
-    "zh": "\n\n（请用 JSON 输出，格式为：{form}）",
-    "en": "\n\n(Answer in JSON, in this form: {form})",
-}
 LONGEST = 4000
 """Characters of an answer that are read, thoughts left out; a step takes a few lines."""
 MAX_TOKENS = 1500
@@ -103,7 +99,7 @@ class StepRole(Prompted, Generic[T]):
             passages=told_passages(steps, language, self.max_tokens, self.length),
         )
         if self.llm.structured:
-            prompt += _IN_JSON[language].replace("{form}", self.FORM)
+            prompt += in_json(self.FORM, language)
         told = yield from answered(
             *(self.llm, prompt, lambda answer: self.read(_short(answer)), language),
             schema=self.SCHEMA,

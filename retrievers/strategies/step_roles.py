@@ -19,7 +19,7 @@ LONGEST_ANSWER = 300
 """Characters of the answer of a step at most; what is longer is cut."""
 _LABEL = re.compile(
     r"[\s>*_#]*(?:(?:the\s+)?next(?:\s+(?:smaller|sub))?[\s-]*question|下一个?(?:小|子)?问题?|小问题)"
-    r"\s*(?:is|是|为)?\s*[*_]*\s*[:：]\s*[*_]*",
+    r"(?:\s*(?:is|是|为))?(?:\s*[*_]{1,3})?\s*[:：]\s*[*_]*",
     re.I,
 )
 _UNKNOWN = re.compile(

@@ -16,7 +16,7 @@ Ended = Literal[
 ]
 _terms = TextAnalyzer()
 _SMALL = re.compile(r"\b(?:the|an?)\b|请问|[的了呢吗嗎]", re.I)
-_UNKNOWN = {"zh": "（未找到）", "en": "(not found)"}
+_UNKNOWN = {"zh": "（尚无答案）", "en": "(no answer yet)"}
 _NOTHING = {"zh": "（无）", "en": "(none)"}
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.nodegraph import Embedder, EmbeddingError, MemoryStore, NodeGraph, embeddings
+from nodekin.nodegraph import Embedder, EmbeddingError, MemoryStore, NodeGraph, query_vectors
 from nodekin.nodegraph.embedder import as_embedders
 from nodekin.nodegraph.embeddings import Embeddings
 
@@ -184,7 +184,7 @@ def test_what_is_kept_is_read_while_another_thread_embeds():
 
 
 def test_the_last_queries_are_remembered(monkeypatch):
-    monkeypatch.setattr(embeddings, "_QUERIES_KEPT", 2)
+    monkeypatch.setattr(query_vectors, "KEPT", 2)
     model = Model(batch_size=10)
     kept = make(model)
     kept.query_vectors(["a", "bb"], "default")
@@ -198,7 +198,7 @@ def test_the_last_queries_are_remembered(monkeypatch):
 
 
 def test_more_queries_than_are_remembered(monkeypatch):
-    monkeypatch.setattr(embeddings, "_QUERIES_KEPT", 3)
+    monkeypatch.setattr(query_vectors, "KEPT", 3)
     queries = ["x" * size for size in range(1, 9)]
     for kept in (make(Model()), make(AsyncModel())):
         for _ in range(2):
@@ -208,7 +208,7 @@ def test_more_queries_than_are_remembered(monkeypatch):
 
 
 def test_threads_that_forget_each_others_queries(monkeypatch):
-    monkeypatch.setattr(embeddings, "_QUERIES_KEPT", 2)
+    monkeypatch.setattr(query_vectors, "KEPT", 2)
     kept = make(Model())
 
     def ask(number):

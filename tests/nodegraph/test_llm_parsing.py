@@ -1,3 +1,5 @@
+import contextlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -378,3 +380,59 @@ def test_of_the_same_question_the_first_answer_counts():
         ("b?", "2"),
         ("A ?", "3"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ("可以", "可以"),
+        ("可以。", "可以。"),
+        ("Sure", "Sure"),
+        ("OK.", "OK."),
+        ("好的", "好的"),
+        ("Sure!\n\nTea.", "Tea."),
+        ("Sure!\nHere are the keywords:", ""),
+        ("Sure! Here is the summary: Tea is a drink.", "Tea is a drink."),
+        ("Here is the summary: Tea is a drink.", "Tea is a drink."),
+        ("好的，以下是摘要：茶是饮品。", "茶是饮品。"),
+        ("以下是关键词：茶、水", "茶、水"),
+        ("这是一本书：红楼梦", "这是一本书：红楼梦"),
+        ("可以，因为茶是饮品。", "可以，因为茶是饮品。"),
+        ("Sure, tea is a drink.", "Sure, tea is a drink."),
+        ("Here is a list: 1", "Here is a list: 1"),
+        ("Tea.\n\nLet me know if you need more!", "Tea."),
+    ],
+)
+def test_openings_and_closings(answer: str, text: str) -> None:
+    assert clean(answer) == text
+
+
+@pytest.mark.parametrize("opening", ["Sure!", "好的", "Here are the keywords:", "可以。"])
+def test_an_opening_alone_is_no_answer(opening: str) -> None:
+    for parse in PARSERS.values():
+        with pytest.raises(ValueError, match="the answer is empty"):
+            parse(opening)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [" ", "\n", "a", "[", "{'a': 'b', ", "[ 'a ", "<think>", "Sure!\n", "Questions:", "**.", '?"']
+    + ["Question ", "A: ", "``` ", "\n1. ", "\u3000", "问：", "Let me know \n", '{"a":', "1. a? "],
+)
+@pytest.mark.parametrize("begin", ["", "Question", "```", "1. a?"])
+def test_a_million_characters_of_anything_are_read(begin: str, unit: str) -> None:
+    """A pattern that goes back and forth would take hours."""
+    answer = begin + unit * (1_000_000 // len(unit)) + "x\n."
+    for read in (clean, read_json, *PARSERS.values()):
+        with contextlib.suppress(ValueError):
+            read(answer)
+
+
+def test_json_that_is_nested_too_deeply_is_none() -> None:
+    with pytest.raises(ValueError, match="nested too deeply|no JSON"):
+        read_json("[" * 300 + "1" + "]" * 300)
+    assert read_json("[[[1]]]") == [[[1]]]
+
+
+def test_apostrophes_end_no_string() -> None:
+    assert read_json("{'a': 'it's', 'b': ['c', 'd',],}") == {"a": "it's", "b": ["c", "d"]}

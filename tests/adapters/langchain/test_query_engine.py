@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import pickle
 
 import pytest
 from blockbuster import blockbuster_ctx
@@ -22,7 +23,13 @@ from langchain_core.tracers import BaseTracer
 from pydantic import ValidationError
 
 from nodekin.adapters.langchain.query_engine import NodeGraphQueryEngine
-from nodekin.retrievers import AnswerError, QueryEngine, RecursiveRetriever, trace
+from nodekin.retrievers import (
+    AnswerError,
+    MultiQueryRetriever,
+    QueryEngine,
+    RecursiveRetriever,
+    trace,
+)
 
 ANSWER = "Black tea is fermented [1]."
 
@@ -331,6 +338,37 @@ async def test_the_runs(engine, way):
     assert answer.error is None
 
 
+@every_way
+async def test_the_runs_of_a_strategy_within(native, model, way):
+    phrasings = MultiQueryRetriever(native, FakeListChatModel(responses=["发酵的茶\nferment"]))
+    seen = Trace()
+    engine = NodeGraphQueryEngine(engine=QueryEngine(phrasings, model))
+    assert await call(engine, way, "fermented tea", {"callbacks": [seen]}) == ANSWER
+    (answer,) = seen.roots[0].child_runs
+    retrieve, ask = map(tree, answer.child_runs)
+    assert ask == ASK
+    (name, ((strategy, (expand, *searches)),)) = retrieve
+    assert (name, strategy, expand) == ("retrieve", "multi-query", ("expand", [ASK]))
+    assert {each[0] for each in searches} == {"search"}
+
+
+@pytest.mark.parametrize("way", ["stream", "astream"])
+async def test_a_question_that_comes_in_pieces(full, way):
+    given = [{"question": "Which tea "}, {"question": "is fermented?"}, {"chat_history": []}]
+
+    async def later():
+        for each in given:
+            yield each
+
+    if way == "stream":
+        pieces = list(full.transform(iter(given)))
+    else:
+        pieces = [piece async for piece in full.atransform(later())]
+    assert pieces[0]["question"] == "Which tea is fermented?"
+    with pytest.raises(TypeError, match="no question"):
+        list(full.transform(iter([])))
+
+
 @pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
 async def test_what_a_consumer_does_between_pieces_is_not_the_engines(engine, retriever, way):
     """A run that is begun while an answer is streamed is no child of the engine's."""
@@ -467,6 +505,17 @@ def test_fields_are_configurable(engine, native_engine):
     other = NodeGraphQueryEngine(engine=QueryEngine(native_engine.retriever, lambda p: "Other."))
     either = engine.configurable_alternatives(ConfigurableField("engine"), other=other)
     assert either.with_config(configurable={"engine": "other"}).invoke("tea") == "Other."
+
+
+def test_it_is_pickled(native):
+    engine = NodeGraphQueryEngine(engine=QueryEngine(native, loud), output="dict", k=1)
+    again = pickle.loads(pickle.dumps(engine))
+    assert again.invoke("fermented tea") == engine.invoke("fermented tea")
+    assert list(again.engine.prompts) == list(engine.engine.prompts)
+
+
+def loud(prompt):
+    return ANSWER.upper()
 
 
 def test_it_is_drawn(engine):

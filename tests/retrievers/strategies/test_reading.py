@@ -474,3 +474,62 @@ def test_any_answer_is_read_within_bounds_or_refused(answer: str, limit: int) ->
             continue
     with contextlib.suppress(ValueError):
         assert set(read_routes(answer, NAMES, multiple=True)) <= set(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("answer", "read"),
+    [
+        ("Unknown Pleasures", "Unknown Pleasures"),
+        ("An unknown author", "An unknown author"),
+        ("Not available in stores", "Not available in stores"),
+        ("The album did not include the song.", "The album did not include the song."),
+        ("未知死亡", "未知死亡"),
+        ("他没有找到工作。", "他没有找到工作。"),
+        ("可以", "可以"),
+        ("Sure", "Sure"),
+        ("可以，因为更长。", "因为更长。"),
+        ("Unknown", None),
+        ("Unknown.", None),
+        ("unknown from the passages", None),
+        ("Not mentioned in the given context.", None),
+        ("I do not know how long it is.", None),
+        ("No passage mentions it.", None),
+        ("None of the passages say so.", None),
+        ("There is no information about it in the passages.", None),
+        ("不知道", None),
+        ("不清楚具体年份。", None),
+        ("未知。", None),
+        ("无法确定", None),
+        ("文中未提及。", None),
+        ("没有提到", None),
+    ],
+)
+def test_what_only_begins_like_not_knowing_is_an_answer(answer: str, read: str | None) -> None:
+    assert read_partial(answer) == read
+
+
+@pytest.mark.parametrize("opening", ["Sure!", "好的", "可以", "Here is the question:"])
+def test_an_opening_alone_is_no_query(opening: str) -> None:
+    for read in (read_query, read_passage):
+        with pytest.raises(ValueError, match=r"answer|query"):
+            read(opening, NILE)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["a", " ", "\n", "?", "？（", "question: ", "[\n", "|", "</a>", "1. ", "**", '"', "改写后的"],
+)
+@pytest.mark.parametrize("begin", ["", "Question", "问题", "The passages "])
+def test_a_million_characters_of_anything_are_read(begin: str, unit: str) -> None:
+    """A pattern that goes back and forth would take hours."""
+    answer = begin + unit * (1_000_000 // len(unit)) + "x\n."
+    for read in (
+        lambda: read_query(answer, NILE),
+        lambda: read_phrasings(answer, NILE, 5),
+        lambda: read_sub_questions(answer, NILE, 5),
+        lambda: read_passage(answer, NILE),
+        lambda: read_partial(answer),
+        lambda: read_routes(answer, NAMES, multiple=True),
+    ):
+        with contextlib.suppress(ValueError):
+            read()

@@ -1,0 +1,212 @@
+"""A real model, small as it is, gets something useful out of every strategy and way of answering.
+
+The texts are paragraphs of CMRC 2018 (Chinese) and HotpotQA (English). The model is any behind
+``OPENAI_BASE_URL``; ``make test-models`` starts one of 1.5 billion parameters. What is asserted is
+what makes an answer useful, not its words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodekin.nodegraph import LLM, Document, LLMExtractor, NodeGraph
+from nodekin.nodegraph.language import language_of
+from nodekin.retrievers import Retriever
+from nodekin.retrievers.answers import PROMPTS, QueryEngine
+from nodekin.retrievers.strategies import (
+    AnsweredJudge,
+    HyDE,
+    HyDERetriever,
+    MultiQueryRetriever,
+    MultiStepRetriever,
+    QueryDecomposition,
+    QueryExpansion,
+    QueryRewrite,
+    QueryRewriteRetriever,
+    QueryRouter,
+    RouterRetriever,
+    Step,
+    StepAnswer,
+    SubQuestionRetriever,
+)
+
+pytestmark = [pytest.mark.models, pytest.mark.enable_socket]
+
+PEST = "请问一下哈，那个尤金袋鼠为啥会被当成害虫呀？"
+PARKS = "乍都节公园和四加亭分别位于哪个国家？"
+BANK = "西贡商信银行的总部在哪里？"
+BANDS = "hi there, can u pls tell me wich band was formed first, The Exies or Circus Diablo??"
+GAMES = "Are Medici and Senet both board games?"
+HALL = "When was Toad Hall (ANU) opened?"
+
+
+@pytest.fixture(scope="module")
+def chinese(data: Path) -> Retriever:
+    """Return a retriever of passages of about 150 characters."""
+    folder = data / "cmrc2018" / "kb"
+    if not folder.is_dir():
+        pytest.skip(f"no {folder}")
+    graph = NodeGraph(source=folder, progress=False)
+    graph.create_node_group("paragraph", str.splitlines)
+    graph.create_node_group("passage", _passages, parent="paragraph")
+    return Retriever(graph, "passage", "bm25", top_k=2)
+
+
+@pytest.fixture(scope="module")
+def english(data: Path) -> Retriever:
+    """Return a retriever of paragraphs with their titles."""
+    path = data / "hotpotqa" / "hotpotqa_train_corpus.json"
+    if not path.is_file():
+        pytest.skip(f"no {path}")
+    corpus = json.loads(path.read_text(encoding="utf-8"))
+    graph = NodeGraph(progress=False)
+    graph.add([Document(f"{title}\n{''.join(told)}", id=title) for title, told in corpus.items()])
+    return Retriever(graph, "ROOT", "bm25", top_k=2)
+
+
+@pytest.fixture(scope="module")
+def texts(chinese: Retriever, english: Retriever) -> Callable[[str], Retriever]:
+    """Return the function from a question to the texts in its language."""
+    return lambda question: chinese if language_of(question) == "zh" else english
+
+
+@pytest.fixture(scope="module")
+def plain_model(language_model: Any) -> LLM:
+    """Return the same model without structured output: it answers in its own words."""
+    return LLM(language_model.complete, name="plain")
+
+
+@pytest.fixture(params=["structured", "plain"])
+def model(request: pytest.FixtureRequest, language_model: Any, plain_model: LLM) -> Any:
+    """Return the model with and without structured output."""
+    return language_model if request.param == "structured" else plain_model
+
+
+def _passages(text: str) -> Iterator[str]:
+    """Return sentences, together up to 150 characters."""
+    passage = ""
+    for sentence in re.findall(r"[^。！？]*[。！？]|[^。！？]+$", text):
+        if passage and len(passage + sentence) > 150:
+            yield passage
+            passage = ""
+        passage += sentence
+    if passage.strip():
+        yield passage
+
+
+def has(text: str, *words: str) -> bool:
+    return all(word.casefold() in text.casefold() for word in words)
+
+
+# What becomes of a question
+
+
+@pytest.mark.parametrize(
+    ("question", "kept", "gone"),
+    [(PEST, ("尤金袋鼠", "害虫"), "请问"), (BANDS, ("The Exies", "Circus Diablo", "first"), "pls")],
+)
+def test_a_question_is_rewritten_without_chatter_and_with_its_names(model, question, kept, gone):
+    (rewritten,) = QueryRewrite(model, on_error="raise")(question)
+    assert has(rewritten, *kept)
+    assert gone not in rewritten
+    assert len(rewritten) < len(question)
+
+
+def test_terms_of_a_glossary_are_used(language_model):
+    rewrite = QueryRewrite(language_model, glossary={"西贡商信": "西贡商业信用银行"})
+    (rewritten,) = rewrite("西贡商信总部在哪?")
+    assert "西贡商业信用银行" in rewritten
+    assert "总部" in rewritten
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [("渡川之战发生于什么时候？", "渡川之战"), ("Where is the headquarters of Sacombank?", "Sacombank")],
+)
+def test_a_question_is_phrased_in_several_ways(model, question, name):
+    phrasings = QueryExpansion(model, include_query=False, on_error="raise")(question)
+    assert len(phrasings) >= 2
+    assert question not in phrasings
+    assert all(name in phrasing for phrasing in phrasings)
+    assert {language_of(phrasing) for phrasing in phrasings} == {language_of(question)}
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [(PARKS, ("乍都节公园", "四加亭")), (BANDS, ("The Exies", "Circus Diablo"))],
+)
+def test_a_question_is_taken_apart_into_questions(language_model, question, names):
+    decompose = QueryDecomposition(language_model, include_query=False, on_error="raise")
+    parts = decompose(question)
+    assert len(parts) >= 2
+    assert all(part.endswith(("?", "？")) for part in parts)
+    assert {language_of(part) for part in parts} == {language_of(question)}
+    for name in names:  # each is asked about alone
+        assert any(name in part and len(part) < len(question) for part in parts)
+
+
+def test_a_question_is_taken_apart_without_structured_output(plain_model):
+    parts = QueryDecomposition(plain_model, include_query=False, on_error="raise")(GAMES)
+    assert {"Is Medici a board game?", "Is Senet a board game?"} <= set(parts)
+
+
+@pytest.mark.parametrize("question", ["珠穆朗玛峰在哪里？", "How long is the Nile?"])
+def test_a_simple_question_stays_as_it_is(plain_model, question):
+    assert QueryDecomposition(plain_model, on_error="raise")(question) == [question]
+
+
+@pytest.mark.parametrize(("question", "name"), [(BANK, "西贡"), (GAMES, "Senet")])
+def test_a_passage_is_imagined(language_model, question, name):
+    (passage,) = HyDE(language_model, include_query=False, on_error="raise")(question)
+    assert name in passage
+    assert not passage.rstrip().endswith(("?", "？"))
+    assert language_of(passage) == language_of(question)
+
+
+@pytest.mark.parametrize(
+    ("question", "right"),
+    [
+        ("尤金袋鼠吃什么？", "animals"),
+        ("哪些银行的总部在胡志明市？", "money"),
+        ("What do tammar wallabies eat?", "animals"),
+        ("Which banks have their seat in Ho Chi Minh City?", "money"),
+    ],
+)
+def test_a_route_is_chosen(model, question, right):
+    routes = {"animals": "动物、植物与自然 / animals, plants, nature", "money": "银行、公司与经济 / banks, business, economy"}
+    assert QueryRouter(model, routes, on_error="raise")(question) == [right]
+
+
+# What is found
+
+
+def test_every_strategy_finds_the_passage(language_model, texts):
+    for question, fact in ((BANK, "胡志明市"), (HALL, "opened in 1974")):
+        inner = texts(question)
+        strategies = [
+            QueryRewriteRetriever(inner, language_model, on_error="raise"),
+            MultiQueryRetriever(inner, language_model, on_error="raise"),
+            HyDERetriever(inner, language_model, on_error="raise"),
+            SubQuestionRetriever(inner, language_model, on_error="raise"),
+            RouterRetriever({"all": ("all texts / 全部资料", inner)}, language_model),
+        ]
+        for strategy in strategies:
+            found = strategy.retrieve(question, top_k=2)
+            assert any(fact in result.node.text for result in found), (strategy, question)
+
+
+def test_parts_of_a_question_are_answered_from_what_they_found(language_model, texts):
+    inner = texts(PARKS)
+    retriever = SubQuestionRetriever(
+        inner, language_model, answers=True, include_query=False, on_error="raise"
+    )
+    answers = {part.question: part.answer or "" for part in retriever.grouped(PARKS)}
+    assert any("泰国" in answer for question, answer in answers.items() if "乍都节" in question)
+    assert any("马来西亚" in answer for question, answer in answers.items() if "四加亭" in question)
