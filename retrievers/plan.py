@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from ..nodegraph import LLM, ModelError
+from ..nodegraph import LLM
 from ..nodegraph.access import holding
 from ..nodegraph.errors import ModelTimeoutError
 from .answering import Answering

@@ -210,3 +210,147 @@ def test_parts_of_a_question_are_answered_from_what_they_found(language_model, t
     answers = {part.question: part.answer or "" for part in retriever.grouped(PARKS)}
     assert any("泰国" in answer for question, answer in answers.items() if "乍都节" in question)
     assert any("马来西亚" in answer for question, answer in answers.items() if "四加亭" in question)
+
+
+def test_a_judge_says_yes_only_where_the_answer_is_told(plain_model, texts):
+    judge = AnsweredJudge(plain_model)
+    town = "At the 2011 census, what was the population of the city where Kerry Saxby-Junna was born?"
+    first, second = town, "What was the population of Young, New South Wales?"
+    told = [texts(asked).retrieve(asked, top_k=1)[0] for asked in (first, second)]
+    assert "Young, New South Wales" in told[0].node.text
+    assert "6,960" in told[1].node.text
+    born = Step(town, (told[0],))
+    assert judge(town, [born]) is False
+    assert judge(town, [born, Step(second, (told[1],), "6,960")]) is True
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"), [(BANK, "胡志明市"), ("Where was Kerry Saxby-Junna born?", "Young")]
+)
+def test_a_short_answer_is_drawn(model, texts, question, answer):
+    found = texts(question).retrieve(question, top_k=1)
+    drawn = StepAnswer(model)(question, [Step(question, tuple(found))])
+    assert drawn is not None
+    assert answer in drawn
+
+
+def test_what_is_not_told_has_no_short_answer(plain_model, texts):
+    question = "How many children has Kerry Saxby-Junna?"
+    found = texts(question).retrieve("Kerry Saxby-Junna", top_k=1)
+    assert StepAnswer(plain_model)(question, [Step(question, tuple(found))]) is None
+
+
+def test_a_search_goes_on_to_what_the_first_passage_leads_to(plain_model, english):
+    question = (
+        "At the 2011 census, what was the population of the city where Kerry Saxby-Junna was born?"
+    )
+    retriever = MultiStepRetriever(english, plain_model, max_steps=2, max_tokens=400)
+    gold = "Young, New South Wales"
+    assert gold not in [result.node.document_id for result in english.retrieve(question, top_k=2)]
+    done = retriever.steps(question, top_k=2)
+    assert "Young" in done.steps[0].question
+    assert gold in [result.node.document_id for result in done.results]
+
+
+def test_a_chinese_question_that_the_first_passage_answers_takes_no_step(plain_model, chinese):
+    question = "泰国国家铁路局捐献土地建造的公园，面积有多大？"
+    done = MultiStepRetriever(chinese, plain_model, max_tokens=400).steps(question, top_k=1)
+    assert done.ended == "answered"
+    assert done.answer is not None
+    assert "0.304" in done.answer
+    assert done.steps == ()
+
+
+# What is answered
+
+MODES = ["stuff", "refine", "map_reduce", "map_rerank"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("question", "fact"),
+    [(BANK, "胡志明市"), ("Where was Kerry Saxby-Junna born?", "Young, New South Wales")],
+)
+def test_an_answer_has_the_fact_and_cites_its_source(language_model, texts, mode, question, fact):
+    # So little room that refine needs a second call.
+    budget = {"budget": 620, "reserve": 100} if mode == "refine" else {}
+    answer = QueryEngine(texts(question), language_model, mode, **budget).query(question)
+    assert answer.found
+    assert fact in answer.text
+    assert any(fact in source.text for source in answer.cited), answer
+    assert language_of(answer.text) == language_of(question)
+    assert answer.calls >= (1 if mode == "stuff" else 2)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_no_passage_tells_is_not_found(language_model, chinese, mode):
+    answer = QueryEngine(chinese, language_model, mode).query("尤金袋鼠的寿命有多长？")
+    assert not answer.found
+    assert answer.sources
+    assert answer.text == PROMPTS["not_found"].zh
+
+
+def test_what_no_english_passage_tells_is_not_found(language_model, english):
+    question = "Who founded the Two Dollar Radio restaurant on Mars?"
+    answer = QueryEngine(english, language_model).query(question)
+    assert not answer.found
+    assert answer.text == PROMPTS["not_found"].en
+
+
+def test_an_answer_is_streamed_with_its_sources(language_model, texts):
+    stream = QueryEngine(texts(BANK), language_model).stream(BANK)
+    first = next(stream)
+    assert any("胡志明市" in source.text for source in stream.sources)
+    assert not stream.ended
+    pieces = [first, *stream]
+    assert len(pieces) > 3
+    assert "".join(pieces) == stream.answer.text
+    assert "胡志明市" in stream.answer.text
+
+
+def test_an_answer_is_streamed_in_an_event_loop(language_model, texts):
+    question = "Where was Kerry Saxby-Junna born?"
+
+    async def told() -> tuple[list[str], Any]:
+        stream = QueryEngine(texts(question), language_model).astream(question)
+        return [piece async for piece in stream], stream.answer
+
+    pieces, answer = asyncio.run(told())
+    assert len(pieces) > 3
+    assert "".join(pieces) == answer.text
+    assert "Young" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("history", "question", "names", "fact"),
+    [
+        ([(BANK, "西贡商信银行的总部在胡志明市。")], "它是哪一年成立的？", ["西贡商信银行"], "1991"),
+        (
+            [("Which university is Toad Hall in?", "The Australian National University.")],
+            "When was Toad Hall opened, which is one of its residential halls?",
+            ["Toad Hall"],
+            "1974",
+        ),
+    ],
+)
+def test_a_conversation_is_condensed_to_a_question(
+    language_model, texts, history, question, names, fact
+):
+    answer = QueryEngine(texts(question), language_model).query(question, history=history)
+    assert has(answer.searched, *names)
+    assert fact in answer.text
+
+
+# What is kept beside the texts
+
+
+@pytest.mark.parametrize("question", [BANK, "Where was Kerry Saxby-Junna born?"])
+def test_questions_and_keywords_are_extracted_in_the_language_of_the_text(
+    language_model, texts, question
+):
+    text = texts(question).retrieve(question, top_k=1)[0].node.text[:300]
+    for task in ("questions", "keywords"):
+        extracted = LLMExtractor(language_model, task)(text)
+        assert len(extracted) >= 2
+        told = [getattr(each, "text", each) for each in extracted]
+        assert {language_of(" ".join(told))} == {language_of(text)}

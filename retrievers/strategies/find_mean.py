@@ -76,9 +76,7 @@ class FindMean:
         """Return the queries that count themselves."""
         return [self.queries[at] for at in asked if self.queries[at] in self.forms[at]]
 
-    def _means(
-        self, graph: NodeGraph, key: str, asked: Sequence[int], own: Sequence[Any]
-    ) -> Vectors:
+    def _means(self, graph: NodeGraph, key: str, asked: Sequence[int], own: Vectors) -> Vectors:
         """Return the mean of the unit vectors of each query, (queries, dimension)."""
         import numpy as np
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ...nodegraph.llm_answers import check_answer, says_none, unopened
+from ...nodegraph.llm_answers import check_answer, is_opening, says_none, unopened
 from ...nodegraph.llm_lines import normal, strings, unwrap
 from .answer_lines import KEYS, json_in, shortened, unlabelled_text
 
@@ -60,7 +60,7 @@ def read_passage(answer: str, query: str) -> str:
         'The Nile is 6,650 km long.'
     """
     text = _prose(answer)
-    if says_none(text):
+    if says_none(text) or is_opening(text):
         raise ValueError("the model says that there is nothing to write")
     if normal(text).strip("?？") == normal(query).strip("?？"):
         raise ValueError("the answer repeats the query")

@@ -416,20 +416,18 @@ def test_an_opening_alone_is_no_answer(opening: str) -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    [" ", "\n", "a", "[", "{'a': 'b', ", "[ 'a ", "<think>", "Sure!\n", "Questions:", "**.", '?"']
-    + ["Question ", "A: ", "``` ", "\n1. ", "\u3000", "问：", "Let me know \n", '{"a":', "1. a? "],
+    [" ", "\n", "a", "[", "[ 'a ", "<think>", "Sure!\n", "**.", '?"', "A: ", "``` ", "问："],
 )
-@pytest.mark.parametrize("begin", ["", "Question", "```", "1. a?"])
-def test_a_million_characters_of_anything_are_read(begin: str, unit: str) -> None:
+def test_a_million_characters_of_anything_are_read(unit: str) -> None:
     """A pattern that goes back and forth would take hours."""
-    answer = begin + unit * (1_000_000 // len(unit)) + "x\n."
+    answer = "Question" + unit * (1_000_000 // len(unit)) + "x\n."
     for read in (clean, read_json, *PARSERS.values()):
         with contextlib.suppress(ValueError):
             read(answer)
 
 
 def test_json_that_is_nested_too_deeply_is_none() -> None:
-    with pytest.raises(ValueError, match="nested too deeply|no JSON"):
+    with pytest.raises(ValueError, match=r"nested too deeply|no JSON"):
         read_json("[" * 300 + "1" + "]" * 300)
     assert read_json("[[[1]]]") == [[[1]]]
 

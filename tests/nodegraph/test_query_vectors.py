@@ -95,9 +95,7 @@ async def test_a_task_that_is_cancelled_keeps_no_one_waiting():
     kept = make(model)
     first = asyncio.create_task(kept.aquery_vectors(["tea"], "default"))
     await asyncio.sleep(0)
-    second, third = (
-        asyncio.create_task(kept.aquery_vectors(["tea"], "default")) for _ in range(2)
-    )
+    second, third = (asyncio.create_task(kept.aquery_vectors(["tea"], "default")) for _ in range(2))
     await asyncio.sleep(0)
     first.cancel()
     second.cancel()

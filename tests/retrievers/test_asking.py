@@ -1,11 +1,13 @@
 """Asking a model until its answer can be used."""
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
 
 from nodekin.nodegraph import LLM, ModelError
+from nodekin.nodegraph.errors import ModelTimeoutError
 from nodekin.nodegraph.language import Language
 from nodekin.retrievers.asking import answered, unechoed
 from nodekin.retrievers.plan import arun, run
@@ -121,3 +123,27 @@ def test_an_error_of_the_reader_that_is_none_of_the_answer_leaves() -> None:
 
     with pytest.raises(KeyError):
         run(answered(LLM(Model("42"), "m"), "?", broken, "en"))
+
+
+class Late(Held):
+    """Take too long where it is held to a schema."""
+
+    def complete_json(self, prompt: str, schema: Any) -> Any:
+        self.prompts.append(prompt)
+        time.sleep(0.3)
+        return self.value
+
+
+@pytest.mark.parametrize("made", [Late(42, "42"), Held(TimeoutError("read"), "42")])
+def test_a_model_that_takes_too_long_is_not_asked_again(made: Held) -> None:
+    plan = answered(LLM(made, "m"), "?", number, "en", schema={}, timeout=0.05)
+    with pytest.raises(ModelTimeoutError, match=r"did not answer within|TimeoutError: read"):
+        run(plan)
+    assert made.prompts == ["?"]
+    with pytest.raises(ModelTimeoutError):
+        asyncio.run(arun(answered(LLM(made, "m"), "?", number, "en", schema={}, timeout=0.05)))
+    assert made.prompts == ["?", "?"]
+
+
+def test_a_schema_that_fails_is_left_out() -> None:
+    assert ask(Held(RuntimeError("no schemas"), "42"), schema={}) == 42

@@ -459,3 +459,15 @@ def test_a_pool_is_not_behind_its_groups_on_real_text(data) -> None:
         )
 
     assert found(pool) >= max(found(sentences) - 1, 54)
+
+
+def test_an_index_is_given_as_to_a_retriever():
+    graph = NodeGraph(progress=False)
+    graph.add(["红茶", "green tea"])
+    graph.create_node_group("word", lambda text: text.split())
+    retriever = RecursiveRetriever(graph, ["ROOT", "word"], "ROOT", index="map")
+    found = retriever("tea")
+    assert [(r.node.text, r.evidence[0].similarity) for r in found] == [("green tea", "exact")]
+    assert [r.node.text for r in retriever("红茶")] == ["红茶"]
+    with pytest.raises(ValueError, match="tree"):
+        RecursiveRetriever(graph, ["ROOT"], index="tree")

@@ -1,3 +1,4 @@
+import asyncio
 import math
 import pickle
 
@@ -257,3 +258,29 @@ def test_any_texts_and_any_query(texts: list[str], query: str, top_k: int) -> No
     for result in results:
         assert result.score > 0
         assert asked & set(Bm25().analyzer(result.node.text))
+
+
+def test_vectors_of_ones_own_are_searched_for():
+    graph = NodeGraph(embed=lambda texts: [[t.count("a"), t.count("e"), 1] for t in texts])
+    graph.add(["banana", "eleven", "茶"])
+    retriever = Retriever(graph, "ROOT", "cosine", top_k=2)
+    told = []
+
+    def vectors_of(of, key):
+        told.append((of, key))
+        return [[0, 9, 0], [0, 0, 5]]
+
+    async def later(of, key):
+        return vectors_of(of, key)
+
+    found = retriever.batch_vectors(["e", "neither"], vectors_of, top_k=1)
+    assert [[r.node.text for r in each] for each in found] == [["eleven"], ["茶"]]
+    assert [each[0].evidence[0].query for each in found] == ["e", "neither"]
+    assert asyncio.run(retriever.abatch_vectors(["e", "neither"], later, top_k=1)) == found
+    assert told == [(graph, "default")] * 2
+    assert retriever.batch_vectors([], vectors_of) == []
+    for wrong in ([[0, 9, 0]], [0, 9, 0]):
+        with pytest.raises(ValueError, match=r"it has to be \(queries, dimension\)"):
+            retriever.batch_vectors(["a", "b"], lambda of, key, made=wrong: made)
+    with pytest.raises(ValueError, match="compares texts"):
+        Retriever(graph, "ROOT").batch_vectors(["e"], vectors_of)

@@ -65,6 +65,13 @@ nodes = IngestionPipeline(transformations=[NodeGraphTransform(split_sentences)])
 assert load_nodes(dump_nodes(nodes)) == nodes
 assert import_nodes(NodeGraph(), nodes).groups == ("level 1",)
 assert NodeGraphDocstore(graph).get_node("d").text
+for strategy in ("none", "rewrite", "hyde", "multi_query", "sub_question", "multi_step"):
+    engine = NodeGraphQueryEngine(retriever.retriever, MockLLM(), strategy=strategy)
+    assert engine.query("tea").source_nodes and engine.get_prompts()
+assert NodeGraphQueryTransform("rewrite", lambda prompt: "What is tea?").run("te").query_str
+assert NodeGraphQuestionGenerator(MockLLM())
+assert as_llm(MockLLM()).complete("tea") == "tea"
+assert as_embedder(letters).queries(["tea"]).shape == (1, 5)
 """
 
 

@@ -113,6 +113,11 @@ def graph(documents: list[Document]) -> NodeGraph:
     return graph
 
 
+def splitter(size: int) -> SentenceSplitter:
+    """Return LlamaIndex's splitter; its default tokenizer may want to download something."""
+    return SentenceSplitter(chunk_size=size, chunk_overlap=0, chunking_tokenizer_fn=split_sentences)
+
+
 def first_places(results: Sequence[Any]) -> list[str]:
     """Return ids in order, each once."""
     return list(dict.fromkeys(result.node.node_id for result in results))
@@ -136,10 +141,10 @@ def names(results: Sequence[Any]) -> list[str]:
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_recursive_retriever_over_chunks(documents: list[Document], question: str) -> None:
-    base = SentenceSplitter(chunk_size=64, chunk_overlap=0).get_nodes_from_documents(documents)
+    base = splitter(64).get_nodes_from_documents(documents)
     for at, node in enumerate(base):
         node.id_ = f"node-{at}"
-    parsers = [SentenceSplitter(chunk_size=size, chunk_overlap=0) for size in (16, 32)]
+    parsers = [splitter(size) for size in (16, 32)]
     children = [
         [
             IndexNode.from_text_node(sub, node.node_id)
@@ -250,7 +255,10 @@ def test_extractors_and_metadata_references(
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_auto_merging_retriever(documents: list[Document], question: str) -> None:
-    parser = HierarchicalNodeParser.from_defaults(chunk_sizes=[64, 16], chunk_overlap=0)
+    parser = HierarchicalNodeParser.from_defaults(
+        node_parser_ids=["large", "small"],
+        node_parser_map={"large": splitter(64), "small": splitter(16)},
+    )
     nodes = parser.get_nodes_from_documents(documents)
     docstore = SimpleDocumentStore()
     docstore.add_documents(nodes)

@@ -559,6 +559,24 @@ def test_structured_answers(plain: Retriever) -> None:
             "答案:未知\n已回答:不能\n下一个问题:他的父亲是谁？",
             Reading(None, False, "他的父亲是谁？"),
         ),
+        (
+            "Known: Ibsen wrote it.\nMissing: his town\nNext question: Where was Ibsen born?\n"
+            "Answered: yes\nAnswer: Norway",
+            Reading("Norway", False, "Where was Ibsen born?"),
+        ),
+        (
+            "Known: Ibsen wrote it.\nMissing: NONE\nNext question: Where was he born?\n"
+            "Answered: yes\nAnswer: Skien",
+            Reading("Skien", True),
+        ),
+        (
+            "已知：他生于南京。\n还缺：无\n下一个问题：无\n已回答：是\n答案：南京",
+            Reading("南京", True),
+        ),
+        (
+            '{"missing": "父亲", "question": "他的父亲是谁？", "answered": "yes", "answer": "x"}',
+            Reading("x", False, "他的父亲是谁？"),
+        ),
         ('{"answer": "x", "answered": true, "question": "y?"}', Reading("x", True)),
         (
             'Here:\n```json\n{"answer": null, "answered": false, "question": "y?"}\n```',

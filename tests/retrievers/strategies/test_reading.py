@@ -517,12 +517,11 @@ def test_an_opening_alone_is_no_query(opening: str) -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    ["a", " ", "\n", "?", "？（", "question: ", "[\n", "|", "</a>", "1. ", "**", '"', "改写后的"],
+    ["a", " ", "\n", "？（", "question: ", "[\n", "</a>", "**", "改写后的"],
 )
-@pytest.mark.parametrize("begin", ["", "Question", "问题", "The passages "])
-def test_a_million_characters_of_anything_are_read(begin: str, unit: str) -> None:
+def test_a_million_characters_of_anything_are_read(unit: str) -> None:
     """A pattern that goes back and forth would take hours."""
-    answer = begin + unit * (1_000_000 // len(unit)) + "x\n."
+    answer = "Question" + unit * (1_000_000 // len(unit)) + "x\n."
     for read in (
         lambda: read_query(answer, NILE),
         lambda: read_phrasings(answer, NILE, 5),

@@ -67,10 +67,31 @@ def test_several_routes_are_fused(routes: dict[str, Any], scripted: Any) -> None
     results = RouterRetriever(broken, scripted("1, 2"), multiple=True).retrieve(QUERY)
     assert ids(results) == ["nile"]
     assert "RuntimeError: closed" in results[0].explain()
-    for settings in ({"on_error": "raise", "multiple": True}, {"default": "chinese"}):  # no other
+    for settings in ({"on_error": "raise", "multiple": True}, {"default": "chinese"}):
         answer = "1, 2" if "multiple" in settings else "chinese"
         with pytest.raises(RuntimeError, match="closed"):
             RouterRetriever(broken, scripted(answer), **settings).retrieve(QUERY)
+
+
+@pytest.mark.parametrize("settings", [{}, {"multiple": True}])
+def test_the_default_takes_the_place_of_a_route_that_fails(
+    settings: dict[str, Any], routes: dict[str, Any], scripted: Any
+) -> None:
+    routes["closed"] = Broken()
+    router = RouterRetriever(routes, scripted("closed"), default="chinese", **settings)
+    results = router.retrieve(QUERY)
+    assert ids(results) == ["nile-zh"] == ids(asyncio.run(router.aretrieve(QUERY)))
+    assert "to 'chinese'; route 'closed' failed: RuntimeError: closed" in results[0].explain()
+    router = RouterRetriever(
+        routes, scripted({"Nile": "closed"}, "english"), default="chinese", **settings
+    )
+    found = router.batch([QUERY, "尼罗河 Amazon"])
+    assert [ids(each) for each in found] == [["nile-zh"], ["amazon"]]
+    with pytest.raises(RuntimeError, match="closed"):
+        RouterRetriever(routes, scripted("closed"), on_error="raise", **settings).retrieve(QUERY)
+    routes["chinese"] = Broken()
+    with pytest.raises(RuntimeError, match="closed"):
+        RouterRetriever(routes, scripted("closed"), default="chinese").retrieve(QUERY)
 
 
 def test_a_schema_has_the_names(routes: dict[str, Any], structured: Any) -> None:
@@ -87,6 +108,13 @@ def test_a_function_chooses(routes: dict[str, Any]) -> None:
         await asyncio.sleep(0)
         return ["chinese", "english"]
 
+    for wrapped in (by_script, lambda query: later(query)):
+        taken = RouterRetriever(routes, choose=wrapped).retrieve("尼罗河")
+        assert (
+            ids(taken)
+            == ["nile-zh"]
+            == ids(asyncio.run(RouterRetriever(routes, choose=wrapped).aretrieve("尼罗河")))
+        )
     router = RouterRetriever(routes, choose=by_script)
     assert [ids(each) for each in router.batch(["Nile", "尼罗河"])] == [["nile"], ["nile-zh"]]
     for several, count in ((False, 2), (True, 3)):
