@@ -9,6 +9,7 @@ from .entities import EntityExtractor
 from .errors import (
     EmbeddingError,
     ModelError,
+    ModelTimeoutError,
     ReadError,
     StoreError,
     TransformError,
@@ -47,6 +48,7 @@ __all__ = [
     "MarkdownSplitter",
     "MemoryStore",
     "ModelError",
+    "ModelTimeoutError",
     "Node",
     "NodeGraph",
     "NodeGroup",

@@ -156,7 +156,9 @@ class FusionRetriever(Answering):
         """Do what ``batch`` does without blocking the event loop."""
         check_queries(queries)
         limit = self._check(top_k, filters)
-        found = await self._aall(lambda r: _abatch(r, queries, top_k=top_k, filters=filters))
+        found = await self._aall(
+            lambda r: _abatch(r, queries, top_k=_depth(r, top_k), filters=filters)
+        )
         good = self._good(found)
         return [
             self._fused([None if each is None else each[at] for each in good], limit)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from nodekin.nodegraph import LLM, Document, LLMExtractor, NodeGraph
+from nodekin.nodegraph import LLM, Document, NodeGraph
 from nodekin.nodegraph.language import language_of
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.answers import PROMPTS, QueryEngine
@@ -128,7 +128,10 @@ def test_terms_of_a_glossary_are_used(language_model):
 
 @pytest.mark.parametrize(
     ("question", "name"),
-    [("渡川之战发生于什么时候？", "渡川之战"), ("Where is the headquarters of Sacombank?", "Sacombank")],
+    [
+        ("渡川之战发生于什么时候？", "渡川之战"),
+        ("Where is the headquarters of Sacombank?", "Sacombank"),
+    ],
 )
 def test_a_question_is_phrased_in_several_ways(model, question, name):
     phrasings = QueryExpansion(model, include_query=False, on_error="raise")(question)
@@ -180,7 +183,10 @@ def test_a_passage_is_imagined(language_model, question, name):
     ],
 )
 def test_a_route_is_chosen(model, question, right):
-    routes = {"animals": "动物、植物与自然 / animals, plants, nature", "money": "银行、公司与经济 / banks, business, economy"}
+    routes = {
+        "animals": "动物、植物与自然 / animals, plants, nature",
+        "money": "银行、公司与经济 / banks, business, economy",
+    }
     assert QueryRouter(model, routes, on_error="raise")(question) == [right]
 
 
@@ -214,7 +220,9 @@ def test_parts_of_a_question_are_answered_from_what_they_found(language_model, t
 
 def test_a_judge_says_yes_only_where_the_answer_is_told(plain_model, texts):
     judge = AnsweredJudge(plain_model)
-    town = "At the 2011 census, what was the population of the city where Kerry Saxby-Junna was born?"
+    town = (
+        "At the 2011 census, what was the population of the city where Kerry Saxby-Junna was born?"
+    )
     first, second = town, "What was the population of Young, New South Wales?"
     told = [texts(asked).retrieve(asked, top_k=1)[0] for asked in (first, second)]
     assert "Young, New South Wales" in told[0].node.text
@@ -324,7 +332,12 @@ def test_an_answer_is_streamed_in_an_event_loop(language_model, texts):
 @pytest.mark.parametrize(
     ("history", "question", "names", "fact"),
     [
-        ([(BANK, "西贡商信银行的总部在胡志明市。")], "它是哪一年成立的？", ["西贡商信银行"], "1991"),
+        (
+            [(BANK, "西贡商信银行的总部在胡志明市。")],
+            "它是哪一年成立的？",
+            ["西贡商信银行"],
+            "1991",
+        ),
         (
             [("Which university is Toad Hall in?", "The Australian National University.")],
             "When was Toad Hall opened, which is one of its residential halls?",
@@ -339,18 +352,3 @@ def test_a_conversation_is_condensed_to_a_question(
     answer = QueryEngine(texts(question), language_model).query(question, history=history)
     assert has(answer.searched, *names)
     assert fact in answer.text
-
-
-# What is kept beside the texts
-
-
-@pytest.mark.parametrize("question", [BANK, "Where was Kerry Saxby-Junna born?"])
-def test_questions_and_keywords_are_extracted_in_the_language_of_the_text(
-    language_model, texts, question
-):
-    text = texts(question).retrieve(question, top_k=1)[0].node.text[:300]
-    for task in ("questions", "keywords"):
-        extracted = LLMExtractor(language_model, task)(text)
-        assert len(extracted) >= 2
-        told = [getattr(each, "text", each) for each in extracted]
-        assert {language_of(" ".join(told))} == {language_of(text)}

@@ -18,9 +18,7 @@ _ALONE = re.compile(rf"\s*{_OPEN}(?:无答案|no[_ ]answer){_SHUT}\Z", re.I)
 _FIRST = re.compile(
     rf"\s*{_OPEN}(?:NO_ANSWER\b|无答案(?=[】」\])）*`。.!！，,：:；;\n])){_SHUT}[，,：:；;—–-]?\s*"
 )
-_LAST = re.compile(
-    rf"(?:\s*{_OPEN}(?<!\w)NO_ANSWER|(?:\s*\n\s*|(?<=[。.!！?？])\s*){_OPEN}无答案){_SHUT}\Z"
-)
+_LAST = re.compile(rf"{_OPEN}(?:(?<!\w)NO_ANSWER|无答案){_SHUT}\Z")
 _BEGUN = "|".join(
     sorted((mark[:end] for mark in MARKS.values() for end in range(1, len(mark) + 1)), reverse=True)
 )
@@ -127,9 +125,19 @@ def _read(raw: str) -> tuple[int, str, bool]:
         return begin, "", False
     first = _FIRST.match(body)
     begin, body = (begin + first.end(), body[first.end() :]) if first else (begin, body)
-    last = _LAST.search(body)
-    body = body[: last.start()] if last else body
-    return begin, body.strip(), not (first or last)
+    last = _last(body)
+    body = body if last is None else body[:last]
+    return begin, body.strip(), not (first or last is not None)
+
+
+def _last(body: str) -> int | None:
+    """Return where an answer ends that a mark follows as a sentence of its own."""
+    mark = _LAST.search(body, max(0, len(body) - _TAIL))
+    if mark is None:
+        return None
+    before = body[: mark.start()].rstrip()
+    apart = "\n" in body[len(before) : mark.start()] or before.endswith(tuple("。.!！?？"))
+    return len(before) if apart or MARKS["en"] in mark[0] else None
 
 
 def _begin(raw: str, *, ended: bool) -> int | None:

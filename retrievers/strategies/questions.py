@@ -45,6 +45,17 @@ def asks(text: str) -> bool:
     return stripped.endswith(("?", "？")) or _ASKS.match(stripped) is not None
 
 
+def asked_once(text: str) -> str:
+    """Return a question with one mark at its end, where a model writes several.
+
+    Example:
+        >>> asked_once("How long is it??"), asked_once("它有多长？?")
+        ('How long is it?', '它有多长？')
+    """
+    stem = text.rstrip("?？")
+    return text[: len(stem) + 1]
+
+
 def answers(line: str, query: str) -> bool:
     """Tell whether a line states something where the query asks.
 
@@ -84,5 +95,5 @@ def questions_in(line: str) -> list[str]:
         begin = mark.end()
         *_, last = _SENTENCE.split(part)
         last = last if _ASKS.match(last) else part  # "Who was St. Paul?" is one sentence
-        found.append(bare(unordered(unlabelled(last))))
+        found.append(asked_once(bare(unordered(unlabelled(last)))))
     return [each for each in found if re.search(r"\w", each) and not _OFFERS.match(each)]

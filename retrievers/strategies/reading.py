@@ -9,7 +9,7 @@ from typing import Any
 from ...nodegraph.llm_answers import says_none
 from ...nodegraph.llm_lines import bare, each_once, normal, strings
 from .answer_lines import KEYS, Line, json_in, lines_of, read_answer
-from .questions import LONGEST_QUERY, answers, asks, is_phrase, is_query, questions_in
+from .questions import LONGEST_QUERY, answers, asked_once, asks, is_phrase, is_query, questions_in
 
 _SIMPLE = re.compile(
     r"""[^\n]{0,80}?(?:\balready\b[^\n]{0,20}\b(?:simple|atomic|clear|single)
@@ -35,7 +35,7 @@ def read_query(answer: str, query: str = "") -> str:
     lines = [line for line in lines_of(read_answer(answer)) if not line.is_original]
     # What is labelled as the rewriting goes before the rest.
     for line in sorted(lines, key=lambda line: line.kind is None):
-        text = bare(line.text)
+        text = asked_once(bare(line.text))
         if not is_query(text):
             continue
         if answers(line.text, query):

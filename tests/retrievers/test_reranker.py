@@ -155,7 +155,11 @@ class Reranks:
         return (len(text) for text in texts)
 
 
-@pytest.mark.parametrize("model", [Predicts(), Scores(), ComputesScores(), Reranks()], ids=repr)
+def _name(model) -> str:
+    return type(model).__name__
+
+
+@pytest.mark.parametrize("model", [Predicts(), Scores(), ComputesScores(), Reranks()], ids=_name)
 def test_models_are_known_by_their_shape(model) -> None:
     reranker = Reranker("ModuleReranker", model=model)
     assert seen(reranker(found("a", "ccc", "bb"), "q")) == [("ccc", 3.0), ("bb", 2.0), ("a", 1.0)]

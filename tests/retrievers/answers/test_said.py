@@ -65,3 +65,9 @@ def test_pieces_are_told_as_they_come() -> None:
     told = [reader.feed(piece) for piece in ("Tea is", " a drink", ". N", "o more. ", "NO_ANS")]
     assert told == ["Tea is", " a drink", ".", " No more.", ""]
     assert reader.close() == " NO_ANS"
+
+
+def test_a_long_answer_is_read_in_linear_time():
+    for filler in (" ", "\n", "。 ", "NO_ANSWER ", "[", "无答案"):
+        text = f"tea.{filler * 100_000}"
+        assert read_said(f"{text}x").text == f"{text}x".strip()

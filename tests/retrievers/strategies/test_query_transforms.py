@@ -56,7 +56,8 @@ def test_a_model_that_fails_leaves_the_query(
     forms = run(transform.plan(query))
     assert forms.queries == (query,)
     assert forms.note is not None
-    assert forms.note.startswith(f"{transform.name} failed: ModelError")
+    kind_of = "ModelTimeoutError" if isinstance(told, TimeoutError) else "ModelError"
+    assert forms.note.startswith(f"{transform.name} failed: {kind_of}: ")
     assert asyncio.run(transform.atransform(query)) == [query]
     with pytest.raises(ModelError):
         kind(scripted(told), on_error="raise")(query)

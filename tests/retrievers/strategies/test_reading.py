@@ -263,6 +263,15 @@ def test_parts_in_a_list_need_not_be_questions() -> None:
             read_sub_questions(garbage, "Which is longer?", 5)
 
 
+def test_a_question_keeps_one_mark() -> None:
+    answer = "Which band was formed first, The Exies or Circus Diablo??"
+    assert read_query(answer, "which band first") == answer[:-1]
+    assert read_sub_questions("1. 它有多长？？\n2. 它有多宽？?", "?", 5) == [
+        "它有多长？",
+        "它有多宽？",
+    ]
+
+
 def test_a_full_stop_does_not_end_every_sentence() -> None:
     answer = "1. Who was St. Paul?\n2. How large is Washington D.C. Metro?"
     questions = ["Who was St. Paul?", "How large is Washington D.C. Metro?"]
@@ -511,7 +520,7 @@ def test_what_only_begins_like_not_knowing_is_an_answer(answer: str, read: str |
 @pytest.mark.parametrize("opening", ["Sure!", "好的", "可以", "Here is the question:"])
 def test_an_opening_alone_is_no_query(opening: str) -> None:
     for read in (read_query, read_passage):
-        with pytest.raises(ValueError, match=r"answer|query"):
+        with pytest.raises(ValueError, match=r"answer|query|nothing"):
             read(opening, NILE)
 
 
