@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..retrievers.reranks import RerankError
+from ..retrievers.rerankers.reranks import RerankError
 from .extras import extra
 from .openai_clients import Clients, check_clients
 

@@ -14,8 +14,8 @@ from ..nodegraph import Changes, Node, NodeGraph
 from ..nodegraph.document import digest
 from ..retrievers import Hits
 from ..retrievers.filters import Condition
-from ..retrievers.nearest_vectors import unit
-from ..retrievers.slots import Slots
+from ..retrievers.indexes.nearest_vectors import unit
+from ..retrievers.indexes.slots import Slots
 
 logger = logging.getLogger(__name__)
 Vectors = npt.NDArray[np.float32]

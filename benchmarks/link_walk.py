@@ -21,9 +21,9 @@ Single = list[tuple[str, str]]
 def systems(passages: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
     """Plain, and following links through the entities found by default."""
     from nodekin.nodegraph import ROOT, Document, NodeGraph
-    from nodekin.nodegraph.entities import EntityExtractor
+    from nodekin.nodegraph.entities.extractor import EntityExtractor
     from nodekin.retrievers import Retriever
-    from nodekin.retrievers.link_walk import LinkRetriever
+    from nodekin.retrievers.patterns.link_walk import LinkRetriever
 
     graph = NodeGraph(progress=False)
     graph.add([Document(text, id=i) for i, text in passages.items()])

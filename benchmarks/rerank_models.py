@@ -51,7 +51,7 @@ def english(cache: Path) -> Any:
 
 def _scoring(cache: Path, name: str, model: Any, score: Any, reads: int | None = None) -> Any:
     """Return what ModuleReranker takes, with the model's own limits and tokenizer."""
-    from nodekin.retrievers.cross_encoder import CrossEncoder, Pairs
+    from nodekin.retrievers.rerankers.cross_encoder import CrossEncoder, Pairs
 
     def call(pairs: list[str]) -> Any:
         return score([tuple(pair.split(MARK)) for pair in pairs])

@@ -1,11 +1,10 @@
 """What the corpus is: documents, groups of nodes made from them, transforms and the store."""
 
 from .batch_writer import Failure
-from .cached_llm import CachedLLM
 from .corpus import Refresh
 from .document import Document
-from .embedder import Embedder
-from .entities import EntityExtractor
+from .embeddings.embedder import Embedder
+from .entities.extractor import EntityExtractor
 from .errors import (
     EmbeddingError,
     ModelError,
@@ -18,17 +17,18 @@ from .errors import (
 from .graph import NodeGraph
 from .group import GroupSummary, NodeGroup
 from .link import Link, Linked
-from .llm import LLM
-from .llm_extractor import LLMExtractor
-from .markdown_splitter import MarkdownSplitter
+from .llm.cached import CachedLLM
+from .llm.extractor import LLMExtractor
+from .llm.model import LLM
 from .memory_store import MemoryStore
 from .node import ROOT, Node
 from .readers import register_reader
-from .recursive_splitter import RecursiveSplitter
-from .sentence_splitter import SentenceSplitter
-from .sentences import split_paragraphs, split_sentences
+from .splitters.markdown_splitter import MarkdownSplitter
+from .splitters.recursive_splitter import RecursiveSplitter
+from .splitters.sentence_splitter import SentenceSplitter
+from .splitters.sentences import split_paragraphs, split_sentences
+from .splitters.tokens import count_tokens
 from .store import Changes, Derivation, NodeStore, Stamp
-from .tokens import count_tokens
 
 __all__ = [
     "LLM",

@@ -15,8 +15,8 @@ from .batch_writer import Failure
 from .builder import GroupBuilder
 from .corpus import Corpus, Refresh
 from .document import as_document, flatten
-from .embedder import as_embedders
-from .embeddings import Embeddings
+from .embeddings.cache import Embeddings
+from .embeddings.embedder import as_embedders
 from .errors import nearest
 from .find import as_node, find
 from .group import GroupSummary, NodeGroup, Scope, make_group
@@ -24,11 +24,11 @@ from .link import MEMBER, Link
 from .memory_store import MemoryStore
 from .node import ROOT, Node
 from .registry import GroupRegistry
-from .sentence_splitter import SentenceSplitter
+from .splitters.sentence_splitter import SentenceSplitter
 from .store import Changes, NodeStore
 
 if TYPE_CHECKING:
-    from .embeddings import Vectors
+    from .embeddings.cache import Vectors
 
 T = TypeVar("T")
 OnError = Literal["raise", "skip"]

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .embeddings import Vectors
+    from .embeddings.cache import Vectors
     from .graph import NodeGraph
     from .link import Link
 

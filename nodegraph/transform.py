@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from .link import Linked
 from .node import NO_METADATA, Node
-from .spans import Span, locate
+from .splitters.spans import Span, locate
 
 Transform = Callable[[Any], Any]
 """Takes a text or a Node; returns texts, nodes, or anything with a text form, one or many."""

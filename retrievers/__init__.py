@@ -1,6 +1,5 @@
 """How the graph is searched: similarities, their indexes, and the retriever that combines them."""
 
-from .analysis import Analyzer, TextAnalyzer
 from .answers import (
     Answer,
     AnswerError,
@@ -11,33 +10,35 @@ from .answers import (
     QueryEngine,
     Source,
 )
-from .auto_merge import AutoMergeRetriever
-from .bm25 import Bm25
+from .answers.preset_answer import PresetAnswer
+from .answers.qa import QaRetriever
 from .child_k import looking_at
-from .completion import CompletionRetriever
-from .cosine import Cosine
-from .custom_similarity import CustomSimilarity
 from .filters import Filters, parse_filters
-from .fusion import FusionRetriever, fuse
 from .hits import Hits
-from .indexes import register_index
-from .keyword_filter import KeywordFilter
-from .link_walk import LinkRetriever
-from .map_index import Exact
-from .module_reranker import ModuleReranker
-from .passage_windows import passage_windows
-from .preset_answer import PresetAnswer
+from .indexes.map_index import Exact
+from .indexes.registry import register_index
+from .patterns.auto_merge import AutoMergeRetriever
+from .patterns.completion import CompletionRetriever
+from .patterns.fusion import FusionRetriever, fuse
+from .patterns.link_walk import LinkRetriever
+from .patterns.recursive import RecursiveRetriever
+from .patterns.window import WindowRetriever
 from .prompt import Prompt
 from .protocols import Index, Retrieves, Similarity
-from .qa import QaRetriever
-from .recursive import RecursiveRetriever
-from .rerank_retriever import RerankRetriever
-from .reranker import Reranker
-from .rerankers import register_reranker
-from .reranks import RerankError, Reranks
+from .rerankers.keyword_filter import KeywordFilter
+from .rerankers.module_reranker import ModuleReranker
+from .rerankers.passage_windows import passage_windows
+from .rerankers.registry import register_reranker
+from .rerankers.rerank_retriever import RerankRetriever
+from .rerankers.reranker import Reranker
+from .rerankers.reranks import RerankError, Reranks
 from .retriever import Retriever
 from .scored_node import Evidence, QueryForm, ScoredNode
-from .similarities import register_similarity
+from .similarities.analysis import Analyzer, TextAnalyzer
+from .similarities.bm25 import Bm25
+from .similarities.cosine import Cosine
+from .similarities.custom_similarity import CustomSimilarity
+from .similarities.registry import register_similarity
 from .strategies import (
     AnsweredJudge,
     Forms,
@@ -64,7 +65,6 @@ from .strategies import (
     says_yes,
 )
 from .trace import Observer, Stage, observing, stage, trace
-from .window import WindowRetriever
 
 __all__ = [
     "Analyzer",

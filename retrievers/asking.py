@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from ..nodegraph import LLM, ModelError
 from ..nodegraph.errors import ModelTimeoutError
-from ..nodegraph.language import Language
-from ..nodegraph.llm_prompts import AGAIN, fill
+from ..nodegraph.llm.language import Language
+from ..nodegraph.llm.prompts import AGAIN, fill
 from .plan import Ask, Plan
 
 T = TypeVar("T")

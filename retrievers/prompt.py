@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import TypeVar, get_args
 
 from ..nodegraph.errors import nearest
-from ..nodegraph.language import Language
-from ..nodegraph.llm_prompts import fill
+from ..nodegraph.llm.language import Language
+from ..nodegraph.llm.prompts import fill
 
 PromptedT = TypeVar("PromptedT", bound="Prompted")
 _PLACE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")

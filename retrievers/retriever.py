@@ -11,14 +11,14 @@ from ..nodegraph import NodeGraph
 from .answering import Answering, check_queries
 from .child_k import check_child_k, hits_to_look_at
 from .filters import Filters, parse_filters
-from .indexes import DEFAULT, MakeIndex, with_index
+from .indexes.registry import DEFAULT, MakeIndex, with_index
 from .lift import Lift
 from .output import OutputFormat, check_top_k
 from .pools import check_cut_off, pools
 from .protocols import Similarity
 from .scored_node import ScoredNode
 from .search import Search
-from .similarities import get_similarity
+from .similarities.registry import get_similarity
 
 if TYPE_CHECKING:
     import numpy as np

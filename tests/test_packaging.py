@@ -95,39 +95,53 @@ def test_type_checkers_find_each_room(room: str) -> None:
 
 
 PUBLIC = {
-    "nodekin.nodegraph": """CachedLLM Changes Derivation Document Embedder EmbeddingError EntityExtractor
-        Failure GroupSummary LLM LLMExtractor Link Linked MarkdownSplitter MemoryStore
-        ModelError Node NodeGraph NodeGroup NodeStore ROOT ReadError RecursiveSplitter
-        Refresh SentenceSplitter Stamp StoreError TransformError UnknownGroupError
-        count_tokens register_reader split_paragraphs split_sentences""",
+    "nodekin.nodegraph": """
+        CachedLLM Changes Derivation Document Embedder EmbeddingError EntityExtractor Failure
+        GroupSummary LLM LLMExtractor Link Linked MarkdownSplitter MemoryStore ModelError
+        ModelTimeoutError Node NodeGraph NodeGroup NodeStore ROOT ReadError RecursiveSplitter
+        Refresh SentenceSplitter Stamp StoreError TransformError UnknownGroupError count_tokens
+        register_reader split_paragraphs split_sentences
+    """,
     "nodekin.nodegraph.sqlite": "SQLiteStore",
-    "nodekin.retrievers": """Analyzer Answer AnswerError AnswerStream AnsweredJudge AsyncAnswerStream
+    "nodekin.retrievers": """
+        Analyzer Answer AnswerError AnswerStream AnsweredJudge AsyncAnswerStream
         AutoMergeRetriever Bm25 CompletionRetriever Conversation Cosine CustomSimilarity
-        Evidence Exact Filters Forms FusionRetriever Hits HyDE HyDERetriever Index
-        KeywordFilter LeftOut LinkRetriever ModuleReranker MultiQueryRetriever MultiStep
-        MultiStepRetriever NextQuestion Observer PlannedRetriever PresetAnswer Prompt
-        QaRetriever QueryDecomposition QueryEngine QueryExpansion QueryForm QueryRewrite
+        Evidence Exact Filters Forms FusionRetriever Hits HyDE HyDERetriever Index KeywordFilter
+        LeftOut LinkRetriever ModuleReranker MultiQueryRetriever MultiStep MultiStepRetriever
+        NextQuestion Observer PlannedRetriever PresetAnswer Prompt QaRetriever
+        QueryDecomposition QueryEngine QueryExpansion QueryForm QueryRewrite
         QueryRewriteRetriever QueryRouter QueryTransform RecursiveRetriever RerankError
         RerankRetriever Reranker Reranks Retriever Retrieves RouterRetriever ScoredNode
         Similarity Source Stage Step StepAnswer StepReader SubQuestionRetriever SubResults
-        TextAnalyzer TransformRetriever WindowRetriever fuse looking_at observing
-        parse_filters passage_windows register_index register_reranker register_similarity
-        says_yes stage trace""",
-    "nodekin.retrievers.answers": """Answer AnswerError AnswerStream AsyncAnswerStream Conversation LeftOut PROMPTS
-        QueryEngine Source""",
-    "nodekin.retrievers.strategies": """AnsweredJudge Forms HyDE HyDERetriever MultiQueryRetriever MultiStep
-        MultiStepRetriever NextQuestion PlannedRetriever QueryDecomposition QueryExpansion
-        QueryRewrite QueryRewriteRetriever QueryRouter QueryTransform RouterRetriever Step
-        StepAnswer StepReader SubQuestionRetriever SubResults TransformRetriever says_yes""",
+        TextAnalyzer TransformRetriever WindowRetriever fuse looking_at observing parse_filters
+        passage_windows register_index register_reranker register_similarity says_yes stage
+        trace
+    """,
+    "nodekin.retrievers.answers": """
+        Answer AnswerError AnswerStream AsyncAnswerStream Conversation LeftOut PROMPTS
+        QueryEngine Source
+    """,
+    "nodekin.retrievers.strategies": """
+        AnsweredJudge Forms HyDE HyDERetriever MultiQueryRetriever MultiStep MultiStepRetriever
+        NextQuestion PlannedRetriever QueryDecomposition QueryExpansion QueryRewrite
+        QueryRewriteRetriever QueryRouter QueryTransform RouterRetriever Step StepAnswer
+        StepReader SubQuestionRetriever SubResults TransformRetriever says_yes
+    """,
     "nodekin.adapters": "",
     "nodekin.adapters.cli": "main",
-    "nodekin.adapters.langchain": """GraphEmbeddings NodeGraphIndex NodeGraphReranker NodeGraphRetriever
-        NodeGraphVectorStore NodeStore NodeTextSplitter as_embedder as_index as_llm
-        as_transform from_document retriever_tool to_document""",
-    "nodekin.adapters.llama_index": """Imported LiftPostprocessor NodeGraphDocstore NodeGraphReranker NodeGraphRetriever
+    "nodekin.adapters.langchain": """
+        GraphEmbeddings NodeGraphIndex NodeGraphQueryEngine NodeGraphReranker NodeGraphRetriever
+        NodeGraphVectorStore NodeStore NodeTextSplitter StructuredFilter answer_tool as_embedder
+        as_index as_llm as_transform decompose_query expand_query from_document hypothesize
+        retriever_tool rewrite_query route_query to_document
+    """,
+    "nodekin.adapters.llama_index": """
+        Imported LiftPostprocessor NodeGraphDocstore NodeGraphQueryEngine
+        NodeGraphQueryTransform NodeGraphQuestionGenerator NodeGraphReranker NodeGraphRetriever
         NodeGraphTransform NodeWithEvidence StageEndEvent StageObserver StageStartEvent
-        as_index as_transform dump_nodes export_index_nodes export_nodes from_text_node
-        import_nodes load_nodes to_node_with_score to_text_node""",
+        as_embedder as_index as_llm as_transform dump_nodes export_index_nodes export_nodes
+        from_text_node import_nodes load_nodes to_node_with_score to_text_node
+    """,
 }
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from nodekin.nodegraph import LLM, Document, NodeGraph
-from nodekin.nodegraph.language import language_of
+from nodekin.nodegraph.llm.language import language_of
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.answers import PROMPTS, QueryEngine
 from nodekin.retrievers.strategies import (
@@ -156,8 +156,10 @@ def test_a_question_is_taken_apart_into_questions(language_model, question, name
 
 
 def test_a_question_is_taken_apart_without_structured_output(plain_model):
-    parts = QueryDecomposition(plain_model, include_query=False, on_error="raise")(GAMES)
-    assert {"Is Medici a board game?", "Is Senet a board game?"} <= set(parts)
+    question = "Which band was formed first, The Exies or Circus Diablo?"
+    parts = QueryDecomposition(plain_model, include_query=False, on_error="raise")(question)
+    for name, other in (("The Exies", "Circus Diablo"), ("Circus Diablo", "The Exies")):
+        assert any(name in part and other not in part for part in parts)
 
 
 @pytest.mark.parametrize("question", ["珠穆朗玛峰在哪里？", "How long is the Nile?"])
@@ -177,15 +179,15 @@ def test_a_passage_is_imagined(language_model, question, name):
     ("question", "right"),
     [
         ("尤金袋鼠吃什么？", "animals"),
-        ("哪些银行的总部在胡志明市？", "money"),
+        ("哪些银行的总部在胡志明市？", "banks"),
         ("What do tammar wallabies eat?", "animals"),
-        ("Which banks have their seat in Ho Chi Minh City?", "money"),
+        ("Which banks have their seat in Ho Chi Minh City?", "banks"),
     ],
 )
 def test_a_route_is_chosen(model, question, right):
     routes = {
         "animals": "动物、植物与自然 / animals, plants, nature",
-        "money": "银行、公司与经济 / banks, business, economy",
+        "banks": "银行、公司与经济 / banks, business, economy",
     }
     assert QueryRouter(model, routes, on_error="raise")(question) == [right]
 

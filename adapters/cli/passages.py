@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ...nodegraph import Node, RecursiveSplitter, count_tokens
-from ...nodegraph.sentences import paragraph_spans
+from ...nodegraph.splitters.sentences import paragraph_spans
 
 _HEADING = re.compile(r"#{1,6}[ \t][^\n]*|[^\n]+\n(?:=+|-+)")
 

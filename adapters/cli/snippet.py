@@ -6,8 +6,8 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
-from ...nodegraph.characters import UNSPACED
-from ...nodegraph.sentences import sentence_spans
+from ...nodegraph.splitters.characters import UNSPACED
+from ...nodegraph.splitters.sentences import sentence_spans
 from ...retrievers import TextAnalyzer
 from .columns import columns
 from .safe import safe

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ...nodegraph.embedder import as_embedder
-from ...nodegraph.llm import as_llm
+from ...nodegraph.embeddings.embedder import as_embedder
+from ...nodegraph.llm.model import as_llm
 from ..extras import extra
 
 with extra("langchain", "langchain_core"):

@@ -14,8 +14,8 @@ from langchain_core.vectorstores import VectorStore
 
 from ...nodegraph import Node, NodeGraph
 from ...retrievers import Cosine, Similarity
-from ...retrievers.indexes import with_index
-from ...retrievers.nearest_vectors import unit
+from ...retrievers.indexes.nearest_vectors import unit
+from ...retrievers.indexes.registry import with_index
 from ..store_index import StoreIndex
 from .graph_embeddings import GraphEmbeddings
 

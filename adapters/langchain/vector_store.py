@@ -15,7 +15,7 @@ from langchain_core.vectorstores import VectorStore
 from ...nodegraph import ROOT, NodeGraph
 from ...retrievers import Bm25, Cosine, Exact, Filters, Retriever, ScoredNode, Similarity
 from ...retrievers.filters import parse_filters
-from ...retrievers.indexes import DEFAULT, MakeIndex
+from ...retrievers.indexes.registry import DEFAULT, MakeIndex
 from ...retrievers.output import check_top_k
 from ...retrievers.pools import pools
 from ...retrievers.search import Search

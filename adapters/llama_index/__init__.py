@@ -1,7 +1,7 @@
 """The node graph in LlamaIndex: its retriever, its nodes there and back, its parsers here."""
 
-from ...nodegraph.embedder import as_embedder
-from ...nodegraph.llm import as_llm
+from ...nodegraph.embeddings.embedder import as_embedder
+from ...nodegraph.llm.model import as_llm
 from ..extras import extra
 
 with extra("llama-index", "llama_index"):

@@ -8,7 +8,7 @@ from typing import get_args
 
 from llama_index.core.prompts import BasePromptTemplate, PromptTemplate
 
-from ...nodegraph.language import Language
+from ...nodegraph.llm.language import Language
 from ...retrievers.prompt import Prompt
 
 _PLACE = re.compile(r"\{(\w+)\}")

@@ -7,7 +7,7 @@ from typing import Any
 from llama_index.core.settings import Settings
 
 from ...nodegraph import LLM
-from ...nodegraph.llm import as_llm
+from ...nodegraph.llm.model import as_llm
 
 
 class SettingsLLM:

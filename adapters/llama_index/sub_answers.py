@@ -10,7 +10,7 @@ from llama_index.core.query_engine.sub_question_query_engine import SubQuestionA
 from llama_index.core.question_gen.types import SubQuestion
 from llama_index.core.schema import NodeWithScore, TextNode
 
-from ...nodegraph.language import language_of
+from ...nodegraph.llm.language import language_of
 from .found import Found
 from .nodes import to_node_with_score
 

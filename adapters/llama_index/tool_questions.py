@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ...nodegraph.llm_answers import check_answer, clean, read_json, says_none
-from ...nodegraph.llm_lines import bare, item_of, normal
+from ...nodegraph.llm.answers import check_answer, clean, read_json, says_none
+from ...nodegraph.llm.lines import bare, item_of, normal
 
 _QUESTIONS = (
     *("sub_question", "subquestion", "sub-question", "question", "query", "q"),

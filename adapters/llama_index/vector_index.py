@@ -12,7 +12,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore, Vector
 
 from ...nodegraph import Node, NodeGraph
 from ...retrievers import Cosine, Similarity
-from ...retrievers.indexes import with_index
+from ...retrievers.indexes.registry import with_index
 from ..store_index import StoreIndex
 from .nodes import GROUP, related
 

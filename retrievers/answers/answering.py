@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 
 from ...nodegraph import EmbeddingError, ModelError
-from ...nodegraph.language import Language, language_of
+from ...nodegraph.llm.language import Language, language_of
 from ..filters import Filters
 from ..plan import Find, Plan
 from ..scored_node import ScoredNode

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from ...nodegraph import LLM
-from ...nodegraph.language import Language
+from ...nodegraph.llm.language import Language
 from ..asking import answered
 from ..plan import Plan
 from ..prompt import Prompt

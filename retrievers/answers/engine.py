@@ -8,14 +8,13 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from ...nodegraph import LLM, Node, count_tokens
-from ...nodegraph.language import Language
-from ...nodegraph.llm import as_llm
+from ...nodegraph.llm.language import Language
+from ...nodegraph.llm.model import as_llm
 from ..filters import Filters, parse_filters
 from ..output import check_top_k
 from ..plan import Plan, arun, astream, run, stream
 from ..prompt import Prompt
 from ..protocols import Retrieves
-from ..qa import QaRetriever
 from ..strategies.planned_retriever import check_retriever
 from .answer import Answer
 from .answering import answering
@@ -24,6 +23,7 @@ from .history import pairs_of
 from .passages import title_of
 from .progress import Progress
 from .prompts import Given, prompts_with
+from .qa import QaRetriever
 from .settings import AnswerMode, OnError, Settings
 from .stream import AnswerStream, AsyncAnswerStream
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ...nodegraph.language import Language
+from ...nodegraph.llm.language import Language
 from .cutting import cut
 
 Pair = tuple[str, str]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ...nodegraph import ModelError
-from ...nodegraph.llm_answers import json_at
+from ...nodegraph.llm.answers import json_at
 from ..asking import answered
 from ..plan import Each, Plan
 from .passages import shown

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..filters import Filters
-from ..preset_answer import PresetAnswer
-from ..qa import QaRetriever
+from .preset_answer import PresetAnswer
+from .qa import QaRetriever
 
 
 @dataclass(frozen=True, slots=True)

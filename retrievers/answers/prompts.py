@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ...nodegraph.errors import nearest
-from ...nodegraph.language import Language
+from ...nodegraph.llm.language import Language
 from ..prompt import Prompt
 from .said import MARKS
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ...nodegraph.language import Language
+from ...nodegraph.llm.language import Language
 
 MARKS: Mapping[Language, str] = MappingProxyType({"zh": "无答案", "en": "NO_ANSWER"})
 """What prompts ask a model to write where the passages do not answer the question."""

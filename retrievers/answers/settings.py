@@ -9,15 +9,15 @@ from typing import Literal, get_args
 
 from ...nodegraph import LLM, Node, count_tokens
 from ...nodegraph.errors import nearest
-from ...nodegraph.language import Language
+from ...nodegraph.llm.language import Language
 from ..plan import Plan
 from ..prompt import Prompt
 from ..protocols import Retrieves
-from ..qa import QaRetriever
 from ..strategies.query_transform import seconds, whole
 from .map_reduce import map_reduce
 from .map_rerank import map_rerank
 from .passages import title_of
+from .qa import QaRetriever
 from .refine import refine
 from .said import Said
 from .stuff import stuff

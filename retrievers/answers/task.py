@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...nodegraph import LLM, ModelError
-from ...nodegraph.language import Language
+from ...nodegraph.llm.language import Language
 from ..plan import Ask, Plan
 from ..prompt import Prompt
 from .answer import LeftOut, Reason, Source

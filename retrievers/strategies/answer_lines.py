@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ...nodegraph.llm_answers import (
+from ...nodegraph.llm.answers import (
     check_answer,
     clean,
     is_opening,
@@ -14,7 +14,7 @@ from ...nodegraph.llm_answers import (
     says_none,
     unopened,
 )
-from ...nodegraph.llm_lines import ANSWER, HEADING, SEPARATOR, item_of, strings
+from ...nodegraph.llm.lines import ANSWER, HEADING, SEPARATOR, item_of, strings
 
 LONGEST_ANSWER = 20_000
 """Characters of an answer that are read, thoughts left out; what asks for queries takes a few

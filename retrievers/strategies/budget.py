@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 from ...nodegraph import ModelError
-from ...nodegraph.embedding_model import is_async
+from ...nodegraph.embeddings.embedding_model import is_async
 from ..plan import Ask, Each, Effect, Plan
 from ..trace import stage
 

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any, cast
 
 from ..filters import Filters
-from ..fusion import Mode
 from ..output import OutputFormat
+from ..patterns.fusion import Mode
 from ..plan import Each, Plan
 from ..prompt import Prompt
 from ..protocols import Retrieves

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
-from ...nodegraph.llm_answers import clean, json_at
+from ...nodegraph.llm.answers import clean, json_at
 
 _KEYS = (
     "answered is_answered verdict judgement judgment sufficient enough complete result yes answer "

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from ...nodegraph import count_tokens
-from ...nodegraph.language import Language
-from ...nodegraph.llm_lines import normal
+from ...nodegraph.llm.language import Language
+from ...nodegraph.llm.lines import normal
 from ..filters import Filters
 from ..output import OutputFormat, check_top_k
 from ..plan import Find, Plan, arun, run

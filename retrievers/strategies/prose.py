@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ...nodegraph.llm_answers import check_answer, is_opening, says_none, unopened
-from ...nodegraph.llm_lines import normal, strings, unwrap
+from ...nodegraph.llm.answers import check_answer, is_opening, says_none, unopened
+from ...nodegraph.llm.lines import normal, strings, unwrap
 from .answer_lines import KEYS, json_in, shortened, unlabelled_text
 
 LONGEST_PASSAGE = 2000

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 from ...nodegraph import LLM
 from ...nodegraph.errors import nearest
-from ...nodegraph.language import Language, language_of
-from ...nodegraph.llm import as_llm
-from ...nodegraph.llm_lines import each_once
+from ...nodegraph.llm.language import Language, language_of
+from ...nodegraph.llm.lines import each_once
+from ...nodegraph.llm.model import as_llm
 from ..asking import answered, in_json
 from ..plan import Plan, arun, run
 from ..prompt import Prompt, Prompted

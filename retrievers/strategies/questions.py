@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ...nodegraph.llm_lines import bare, unlabelled
+from ...nodegraph.llm.lines import bare, unlabelled
 from .answer_lines import unordered
 
 LONGEST_QUERY = 400

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ...nodegraph.llm_lines import strings
+from ...nodegraph.llm.lines import strings
 from .answer_lines import KEYS, json_in, read_answer
 
 _ROUTE_KEYS = ("names", "name", "routes", "route", "choices", "choice", "selections", "selection")

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ...nodegraph.llm_answers import says_none
-from ...nodegraph.llm_lines import bare, each_once, normal, strings
+from ...nodegraph.llm.answers import says_none
+from ...nodegraph.llm.lines import bare, each_once, normal, strings
 from .answer_lines import KEYS, Line, json_in, lines_of, read_answer
 from .questions import LONGEST_QUERY, answers, asked_once, asks, is_phrase, is_query, questions_in
 

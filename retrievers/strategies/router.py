@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..filters import Filters
-from ..fusion import Mode, check_mode
 from ..output import OutputFormat
+from ..patterns.fusion import Mode, check_mode
 from ..plan import Plan
 from ..prompt import Prompt, Prompted
 from ..protocols import Retrieves

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from ..analysis import TextAnalyzer
-from ..fusion import fuse
+from ..patterns.fusion import fuse
 from ..scored_node import ScoredNode
+from ..similarities.analysis import TextAnalyzer
 from .steps import Step
 
 TRUSTED = 1.5

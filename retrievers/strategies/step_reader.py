@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...nodegraph.llm_answers import check_answer, clean, json_at, says_none
-from ...nodegraph.llm_lines import bare
+from ...nodegraph.llm.answers import check_answer, clean, json_at, says_none
+from ...nodegraph.llm.lines import bare
 from ..prompt import Prompt
 from .judge import says_yes
 from .reading import read_sub_questions

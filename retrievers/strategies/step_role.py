@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from ...nodegraph import LLM, count_tokens
-from ...nodegraph.language import Language, language_of
-from ...nodegraph.llm import as_llm
-from ...nodegraph.llm_answers import clean
+from ...nodegraph.llm.answers import clean
+from ...nodegraph.llm.language import Language, language_of
+from ...nodegraph.llm.model import as_llm
 from ..asking import answered, in_json
 from ..plan import Plan, arun, run
 from ..prompt import Prompt, Prompted

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ...nodegraph.llm_answers import check_answer, clean, says_none
-from ...nodegraph.llm_lines import ANSWER, QUESTION_KEYS, bare, normal, read, strings
+from ...nodegraph.llm.answers import check_answer, clean, says_none
+from ...nodegraph.llm.lines import ANSWER, QUESTION_KEYS, bare, normal, read, strings
 from ..prompt import Prompt
 from .judge import read_verdict
 from .questions import LONGEST_QUERY

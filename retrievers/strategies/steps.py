@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ...nodegraph.language import Language
-from ..analysis import TextAnalyzer
+from ...nodegraph.llm.language import Language
 from ..scored_node import ScoredNode
+from ..similarities.analysis import TextAnalyzer
 
 Ended = Literal[
     "answered", "repeated", "nothing new", "no question", "steps", "calls", "seconds", "failed"

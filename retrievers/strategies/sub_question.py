@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...nodegraph import LLM
-from ...nodegraph.language import Language
-from ...nodegraph.llm import as_llm
+from ...nodegraph.llm.language import Language
+from ...nodegraph.llm.model import as_llm
 from ..asking import answered
 from ..filters import Filters
-from ..fusion import Mode
 from ..output import OutputFormat
+from ..patterns.fusion import Mode
 from ..plan import Plan, arun, run
 from ..prompt import Prompt
 from ..protocols import Retrieves

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ..filters import Filters
-from ..fusion import Mode, check_mode, fuse
 from ..output import OutputFormat
+from ..patterns.fusion import Mode, check_mode, fuse
 from ..plan import Plan
 from ..prompt import Prompt, Prompted
 from ..protocols import Retrieves

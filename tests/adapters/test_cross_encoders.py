@@ -10,9 +10,9 @@ import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
-from nodekin.retrievers.bm25 import Bm25
-from nodekin.retrievers.module_reranker import ModuleReranker
-from nodekin.retrievers.rerank_retriever import RerankRetriever
+from nodekin.retrievers.rerankers.module_reranker import ModuleReranker
+from nodekin.retrievers.rerankers.rerank_retriever import RerankRetriever
+from nodekin.retrievers.similarities.bm25 import Bm25
 
 pytestmark = [pytest.mark.models, pytest.mark.filterwarnings("default")]
 

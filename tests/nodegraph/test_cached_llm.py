@@ -4,7 +4,7 @@ import threading
 import pytest
 
 from nodekin.nodegraph import LLM, CachedLLM, LLMExtractor, ModelError, NodeGraph
-from nodekin.nodegraph.llm import as_llm
+from nodekin.nodegraph.llm.model import as_llm
 from nodekin.nodegraph.memory_store import MemoryStore
 
 

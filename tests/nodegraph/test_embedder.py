@@ -14,7 +14,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from pydantic import BaseModel, SecretStr
 
 from nodekin.nodegraph import Embedder, EmbeddingError
-from nodekin.nodegraph.embedder import as_embedder, as_embedders, check_vectors
+from nodekin.nodegraph.embeddings.embedder import as_embedder, as_embedders, check_vectors
 
 
 def lengths(texts):
@@ -489,7 +489,7 @@ IN_ANOTHER_PROCESS = """
 import functools
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from llama_index.core import MockEmbedding
-from nodekin.nodegraph.embedder import as_embedder
+from nodekin.nodegraph.embeddings.embedder import as_embedder
 
 class Model:
     def __init__(self):

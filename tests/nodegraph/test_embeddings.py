@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Embedder, EmbeddingError, MemoryStore, NodeGraph, query_vectors
-from nodekin.nodegraph.embedder import as_embedders
-from nodekin.nodegraph.embeddings import Embeddings
+from nodekin.nodegraph.embeddings.cache import Embeddings
+from nodekin.nodegraph.embeddings.embedder import as_embedders
 
 
 class Model:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from nodekin.nodegraph import Document, Linked, Node, NodeGraph, TransformError
-from nodekin.nodegraph.entities import EntityExtractor
-from nodekin.nodegraph.names import name_key
+from nodekin.nodegraph.entities.extractor import EntityExtractor
+from nodekin.nodegraph.entities.names import name_key
 
 
 def entities(*texts: str, **settings: object) -> dict[str, list[str]]:

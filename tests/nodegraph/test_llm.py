@@ -12,8 +12,8 @@ from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata, Mo
 
 from nodekin.nodegraph import ModelError
 from nodekin.nodegraph.fingerprint import fingerprint
-from nodekin.nodegraph.llm import LLM, as_llm
-from nodekin.nodegraph.llm_forms import text_of
+from nodekin.nodegraph.llm.forms import text_of
+from nodekin.nodegraph.llm.model import LLM, as_llm
 
 
 def shout(prompt):
@@ -276,7 +276,7 @@ def test_what_is_no_model(model, says):
 
 
 def test_it_is_light():
-    code = "import sys, nodekin.nodegraph.llm_extractor; print('asyncio' in sys.modules)"
+    code = "import sys, nodekin.nodegraph.llm.extractor; print('asyncio' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

@@ -4,16 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.nodegraph.language import language_of
-from nodekin.nodegraph.llm_answers import clean, read_json, says_none
-from nodekin.nodegraph.llm_parsing import (
+from nodekin.nodegraph.llm.answers import clean, read_json, says_none
+from nodekin.nodegraph.llm.language import language_of
+from nodekin.nodegraph.llm.parsing import (
     PARSERS,
     parse_keywords,
     parse_pairs,
     parse_questions,
     parse_summary,
 )
-from nodekin.nodegraph.llm_prompts import PROMPTS, fill
+from nodekin.nodegraph.llm.prompts import PROMPTS, fill
 
 # What stands around an answer
 

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from nodekin.nodegraph import Document, Embedder, EmbeddingError, MemoryStore, NodeGraph
-from nodekin.nodegraph.embedder import as_embedders
-from nodekin.nodegraph.embeddings import Embeddings
-from nodekin.nodegraph.query_vectors import QueryVectors
+from nodekin.nodegraph.embeddings.cache import Embeddings
+from nodekin.nodegraph.embeddings.embedder import as_embedders
+from nodekin.nodegraph.embeddings.query_vectors import QueryVectors
 from nodekin.retrievers import FusionRetriever, Retriever
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import split_paragraphs, split_sentences
-from nodekin.nodegraph.sentences import paragraph_spans, sentence_spans
+from nodekin.nodegraph.splitters.sentences import paragraph_spans, sentence_spans
 
 SENTENCES = {
     "Chinese": [

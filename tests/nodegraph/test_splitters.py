@@ -13,7 +13,7 @@ from nodekin.nodegraph import (
     split_paragraphs,
     split_sentences,
 )
-from nodekin.nodegraph.sentences import paragraph_spans, sentence_spans
+from nodekin.nodegraph.splitters.sentences import paragraph_spans, sentence_spans
 
 ENGLISH = st.text("ab .,!?\n", max_size=120)
 CHINESE = st.text("天地。！？，；“”\n　", max_size=120)

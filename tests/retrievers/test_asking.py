@@ -8,7 +8,7 @@ import pytest
 
 from nodekin.nodegraph import LLM, ModelError
 from nodekin.nodegraph.errors import ModelTimeoutError
-from nodekin.nodegraph.language import Language
+from nodekin.nodegraph.llm.language import Language
 from nodekin.retrievers.asking import answered, unechoed
 from nodekin.retrievers.plan import arun, run
 

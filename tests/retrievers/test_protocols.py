@@ -19,10 +19,10 @@ from nodekin.retrievers import (
     Similarity,
     TextAnalyzer,
 )
-from nodekin.retrievers.analysis import Analyzer
-from nodekin.retrievers.term_weights import TermWeights
-from nodekin.retrievers.text_index import TextIndex
-from nodekin.retrievers.vector_index import Vector, VectorIndex
+from nodekin.retrievers.indexes.text_index import TextIndex
+from nodekin.retrievers.indexes.vector_index import Vector, VectorIndex
+from nodekin.retrievers.similarities.analysis import Analyzer
+from nodekin.retrievers.similarities.term_weights import TermWeights
 
 
 class LengthIndex:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Bm25, Retriever, index_files, text_index
-from nodekin.retrievers.analysis import TextAnalyzer
+from nodekin.retrievers.similarities.analysis import TextAnalyzer
 
 QUIET = [HealthCheck.function_scoped_fixture]
 BM25 = Bm25()

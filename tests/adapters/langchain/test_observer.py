@@ -13,7 +13,7 @@ from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.tracers import BaseTracer
 
 from nodekin.adapters.langchain import NodeGraphRetriever
-from nodekin.nodegraph.llm import as_llm
+from nodekin.nodegraph.llm.model import as_llm
 from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever, stage, trace
 
 

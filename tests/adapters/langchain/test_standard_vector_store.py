@@ -38,7 +38,7 @@ class AlmostSame:
     mode = "text"
 
     def open(self, graph, group, key=None):
-        from nodekin.retrievers.scan_index import ScanIndex
+        from nodekin.retrievers.indexes.scan_index import ScanIndex
 
         return graph.shared(("letters", group), lambda: ScanIndex(graph, group))
 

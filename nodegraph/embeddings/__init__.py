@@ -1,0 +1,1 @@
+"""Embedding models in any form, and the vectors they have made."""

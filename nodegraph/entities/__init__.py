@@ -1,0 +1,1 @@
+"""Entities that passages mention, found without a model."""

@@ -1,0 +1,1 @@
+"""Language models: how they are asked, and what is read out of their answers."""

@@ -1,0 +1,1 @@
+"""Transforms that cut texts: sentences, chunks, headings, with their places."""

@@ -1,0 +1,236 @@
+"""Answer questions by a group of question-answer pairs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...nodegraph import NodeGraph
+from ..answering import Answering
+from ..filters import Condition, Filters, parse_filters
+from ..output import OutputFormat, check_top_k
+from ..protocols import Similarity
+from ..retriever import Retriever
+from ..scored_node import Evidence, ScoredNode
+from ..similarities.analysis import TextAnalyzer
+from ..trace import stage
+from .preset_answer import PresetAnswer, answer_of, overlap, with_answer
+from .question_map import QuestionMap, normal_question
+
+_LOOKED_AT = 10  # of what a search for a preset answer finds
+_EXACT = "exact match"
+
+
+class QaRetriever(Answering):
+    """Search the questions of question-answer pairs, return both; answer alone where it is sure.
+
+    The group is one that ``LLMExtractor(llm, "qa")`` makes, or any whose nodes have a question as
+    text and ``metadata["answer"]``; without that the content, where it differs from the text, is
+    the answer.
+
+    - ``retrieve`` finds pairs like any retriever. Their content is question and answer.
+    - ``answer`` returns an answer only where the query is a pair's question: the same but for
+      case, spaces and punctuation, for which no model is asked; or as alike as ``threshold`` says.
+    - ``recommend`` returns questions close to the query that are not the same.
+
+    Args:
+        graph: A node graph, or several, searched as one.
+        group: The group of pairs.
+        similarity: As for ``Retriever``: how questions are searched.
+        threshold: How alike the query and a question must be for its answer to be given: with a
+            similarity of embeddings their cosine; with one of texts, whose scores have no scale,
+            the share of their terms that both have (Dice's coefficient: 1 for the same terms, 0
+            for none in common), words that ask among them, as who and when make all the
+            difference. 0.9 suits models whose cosines spread; where unrelated texts have 0.8
+            already (E5), take 0.97 or more, and look at pairs that must not be taken for each
+            other. Above 1 only the same question is answered.
+        top_k: How many pairs ``retrieve`` returns at most.
+        embed_keys: Which embeddings to search; see ``Retriever``.
+        filters: Conditions on metadata, for all three ways of asking.
+        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
+        join: Join contents to one text: True with line breaks, or the separator.
+        **similarity_kw: Settings of a similarity that was named.
+
+    Raises:
+        UnknownGroupError: If a graph has no such group.
+        TypeError: If what was given is no graph, or the threshold no number.
+        ValueError: If a name is unknown or a number out of range.
+
+    Source:
+        QAnything answers from a pair at 0.9 and above, and from an exact match without a model.
+
+    Example:
+        >>> from nodekin.nodegraph import Node
+        >>> pairs = {"What is tea?": "A drink.", "Who drinks tea?": "Half the world."}
+        >>> graph = NodeGraph()
+        >>> ids = graph.add("About tea")
+        >>> graph.create_node_group("qa", lambda _: [Node(q, {"answer": pairs[q]}) for q in pairs])
+        >>> qa = QaRetriever(graph, "qa")
+        >>> qa.answer("what is tea").answer, [r.node.text for r in qa.recommend("what is tea")]
+        ('A drink.', ['Who drinks tea?'])
+    """
+
+    def __init__(
+        self,
+        graph: NodeGraph | Sequence[NodeGraph],
+        group: str,
+        similarity: str | Similarity | None = None,
+        *,
+        threshold: float = 0.9,
+        top_k: int = 6,
+        embed_keys: Sequence[str] | None = None,
+        filters: Filters | None = None,
+        output_format: OutputFormat | None = None,
+        join: bool | str = False,
+        **similarity_kw: Any,
+    ) -> None:
+        self.retriever = Retriever(
+            graph,
+            group,
+            similarity,
+            top_k=top_k,
+            embed_keys=embed_keys,
+            filters=filters,
+            **similarity_kw,
+        )
+        if isinstance(threshold, bool) or not isinstance(threshold, int | float):
+            raise TypeError(f"threshold is a number, not {threshold!r:.80}")
+        if not threshold > 0:
+            raise ValueError(f"threshold must be above 0, not {threshold!r}; 0.9 is usual")
+        self.threshold = threshold
+        self.group = group
+        self._answer_in(output_format, join)
+
+    def __repr__(self) -> str:
+        return f"QaRetriever({self.retriever!r}, threshold={self.threshold!r})"
+
+    def retrieve(
+        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
+    ) -> list[ScoredNode]:
+        """Return the pairs whose questions are closest to the query, best first.
+
+        Args:
+            query: What is asked.
+            top_k: In place of the retriever's own.
+            filters: Conditions beside the retriever's own.
+        """
+        found = self.retriever.retrieve(query, top_k=top_k, filters=filters)
+        return [with_answer(result) for result in found]
+
+    async def aretrieve(
+        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
+    ) -> list[ScoredNode]:
+        """Return the same without blocking the event loop."""
+        found = await self.retriever.aretrieve(query, top_k=top_k, filters=filters)
+        return [with_answer(result) for result in found]
+
+    def answer(self, query: str, *, filters: Filters | None = None) -> PresetAnswer | None:
+        """Return the answer of the pair that has this question; None where there is none.
+
+        Of several pairs with the same question it is the first in document order.
+
+        Raises:
+            TypeError: If the query is no text.
+        """
+        with stage("preset answer", query=query) as done:
+            found = self._exact(query, filters)
+            if found is None and self.threshold <= 1:
+                near = self.retriever.retrieve(query, top_k=_LOOKED_AT, filters=filters)
+                found = self._near(query, near)
+            done.facts.update(_facts(found))
+        return found
+
+    async def aanswer(self, query: str, *, filters: Filters | None = None) -> PresetAnswer | None:
+        """Return the same without blocking the event loop."""
+        with stage("preset answer", query=query) as done:
+            found = await asyncio.to_thread(self._exact, query, filters)
+            if found is None and self.threshold <= 1:
+                near = await self.retriever.aretrieve(query, top_k=_LOOKED_AT, filters=filters)
+                found = self._near(query, near)
+            done.facts.update(_facts(found))
+        return found
+
+    def recommend(
+        self, query: str, top_k: int = 3, *, filters: Filters | None = None
+    ) -> list[ScoredNode]:
+        """Return questions close to the query, none of them as alike as ``threshold``, each once.
+
+        Raises:
+            TypeError: If the query is no text, ``top_k`` no whole number.
+            ValueError: If ``top_k`` is below 1.
+        """
+        wanted = asked = check_top_k(top_k) + _LOOKED_AT
+        while True:
+            found = self.retriever.retrieve(query, top_k=asked, filters=filters)
+            others = self._others(query, found)
+            if len(others) >= top_k or len(found) < asked:
+                return others[:top_k]
+            asked += 4 * wanted
+
+    async def arecommend(
+        self, query: str, top_k: int = 3, *, filters: Filters | None = None
+    ) -> list[ScoredNode]:
+        """Return the same without blocking the event loop."""
+        wanted = asked = check_top_k(top_k) + _LOOKED_AT
+        while True:
+            found = await self.retriever.aretrieve(query, top_k=asked, filters=filters)
+            others = self._others(query, found)
+            if len(others) >= top_k or len(found) < asked:
+                return others[:top_k]
+            asked += 4 * wanted
+
+    def _exact(self, query: str, filters: Filters | None) -> PresetAnswer | None:
+        conditions = self._conditions(query, filters)
+        for graph in self.retriever.graphs if query.strip() else ():
+            with graph.reading(self.group):
+                questions = QuestionMap.of(graph, self.group)
+                questions.sync()
+                nodes = questions.find(query, conditions)
+            for node in nodes:
+                if (answer := answer_of(node)) is not None:
+                    evidence = Evidence(node, 1.0, _EXACT, query)
+                    result = with_answer(ScoredNode(node, 1.0, (evidence,)))
+                    return PresetAnswer(node.text, answer, 1.0, True, result)
+        return None
+
+    def _conditions(self, query: str, filters: Filters | None) -> Mapping[str, Condition]:
+        if not isinstance(query, str):
+            raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
+        return {**parse_filters(self.retriever.filters), **parse_filters(filters)}
+
+    def _near(self, query: str, found: Iterable[ScoredNode]) -> PresetAnswer | None:
+        """Return the most alike of what was found, the first of equals."""
+        best: PresetAnswer | None = None
+        for result, score in self._alike(query, found):
+            answer = answer_of(result.node)
+            better = score >= self.threshold if best is None else score > best.score
+            if answer is not None and better:
+                whole = replace(with_answer(result), score=score)
+                best = PresetAnswer(result.node.text, answer, score, False, whole)
+        return best
+
+    def _others(self, query: str, found: Iterable[ScoredNode]) -> list[ScoredNode]:
+        known = {normal_question(query)}
+        others = []
+        for result, score in self._alike(query, found):
+            normal = normal_question(result.node.text)
+            if normal not in known and score < self.threshold:
+                others.append(with_answer(result))
+            known.add(normal)
+        return others
+
+    def _alike(self, query: str, found: Iterable[ScoredNode]) -> Iterable[tuple[ScoredNode, float]]:
+        """Tell of each result how alike its question and the query are."""
+        if self.retriever.similarity.mode == "embedding":
+            return [(result, result.score) for result in found]
+        analyze = getattr(self.retriever.similarity, "analyzer", None) or TextAnalyzer()
+        asked = list(analyze(query))
+        return [(result, overlap(asked, analyze(result.node.text))) for result in found]
+
+
+def _facts(found: PresetAnswer | None) -> dict[str, Any]:
+    if found is None:
+        return {"found": False}
+    return {"found": found.question, "score": round(found.score, 4), "exact": found.exact}

@@ -1,0 +1,1 @@
+"""Retrievers around retrievers that fuse, merge, widen, complete and follow links."""

@@ -1,0 +1,1 @@
+"""What looks again at results: models, functions, keywords; and the retriever that lets them."""

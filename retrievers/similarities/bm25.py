@@ -1,0 +1,102 @@
+"""The BM25 similarity: its settings and its formula."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from ...nodegraph import NodeGraph
+from ..indexes.text_index import TextIndex
+from .analysis import Analyzer, TextAnalyzer
+from .term_weights import Saturation, TermWeights
+
+DEFAULT_ANALYZER = TextAnalyzer()
+
+
+@dataclass(frozen=True, slots=True)
+class Bm25:
+    """Score nodes by the query's terms in them: rare terms weigh more, long nodes less.
+
+    Each term of the query adds ``idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length /
+    average_length))``, with ``tf`` its count in the node. Statistics are those of the whole group
+    as it is now, over all graphs that are searched together, whatever a filter leaves of it.
+
+    Args:
+        k1: How much further occurrences of a term still count; 0 counts only whether it is there.
+        b: How much long nodes are held back, from 0 to 1.
+        method: The inverse document frequency: ``"lucene"`` is ``log(1 + (N - n + 0.5) / (n +
+            0.5))``, always positive; ``"okapi"`` that of ``rank_bm25.BM25Okapi``, which is
+            ``log((N - n + 0.5) / (n + 0.5))``, or where that is negative ``epsilon`` times the
+            average over all terms.
+        epsilon: For ``"okapi"``.
+        analyzer: Turns a text into terms; its method ``query``, where it has one, a query. Any
+            callable from text to words will do: ``jieba.lcut``.
+
+    Raises:
+        ValueError: If a setting is out of range.
+
+    Source:
+        Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.
+    """
+
+    k1: float = 1.5
+    b: float = 0.75
+    method: Literal["lucene", "okapi"] = "lucene"
+    epsilon: float = 0.25
+    analyzer: Analyzer = DEFAULT_ANALYZER
+    name: str = "bm25"
+    mode: ClassVar[Literal["text"]] = "text"
+
+    def __post_init__(self) -> None:
+        if not self.k1 >= 0 or math.isinf(self.k1):
+            raise ValueError(f"k1 must be 0 or more, not {self.k1!r}")
+        if not 0 <= self.b <= 1:
+            raise ValueError(f"b must be from 0 to 1, not {self.b!r}")
+        if self.method not in ("lucene", "okapi"):
+            raise ValueError(f"method is 'lucene' or 'okapi', not {self.method!r}")
+        if not callable(self.analyzer):
+            raise TypeError(f"analyzer is a callable from text to terms, not {self.analyzer!r:.80}")
+
+    def open(self, graph: NodeGraph, group: str, key: str | None = None) -> TextIndex:
+        """Return the index of a group, shared by all settings that analyse texts alike.
+
+        Args:
+            graph: The node graph.
+            group: The group to search.
+            key: Of no use here: texts are compared, not embeddings.
+        """
+        analyzer = self.analyzer  # kept by the index, so that its id stays its own
+        name = ("text index", group, analyzer if isinstance(analyzer, Hashable) else id(analyzer))
+        return graph.shared(name, lambda: TextIndex(graph, group, analyzer))
+
+    def prepare(self, query: str, indexes: Sequence[TextIndex]) -> TermWeights:
+        """Analyse a query and weigh its terms by the statistics of all indexes together."""
+        if self.method == "okapi" and len(indexes) > 1:
+            raise ValueError(
+                "method='okapi' needs the average over all terms of one graph; search several "
+                "graphs with method='lucene'"
+            )
+        analyze: Callable[[str], Iterable[str]] = getattr(self.analyzer, "query", self.analyzer)
+        size = sum(index.size for index in indexes)
+        length = sum(index.total_length for index in indexes)
+        weights = {}
+        for term, occurrences in Counter(analyze(query)).items():
+            frequency = sum(index.document_frequency(term) for index in indexes)
+            if frequency:
+                weights[term] = occurrences * self._idf(frequency, size, indexes[0])
+        return TermWeights(weights, Saturation(self.k1, self.b, length / size if size else 0.0))
+
+    def _idf(self, frequency: int, size: int, index: TextIndex) -> float:
+        if self.method == "lucene":
+            return math.log(1 + (size - frequency + 0.5) / (frequency + 0.5))
+        idf = math.log(size - frequency + 0.5) - math.log(frequency + 0.5)
+        return idf if idf >= 0 else self.epsilon * self._average_idf(index)
+
+    def _average_idf(self, index: TextIndex) -> float:
+        size, frequencies = index.size, index.document_frequencies()
+        return float(np.mean(np.log(size - frequencies + 0.5) - np.log(frequencies + 0.5)))

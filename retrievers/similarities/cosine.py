@@ -1,0 +1,55 @@
+"""The cosine similarity of embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ...nodegraph import NodeGraph
+from ..indexes.vector_index import VectorIndex
+
+
+@dataclass(frozen=True, slots=True)
+class Cosine:
+    """Score nodes by the angle between their embedding and the query's, from -1 to 1.
+
+    Finds what is meant where other words say it; ``Bm25`` finds the very words, names and
+    numbers. ``FusionRetriever`` takes both. Needs a graph with an embedding model:
+    ``NodeGraph(..., embed=model)``.
+
+    Every node has a cosine, so that a search always finds ``top_k`` nodes; a
+    ``similarity_cut_off`` leaves the far ones out. Scores are rounded to six decimals.
+
+    Example:
+        >>> def letters(texts):
+        ...     return [[text.count(letter) for letter in "aeiou"] for text in texts]
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> from nodekin.retrievers import Retriever
+        >>> graph = NodeGraph(embed=letters)
+        >>> ids = graph.add(["banana", "lemon tree", "kiwi"])
+        >>> [result.node.text for result in Retriever(graph, "ROOT", "cosine")("papaya")]
+        ['banana', 'lemon tree', 'kiwi']
+    """
+
+    name: str = "cosine"
+    mode: ClassVar[Literal["embedding"]] = "embedding"
+
+    def open(self, graph: NodeGraph, group: str, key: str | None = None) -> VectorIndex:
+        """Return the index of a group's embeddings of one key, shared by all who want it.
+
+        Raises:
+            LookupError: If the graph has no such embedding.
+        """
+        embed_key = "default" if key is None else key
+        name = ("vector index", group, embed_key)
+        return graph.shared(name, lambda: VectorIndex(graph, group, embed_key))
+
+    def prepare(
+        self, query: npt.NDArray[np.float32], indexes: Sequence[VectorIndex]
+    ) -> npt.NDArray[np.float32]:
+        """Return the query's vector as it is."""
+        return query

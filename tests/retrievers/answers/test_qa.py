@@ -1,0 +1,301 @@
+import asyncio
+import json
+
+import pytest
+
+from nodekin.nodegraph import Document, Node, NodeGraph, UnknownGroupError
+from nodekin.nodegraph.llm.extractor import LLMExtractor
+from nodekin.nodegraph.llm.model import LLM
+from nodekin.retrievers import Retriever, trace
+from nodekin.retrievers.answers.preset_answer import answer_of, overlap
+from nodekin.retrievers.answers.qa import QaRetriever
+from nodekin.retrievers.answers.question_map import QuestionMap, normal_question
+
+RIVERS = {
+    "长江有多长？": "约6300公里。",
+    "长江发源于哪里？": "唐古拉山脉。",
+    "黄河有多长？": "约5464公里。",
+    "谁发现了长江的源头？": "考察队。",
+}
+PHONE = {
+    "Who invented the telephone?": "Bell.",
+    "When was the telephone invented?": "In 1876.",
+    "What is C++?": "A language.",
+}
+
+
+def pairs_of(text):
+    return [Node(q, {"answer": a}, f"{q}\n{a}") for q, a in json.loads(text).items()]
+
+
+def directions(texts):
+    """Embed a text as the share of a few letters and characters in it."""
+    return [[1 + 9 * text.count(c) for c in "长黄江谁哪多源telphon"] for text in texts]
+
+
+@pytest.fixture
+def graph():
+    asked = []
+
+    def embed(texts):
+        asked.extend(texts)
+        return directions(texts)
+
+    graph = NodeGraph(progress=False, embed=embed)
+    graph.asked = asked
+    graph.create_node_group("qa", pairs_of)
+    graph.add(
+        [
+            Document(json.dumps(RIVERS, ensure_ascii=False), {"topic": "rivers"}, id="rivers"),
+            Document(json.dumps(PHONE), {"topic": "phone"}, id="phone"),
+        ]
+    )
+    return graph
+
+
+# Retrieving
+
+
+def test_the_question_is_searched_and_both_are_returned(graph):
+    results = QaRetriever(graph, "qa", "bm25").retrieve("黄河多长", top_k=2)
+    assert results[0].node.text == "黄河有多长？"
+    assert results[0].node.content == "黄河有多长？\n约5464公里。"
+    assert QaRetriever(graph, "qa", output_format="content")("1876") == []
+
+
+def test_results_are_those_of_a_retriever(graph):
+    qa, plain = QaRetriever(graph, "qa", top_k=3), Retriever(graph, "qa", top_k=3)
+    assert qa.retrieve("长江") == plain.retrieve("长江")
+    assert asyncio.run(qa.aretrieve("长江")) == plain.retrieve("长江")
+    assert [len(found) for found in qa.batch(["长江", "telephone"])] == [3, 2]
+    assert qa.retrieve("长江", filters={"topic": "phone"}) == []
+
+
+def test_content_gets_the_answer_where_it_lacks_it():
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("faq", lambda text: [Node("What is tea?", {"answer": "A drink."})])
+    graph.add("x")
+    (result,) = QaRetriever(graph, "faq").retrieve("tea")
+    assert result.node.content == "What is tea?\nA drink."
+    assert result.node == graph.nodes("faq")[0]
+
+
+# Answering
+
+
+@pytest.mark.parametrize("similarity", ["bm25", "cosine"])
+@pytest.mark.parametrize("query", ["长江有多长？", "长江有多长", " 长江 有多长 ?!", "长江有多长。"])
+def test_the_same_question_needs_no_model(graph, similarity, query):
+    found = QaRetriever(graph, "qa", similarity).answer(query)
+    assert (found.question, found.answer) == ("长江有多长？", "约6300公里。")
+    assert (found.score, found.exact) == (1.0, True)
+    assert found.result.node.content == "长江有多长？\n约6300公里。"
+    assert found.result.evidence[0].similarity == "exact match"
+    assert graph.asked == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "长江发源地有多高？",
+        "长江",
+        "有多长？",
+        "嘉陵江有多长？",
+        "长江有多长，黄河有多长，珠江有多长？",
+        "Who invented the telegraph?",
+        "What is C?",
+        "What is C#?",
+        "量子力学是什么？",
+        "",
+        "?",
+    ],
+)
+def test_another_question_has_no_preset_answer(graph, query):
+    assert QaRetriever(graph, "qa", "bm25").answer(query) is None
+
+
+def test_words_that_ask_make_the_difference(graph):
+    qa = QaRetriever(graph, "qa", "bm25")
+    assert qa.answer("When was the telephone invented").answer == "In 1876."
+    assert qa.answer("When did they invent the telephone?") is None
+    assert qa.answer("Where was the telephone invented?") is None
+    assert QaRetriever(graph, "qa", threshold=0.7).answer("黄河多长？").answer == "约5464公里。"
+
+
+def test_a_question_above_the_threshold(graph):
+    query = "请问黄河有多长呢？"
+    (best, *_) = Retriever(graph, "qa", "cosine").retrieve(query)
+    assert best.node.text == "黄河有多长？"
+    at = QaRetriever(graph, "qa", "cosine", threshold=best.score).answer(query)
+    assert (at.answer, at.score, at.exact) == ("约5464公里。", best.score, False)
+    assert at.result.score == best.score
+    assert QaRetriever(graph, "qa", "cosine", threshold=best.score + 1e-5).answer(query) is None
+
+
+def test_above_one_only_the_same_question(graph):
+    qa = QaRetriever(graph, "qa", "cosine", threshold=1.1)
+    assert qa.answer("长江有多长").exact
+    assert qa.answer("长江有多长呢") is None
+    assert graph.asked == []
+
+
+def test_a_filter_holds_for_the_same_question(graph):
+    qa = QaRetriever(graph, "qa", filters={"topic": "rivers"})
+    assert qa.answer("长江有多长") is not None
+    assert qa.answer("What is C++?") is None
+    assert qa.answer("What is C++?", filters={"topic": "phone"}) is not None
+    assert qa.answer("长江有多长", filters={"other": "x"}) is None
+
+
+def test_answers_follow_the_graph(graph):
+    qa = QaRetriever(graph, "qa")
+    assert qa.answer("长江有多长").answer == "约6300公里。"
+    graph.update(Document(json.dumps({"长江有多长？": "6397公里。"}), id="rivers"))
+    assert qa.answer("长江有多长").answer == "6397公里。"
+    assert qa.answer("黄河有多长") is None
+    graph.add(Document(json.dumps({"长江有多长": "很长。"}), id="later"))
+    assert qa.answer("长江有多长").answer == "6397公里。"  # the first in document order
+    graph.remove("rivers")
+    assert qa.answer("长江有多长").answer == "很长。"
+    graph.remove("later")
+    assert qa.answer("长江有多长") is None
+
+
+def test_several_graphs(graph):
+    other = NodeGraph(progress=False)
+    other.create_node_group("qa", pairs_of)
+    other.add(json.dumps({"What is tea?": "A drink."}))
+    qa = QaRetriever([graph, other], "qa")
+    assert qa.answer("what is tea").answer == "A drink."
+    assert qa.answer("what is c++").answer == "A language."
+
+
+def test_kept_in_a_file(tmp_path):
+    for _ in range(2):
+        with NodeGraph(store=tmp_path / "graph", progress=False) as graph:
+            graph.create_node_group("qa", pairs_of)
+            graph.add(Document(json.dumps(RIVERS), id="rivers"))
+            assert QaRetriever(graph, "qa").answer("黄河有多长").answer == "约5464公里。"
+
+
+async def test_answering_without_blocking(graph):
+    qa = QaRetriever(graph, "qa", threshold=0.7)
+    found = await asyncio.gather(*(qa.aanswer(q) for q in ("长江有多长", "黄河多长？", "茶")))
+    assert [each and each.answer for each in found] == ["约6300公里。", "约5464公里。", None]
+
+
+def test_it_is_traced(graph):
+    qa = QaRetriever(graph, "qa")
+    with trace() as traced:
+        qa.answer("长江有多长")
+        qa.answer("茶")
+    assert [stage.facts for stage in traced.stages] == [
+        {"query": "长江有多长", "found": "长江有多长？", "score": 1.0, "exact": True},
+        {"query": "茶", "found": False},
+    ]
+
+
+def test_of_pairs_that_a_model_made():
+    llm = LLM(lambda prompt: "问：茶是什么？\n答：饮品。\n问：谁喝茶？\n答：人。", "scripted")
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("qa", LLMExtractor(llm, "qa"))
+    graph.add("茶是一种饮品，人喝茶。")
+    qa = QaRetriever(graph, "qa")
+    assert qa.answer("茶是什么").answer == "饮品。"
+    assert qa.answer("茶是什么").result.node.content == "问：茶是什么？\n答：饮品。"
+    assert [result.node.text for result in qa.recommend("茶是什么")] == ["谁喝茶？"]
+
+
+# Recommending
+
+
+def test_recommended_questions_are_close_and_not_the_same(graph):
+    qa = QaRetriever(graph, "qa")
+    assert [r.node.text for r in qa.recommend("长江有多长", 2)] == [
+        "黄河有多长？",
+        "长江发源于哪里？",
+    ]
+    assert len(qa.recommend("长江有多长", 50)) == 3
+    assert qa.recommend("长江有多长", filters={"topic": "phone"}) == []
+    assert qa.recommend("") == []
+    with pytest.raises(ValueError, match="top_k must be 1 or more"):
+        qa.recommend("长江", 0)
+
+
+def test_a_question_is_recommended_once():
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("qa", pairs_of)
+    graph.add([json.dumps({"谁喝茶？": f"{n}"}) for n in range(40)])
+    graph.add(json.dumps({"茶是什么？谁知道": "x", "茶": "y"}))
+    found = QaRetriever(graph, "qa").recommend("茶是什么？")
+    assert sorted(r.node.text for r in found) == sorted(["谁喝茶？", "茶是什么？谁知道", "茶"])
+
+
+async def test_recommending_without_blocking(graph):
+    qa = QaRetriever(graph, "qa", "cosine", threshold=0.999)
+    assert await qa.arecommend("长江有多长", 2) == qa.recommend("长江有多长", 2)
+
+
+# The parts
+
+
+@pytest.mark.parametrize(
+    ("some", "other", "same"),
+    [
+        ("What is tea?", "what is  TEA", True),
+        ("长江 有多长？", "长江有多长", True),
+        ("ＡＩ是什么", "ai 是什么？", True),
+        ("C++?", "C?", False),
+        ("C#?", "C?", False),
+        ("GPT 3.5", "GPT 35", False),
+        ("a b", "ab", False),
+    ],
+)
+def test_what_is_the_same_question(some, other, same):
+    assert (normal_question(some) == normal_question(other)) is same
+
+
+def test_overlap():
+    assert overlap(["a", "b", "b"], ["b", "b", "a"]) == 1
+    assert overlap(["a"], []) == 0
+    assert overlap([], []) == 0
+
+
+@pytest.mark.parametrize(
+    ("node", "answer"),
+    [
+        (Node("q", {"answer": "a"}), "a"),
+        (Node("q", content="a"), "a"),
+        (Node("q", content={"question": "q", "answer": "a"}), "a"),
+        (Node("q", {"answer": 42}), "42"),
+        (Node("q"), None),
+    ],
+)
+def test_where_the_answer_is(node, answer):
+    assert answer_of(node) == answer
+
+
+def test_questions_without_answers_are_no_preset(library):
+    assert QaRetriever(library, "sentence").answer("sea") is None
+    assert QaRetriever(library, "sentence").retrieve("sea")[0].node.content == "sea"
+
+
+def test_the_map_is_shared(graph):
+    assert QuestionMap.of(graph, "qa") is QuestionMap.of(graph, "qa")
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "says"),
+    [
+        ({"threshold": 0}, ValueError, "threshold must be above 0"),
+        ({"threshold": "high"}, TypeError, "threshold is a number"),
+        ({"group": "pairs"}, UnknownGroupError, "pairs"),
+        ({"output_format": "xml"}, ValueError, "output_format"),
+        ({"k2": 1}, TypeError, "no setting 'k2'"),
+    ],
+)
+def test_settings_that_are_refused(graph, given, error, says):
+    with pytest.raises(error, match=says):
+        QaRetriever(**{"graph": graph, "group": "qa", **given})
+    with pytest.raises(TypeError, match="a query is a str"):
+        QaRetriever(graph, "qa").answer(3)

@@ -1,0 +1,257 @@
+"""Index files, and the forms in which their numbers, texts and metadata are kept."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nodekin.nodegraph import Node
+from nodekin.retrievers import index_files
+from nodekin.retrievers.filters import parse_filters
+from nodekin.retrievers.indexes.packing import pack, unpack
+from nodekin.retrievers.indexes.postings import Postings
+from nodekin.retrievers.indexes.slots import Slots
+from nodekin.retrievers.indexes.strings import join, split
+
+QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+ARRAYS = {"a": np.arange(7), "b": np.array([True, False]), "c": np.zeros((0, 3), np.float32)}
+TEXTS = st.text(st.characters(categories=None), max_size=6)  # lone surrogates too
+
+
+def saved(folder: Path) -> Path:
+    path = folder / "made when missing" / "index"
+    index_files.save(path, {"revision": 3}, ARRAYS)
+    return path
+
+
+def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
+    header, arrays = index_files.load(saved(tmp_path)) or ({}, {})
+    assert header["revision"] == 3
+    assert list(arrays) == list(ARRAYS)
+    for name, array in ARRAYS.items():
+        assert arrays[name].dtype == array.dtype
+        assert arrays[name].shape == array.shape
+        assert (arrays[name] == array).all()
+
+
+def test_no_file_is_no_index(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert index_files.load(tmp_path / "none") is None
+    assert not caplog.records
+
+
+@QUIET
+@given(st.data())
+def test_a_damaged_file_is_never_trusted(tmp_path: Path, data: st.DataObject) -> None:
+    path = saved(tmp_path)
+    whole = path.read_bytes()
+    changed = bytearray(whole)
+    if data.draw(st.booleans()):
+        del changed[data.draw(st.integers(0, len(whole) - 1)) :]
+    else:
+        at = data.draw(st.integers(0, len(whole) - 1))
+        changed[at] ^= data.draw(st.integers(1, 255))
+    path.write_bytes(changed)
+    loaded = index_files.load(path)
+    if loaded is not None:  # a bit that means nothing, a date
+        header, arrays = loaded
+        assert header["revision"] == 3
+        assert {name: array.tolist() for name, array in arrays.items()} == {
+            name: array.tolist() for name, array in ARRAYS.items()
+        }
+
+
+def test_a_file_of_another_format_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = saved(tmp_path)
+    monkeypatch.setattr(index_files, "_FORMAT", index_files._FORMAT + 1)
+    assert index_files.load(path) is None
+
+
+def test_what_cannot_be_written_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "file").write_text("in the way of a folder")
+    index_files.save(tmp_path / "file" / "index", {}, ARRAYS)
+    assert "was not kept" in caplog.text
+
+
+def test_drafts_of_the_dead_are_removed(tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    old, new = path.with_name("index.1-1.tmp"), path.with_name("index.2-2.tmp")
+    for draft in (old, new):
+        draft.write_bytes(b"")
+    os.utime(old, (0, 0))
+    saved(tmp_path)
+    assert sorted(path.parent.iterdir()) == [path, new]
+
+
+def test_many_may_write_at_once(tmp_path: Path) -> None:
+    def write(revision: int) -> None:
+        index_files.save(tmp_path / "index", {"revision": revision}, {"a": np.full(999, revision)})
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(40)))
+    header, arrays = index_files.load(tmp_path / "index") or ({}, {})
+    assert (arrays["a"] == header["revision"]).all()
+    assert [path.name for path in tmp_path.iterdir()] == ["index"]
+
+
+SIZES = st.one_of(*(st.integers(0, 2**bits - 1) for bits in (1, 4, 9, 17, 32)))
+
+
+@given(st.lists(SIZES, max_size=40), st.booleans())
+def test_numbers_come_back(numbers: list[int], mostly_zero: bool) -> None:
+    packed = pack(numbers, mostly_zero=mostly_zero)
+    assert unpack(packed, mostly_zero=mostly_zero).tolist() == numbers
+    for wrong in (packed[:-1], np.append(packed, packed[:1]), packed[:3], packed.astype(int)):
+        with pytest.raises(ValueError, match="packed numbers"):
+            unpack(wrong, mostly_zero=mostly_zero)
+
+
+def test_small_numbers_take_a_byte_and_zeros_a_bit() -> None:
+    assert len(pack(np.full(8000, 255))) == 8 + 8000 + 1000
+    assert len(pack(np.zeros(8000, int), mostly_zero=True)) == 8 + 1000
+
+
+@given(st.lists(st.one_of(TEXTS, st.text("0123456789abcdefA ", max_size=4))))
+def test_texts_come_back(texts: list[str]) -> None:
+    assert split(*join(texts)) == texts
+
+
+def test_digests_take_half_a_byte_a_character() -> None:
+    data, _ = join(["00ff" * 6] * 10)
+    assert len(data) == 120
+    with pytest.raises(ValueError, match="the texts have 240 characters, not 241"):
+        split(data, pack([241]))
+
+
+METADATA = st.sampled_from(
+    [
+        {},
+        {"day": datetime(2024, 5, 1)},
+        {"tags": ["a", ("b", 1)]},
+        {"n": 1},
+        {"n": True, "x": "\ud800"},
+    ]
+)
+NODES = st.lists(st.tuples(TEXTS, METADATA, st.integers(-(2**40), 2**62)), max_size=8)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), NODES),
+        st.tuples(st.just("remove"), st.lists(TEXTS, max_size=3)),
+        st.tuples(st.just("compact"), st.none()),
+        st.tuples(st.just("filter"), st.none()),
+        st.tuples(st.just("load"), st.none()),
+    ),
+    max_size=12,
+)
+
+
+@given(STEPS)
+def test_slots_come_back_after_any_history(steps: list) -> None:
+    kept, plain = Slots(), Slots()
+    for what, given_ in steps:
+        if what == "add":
+            nodes = [Node("", data, id=i, order=order) for i, data, order in given_]
+            nodes = [*{node.id: node for node in nodes}.values()]
+            for slots in (kept, plain):
+                slots.remove([node.id for node in nodes])
+                slots.add(nodes)
+        elif what == "remove":
+            assert kept.remove(given_) == plain.remove(given_)
+        elif what == "compact":
+            kept.compact()
+            plain.compact()
+        elif what == "load":
+            kept = Slots.from_arrays(kept.arrays())
+        else:
+            same_slots(kept, plain)
+    same_slots(kept, plain)
+    same_slots(Slots.from_arrays(kept.arrays()), plain)
+
+
+def same_slots(kept: Slots, plain: Slots) -> None:
+    assert kept.ids == plain.ids
+    assert kept.living == plain.living
+    assert kept.alive.tolist() == plain.alive.tolist()
+    assert kept.orders.tolist() == plain.orders.tolist()
+    for filters in ({"n": 1}, {"n": True}, {"day": {"gt": datetime(2024, 1, 1)}}, {"tags": "a"}):
+        conditions = parse_filters(filters)
+        got, expected = kept.matching(conditions), plain.matching(conditions)
+        assert got is not None
+        assert expected is not None
+        assert (got & kept.alive).tolist() == (expected & plain.alive).tolist()
+
+
+def test_slots_of_values_that_no_file_can_hold() -> None:
+    slots = Slots()
+    slots.add([Node("", {"what": object()}, id="a")])
+    with pytest.raises(TypeError, match="object"):
+        slots.arrays()
+
+
+@pytest.mark.parametrize("missing", Slots().arrays())
+def test_slots_whose_arrays_are_not_all_there(missing: str) -> None:
+    arrays = Slots().arrays()
+    del arrays[missing]
+    with pytest.raises(KeyError, match=missing):
+        Slots.from_arrays(arrays)
+
+
+@pytest.mark.parametrize("other", Slots().arrays())
+def test_slots_whose_arrays_do_not_fit(other: str) -> None:
+    one, two = Slots(), Slots()
+    one.add([Node("", {"n": 1}, id="1")])
+    two.add([Node("", {"n": i}, id=f"0{i}") for i in range(20)])
+    with pytest.raises(ValueError, match=r"fit|packed|characters|decode"):
+        Slots.from_arrays({**two.arrays(), other: one.arrays()[other]})
+
+
+@pytest.mark.usefixtures("small_limits")
+@QUIET
+@given(st.lists(st.lists(st.lists(TEXTS, max_size=7), max_size=6)), st.randoms())
+def test_postings_come_back_after_any_history(batches: list, random) -> None:
+    kept, plain, size = Postings(), Postings(), 0
+    for batch in batches:
+        assert kept.extend(size, batch) == plain.extend(size, batch)
+        size += len(batch)
+        if random.random() < 0.5:
+            kept = Postings.from_arrays(kept.arrays())
+        if random.random() < 0.3:
+            alive = np.array([random.random() < 0.7 for _ in range(size)], np.bool_)
+            kept.compact(alive)
+            plain.compact(alive)
+            size = int(alive.sum())
+        terms = {term for each in batches for text in each for term in text} | {"unknown"}
+        for term in terms:
+            expected = [array.tolist() for array in plain.get(term)]
+            assert [array.tolist() for array in kept.get(term)] == expected
+        everyone = np.ones(size, np.bool_)
+        assert sorted(kept.document_frequencies(everyone)) == sorted(
+            plain.document_frequencies(everyone)
+        )
+        assert len(kept) == len(plain)
+
+
+def test_terms_that_are_no_texts_are_not_kept() -> None:
+    postings = Postings()
+    postings.extend(0, [[1, 2]])
+    with pytest.raises(TypeError):
+        postings.arrays()
+
+
+@pytest.mark.parametrize("other", Postings().arrays())
+def test_postings_whose_arrays_do_not_fit(other: str) -> None:
+    one, two = Postings(), Postings()
+    one.extend(0, [["a", "a"]])
+    two.extend(0, [["b", "cc", "d"]] * 900 + [[str(i) for i in range(40)]])
+    arrays = {**two.arrays(), other: one.arrays()[other]}
+    if other == "slot_mask":
+        arrays[other] = np.zeros(2, np.uint32)
+    with pytest.raises(ValueError, match=r"fit|packed|broadcast"):
+        Postings.from_arrays(arrays)
+    del arrays[other]
+    with pytest.raises(KeyError, match=other):
+        Postings.from_arrays(arrays)

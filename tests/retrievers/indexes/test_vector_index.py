@@ -1,0 +1,482 @@
+"""The index after any history of changes, against brute force; its file; its threads."""
+
+import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.nodegraph.embeddings.embedder import Embedder
+from nodekin.nodegraph.errors import EmbeddingError
+from nodekin.retrievers import index_files, nearest_vectors, vector_index
+from nodekin.retrievers.filters import parse_filters
+from nodekin.retrievers.indexes.nearest_vectors import NearestVectors, unit
+from nodekin.retrievers.indexes.row_map import RowMap
+from nodekin.retrievers.indexes.vector_index import VectorIndex
+
+LETTERS = "abcdefgh"
+TEXTS = st.text(LETTERS, max_size=4)
+IDS = st.sampled_from("123456")
+COLORS = st.sampled_from(["red", "blue", None])
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), IDS, st.lists(TEXTS, max_size=6), COLORS),
+        st.tuples(st.just("add"), IDS, st.lists(TEXTS, max_size=6), COLORS),
+        st.tuples(st.just("remove"), IDS),
+        st.tuples(
+            st.just("query"),
+            st.lists(TEXTS, min_size=1, max_size=3),
+            st.one_of(st.none(), st.integers(1, 8)),
+            COLORS,
+        ),
+    ),
+    max_size=15,
+)
+
+
+def count_letters(texts: list[str]) -> np.ndarray:
+    """Return eight numbers, and one that is never 0."""
+    counts = [[*(text.count(letter) for letter in LETTERS), 0.25] for text in texts]
+    return np.array(counts, np.float32)
+
+
+LETTER_MODEL = Embedder(count_letters, "letters")
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a handful of nodes be many."""
+    monkeypatch.setattr(nearest_vectors, "EXACT", 6)
+    monkeypatch.setattr(nearest_vectors, "_COST", 0)
+    monkeypatch.setattr(nearest_vectors, "_BATCH", 4)
+    monkeypatch.setattr(vector_index, "_GAPS", 2)
+
+
+def new_graph(documents: dict[str, Document], model: Embedder = LETTER_MODEL) -> NodeGraph:
+    graph = NodeGraph(progress=False, embed=model)
+    graph.create_node_group("line", str.splitlines)
+    graph.add(list(documents.values()))
+    return graph
+
+
+def synced(index: VectorIndex, graph: NodeGraph) -> VectorIndex:
+    index.ready()
+    with graph.reading("line"):
+        index.sync()
+    return index
+
+
+def ask(index: VectorIndex, query: str, limit: int | None = 5, filters=None) -> list[tuple]:
+    vector = index._graph.embeddings.query_vectors([query], "default")[0]
+    with index._graph.reading("line"):
+        index.sync()
+        hits = index.search(vector, limit, parse_filters(filters))
+    return list(zip(hits.ids, hits.scores, strict=True))
+
+
+def brute(graph: NodeGraph, query: str, limit: int | None, color: str | None) -> list[tuple]:
+    nodes = [n for n in graph.nodes("line") if color is None or n.metadata.get("color") == color]
+    (vector,) = count_letters([query]).astype(float)
+    rows = []
+    for place, node in enumerate(nodes):
+        (other,) = count_letters([node.text]).astype(float)
+        cosine = float(vector @ other / np.linalg.norm(vector) / np.linalg.norm(other))
+        rows.append((round(cosine, 5), place, node.id))
+    rows.sort(key=lambda row: (-row[0], row[1]))
+    return [(node_id, score) for score, _, node_id in rows][:limit]
+
+
+def run(steps: list[tuple]) -> None:
+    graph = new_graph({"0": Document("ab\nab\nabc\nh", {"color": "red"}, id="0")})
+    index = VectorIndex(graph, "line", "default")
+    for what, *step in [*steps, ("query", ["a", "abcd"], 4, None)]:
+        if what == "add":
+            number, lines, color = step
+            graph.add(Document("\n".join(lines), color and {"color": color}, id=number))
+        elif what == "remove" and step[0] in [n.id for n in graph.nodes("ROOT")]:
+            graph.remove(step[0])
+        elif what == "query":
+            queries, limit, color = step
+            filters = color and {"color": color}
+            synced(index, graph)
+            for query in queries:
+                got = ask(index, query, limit, filters)
+                expected = brute(graph, query, limit, color)
+                assert [i for i, _ in got] == [i for i, _ in expected]
+                assert [s for _, s in got] == pytest.approx([s for _, s in expected], abs=1e-5)
+            vectors = graph.embeddings.query_vectors(queries, "default")
+            with graph.reading("line"):
+                many = index.search_many(list(vectors), limit, parse_filters(filters))
+            for query, hits in zip(queries, many, strict=True):
+                assert list(zip(hits.ids, hits.scores, strict=True)) == ask(
+                    index, query, limit, filters
+                )
+
+
+@settings(max_examples=50, deadline=None)
+@given(STEPS)
+def test_any_history(steps: list[tuple]) -> None:
+    run(steps)
+
+
+@pytest.mark.usefixtures("small")
+@settings(
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(STEPS)
+def test_any_history_with_switching_and_gaps(steps: list[tuple]) -> None:
+    run(steps)
+
+
+def random_vectors(count: int, dimension: int = 24, seed: int = 0) -> np.ndarray:
+    return unit(np.random.default_rng(seed).standard_normal((count, dimension)))
+
+
+def recall(
+    vectors: NearestVectors, all_: np.ndarray, queries: np.ndarray, k: int, allowed
+) -> float:
+    found = 0
+    for query, (rows, scores) in zip(queries, vectors.search(queries, k, allowed), strict=True):
+        cosines = np.where(allowed, all_ @ query, -2) if allowed is not None else all_ @ query
+        best = np.sort(cosines)[-k]
+        assert len(rows) >= k
+        assert np.allclose(scores, all_[rows] @ query, atol=1e-5)
+        assert allowed is None or allowed[rows].all()
+        found += min(k, int((scores >= best - 1e-5).sum()))
+    return found / (k * len(queries))
+
+
+def test_goes_over_to_a_graph_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nearest_vectors, "EXACT", 1000)
+    monkeypatch.setattr(nearest_vectors, "_COST", 1)
+    all_, queries = random_vectors(3000), random_vectors(50, seed=1)
+    vectors = NearestVectors(24)
+    assert vectors.add(all_[:1000]).tolist() == list(range(1000))
+    assert not vectors.wants_graph
+    vectors.add(all_[1000:2000])
+    graph = vectors.linked(vectors.vectors())
+    vectors.add(all_[2000:2500])  # while the graph is made
+    assert vectors.exact
+    vectors.take(graph)
+    assert not vectors.exact
+    vectors.add(all_[2500:])  # without building the graph anew
+    assert recall(vectors, all_, queries, 10, None) >= 0.99
+    for share in (0.7, 0.3, 0.05):
+        allowed = np.random.default_rng(2).random(3000) < share
+        assert recall(vectors, all_, queries, 10, allowed) >= 0.99
+    some = np.arange(0, 3000, 5)
+    fewer = vectors.only(some)
+    assert fewer.exact
+    assert recall(fewer, all_[some], queries, 10, None) == 1
+
+
+def test_many_equal_vectors_are_no_island(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nearest_vectors, "EXACT", 1000)
+    monkeypatch.setattr(nearest_vectors, "_COST", 1)
+    all_ = random_vectors(2500)
+    all_[500:1500] = all_[500]
+    vectors = NearestVectors(24)
+    rows = vectors.add(all_)
+    vectors.take(vectors.linked(vectors.vectors()))
+    assert not vectors.exact
+    assert len(vectors) == 1501
+    assert set(rows[500:1500].tolist()) == {500}
+    distinct = all_[np.unique(rows, return_index=True)[1]]
+    queries = unit(all_[500] + 0.3 * random_vectors(50, seed=3))
+    assert recall(vectors, distinct, queries, 10, None) >= 0.99
+
+
+def test_two_vectors_with_one_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nearest_vectors, "hash", lambda data: 7, raising=False)
+    vectors = NearestVectors(2)
+    some = unit([[1, 0], [0, 1], [1, 0], [0, 1]])
+    # The second can't share its row, and is kept as often as it comes.
+    assert vectors.add(some).tolist() == [0, 1, 0, 2]
+    assert vectors.add(some[1:2]).tolist() == [3]
+    assert sorted(vectors.search(some[1:2], 1)[0][0].tolist()) == [1, 2, 3]
+
+
+def test_equal_texts_tie_in_document_order_also_at_the_cut() -> None:
+    documents = {str(n): Document("x\nab" if n % 2 else "ab", id=str(n)) for n in range(40)}
+    graph = new_graph(documents)
+    index = synced(VectorIndex(graph, "line", "default"), graph)
+    order = [node.id for node in graph.nodes("line") if node.text == "ab"]
+    for limit in (1, 7, 39, 40):
+        assert ask(index, "ab", limit) == [(i, 1.0) for i in order[:limit]]
+    assert [score for _, score in ask(index, "ab", None)] == [1.0] * 40 + [0.174078] * 20
+
+
+def test_nothing_to_find() -> None:
+    graph = new_graph({})
+    index = synced(VectorIndex(graph, "line", "default"), graph)
+    assert ask(index, "a") == []
+    graph.add(Document("ab\ncd", {"color": "red"}, id="1"))
+    synced(index, graph)
+    assert ask(index, "a", 5, {"color": "blue"}) == []
+    with graph.reading("line"):
+        (zeros,) = index.search_many([np.zeros(9, np.float32)], 5, {})
+    assert zeros.ids == []  # a vector of zeros has no direction
+    assert len(ask(index, "a", 5, {"color": "red"})) == 2
+    graph.remove("1")
+    assert ask(index, "a") == []
+
+
+def test_scores_are_plain_floats_within_bounds() -> None:
+    model = Embedder(lambda texts: [[1e-3 * (1 + len(t)), 1e4, -3.3] for t in texts], "near")
+    graph = new_graph({"1": Document("a\nbb\nccc\nbb", id="1")}, model)
+    index = synced(VectorIndex(graph, "line", "default"), graph)
+    found = ask(index, "bb", None)
+    assert all(type(score) is float and -1 <= score <= 1 for _, score in found)
+    assert found[0][1] == 1.0
+
+
+def test_a_query_of_another_dimension() -> None:
+    graph = new_graph({"1": Document("ab", id="1")})
+    index = synced(VectorIndex(graph, "line", "default"), graph)
+    with graph.reading("line"):
+        for vector in (np.ones(5, np.float32), np.ones((1, 8), np.float32)):
+            with pytest.raises(EmbeddingError, match=r"group 'line' have 9: the .* 'letters'"):
+                index.search(vector, 3, {})
+
+
+def test_texts_are_embedded_once_and_before_the_graph_is_held() -> None:
+    embedded: list[str] = []
+
+    def embed(texts: list[str]) -> np.ndarray:
+        graph.create_node_group("line", str.splitlines)  # an error while the graph is held
+        embedded.extend(texts)
+        return count_letters(texts)
+
+    graph = new_graph({"1": Document("ab\nab\ncd", id="1")}, Embedder(embed, "noting"))
+    index = synced(VectorIndex(graph, "line", "default"), graph)
+    assert sorted(embedded) == ["ab", "cd"]
+    graph.add(Document("cd\nef", id="2"))
+    synced(index, graph)
+    graph.remove("1")
+    synced(index, graph)
+    assert sorted(embedded) == ["ab", "cd", "ef"]
+    assert index.size == 2
+
+
+def test_a_model_that_fails_harms_nothing() -> None:
+    broken = [False]
+
+    def embed(texts: list[str]) -> np.ndarray:
+        if broken[0]:
+            raise OSError("no network")
+        return count_letters(texts)
+
+    graph = new_graph({"1": Document("ab\ncd", id="1")}, Embedder(embed, "at times"))
+    index = synced(VectorIndex(graph, "line", "default"), graph)
+    before = ask(index, "ab")
+    broken[0] = True
+    graph.add(Document("ef", id="2"))
+    with pytest.raises((EmbeddingError, OSError)):
+        index.ready()
+    with graph.reading("line"), pytest.raises((EmbeddingError, OSError)):
+        index.sync()
+    assert index.size == 2
+    broken[0] = False
+    synced(index, graph)
+    assert ask(index, "ab")[:1] == before[:1]
+    assert index.size == 3
+
+
+def test_an_interrupt_leaves_nothing_half_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = new_graph({"1": Document("ab\ncd", id="1")})
+    index = synced(VectorIndex(graph, "line", "default"), graph)
+    graph.add(Document("ab\nef", id="2"))
+    with monkeypatch.context() as patch, graph.reading("line"):
+        patch.setattr(RowMap, "extend", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            index.sync()
+    synced(index, graph)
+    assert [i for i, _ in ask(index, "ab", None)] == [i for i, _ in brute(graph, "ab", None, None)]
+
+
+def test_metadata_that_changes_often_does_not_grow_the_index(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(vector_index, "_GAPS", 4)
+    graph = new_graph({"1": Document("ab\ncd", {"color": "red"}, id="1")})
+    index = VectorIndex(graph, "line", "default")
+    for number in range(12):
+        graph.add(Document("ab\ncd", {"color": str(number)}, id="1"))
+        synced(index, graph)
+        assert len(ask(index, "ab", 5, {"color": str(number)})) == 2
+    assert len(index.slots) <= 8
+    assert len(index._vectors or ()) == 2
+
+
+# The file
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let graphs have a place for indexes, and write them at once."""
+    monkeypatch.setattr(NodeGraph, "index_file", lambda self, name: tmp_path / f"{name}.index")
+    monkeypatch.setattr(vector_index, "_UNSAVED", 0)
+    monkeypatch.setattr(vector_index, "_WORTH_SAVING", 0)
+    return tmp_path
+
+
+DOCUMENTS = {
+    str(n): Document(t, {"n": n}, id=str(n)) for n, t in enumerate(["ab\nab", "cd", "ef\nh"])
+}
+
+
+def counting_changes(graph: NodeGraph, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Note from which revision changes are asked."""
+    asked: list[int] = []
+    changes = graph.changes
+    monkeypatch.setattr(graph, "changes", lambda g, since: asked.append(since) or changes(g, since))
+    return asked
+
+
+@pytest.mark.parametrize("exact", [nearest_vectors.EXACT, 2])
+def test_kept_and_taken_up_again(kept: Path, monkeypatch: pytest.MonkeyPatch, exact: int) -> None:
+    monkeypatch.setattr(nearest_vectors, "EXACT", exact)
+    graph = new_graph(DOCUMENTS)
+    index = synced(VectorIndex(graph, "line", "default"), graph)
+    before = ask(index, "abd", None)
+    assert len(list(kept.iterdir())) == 1
+    asked = counting_changes(graph, monkeypatch)
+    again = synced(VectorIndex(graph, "line", "default"), graph)
+    assert set(asked) <= {graph.revision("line")}  # nothing but what is new was asked for
+    assert ask(again, "abd", None) == before
+    assert ask(again, "abd", 1, {"n": 1}) == ask(index, "abd", 1, {"n": 1})
+
+    graph.add(Document("ab\nbd", {"n": 9}, id="new"))
+    graph.remove("0")
+    later = synced(VectorIndex(graph, "line", "default"), graph)
+    assert 0 not in asked
+    for limit in (1, 3, None):
+        assert ask(later, "abd", limit) == [
+            (i, pytest.approx(s, abs=1e-5)) for i, s in brute(graph, "abd", limit, None)
+        ]
+    later.close()
+    assert ask(synced(VectorIndex(graph, "line", "default"), graph), "abd") == ask(later, "abd")
+
+
+def test_few_changes_are_kept_on_closing_only(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_index, "_UNSAVED", 1000)
+    graph = new_graph(DOCUMENTS)
+    index = synced(VectorIndex(graph, "line", "default"), graph)
+    assert not list(kept.iterdir())
+    index.close()
+    assert len(list(kept.iterdir())) == 1
+    (path,) = kept.iterdir()
+    path.unlink()
+    index.close()
+    assert not list(kept.iterdir())  # nothing new
+
+
+def damaged(data: bytes, how: str) -> bytes:
+    middle = len(data) // 2
+    return {
+        "cut": data[:middle],
+        "flipped": data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :],
+        "other": b"not a file of arrays",
+        "empty": b"",
+    }[how]
+
+
+@pytest.mark.parametrize("how", ["cut", "flipped", "other", "empty"])
+def test_a_damaged_file_is_made_again(kept: Path, how: str) -> None:
+    graph = new_graph(DOCUMENTS)
+    before = ask(synced(VectorIndex(graph, "line", "default"), graph), "abd", None)
+    (path,) = kept.iterdir()
+    path.write_bytes(damaged(path.read_bytes(), how))
+    assert ask(synced(VectorIndex(graph, "line", "default"), graph), "abd", None) == before
+    assert index_files.load(path) is not None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"revision": None},
+        {"revision": 10**6},
+        {"model": "another"},
+        {"group": "word"},
+        {"dimension": 3},
+        {"kind": "text"},
+        {"rows": np.array([0, 1])},
+        {"rows": np.array([0, 0, 1, 2, 99])},
+        {"rows": np.array([0, 0, 1, 2, -1])},
+        {"faiss": np.zeros(40, np.uint8)},
+        {"faiss": None},
+        {"ids": None},
+    ],
+    ids=str,
+)
+def test_a_file_that_does_not_fit_is_made_again(
+    kept: Path, change: dict, caplog: pytest.LogCaptureFixture
+) -> None:
+    graph = new_graph(DOCUMENTS)
+    before = ask(synced(VectorIndex(graph, "line", "default"), graph), "abd", None)
+    (path,) = kept.iterdir()
+    header, arrays = index_files.load(path) or ({}, {})
+    for name, value in change.items():
+        part = header if name in header else arrays
+        part[name] = value
+        if value is None:
+            del part[name]
+    index_files.save(path, header, arrays)
+    with caplog.at_level(logging.DEBUG):
+        assert ask(synced(VectorIndex(graph, "line", "default"), graph), "abd", None) == before
+
+
+def test_a_model_under_the_same_name_with_another_dimension(kept: Path) -> None:
+    graph = new_graph(DOCUMENTS)
+    synced(VectorIndex(graph, "line", "default"), graph).close()
+    other = new_graph(DOCUMENTS, Embedder(lambda ts: count_letters(ts)[:, 4:], "letters"))
+    other.nodes("line")
+    other.add(Document("ab", id="more"))
+    index = synced(VectorIndex(other, "line", "default"), other)
+    assert len(ask(index, "abd", None)) == other.groups["line"].size
+
+
+# Threads
+
+
+@pytest.mark.usefixtures("small")
+def test_every_answer_is_that_of_one_state() -> None:
+    """Pairs of equal nodes come and go while others search; no answer shows half a pair."""
+    graph = new_graph({str(n): Document("ab\nab\ncd", id=str(n)) for n in range(8)})
+    index, finished = VectorIndex(graph, "line", "default"), threading.Event()
+
+    def write() -> None:
+        try:
+            for number in range(40):
+                letters = LETTERS[number % 8] + "ab"
+                graph.add(Document(f"{letters}\n{letters}", id=f"x{number}"))
+                if number % 3 == 2:
+                    graph.remove(
+                        [f"x{number - 1}", str(number % 8)] if number < 8 else f"x{number}"
+                    )
+        finally:
+            finished.set()
+
+    def read() -> None:
+        vector = graph.embeddings.query_vectors(["ab"], "default")[0]
+        while not finished.is_set():
+            index.ready()
+            with graph.reading("line"):
+                index.sync()
+                hits = index.search(vector, None, {})
+                texts = [graph.node(i).text for i in hits.ids]
+            assert len(set(hits.ids)) == len(hits.ids) == index.size or finished
+            pairs = [text for text in texts if text != "cd"]
+            assert all(pairs.count(text) % 2 == 0 for text in set(pairs))
+            assert hits.scores == sorted(hits.scores, reverse=True)
+
+    with ThreadPoolExecutor(4) as pool:
+        for future in [pool.submit(write), *[pool.submit(read) for _ in range(3)]]:
+            future.result()
+    synced(index, graph)
+    assert [i for i, _ in ask(index, "ab", 5)] == [i for i, _ in brute(graph, "ab", 5, None)]

@@ -1,0 +1,297 @@
+"""Hits give way to their parent where enough of its children were found."""
+
+import asyncio
+from collections import defaultdict
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from llama_index.core import StorageContext
+from llama_index.core.retrievers import AutoMergingRetriever, BaseRetriever
+from llama_index.core.schema import NodeRelationship, NodeWithScore
+
+from nodekin.adapters.llama_index import export_nodes
+from nodekin.nodegraph import Document, Node, NodeGraph, UnknownGroupError
+from nodekin.retrievers import Bm25, Evidence, Retriever, ScoredNode, trace
+from nodekin.retrievers.patterns.auto_merge import AutoMergeRetriever
+
+WORDS = Bm25(analyzer=str.split)
+
+
+class Scripted:
+    """Finds what it is told, best first; notes how much was asked for."""
+
+    def __init__(self, nodes, scores=None) -> None:
+        scores = scores or range(len(nodes), 0, -1)
+        self.results = [
+            ScoredNode(n, float(s), (Evidence(n, float(s), "told", "q"),))
+            for n, s in zip(nodes, scores, strict=True)
+        ]
+        self.asked: list[int | None] = []
+
+    def retrieve(self, query, *, top_k=None, filters=None):
+        self.asked.append(top_k)
+        return self.results[:top_k]
+
+    async def aretrieve(self, query, *, top_k=None, filters=None):
+        await asyncio.sleep(0)
+        return self.retrieve(query, top_k=top_k, filters=filters)
+
+
+def tree(*documents: str, store=None) -> NodeGraph:
+    """Documents of sections (|) of lines (/) of words."""
+    graph = NodeGraph(progress=False, store=store)
+    graph.create_node_group("section", lambda text: text.split("|"))
+    graph.create_node_group("line", lambda text: text.split("/"), parent="section")
+    graph.create_node_group("word", str.split, parent="line")
+    graph.add([Document(text, id=f"d{i}") for i, text in enumerate(documents)])
+    return graph
+
+
+def pick(graph: NodeGraph, words: str, group: str = "word") -> list[Node]:
+    nodes = graph.nodes(group)
+    return [next(n for n in nodes if n.text == word) for word in words.split(",")]
+
+
+def texts(results) -> list[str]:
+    return [result.node.text for result in results]
+
+
+def test_more_than_the_ratio_merges_half_does_not() -> None:
+    graph = tree("a b c d/e f g h|x/y/z w")
+    assert texts(AutoMergeRetriever(Scripted(pick(graph, "a,b")))("q")) == ["a", "b"]
+    (result,) = AutoMergeRetriever(Scripted(pick(graph, "a,b,c"), [5, 3, 1]))("q")
+    assert (result.node.text, result.score) == ("a b c d", 5.0)
+    assert [e.node.text for e in result.evidence] == ["a", "b", "c"]
+    assert texts(AutoMergeRetriever(Scripted(pick(graph, "e,a,f,g,w")))("q")) == [
+        "e f g h",
+        "a",
+        "w",
+    ]
+
+
+def test_every_level_up_to_the_target() -> None:
+    graph = tree("a b/c d|e f")
+    inner = Scripted(pick(graph, "a,c,b,d,e,f"))
+    for target, expected in (
+        ("ROOT", ["a b/c d|e f"]),
+        ("section", ["a b/c d", "e f"]),
+        ("line", ["a b", "c d", "e f"]),
+        ("word", ["a", "c", "b", "d", "e", "f"]),
+    ):
+        results = AutoMergeRetriever(inner, target=target)("q")
+        assert texts(results) == expected
+        assert sum(len(r.evidence) for r in results) == 6
+
+
+def test_scores() -> None:
+    graph = tree("a b/c d|e")
+    inner = Scripted(pick(graph, "a,e,b,d"), [9, 5, 3, 1])
+    for lift, expected in (
+        ("max", [("a b", 9), ("e", 5), ("d", 1)]),
+        ("sum", [("a b", 12), ("e", 5), ("d", 1)]),
+        ("mean", [("a b", 6), ("e", 5), ("d", 1)]),
+    ):
+        results = AutoMergeRetriever(inner, lift=lift, target="line")("q")
+        assert [(r.node.text, r.score) for r in results] == expected
+
+
+def test_what_is_found_above_takes_in_what_is_below() -> None:
+    graph = tree("a b c/d|e")
+    (line,) = pick(graph, "a b c", "line")
+    results = AutoMergeRetriever(Scripted([*pick(graph, "a,e"), line]), target="line")("q")
+    assert texts(results) == ["a b c", "e"]
+    whole = AutoMergeRetriever(Scripted([*pick(graph, "a"), graph.node("d0")]), target="line")
+    assert texts(whole("q")) == ["a b c/d|e"]  # though it is above the target
+
+
+def test_top_k_counts_results_and_reads_no_more_hits_than_it_takes() -> None:
+    graph = tree("a b c/d e f/g h i/j k l m n o p q/r s t u v w")
+    inner = Scripted(pick(graph, "a,b,d,e,g,h,j,r,s"))
+    merging = AutoMergeRetriever(inner, top_k=3, target="line")
+    # With g there are three, so h, with which g would merge, is not read.
+    assert texts(merging("q")) == ["a b c", "d e f", "g"]
+    assert inner.asked[-1] == 12
+    assert texts(AutoMergeRetriever(inner, target="line")("q")) == [
+        *("a b c", "d e f", "g h i", "j", "r", "s")
+    ]
+    assert inner.asked[-1] is None
+    assert len(merging("q", top_k=1)) == 1
+
+
+def test_on_a_retriever_with_filters_and_two_languages(tmp_path) -> None:
+    graph = NodeGraph(progress=False, store=tmp_path / "g")
+    graph.create_node_group("line", str.splitlines)
+    graph.create_node_group("part", lambda text: text.split("，"), parent="line")
+    graph.add(
+        [
+            Document("长江很长，长江很深，海\nrivers，seas", {"lang": "zh"}, id="zh"),
+            Document("长江 Yangtze，the river\nsea，长江，lake", {"lang": "en"}, id="en"),
+        ]
+    )
+    merging = AutoMergeRetriever(Retriever(graph, "part"), target="line")
+    results = merging("长江")
+    assert set(texts(results)) == {"长江很长，长江很深，海", "长江 Yangtze", "长江"}
+    assert texts(merging("长江", filters={"lang": "zh"})) == ["长江很长，长江很深，海"]
+    assert asyncio.run(merging.aretrieve("长江")) == results
+    assert merging.batch(["长江", "nothing"]) == [results, []]
+    graph.close()
+    assert merging("长江") == results
+    with trace() as traced:
+        merging("长江")
+    (stage,) = traced.stages
+    assert (stage.name, stage.facts["hits"], stage.facts["results"]) == ("merge", 4, 3)
+
+
+def test_nodes_without_kin_stay() -> None:
+    graph = tree("a b c")
+    nodes = pick(graph, "a,b")
+    alone = Node("alone", id="alone")
+    graph.remove("d0")
+    merging = AutoMergeRetriever(Scripted([*nodes, alone]))
+    assert texts(merging("q")) == ["a", "b", "alone"]
+    assert AutoMergeRetriever(Scripted([]))("q") == []
+
+
+class ScriptedThere(BaseRetriever):
+    def __init__(self, found) -> None:
+        self._found = found
+        super().__init__()
+
+    def _retrieve(self, query_bundle):
+        return list(self._found)
+
+
+def ancestors(graph: NodeGraph, node_id: str) -> list[Node]:
+    above = graph.node(node_id).parent
+    return [] if above is None else [above, *ancestors(graph, above.id)]
+
+
+def brute(graph: NodeGraph, hits: list[Node], ratio: float, top: list[str]) -> set[str]:
+    """Merge until nothing changes, by asking the graph; then drop what is in another one."""
+    left = {n.id: n for n in hits}
+    changed = True
+    while changed:
+        changed = False
+        by_parent = defaultdict(list)
+        for node in left.values():
+            if node.group not in top:
+                by_parent[node.parent.id].append(node)
+        for parent, some in by_parent.items():
+            here = graph.node(parent)
+            if len(some) / len(here.children[some[0].group]) > ratio:
+                for node in some:
+                    del left[node.id]
+                left[parent] = here
+                changed = True
+    return {i for i in left if not any(above.id in left for above in ancestors(graph, i))}
+
+
+DOCUMENTS = st.lists(
+    st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=3), min_size=1, max_size=3),
+    min_size=1,
+    max_size=2,
+)
+
+
+def numbered(shape) -> NodeGraph:
+    number = iter(range(10**6))
+    return tree(
+        *(
+            "|".join("/".join(" ".join(str(next(number)) for _ in range(n)) for n in s) for s in d)
+            for d in shape
+        )
+    )
+
+
+@settings(max_examples=80, deadline=None)
+@given(DOCUMENTS, st.data(), st.sampled_from([0.0, 0.3, 0.5, 0.9]))
+def test_nothing_is_lost_and_nothing_twice(shape, data, ratio) -> None:
+    graph = numbered(shape)
+    words = graph.nodes("word")
+    hits = data.draw(st.lists(st.sampled_from(words), unique=True, max_size=12))
+    top_k = data.draw(st.one_of(st.none(), st.integers(1, 4)))
+    target = data.draw(st.sampled_from(["ROOT", "section", "line"]))
+    inner = Scripted(hits)
+    for lift in ("max", "mean", "sum"):
+        merging = AutoMergeRetriever(inner, ratio=ratio, target=target, lift=lift, top_k=top_k)
+        results = merging.retrieve("q")
+        read = {e.node.id for r in results for e in r.evidence}
+        if top_k is None:
+            assert read == {n.id for n in hits}
+            above = {"ROOT": [], "section": ["section"], "line": ["section", "line"]}[target]
+            assert {r.node.id for r in results} == brute(graph, hits, ratio, ["ROOT", *above])
+        else:
+            assert len(results) <= top_k
+            assert read == {n.id for n in hits[: len(read)]}  # the best ones
+            assert len(results) == top_k or len(read) == min(len(hits), 4 * top_k)
+        assert len(read) == sum(len(r.evidence) for r in results)  # none in two results
+        assert [r.score for r in results] == sorted((r.score for r in results), reverse=True)
+        for result in results:
+            for match in result.evidence:
+                assert match.node in graph.find("word")(result.node)
+        kept = {r.node.id for r in results}
+        assert not any(above.id in kept for i in kept for above in ancestors(graph, i))
+        assert asyncio.run(merging.aretrieve("q")) == results
+
+
+@settings(max_examples=40, deadline=None)
+@given(DOCUMENTS, st.data(), st.sampled_from([0.3, 0.5, 0.9]))
+def test_llama_index_merges_the_same_but_nests(shape, data, ratio) -> None:
+    graph = numbered(shape)
+    exported = export_nodes(graph, "word")
+    for each in exported:  # it would fill in nodes that nobody found, which is another thing
+        each.relationships.pop(NodeRelationship.NEXT, None)
+        each.relationships.pop(NodeRelationship.PREVIOUS, None)
+    hits = data.draw(st.lists(st.sampled_from(graph.nodes("word")), unique=True, max_size=10))
+    scores = range(len(hits), 0, -1)
+    there = {each.node_id: each for each in exported}
+    storage = StorageContext.from_defaults()
+    storage.docstore.add_documents(exported)
+    told = [
+        NodeWithScore(node=there[n.id], score=float(s)) for n, s in zip(hits, scores, strict=True)
+    ]
+    peer = AutoMergingRetriever(ScriptedThere(told), storage, simple_ratio_thresh=ratio)
+    found = peer.retrieve("q")
+    expected = {r.node.node_id: r.score for r in found}
+    # It leaves a node beside what its kin were merged into, where that is more than one level up.
+    nested = {i for i in expected if any(above.id in expected for above in ancestors(graph, i))}
+    results = AutoMergeRetriever(Scripted(hits, scores), ratio=ratio, lift="mean").retrieve("q")
+    assert {r.node.id for r in results} == set(expected) - nested
+    for result in results:
+        one_level = all(e.node.parent_id in (None, result.node.id) for e in result.evidence)
+        if one_level and len(expected) == len(found) and not nested:  # above, means of means
+            assert result.score == pytest.approx(expected[result.node.id])
+
+
+def test_children_are_counted_by_group() -> None:
+    """LlamaIndex counts a parent's children of all groups; two halves would not be enough."""
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("half", lambda text: text.split("; "))
+    graph.create_node_group("word", str.split)
+    graph.add(Document("a b c d e f; g h i j k l", id="d"))
+    merging = AutoMergeRetriever(Scripted(graph.nodes("half")))
+    graph.nodes("word")
+    assert [r.node.id for r in merging("q")] == ["d"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"inner": "bm25"}, TypeError, "inner is an object with retrieve.* not 'bm25'"),
+        ({"ratio": 1}, ValueError, "ratio is from 0 to below 1, not 1"),
+        ({"ratio": "x"}, TypeError, "ratio is a number, not 'x'"),
+        ({"target": 3}, TypeError, "target is the name of a group, not 3"),
+        ({"lift": "best"}, ValueError, "lift is 'max', 'sum' or 'mean', not 'best'"),
+        ({"top_k": 0}, ValueError, "top_k must be 1 or more"),
+    ],
+)
+def test_what_can_not_be(arguments, error, message) -> None:
+    with pytest.raises(error, match=message):
+        AutoMergeRetriever(**{"inner": Scripted([]), **arguments})
+
+
+def test_an_unknown_target_is_told_with_the_first_hits() -> None:
+    graph = tree("a b")
+    with pytest.raises(UnknownGroupError, match="lines"):
+        AutoMergeRetriever(Scripted(graph.nodes("word")), target="lines")("q")

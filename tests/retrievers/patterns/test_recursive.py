@@ -1,0 +1,473 @@
+"""Several groups as one pool, and nodes that stand for retrievers."""
+
+import asyncio
+import json
+import pickle
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodekin.nodegraph import Document, NodeGraph, UnknownGroupError, split_sentences
+from nodekin.retrievers import Bm25, Evidence, FusionRetriever, Retriever, ScoredNode, trace
+from nodekin.retrievers.patterns.recursive import RecursiveRetriever
+from nodekin.retrievers.patterns.references import put_in_place
+
+WORDS = Bm25(analyzer=str.split)
+
+
+def ids(results) -> list[str]:
+    return [result.node.id for result in results]
+
+
+def texts(results) -> list[str]:
+    return [result.node.text for result in results]
+
+
+def corpus(**documents: str) -> NodeGraph:
+    graph = NodeGraph(progress=False)
+    graph.add([Document(text, id=name) for name, text in documents.items()])
+    return graph
+
+
+def rivers() -> NodeGraph:
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("sentence", split_sentences)
+    graph.create_node_group("summary", lambda text: "总结：" + text[:4])
+    graph.create_node_group(
+        "question", lambda text: ["Which river?", f"{text[:2]}在哪里？"] if "江" in text else []
+    )
+    graph.add(
+        [
+            Document("长江是最长的河流。它流入东海。", id="long"),
+            Document("珠江在南方。The Pearl River runs south.", id="pearl"),
+            Document("Tea is a drink. 茶是饮品。", id="tea"),
+        ]
+    )
+    return graph
+
+
+def test_a_pool_of_sub_chunks_summaries_and_questions() -> None:
+    graph = rivers()
+    retriever = RecursiveRetriever(graph, ["sentence", "summary", "question"], target="ROOT")
+    results = retriever("珠江")
+    assert results[0].node.id == "pearl"
+    assert {e.group for e in results[0].evidence} == {"sentence", "summary", "question"}
+    assert set(ids(retriever("river"))) == {"long", "pearl"}  # by the questions
+    assert ids(retriever("饮品")) == ["tea"]
+
+
+def test_the_target_is_what_all_groups_are_made_from(library) -> None:
+    assert RecursiveRetriever(library, ["sentence", "word"]).target == "sentence"
+    assert RecursiveRetriever(library, ["sentence", "line"]).target == "ROOT"
+    assert RecursiveRetriever(library, ["word"]).target == "word"
+    both = RecursiveRetriever(library, ["sentence", "paragraph"], similarity=WORDS)
+    assert both.target == "paragraph"
+    assert texts(both("sea")) == ["sea"]
+
+
+def test_one_group_is_what_retriever_finds(library) -> None:
+    for target in ("ROOT", "paragraph", "word", None):
+        one = RecursiveRetriever(library, ["sentence"], target, WORDS)
+        for query in ("tea water", "river", "nothing", ""):
+            expected = Retriever(library, "sentence", WORDS, target=target).retrieve(query)
+            assert one.retrieve(query) == expected
+
+
+LINES = st.lists(
+    st.lists(st.sampled_from("abcx"), min_size=1, max_size=4).map(" ".join), min_size=1, max_size=6
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(LINES, min_size=1, max_size=5),
+    st.integers(1, 4),
+    st.sampled_from(["max", "sum", "mean"]),
+    st.sampled_from(["group", "pool"]),
+    st.sampled_from(["ROOT", "line", "pair"]),
+)
+def test_the_pool_is_all_groups_hits_lifted(documents, top_k, how, statistics, target) -> None:
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("line", str.splitlines)
+    graph.create_node_group("word", str.split, parent="line")
+    graph.create_node_group("pair", lambda text: text.split("\n", 1))
+    graph.add([Document("\n".join(lines), id=str(i)) for i, lines in enumerate(documents)])
+    groups = ["line", "word", "pair"]
+    setup = {"lift": how, "statistics": statistics}
+    pool = RecursiveRetriever(graph, groups, target, WORDS, **setup)
+    if statistics == "pool":  # with all in one group, BM25 is the same
+        single = NodeGraph(progress=False)
+        single.add(
+            [Document(n.text, id=f"{g}{i}") for g in groups for i, n in enumerate(graph.nodes(g))]
+        )
+        scores = {f"{g}{i}": n for g in groups for i, n in enumerate(graph.nodes(g))}
+        found = Retriever(single, "ROOT", WORDS, top_k=10**6).retrieve("a b")
+        hits = [(scores[hit.node.id], hit.score) for hit in found]
+    else:
+        found = [
+            hit for g in groups for hit in Retriever(graph, g, WORDS, top_k=10**6).retrieve("a b")
+        ]
+        hits = [(hit.node, hit.score) for hit in sorted(found, key=lambda hit: -hit.score)]
+    expected: dict[str, list[float]] = {}
+    for node, score in hits:
+        for kin in graph.find(target)(node):
+            expected.setdefault(kin.id, []).append(score)
+    value = {"max": max, "sum": sum, "mean": lambda s: sum(s) / len(s)}[how]
+    every = pool.retrieve("a b", top_k=10**6)
+    assert {r.node.id: r.score for r in every} == {
+        i: pytest.approx(value(s)) for i, s in expected.items()
+    }
+    results = pool.retrieve("a b", top_k=top_k)
+    assert ids(results) == ids(every)[:top_k]
+    assert [r.score for r in results] == sorted((r.score for r in results), reverse=True)
+    for result in results:
+        assert result.evidence
+        for match in result.evidence:
+            assert result.node in graph.find(target)(match.node)
+    assert pool.retrieve("a b", top_k=top_k) == results
+    assert pool.batch(["a b", ""], top_k=top_k) == [results, []]
+
+
+def test_cosine_filters_several_graphs_and_files(tmp_path) -> None:
+    def letters(batch):
+        return [[float(text.count(letter)) + 0.1 for letter in "aeiou"] for text in batch]
+
+    graphs = []
+    for name in ("one", "two"):
+        graph = NodeGraph(progress=False, embed=letters, store=tmp_path / name)
+        graph.create_node_group("word", str.split)
+        graph.create_node_group("head", lambda text: text[:3])
+        graph.add([Document(f"banana {name}", {"year": 1}, id=f"a {name}")])
+        graph.add([Document(f"kiwi {name}", {"year": 2}, id=f"i {name}")])
+        graphs.append(graph)
+    retriever = RecursiveRetriever(graphs, ["word", "head"], "ROOT", "cosine", top_k=2)
+    assert ids(retriever("papaya")) == ["a one", "a two"]
+    assert ids(retriever("papaya", filters={"year": 2}, top_k=1)) == ["i one"]
+    assert asyncio.run(retriever.aretrieve("papaya")) == retriever("papaya")
+    for graph in graphs:
+        graph.close()
+    assert ids(retriever("kiwi")) == ["i one", "i two"]
+
+
+# References
+
+
+def toc() -> tuple[NodeGraph, dict[str, Retriever]]:
+    teas = corpus(green="green tea leaves", black="black tea milk", cup="cup")
+    seas = corpus(north="north sea", south="south sea tea")
+    entries = NodeGraph(progress=False)
+    entries.add(
+        [
+            Document("all about tea tea", {"retriever": "teas"}, id="1"),
+            Document("all about sea and tea", {"retriever": "seas"}, id="2"),
+            Document("a plain page on tea and a long list of other things", id="3"),
+        ]
+    )
+    return entries, {n: Retriever(g, "ROOT", WORDS) for n, g in (("teas", teas), ("seas", seas))}
+
+
+def test_entries_of_a_table_of_contents_open_sub_corpora() -> None:
+    entries, parts = toc()
+    retriever = RecursiveRetriever(entries, ["ROOT"], similarity=WORDS, references=parts)
+    first, second, third = Retriever(entries, "ROOT", WORDS).retrieve("tea")
+    assert ids([first, second, third]) == ["1", "2", "3"]
+    inner = parts["teas"].retrieve("tea")
+    results = retriever("tea")
+    assert set(ids(results)) == {"green", "black", "south", "3"}
+    scores = {r.node.id: r.score for r in results}
+    assert scores["green"] == first.score == results[0].score
+    assert scores["black"] == first.score * inner[1].score / inner[0].score
+    assert scores["south"] == second.score
+    assert scores["3"] == third.score
+    evidence = results[0].evidence
+    assert [(e.node.id, e.similarity) for e in evidence] == [
+        ("green", "bm25"),
+        ("1", "reference"),
+        ("1", "bm25"),
+    ]
+    assert evidence[0].score == inner[0].score
+    assert evidence[1].score == first.score
+    assert 'reference for "tea": "all about tea tea"' in results[0].explain()
+
+
+def test_sync_and_async_trace_and_pickle() -> None:
+    entries, parts = toc()
+    retriever = RecursiveRetriever(entries, ["ROOT"], similarity=WORDS, references=parts)
+    with trace() as traced:
+        results = retriever.retrieve("tea", top_k=3)
+    (recurse,) = traced.stages
+    assert (recurse.name, recurse.facts["asked"], recurse.facts["results"]) == ("recurse", 2, 3)
+    assert [each.name for each in recurse.stages] == ["search"] * 3
+    assert asyncio.run(retriever.aretrieve("tea", top_k=3)) == results
+    assert asyncio.run(retriever.abatch(["tea", ""], top_k=3)) == [results, []]
+    again = pickle.loads(pickle.dumps(retriever))
+    assert ids(again.retrieve("tea", top_k=3)) == ids(results)
+
+
+def test_an_unknown_reference_names_the_node_and_what_is_known() -> None:
+    entries, parts = toc()
+    del parts["seas"]
+    retriever = RecursiveRetriever(entries, ["ROOT"], similarity=WORDS, references=parts)
+    with pytest.raises(LookupError, match=r"about sea.*stands for the retriever 'seas'.*'teas'"):
+        retriever("sea")
+    with pytest.raises(LookupError, match="'seas'"):
+        asyncio.run(retriever.aretrieve("sea"))
+
+
+def test_hits_that_stand_for_something_are_not_lifted() -> None:
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("line", str.splitlines)
+    graph.add(Document("tea opens a corpus\ntea here and now also", id="page"))
+    part = Retriever(corpus(x="tea in x"), "ROOT", WORDS)
+    lines = graph.nodes("line")
+    by_call = RecursiveRetriever(
+        graph, ["line"], "ROOT", WORDS, references=lambda n: part if n == lines[0] else None
+    )
+    by_id = RecursiveRetriever(graph, ["line"], "ROOT", WORDS, references={lines[0].id: part})
+    for retriever in (by_call, by_id):
+        assert ids(retriever("tea")) == ["x", "page"]
+    of_the_target = RecursiveRetriever(graph, ["line"], "ROOT", WORDS, references={"page": part})
+    (result,) = of_the_target("tea")
+    assert result.node.id == "x"
+    assert [e.node.text for e in result.evidence] == [
+        "tea in x",
+        "tea opens a corpus\ntea here and now also",
+        *texts(Retriever(graph, "line", WORDS)("tea")),
+    ]
+
+
+def test_top_k_is_full_though_many_entries_stand_for_one_part() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add([Document("tea tea tea", {"retriever": "x"}, id=f"e{i}") for i in range(30)])
+    graph.add([Document(f"tea and more {i}", id=f"p{i}") for i in range(5)])
+    asked = []
+
+    class Part:
+        def retrieve(self, query, *, top_k=None, filters=None):
+            asked.append((query, top_k, filters))
+            return Retriever(corpus(x="tea"), "ROOT", WORDS).retrieve(query)
+
+        async def aretrieve(self, query, *, top_k=None, filters=None):
+            return self.retrieve(query, top_k=top_k, filters=filters)
+
+    retriever = RecursiveRetriever(
+        graph, ["ROOT"], similarity=WORDS, references={"x": Part()}, top_k=4
+    )
+    assert ids(retriever("tea")) == ["x", "p0", "p1", "p2"]
+    assert asked == [("tea", 4, None)]  # once
+    retriever("tea", filters={"retriever": "x"}, top_k=2)
+    assert asked[1:] == [("tea", 2, {"retriever": "x"})]
+
+
+def test_filters_hold_in_the_parts_too() -> None:
+    part = NodeGraph(progress=False)
+    part.add([Document("tea", {"tenant": t}, id=t) for t in ("ann", "bob")])
+    entries = NodeGraph(progress=False)
+    entries.add(Document("tea", {"tenant": ["ann", "bob"], "retriever": "part"}))
+    references = {"part": Retriever(part, "ROOT", WORDS)}
+    setup = {"similarity": WORDS, "references": references}
+    assert ids(
+        RecursiveRetriever(entries, ["ROOT"], **setup)("tea", filters={"tenant": "bob"})
+    ) == ["bob"]
+    own = RecursiveRetriever(entries, ["ROOT"], filters={"tenant": "ann"}, **setup)
+    assert ids(own("tea")) == ["ann"]
+
+
+def chain(length: int) -> tuple[NodeGraph, dict[str, NodeGraph]]:
+    """Graphs, each with a page and an entry that leads to the next; the last to the first."""
+    graphs = {}
+    for number in range(length):
+        graphs[str(number)] = graph = NodeGraph(progress=False)
+        after = str((number + 1) % length)
+        graph.add(Document("tea tea", {"retriever": after}, id=f"to {after} from {number}"))
+        graph.add(Document("tea and page", id=f"page {number}"))
+    return graphs["0"], graphs
+
+
+def test_depth_is_limited_and_the_rest_stays() -> None:
+    first, graphs = chain(6)
+    for depth in (1, 2, 3):
+        retriever = RecursiveRetriever(
+            first, ["ROOT"], similarity=WORDS, references=graphs, max_depth=depth, top_k=20
+        )
+        pages = {f"page {n}" for n in range(depth + 1)}
+        assert set(ids(retriever("tea"))) == pages | {f"to {depth + 1} from {depth}"}
+
+
+def test_a_cycle_ends() -> None:
+    first, graphs = chain(3)
+    retriever = RecursiveRetriever(
+        first, ["ROOT"], similarity=WORDS, references=graphs, max_depth=50, top_k=20
+    )
+    results = retriever("tea")
+    assert sorted(ids(results)) == ["page 0", "page 1", "page 2"]
+    assert asyncio.run(retriever.aretrieve("tea")) == results
+
+
+def test_retrievers_that_lead_to_each_other_end() -> None:
+    here, there = NodeGraph(progress=False), NodeGraph(progress=False)
+    for graph, name in ((here, "here"), (there, "there")):
+        graph.add([Document("tea entry", {"retriever": "other"}), Document("tea page", id=name)])
+    knots: dict = {}
+    a = RecursiveRetriever(
+        here, ["ROOT"], references=lambda n: knots.get(n.metadata.get("retriever"))
+    )
+    b = RecursiveRetriever(there, ["ROOT"], references={"other": FusionRetriever([a], "concat")})
+    knots["other"] = b
+    with trace() as traced:
+        results = a("tea")
+    assert sorted(ids(results)) == ["here", "there"]
+    assert "leads_back=True" in str(traced)
+    assert asyncio.run(a.aretrieve("tea")) == results
+    assert sorted(ids(b("tea"))) == ["here", "there"]
+
+
+def test_a_graph_is_searched_with_the_same_settings() -> None:
+    part = NodeGraph(progress=False)
+    part.create_node_group("line", str.splitlines)
+    part.add(Document("green tea\nmilk", id="part"))
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("line", str.splitlines)
+    graph.add(Document("tea", {"retriever": "part"}))
+    retriever = RecursiveRetriever(graph, ["line"], "ROOT", references={"part": part})
+    assert ids(retriever("tea")) == ["part"]
+    with pytest.raises(UnknownGroupError):
+        RecursiveRetriever(graph, ["line"], references={"part": NodeGraph()})
+
+
+def test_an_empty_part_leaves_nothing_and_an_error_reaches_the_caller() -> None:
+    entries, parts = toc()
+    empty = {**parts, "teas": Retriever(NodeGraph(progress=False), "ROOT")}
+    retriever = RecursiveRetriever(entries, ["ROOT"], similarity=WORDS, references=empty)
+    assert ids(retriever("tea")) == ["south", "3"]
+    bad = RecursiveRetriever(entries, ["ROOT"], references=lambda node: "teas")
+    with pytest.raises(TypeError, match=r"stands for is an object with retrieve.*not 'teas'"):
+        bad("tea")
+
+
+FINITE = st.floats(-1e6, 1e6, allow_nan=False)
+
+
+@given(st.lists(FINITE, min_size=1), FINITE)
+def test_put_in_place_keeps_the_order(scores, place) -> None:
+    put = put_in_place(scores, place)
+    assert max(put) == place
+    for one, other in zip(range(len(scores)), range(1, len(scores)), strict=False):
+        if scores[one] <= scores[other]:
+            assert put[one] <= put[other]
+    assert put_in_place([], place) == []
+
+
+NAMES = st.sampled_from("abcd")
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.dictionaries(NAMES, st.lists(st.one_of(st.none(), NAMES), max_size=4), min_size=4),
+    st.integers(1, 12),
+    st.integers(1, 5),
+)
+def test_any_web_of_references_ends(web, top_k, depth) -> None:
+    graphs = {}
+    for name, entries in web.items():
+        graphs[name] = NodeGraph(progress=False)
+        for at, to in enumerate(entries):
+            text = "tea " * (at + 1) + "and this"
+            metadata = {} if to is None else {"retriever": to}
+            graphs[name].add(Document(text, metadata, id=f"{name}{at}"))
+    retriever = RecursiveRetriever(
+        graphs["a"], ["ROOT"], similarity=WORDS, references=graphs, max_depth=depth
+    )
+    results = retriever.retrieve("tea", top_k=top_k)
+    assert len(results) <= top_k
+    assert len(set(ids(results))) == len(results)
+    assert [r.score for r in results] == sorted((r.score for r in results), reverse=True)
+    assert all(r.evidence and r.evidence[0].node == r.node for r in results)
+    reached, level = {"a"}, {"a"}
+    for _ in range(depth):
+        level = {to for name in level for to in web[name] if to} - reached
+        reached |= level
+    every = retriever.retrieve("tea", top_k=100)
+    pages = {f"{n}{at}" for n in reached for at, to in enumerate(web[n]) if to is None}
+    plain = {i for i in ids(every) if web[i[0]][int(i[1])] is None}
+    assert plain == pages
+    assert asyncio.run(retriever.aretrieve("tea", top_k=top_k)) == results
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"groups": "line"}, TypeError, "groups is a list of names, like .* not 'line'"),
+        ({"groups": []}, ValueError, "leaves nothing to search"),
+        ({"groups": ["lines"]}, UnknownGroupError, "lines"),
+        ({"groups": ["line", "lines"]}, UnknownGroupError, "lines"),
+        ({"target": "x"}, UnknownGroupError, "x"),
+        ({"max_depth": 0}, ValueError, "max_depth is a whole number from 1, not 0"),
+        ({"references": 3}, TypeError, "references is a mapping"),
+        ({"references": {"x": 3}}, TypeError, "'x' stands for is an object with retrieve"),
+        ({"statistics": "all"}, ValueError, "statistics is 'group' or 'pool', not 'all'"),
+        ({"top_k": 0}, ValueError, "top_k must be 1 or more"),
+        ({"lift": "best"}, ValueError, "lift is"),
+    ],
+)
+def test_what_can_not_be(library, arguments, error, message) -> None:
+    with pytest.raises(error, match=message):
+        RecursiveRetriever(library, **{"groups": ["line"], **arguments})
+
+
+def test_a_result_of_a_part_that_is_also_found_here_is_one() -> None:
+    graph = corpus(x="tea")
+    graph.add(Document("tea tea x y z", {"retriever": "same"}, id="entry"))
+
+    class Same:
+        def retrieve(self, query, *, top_k=None, filters=None):
+            node = graph.node("x")
+            return [ScoredNode(node, 1.0, (Evidence(node, 1.0, "told", query),))]
+
+        async def aretrieve(self, query, *, top_k=None, filters=None):
+            return self.retrieve(query)
+
+    retriever = RecursiveRetriever(graph, ["ROOT"], similarity=WORDS, references={"same": Same()})
+    (result,) = retriever("tea")
+    assert {e.similarity for e in result.evidence} == {"bm25", "told", "reference"}
+
+
+@pytest.mark.data
+def test_a_pool_is_not_behind_its_groups_on_real_text(data) -> None:
+    path = data / "cmrc2018"
+    if not (path / "questions.jsonl").exists():
+        pytest.skip(f"no {path}")
+    graph = NodeGraph(source=path / "kb", progress=False)
+    graph.create_node_group("paragraph", str.splitlines)
+    graph.create_node_group("sentence", split_sentences, parent="paragraph")
+    questions = [
+        json.loads(line) for line in (path / "questions.jsonl").read_text("utf-8").splitlines()
+    ]
+    asked = random.Random(0).sample(questions, 60)
+    sentences = Retriever(graph, "sentence", target="paragraph", top_k=5)
+    pool = RecursiveRetriever(graph, ["sentence", "paragraph"], "paragraph", top_k=5)
+
+    def found(retriever) -> float:
+        answers = retriever.batch([each["question"] for each in asked])
+        return sum(
+            any(
+                "".join(each["answers"][0].split()) in "".join(r.node.text.split()) for r in results
+            )
+            for each, results in zip(asked, answers, strict=True)
+        )
+
+    assert found(pool) >= max(found(sentences) - 1, 54)
+
+
+def test_an_index_is_given_as_to_a_retriever():
+    graph = NodeGraph(progress=False)
+    graph.add(["红茶", "green tea"])
+    graph.create_node_group("word", lambda text: text.split())
+    retriever = RecursiveRetriever(graph, ["ROOT", "word"], "ROOT", index="map")
+    found = retriever("tea")
+    assert [(r.node.text, r.evidence[0].similarity) for r in found] == [("green tea", "exact")]
+    assert [r.node.text for r in retriever("红茶")] == ["红茶"]
+    with pytest.raises(ValueError, match="tree"):
+        RecursiveRetriever(graph, ["ROOT"], index="tree")

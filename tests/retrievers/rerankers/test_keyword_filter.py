@@ -1,0 +1,107 @@
+"""Results with the right words in them."""
+
+import asyncio
+
+import pytest
+
+from nodekin.nodegraph import Node
+from nodekin.retrievers.rerankers.keyword_filter import KeywordFilter
+from nodekin.retrievers.rerankers.reranker import Reranker
+from nodekin.retrievers.scored_node import Evidence, ScoredNode
+
+TEXTS = {
+    "en": "The Rivers of China: green tea, and running shoes.",
+    "zh": "长江与黄河，还有 iPhone 手机。",
+    "c": "C++ and C# are languages; a driver wrote it for $5.",
+}
+
+
+def found() -> list[ScoredNode]:
+    nodes = [Node(text, id=name) for name, text in TEXTS.items()]
+    return [
+        ScoredNode(node, float(9 - at), (Evidence(node, float(9 - at), "bm25", "q"),))
+        for at, node in enumerate(nodes)
+    ]
+
+
+def kept(*args, **kwargs) -> list[str]:
+    return [r.node.id for r in KeywordFilter(*args, **kwargs).rerank(found(), "q")]
+
+
+@pytest.mark.parametrize(
+    ("keyword", "names"),
+    [
+        ("river", ["en"]),
+        ("RIVERS", ["en"]),
+        ("rive", []),
+        ("run", ["en"]),
+        ("green tea", ["en"]),
+        ("tea green", []),
+        ("长江", ["zh"]),
+        ("江", ["zh"]),
+        ("江黄", []),
+        ("《长江》", ["zh"]),
+        ("iPhone手机", ["zh"]),
+        ("ｉＰｈｏｎｅ", ["zh"]),
+        ("c++", ["c"]),
+        ("c", []),
+        ("driver", ["c"]),
+        ("$", ["c"]),
+        ("a" * 50, []),
+        ("and", ["en", "c"]),
+    ],
+)
+def test_one_keyword(keyword, names) -> None:
+    assert kept(required=keyword) == names
+    assert kept(excluded=[keyword]) == [name for name in TEXTS if name not in names]
+
+
+def test_required_are_all_and_excluded_none() -> None:
+    assert kept(["green", "shoe"]) == ["en"]
+    assert kept(["green", "长江"]) == []
+    assert kept([], ["green", "长江"]) == ["c"]
+    assert kept("and", "rivers") == ["c"]
+    assert kept() == list(TEXTS)
+
+
+def test_without_stems_words_are_as_they_are() -> None:
+    assert kept("rivers", stem=False) == ["en"]
+    assert kept("river", stem=False) == []
+
+
+def test_results_are_as_they_were() -> None:
+    results = found()
+    assert KeywordFilter(required="tea").rerank(results, "q") == [results[0]]
+    assert KeywordFilter(required="tea").rerank([], "q") == []
+
+
+def test_calls_override_and_leave_no_trace() -> None:
+    reranker = Reranker("KeywordFilter", required=["tea"])
+    results = found()
+    assert [r.node.id for r in reranker(results, "q")] == ["en"]
+    assert [r.node.id for r in reranker(results, "q", required=["长江"])] == ["zh"]
+    assert [r.node.id for r in reranker(results, "q", required=[], excluded="tea")] == ["zh", "c"]
+    assert [r.node.id for r in reranker(results, "q")] == ["en"]
+
+
+async def test_calls_at_once_do_not_mix() -> None:
+    reranker = Reranker("KeywordFilter")
+    wanted = ["tea", "长江", "driver"] * 10
+    made = await asyncio.gather(*(reranker.arerank(found(), "q", required=w) for w in wanted))
+    assert [[r.node.id for r in each] for each in made] == [["en"], ["zh"], ["c"]] * 10
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "says"),
+    [
+        ({"required": [3]}, TypeError, "required keywords are texts, not 3"),
+        ({"excluded": ["tea", " "]}, ValueError, "has a blank keyword"),
+        ({"require": ["tea"]}, TypeError, "no setting 'require'; it has 'required'"),
+    ],
+)
+def test_what_can_not_be(settings, error, says) -> None:
+    with pytest.raises(error, match=says):
+        Reranker("KeywordFilter", **settings)
+    if "require" not in settings:
+        with pytest.raises(error, match=says):
+            Reranker("KeywordFilter")(found(), "q", **settings)

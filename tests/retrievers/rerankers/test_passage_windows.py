@@ -1,0 +1,97 @@
+"""Long passages cut into windows."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodekin.nodegraph import count_tokens
+from nodekin.retrievers.rerankers.passage_windows import default_overlap, passage_windows
+
+TEXTS = st.text(st.sampled_from("ab c\n.,!?长江茶。，、；“”1 "), max_size=200)
+
+
+def cut(text, *args, **kwargs):
+    return [text[begin:end] for begin, end in passage_windows(text, *args, **kwargs)]
+
+
+def test_what_fits_is_one_window() -> None:
+    assert passage_windows("tea and water", 3) == [(0, 13)]
+    assert passage_windows(" tea ", 3) == [(0, 5)]
+    assert passage_windows("", 3) == [(0, 0)]
+
+
+def test_windows_end_and_begin_with_sentences() -> None:
+    text = "长江是中国最长的河流。它发源于青海省。它流入东海。茶是一种饮品。"
+    assert cut(text, 20, 10, len) == [
+        "长江是中国最长的河流。它发源于青海省。",
+        "它发源于青海省。它流入东海。",
+        "它流入东海。茶是一种饮品。",
+    ]
+
+
+def test_then_with_clauses_then_words_then_anywhere() -> None:
+    assert cut("one two, three four, five six", 16, 0, len) == [
+        "one two,",
+        "three four,",
+        "five six",
+    ]
+    assert cut("one two, three four", 10, 0, len) == ["one two,", "three four"]
+    assert cut("aaa bbb ccc", 8, 4, len) == ["aaa bbb", "bbb ccc"]
+    assert cut("abcdefghij", 4, 2, len) == ["abcd", "cdef", "efgh", "ghij"]
+    assert cut("abcdefghij", 4, 0, len) == ["abcd", "efgh", "ij"]
+
+
+def test_the_overlap_is_two_sevenths_or_eighty() -> None:
+    assert [default_overlap(limit) for limit in (1, 7, 70, 500)] == [0, 2, 20, 80]
+    windows = passage_windows("x" * 1000, 350, length=len)
+    shared = [one[1] - two[0] for one, two in pairwise(windows)]
+    assert all(70 <= each <= 80 for each in shared)
+
+
+def test_a_character_that_is_too_long_is_taken() -> None:
+    assert cut("aXb", 2, 1, lambda text: len(text) + 9 * text.count("X")) == ["a", "X", "b"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "overlap", "says"),
+    [
+        (0, None, "limit must be 1 or more, not 0"),
+        (5, 5, r"less than limit \(5\), not 5"),
+        (5, -1, "overlap must be 0 or more"),
+    ],
+)
+def test_what_can_not_be(limit, overlap, says) -> None:
+    with pytest.raises(ValueError, match=says):
+        passage_windows("tea", limit, overlap)
+
+
+@given(TEXTS, st.integers(1, 30), st.integers(0, 20), st.sampled_from([len, count_tokens]))
+def test_any_text(text, limit, overlap, length) -> None:
+    overlap = min(overlap, limit - 1)
+    windows = passage_windows(text, limit, overlap, length)
+    assert windows
+    seen = [False] * len(text)
+    for begin, end in windows:
+        assert 0 <= begin <= end <= len(text)
+        assert length(text[begin:end]) <= limit
+        seen[begin:end] = [True] * (end - begin)
+    assert all(was or c.isspace() for was, c in zip(seen, text, strict=True))
+    for (begin, end), (after, later) in pairwise(windows):
+        assert begin < after
+        assert end < later
+        assert length(text[after:end]) <= overlap  # what both have
+    assert windows == passage_windows(text, limit, overlap, length)
+
+
+@given(st.integers(1, 400), st.integers(4, 60))
+def test_measuring_is_rare(size, limit) -> None:
+    calls = []
+
+    def length(text: str) -> int:
+        calls.append(text)
+        return len(text)
+
+    windows = passage_windows("x" * size, limit, length=length)
+    assert len(calls) <= 1 + 24 * len(windows)

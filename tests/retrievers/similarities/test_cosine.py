@@ -1,0 +1,195 @@
+"""The cosine similarity through the retriever: sync, async, batch, lifted, over several graphs."""
+
+import asyncio
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.nodegraph.embeddings.embedder import Embedder
+from nodekin.retrievers import Cosine, Retriever
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def count_letters(texts: list[str]) -> np.ndarray:
+    return np.array([[text.count(letter) for letter in LETTERS] for text in texts], np.float32)
+
+
+DOCUMENTS = [
+    Document("green tea; black tea\nriver water; tea water", {"topic": "tea"}, id="tea"),
+    Document("river bank; river bed\nsea", {"topic": "river"}, id="river"),
+    Document("bank money", {"topic": "money"}, id="bank"),
+]
+
+
+def lines(text: str) -> list[str]:
+    return text.splitlines()
+
+
+def parts(text: str) -> list[str]:
+    return text.split("; ")
+
+
+def new_graph(documents=DOCUMENTS, embed=count_letters) -> NodeGraph:
+    graph = NodeGraph(progress=False, embed=embed)
+    graph.create_node_group("line", lines)
+    graph.create_node_group("part", parts, parent="line")
+    graph.add(documents)
+    return graph
+
+
+def cosine(one: str, other: str) -> float:
+    a, b = count_letters([one, other]).astype(float)
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+def seen(results) -> list[tuple[str, float]]:
+    return [(result.node.text, result.score) for result in results]
+
+
+def test_best_first_with_evidence() -> None:
+    graph = new_graph()
+    results = Retriever(graph, "part", "cosine", top_k=3).retrieve("tea green")
+    assert results[0].node.text == "green tea"
+    for result in results:
+        assert result.score == pytest.approx(cosine("tea green", result.node.text), abs=1e-6)
+        (match,) = result.evidence
+        assert (match.similarity, match.query, match.embed_key) == (
+            "cosine",
+            "tea green",
+            "default",
+        )
+    assert [r.score for r in results] == sorted((r.score for r in results), reverse=True)
+
+
+def test_every_node_has_a_cosine_but_a_blank_query_none() -> None:
+    retriever = Retriever(new_graph(), "part", Cosine(), top_k=99)
+    assert len(retriever("tea")) == 8
+    assert retriever(" \n") == []
+    assert retriever.batch(["", "tea", " "])[::2] == [[], []]
+
+
+def test_filters_leave_top_k_full() -> None:
+    retriever = Retriever(new_graph(), "part", "cosine", top_k=2)
+    results = retriever("tea", filters={"topic": ["river", "money"]})
+    assert len(results) == 2
+    assert {r.node.document_id for r in results} <= {"river", "bank"}
+    assert retriever("tea", filters={"topic": "none"}) == []
+
+
+@pytest.mark.parametrize("how", ["max", "sum", "mean"])
+def test_lifted(how: str) -> None:
+    graph = new_graph()
+    retriever = Retriever(graph, "part", "cosine", target="ROOT", top_k=2, lift=how)
+    results = retriever.retrieve("bank")
+    combine = {"max": max, "sum": sum, "mean": np.mean}[how]
+    expected = {
+        d.id: combine([cosine("bank", p) for line in lines(d.text) for p in parts(line)])
+        for d in DOCUMENTS
+    }
+    best = sorted(expected, key=lambda i: -expected[i])[:2]
+    assert [r.node.id for r in results] == best
+    assert [r.score for r in results] == pytest.approx([expected[i] for i in best], abs=1e-5)
+
+
+def test_lifting_asks_for_more_until_there_are_enough_targets() -> None:
+    documents = [
+        Document("tea\n" * 60, id="many"),
+        *[Document("sea", id=f"s{n}") for n in range(3)],
+    ]
+    retriever = Retriever(new_graph(documents), "line", "cosine", target="ROOT", top_k=3)
+    assert [r.node.id for r in retriever("tea")] == ["many", "s0", "s1"]
+    assert [[r.node.id for r in each] for each in retriever.batch(["tea", "s"], top_k=1)] == [
+        ["many"],
+        ["s0"],
+    ]
+
+
+def test_cut_off_and_output() -> None:
+    graph = new_graph()
+    scores = [r.score for r in Retriever(graph, "part", "cosine", top_k=9)("tea")]
+    for cut_off in (scores[2], 1, 0, -1):
+        retriever = Retriever(graph, "part", "cosine", similarity_cut_off=cut_off, top_k=9)
+        assert [r.score for r in retriever("tea")] == [s for s in scores if s >= cut_off]
+    text = Retriever(graph, "line", "cosine", top_k=2, output_format="content", join="|")("sea")
+    assert text == "sea|" + text.split("|")[1]
+
+
+async def test_batch_and_async_are_the_same_and_embed_once() -> None:
+    calls: list[list[str]] = []
+
+    def embed_queries(texts: list[str]) -> np.ndarray:
+        calls.append(texts)
+        return count_letters(texts)
+
+    model = Embedder(count_letters, "letters", embed_queries=embed_queries)
+    queries = ["tea", "bank", "", "sea", "tea"]
+    retriever = Retriever(new_graph(embed=model), "part", "cosine", target="line", top_k=2)
+    batch = retriever.batch(queries)
+    assert calls == [["tea", "bank", "sea"]]
+    assert await retriever.abatch(queries) == batch
+    assert [retriever.retrieve(query) for query in queries] == batch
+    assert await asyncio.gather(*map(retriever.aretrieve, queries)) == batch
+    assert len(calls) == 1
+
+
+async def test_the_async_form_of_the_model_runs_in_the_loop() -> None:
+    loop_thread, asked = threading.get_ident(), []
+
+    async def aembed_queries(texts: list[str]) -> np.ndarray:
+        assert threading.get_ident() == loop_thread
+        asked.extend(texts)
+        await asyncio.sleep(0)
+        return count_letters(texts)
+
+    model = Embedder(count_letters, "letters", aembed_queries=aembed_queries)
+    retriever = Retriever(new_graph(embed=model), "part", "cosine", top_k=1)
+    assert seen(await retriever.aretrieve("black tea")) == [("black tea", 1.0)]
+    assert asked == ["black tea"]
+
+
+def test_models_run_while_nobody_holds_the_graph() -> None:
+    def embed(texts: list[str]) -> np.ndarray:
+        graph.add(Document("tea", id="added by the model"))  # an error while the graph is held
+        return count_letters(texts)
+
+    graph = NodeGraph(progress=False, embed=Embedder(count_letters, "l", embed_queries=embed))
+    graph.add(Document("sea", id="1"))
+    results = Retriever(graph, "ROOT", "cosine", top_k=1)("tea")
+    assert [r.node.id for r in results] == ["added by the model"]
+
+
+def test_several_graphs_each_with_its_model() -> None:
+    def reverse(texts: list[str]) -> np.ndarray:
+        return count_letters(texts)[:, ::-1][:, :20]
+
+    graphs = [new_graph(DOCUMENTS[:1]), new_graph(DOCUMENTS[1:])]
+    several = Retriever(graphs, "part", "cosine", top_k=4)
+    one = Retriever(new_graph(), "part", "cosine", top_k=4)
+    for query in ("tea", "river bank"):
+        assert seen(several(query)) == seen(one(query))
+    assert [seen(r) for r in several.batch(["tea", "bank"])] == [
+        seen(one(q)) for q in ("tea", "bank")
+    ]
+    other = Retriever([graphs[0], new_graph(DOCUMENTS[1:], reverse)], "part", "cosine")
+    assert seen(other("green tea"))[0] == ("green tea", 1.0)
+    assert other("river bank")[0].node.document_id == "river"
+
+
+def test_a_batch_longer_than_is_searched_at_once() -> None:
+    retriever = Retriever(new_graph(), "part", "cosine", top_k=1)
+    queries = [f"{a}{b}" for a in LETTERS[:10] for b in LETTERS[:20]]
+    assert retriever.batch(queries) == [retriever.retrieve(query) for query in queries]
+
+
+def test_pickle() -> None:
+    retriever = Retriever(new_graph(), "part", "cosine", target="line", similarity_cut_off=0.5)
+    before = retriever("river")
+    copy = pickle.loads(pickle.dumps(retriever))
+    assert seen(copy("river")) == seen(before) != []
+    copy.graphs[0].add(Document("river", id="new"))
+    assert seen(copy("river"))[0] == ("river", 1.0)
+    assert retriever("river") == before
