@@ -66,7 +66,7 @@ def recalls(nearest: Any, queries: Any, allowed: Any = None) -> tuple[float, flo
 
 def rows(vectors: Any, queries: Any) -> Iterator[list[str]]:
     """Measure each breadth on one graph, the default one last."""
-    from nodekin.retrievers import nearest_vectors
+    from nodekin.retrievers.indexes import nearest_vectors
     from nodekin.retrievers.indexes.nearest_vectors import NearestVectors
 
     nearest = NearestVectors(vectors.shape[1])

@@ -218,7 +218,7 @@ def parents_table(corpus: Corpus, graph: Any, bare: Bare) -> Iterator[list[str]]
 
 def measure(corpus: Corpus) -> None:
     """Measure one size, exactly and by HNSW."""
-    from nodekin.retrievers import nearest_vectors
+    from nodekin.retrievers.indexes import nearest_vectors
 
     as_it_comes = nearest_vectors.EXACT
     exact = Bare(corpus, exact=True)

@@ -254,12 +254,12 @@ def test_a_search_goes_on_to_what_the_first_passage_leads_to(plain_model, englis
     question = (
         "At the 2011 census, what was the population of the city where Kerry Saxby-Junna was born?"
     )
-    retriever = MultiStepRetriever(english, plain_model, max_steps=2, max_tokens=400)
-    gold = "Young, New South Wales"
-    assert gold not in [result.node.document_id for result in english.retrieve(question, top_k=2)]
-    done = retriever.steps(question, top_k=2)
-    assert "Young" in done.steps[0].question
-    assert gold in [result.node.document_id for result in done.results]
+    retriever = MultiStepRetriever(english, plain_model, max_steps=1, max_tokens=400)
+    done = retriever.steps(question, top_k=1)
+    assert [result.node.id for result in done.plain] == ["Kerry Saxby-Junna"]
+    (step,) = done.steps
+    assert "Young, New South Wales" in step.question
+    assert step.results[0].node.id == "Young, New South Wales"
 
 
 def test_a_chinese_question_that_the_first_passage_answers_takes_no_step(plain_model, chinese):
@@ -283,8 +283,8 @@ MODES = ["stuff", "refine", "map_reduce", "map_rerank"]
 )
 def test_an_answer_has_the_fact_and_cites_its_source(language_model, texts, mode, question, fact):
     # So little room that refine needs a second call.
-    budget = {"budget": 620, "reserve": 100} if mode == "refine" else {}
-    answer = QueryEngine(texts(question), language_model, mode, **budget).query(question)
+    settings = {"budget": 540, "reserve": 60, "top_k": 4} if mode == "refine" else {}
+    answer = QueryEngine(texts(question), language_model, mode, **settings).query(question)
     assert answer.found
     assert fact in answer.text
     assert any(fact in source.text for source in answer.cited), answer

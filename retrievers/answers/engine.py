@@ -10,12 +10,12 @@ from typing import Any, Literal
 from ...nodegraph import LLM, Node, count_tokens
 from ...nodegraph.llm.language import Language
 from ...nodegraph.llm.model import as_llm
+from ..checks import check_retriever
 from ..filters import Filters, parse_filters
 from ..output import check_top_k
 from ..plan import Plan, arun, astream, run, stream
 from ..prompt import Prompt
 from ..protocols import Retrieves
-from ..strategies.planned_retriever import check_retriever
 from .answer import Answer
 from .answering import answering
 from .conversation import Conversation

@@ -10,10 +10,10 @@ from typing import Literal, get_args
 from ...nodegraph import LLM, Node, count_tokens
 from ...nodegraph.errors import nearest
 from ...nodegraph.llm.language import Language
+from ..checks import seconds, whole
 from ..plan import Plan
 from ..prompt import Prompt
 from ..protocols import Retrieves
-from ..strategies.query_transform import seconds, whole
 from .map_reduce import map_reduce
 from .map_rerank import map_rerank
 from .passages import title_of

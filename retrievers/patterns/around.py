@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from ..answering import Answering, check_queries
+from ..checks import check_retriever
 from ..child_k import hits_to_look_at
 from ..filters import Filters
 from ..output import OutputFormat, check_top_k
@@ -37,11 +38,7 @@ class Around(Answering):
         output_format: OutputFormat | None,
         join: bool | str,
     ) -> None:
-        if not all(callable(getattr(inner, n, None)) for n in ("retrieve", "aretrieve")):
-            raise TypeError(
-                f"inner is an object with retrieve() and aretrieve(), not {inner!r:.80}"
-            )
-        self.inner = inner
+        self.inner = check_retriever(inner, "inner")
         self.top_k = None if top_k is None else check_top_k(top_k)
         self._answer_in(output_format, join)
 

@@ -16,6 +16,7 @@ from ...nodegraph import Node
 from ...nodegraph.access import holding
 from ...nodegraph.errors import nearest
 from ..answering import Answering, check_queries
+from ..checks import check_retriever, number
 from ..filters import Filters, parse_filters
 from ..output import OutputFormat, check_top_k
 from ..protocols import Retrieves
@@ -90,14 +91,11 @@ class FusionRetriever(Answering):
         if not self.retrievers:
             raise ValueError("retrievers=[] leaves nothing to fuse; give one or more")
         for each in self.retrievers:
-            if not all(callable(getattr(each, n, None)) for n in ("retrieve", "aretrieve")):
-                raise TypeError(
-                    f"a retriever is an object with retrieve() and aretrieve(), not {each!r:.80}"
-                )
+            check_retriever(each)
         self.mode: Mode = check_mode(mode)
         self.weights = _check_weights(weights, len(self.retrievers))
         self.top_k = check_top_k(top_k)
-        self.rank_constant = _check_number(rank_constant, "rank_constant")
+        self.rank_constant = number(rank_constant, "rank_constant")
         self._answer_in(output_format, join)
 
     def __repr__(self) -> str:
@@ -363,17 +361,9 @@ def _contexts(items: Sequence[object]) -> list[Callable[..., Any]]:
 def _check_weights(weights: Sequence[float] | None, count: int) -> list[float]:
     if weights is None:
         return [1.0] * count
-    checked = [_check_number(weight, "a weight") for weight in weights]
+    checked = [number(weight, "a weight") for weight in weights]
     if len(checked) != count:
         raise ValueError(f"weights={weights!r} are {len(checked)}, for {count} retrievers")
     if not any(checked):
         raise ValueError(f"weights={weights!r} leave no retriever to ask; give one above 0")
     return checked
-
-
-def _check_number(number: float, name: str) -> float:
-    if isinstance(number, bool) or not isinstance(number, int | float):
-        raise TypeError(f"{name} is a number, not {number!r:.80}")
-    if not 0 <= number < math.inf:
-        raise ValueError(f"{name} must be 0 or more, and finite, not {number!r}")
-    return float(number)

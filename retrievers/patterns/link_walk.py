@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Mapping, Sequence
 from heapq import nsmallest
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ import numpy as np
 
 from ...nodegraph import Node, NodeGraph
 from ..answering import Answering
+from ..checks import check_retriever, number, whole
 from ..filters import Filters, parse_filters
 from ..output import OutputFormat, check_top_k
 from ..protocols import Retrieves
@@ -112,24 +112,20 @@ class LinkRetriever(Answering):
         output_format: OutputFormat | None = None,
         join: bool | str = False,
     ) -> None:
-        if not all(callable(getattr(inner, n, None)) for n in ("retrieve", "aretrieve")):
-            raise TypeError(
-                f"a retriever is an object with retrieve() and aretrieve(), not {inner!r:.80}"
-            )
         if not isinstance(graph, NodeGraph):
             raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
         if via is not None:
             graph.ancestry(via)
-        self.inner = inner
+        self.inner = check_retriever(inner)
         self.graph = graph
         self.via = via
         self.types = (types,) if isinstance(types, str) else None if types is None else tuple(types)
         self.top_k = check_top_k(top_k)
-        self.seeds = _check_count(seeds, "seeds")
-        self.most = _check_count(most, "most")
-        self.limit = _check_count(limit, "limit")
-        self.damping = _check_number(damping, "damping")
-        self.weight = _check_number(weight, "weight")
+        self.seeds = whole(seeds, "seeds", 1)
+        self.most = whole(most, "most", 1)
+        self.limit = whole(limit, "limit", 1)
+        self.damping = number(damping, "damping")
+        self.weight = number(weight, "weight")
         own = getattr(inner, "similarity", None) or getattr(inner, "words", None)
         self.words = words or (own if isinstance(own, Bm25) else Bm25())
         parse_filters(filters)
@@ -285,19 +281,3 @@ def _filters_of(retriever: object) -> dict[str, Any]:
     inner = getattr(retriever, "inner", None)
     held = {} if inner is None else _filters_of(inner)
     return {**held, **(getattr(retriever, "filters", None) or {})}
-
-
-def _check_count(count: int, name: str) -> int:
-    if isinstance(count, bool) or not isinstance(count, int):
-        raise TypeError(f"{name} is a whole number, not {count!r}")
-    if count < 1:
-        raise ValueError(f"{name} must be 1 or more, not {count!r}")
-    return count
-
-
-def _check_number(number: float, name: str) -> float:
-    if isinstance(number, bool) or not isinstance(number, int | float):
-        raise TypeError(f"{name} is a number, not {number!r:.80}")
-    if not 0 <= number < math.inf:
-        raise ValueError(f"{name} must be 0 or more, and finite, not {number!r}")
-    return float(number)

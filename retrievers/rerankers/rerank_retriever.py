@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from ..answering import Answering, check_queries
+from ..checks import check_retriever
 from ..filters import Filters, parse_filters
 from ..output import OutputFormat, check_top_k
 from ..protocols import Retrieves
@@ -73,15 +74,11 @@ class RerankRetriever(Answering):
         join: bool | str = False,
         **settings: Any,
     ) -> None:
-        if not all(callable(getattr(inner, name, None)) for name in ("retrieve", "aretrieve")):
-            raise TypeError(
-                f"a retriever is an object with retrieve() and aretrieve(), not {inner!r:.80}"
-            )
         if not isinstance(reranker, Reranker) or settings:
             reranker = Reranker(reranker, **settings)
         if on_error not in ("keep", "raise"):
             raise ValueError(f"on_error is 'keep' or 'raise', not {on_error!r}")
-        self.inner = inner
+        self.inner = check_retriever(inner)
         self.reranker = reranker
         self.top_k = check_top_k(top_k)
         self.fetch = fetch

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from ..checks import whole
 from ..plan import Plan
 from ..prompt import Prompt
-from .query_transform import Forms, QueryTransform, whole
+from .query_transform import Forms, QueryTransform
 from .reading import read_sub_questions
 
 PROMPT = Prompt(

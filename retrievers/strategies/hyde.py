@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, cast
 
+from ..checks import whole
 from ..filters import Filters
 from ..output import OutputFormat
 from ..patterns.fusion import Mode
@@ -15,7 +16,7 @@ from ..protocols import Retrieves
 from ..retriever import Retriever
 from .find_mean import FindMean, name_of
 from .prose import read_passage
-from .query_transform import Forms, QueryTransform, whole
+from .query_transform import Forms, QueryTransform
 from .transform_retriever import Ranking, TransformRetriever
 
 PROMPT = Prompt(

@@ -10,6 +10,7 @@ from typing import Any
 from ...nodegraph import count_tokens
 from ...nodegraph.llm.language import Language
 from ...nodegraph.llm.lines import normal
+from ..checks import check_retriever, seconds, whole
 from ..filters import Filters
 from ..output import OutputFormat, check_top_k
 from ..plan import Find, Plan, arun, run
@@ -19,8 +20,8 @@ from ..scored_node import QueryForm, ScoredNode
 from ..trace import stage
 from .budget import Budget, Spent
 from .judge import says_yes
-from .planned_retriever import Found, PlannedRetriever, all_of, check_retriever
-from .query_transform import OnError, seconds, whole
+from .planned_retriever import Found, PlannedRetriever, all_of
+from .query_transform import OnError
 from .step_merging import merged
 from .step_reader import Reading, StepReader
 from .step_role import MAX_TOKENS, planned

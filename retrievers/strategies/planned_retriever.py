@@ -123,19 +123,6 @@ def found_or_failed(
     return found
 
 
-def check_retriever(inner: Retrieves) -> Retrieves:
-    """Return what is a retriever.
-
-    Raises:
-        TypeError: If it is none.
-    """
-    if not all(callable(getattr(inner, name, None)) for name in ("retrieve", "aretrieve")):
-        raise TypeError(
-            f"a retriever is an object with retrieve() and aretrieve(), not {inner!r:.80}"
-        )
-    return inner
-
-
 def _found(
     retriever: Retrieves, query: str, limit: int | None, filters: Filters | None
 ) -> Plan[Found]:

@@ -13,6 +13,7 @@ from ...nodegraph.llm.language import Language, language_of
 from ...nodegraph.llm.lines import each_once
 from ...nodegraph.llm.model import as_llm
 from ..asking import answered, in_json
+from ..checks import seconds, whole
 from ..plan import Plan, arun, run
 from ..prompt import Prompt, Prompted
 from ..trace import stage
@@ -184,33 +185,3 @@ def check_language(language: Language | None) -> Language | None:
             f"{nearest(str(language), get_args(Language))}, or None for that of each query"
         )
     return language
-
-
-def whole(number: int, name: str, least: int) -> int:
-    """Return a whole number that is at least so large.
-
-    Raises:
-        TypeError: If it is none.
-        ValueError: If it is smaller.
-    """
-    if isinstance(number, bool) or not isinstance(number, int):
-        raise TypeError(f"{name} is a whole number, not {number!r:.80}")
-    if number < least:
-        raise ValueError(f"{name} must be {least} or more, not {number!r}")
-    return number
-
-
-def seconds(number: float | None, name: str) -> float | None:
-    """Return a number of seconds, or None for no limit.
-
-    Raises:
-        TypeError: If it is neither.
-        ValueError: If it is not above 0.
-    """
-    if number is None:
-        return None
-    if isinstance(number, bool) or not isinstance(number, int | float):
-        raise TypeError(f"{name} is a number of seconds or None, not {number!r:.80}")
-    if not number > 0:
-        raise ValueError(f"{name} must be above 0 seconds, not {number!r}")
-    return float(number)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ..checks import check_retriever
 from ..filters import Filters
 from ..output import OutputFormat
 from ..patterns.fusion import Mode, check_mode
@@ -15,7 +16,7 @@ from ..protocols import Retrieves
 from ..scored_node import QueryForm, ScoredNode
 from ..trace import stage
 from .function_router import Choose, FunctionRouter
-from .planned_retriever import Found, PlannedRetriever, all_of, check_retriever, found_or_failed
+from .planned_retriever import Found, PlannedRetriever, all_of, found_or_failed
 from .query_router import QueryRouter
 from .query_transform import Forms, told
 from .transform_retriever import failure, formed, fused

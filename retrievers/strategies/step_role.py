@@ -10,10 +10,11 @@ from ...nodegraph.llm.answers import clean
 from ...nodegraph.llm.language import Language, language_of
 from ...nodegraph.llm.model import as_llm
 from ..asking import answered, in_json
+from ..checks import seconds, whole
 from ..plan import Plan, arun, run
 from ..prompt import Prompt, Prompted
 from .budget import Call
-from .query_transform import check_language, seconds, whole
+from .query_transform import check_language
 from .steps import Step, told_passages, told_steps
 
 T = TypeVar("T")

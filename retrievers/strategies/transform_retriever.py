@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from ..checks import check_retriever
 from ..filters import Filters
 from ..output import OutputFormat
 from ..patterns.fusion import Mode, check_mode, fuse
@@ -17,7 +18,7 @@ from ..prompt import Prompt, Prompted
 from ..protocols import Retrieves
 from ..scored_node import QueryForm, ScoredNode
 from ..trace import stage
-from .planned_retriever import Found, PlannedRetriever, all_of, check_retriever, found_or_failed
+from .planned_retriever import Found, PlannedRetriever, all_of, found_or_failed
 from .query_transform import Forms, QueryTransform, told
 
 logger = logging.getLogger(__name__)

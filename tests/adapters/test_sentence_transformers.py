@@ -121,7 +121,7 @@ def test_vectors_can_be_normalized():
         {"embedder": {"passage_prompt": "p: "}},
         {"embedder": {"normalize": True}},
     ],
-    ids=str,
+    ids=" ".join,
 )
 def test_what_changes_vectors_changes_the_name(other):
     assert name(**other) != name()
@@ -134,7 +134,7 @@ def test_what_changes_vectors_changes_the_name(other):
         {"prompts": {"query": "q: "}},
         {"embedder": {"query_prompt": "q: ", "batch_size": 3}},
     ],
-    ids=str,
+    ids=" ".join,
 )
 def test_the_rest_does_not(other):
     assert name(**other) == name()

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.nodegraph import Embedder, EmbeddingError, MemoryStore, NodeGraph, query_vectors
+from nodekin.nodegraph import Embedder, EmbeddingError, MemoryStore, NodeGraph
+from nodekin.nodegraph.embeddings import query_vectors
 from nodekin.nodegraph.embeddings.cache import Embeddings
 from nodekin.nodegraph.embeddings.embedder import as_embedders
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import postings, text_index, top
+from nodekin.retrievers.indexes import postings, text_index, top
 
 Ranking = list[tuple[int, float]]
 

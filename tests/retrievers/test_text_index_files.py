@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import Bm25, Retriever, index_files, text_index
+from nodekin.retrievers import Bm25, Retriever
+from nodekin.retrievers.indexes import index_files, text_index
 from nodekin.retrievers.similarities.analysis import TextAnalyzer
 
 QUIET = [HealthCheck.function_scoped_fixture]

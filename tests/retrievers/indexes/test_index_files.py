@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Node
-from nodekin.retrievers import index_files
 from nodekin.retrievers.filters import parse_filters
+from nodekin.retrievers.indexes import index_files
 from nodekin.retrievers.indexes.packing import pack, unpack
 from nodekin.retrievers.indexes.postings import Postings
 from nodekin.retrievers.indexes.slots import Slots

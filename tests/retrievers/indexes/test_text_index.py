@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import Bm25, Retriever, ScoredNode, text_index
+from nodekin.retrievers import Bm25, Retriever, ScoredNode
+from nodekin.retrievers.indexes import text_index
 
 SIMILARITY = Bm25(analyzer=str.split)
 QUIET = [HealthCheck.function_scoped_fixture]

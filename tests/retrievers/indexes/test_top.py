@@ -3,7 +3,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nodekin.retrievers import top
+from nodekin.retrievers.indexes import top
 from nodekin.retrievers.indexes.posting import Posting
 from nodekin.retrievers.indexes.top import best_slots
 from nodekin.retrievers.similarities.term_weights import Saturation

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.embeddings.embedder import Embedder
 from nodekin.nodegraph.errors import EmbeddingError
-from nodekin.retrievers import index_files, nearest_vectors, vector_index
 from nodekin.retrievers.filters import parse_filters
+from nodekin.retrievers.indexes import index_files, nearest_vectors, vector_index
 from nodekin.retrievers.indexes.nearest_vectors import NearestVectors, unit
 from nodekin.retrievers.indexes.row_map import RowMap
 from nodekin.retrievers.indexes.vector_index import VectorIndex

@@ -16,7 +16,7 @@ from nodekin.retrievers import (
     register_index,
     register_similarity,
 )
-from nodekin.retrievers import similarities as known
+from nodekin.retrievers.similarities import registry as known
 
 
 @pytest.fixture(autouse=True)
