@@ -13,7 +13,7 @@ demo: .venv/.demo  ## the main job on real text, quicker the second time; DOCS=f
 
 test: .venv/.dev  ## the demo, then all tests that need no model
 	@$(BIN)/python examples/quickstart.py
-	$(BIN)/python -m pytest -m "not models" --data="$(DATA)"
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not models" --data="$(DATA)"
 
 test-models: .venv/.dev  ## what real models do; OPENAI_BASE_URL and OPENAI_MODEL name another one
 	$(BIN)/python tests/support/beside_a_server.py "$(MODEL_FOLDER)" "$(MODEL_SERVER)" \

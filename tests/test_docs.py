@@ -7,10 +7,12 @@ import doctest
 import importlib
 import io
 import json
+import logging
 import pkgutil
 import re
 import runpy
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,17 @@ from nodekin.retrievers import Retriever
 REPO = Path(__file__).parents[1]
 PAGES = sorted([*REPO.glob("*.md"), *REPO.glob("docs/**/*.md"), *REPO.glob("benchmarks/*.md")])
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(autouse=True)
+def _logging() -> Iterator[None]:
+    """Put back what a page or an example makes of logging."""
+    ours, root = logging.getLogger("nodekin"), logging.getLogger()
+    before = ours.level, root.level, [*root.handlers]
+    yield
+    ours.setLevel(before[0])
+    root.setLevel(before[1])
+    root.handlers[:] = before[2]
 
 
 def _runnable(page: Path) -> bool:

@@ -245,8 +245,8 @@ def test_a_short_answer_is_drawn(model, texts, question, answer):
 
 
 def test_what_is_not_told_has_no_short_answer(plain_model, texts):
-    question = "How many children has Kerry Saxby-Junna?"
-    found = texts(question).retrieve("Kerry Saxby-Junna", top_k=1)
+    question = "尤金袋鼠的寿命有多长？"
+    found = texts(question).retrieve(question, top_k=1)
     assert StepAnswer(plain_model)(question, [Step(question, tuple(found))]) is None
 
 
@@ -279,7 +279,7 @@ MODES = ["stuff", "refine", "map_reduce", "map_rerank"]
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     ("question", "fact"),
-    [(BANK, "胡志明市"), ("Where was Kerry Saxby-Junna born?", "Young, New South Wales")],
+    [(BANK, "胡志明市"), (HALL, "1974")],
 )
 def test_an_answer_has_the_fact_and_cites_its_source(language_model, texts, mode, question, fact):
     # So little room that refine needs a second call.
