@@ -9,7 +9,8 @@ from ..nodegraph import LLM, ModelError
 from ..nodegraph.errors import ModelTimeoutError
 from ..nodegraph.llm.language import Language
 from ..nodegraph.llm.prompts import AGAIN, fill
-from .plan import Ask, Plan
+from .effects import Ask
+from .plan import Plan
 
 T = TypeVar("T")
 _IN_JSON = {

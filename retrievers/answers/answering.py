@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from ...nodegraph import EmbeddingError, ModelError
 from ...nodegraph.llm.language import Language, language_of
+from ..effects import Find
 from ..filters import Filters
-from ..plan import Find, Plan
+from ..plan import Plan
 from ..scored_node import ScoredNode
 from ..trace import stage
 from .answer import Answer, AnswerError, Source

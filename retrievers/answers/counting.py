@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
-from ..plan import Ask, Each, Effect, Plan
+from ..effects import Ask, Each
+from ..plan import Effect, Plan
 
 T = TypeVar("T")
 

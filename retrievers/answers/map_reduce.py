@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from ...nodegraph import ModelError
-from ..plan import Each, Plan
+from ..effects import Each
+from ..plan import Plan
 from .cutting import cut
 from .passages import shown, shown_partials
 from .said import Said

@@ -11,7 +11,8 @@ from typing import Any, cast
 from ...nodegraph import ModelError
 from ...nodegraph.llm.answers import json_at
 from ..asking import answered
-from ..plan import Each, Plan
+from ..effects import Each
+from ..plan import Plan
 from .passages import shown
 from .said import Said, read_said
 from .task import Task

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 
-from ..plan import Ask
+from ..effects import Ask
 from .said import SaidReader
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from ...nodegraph import LLM, ModelError
 from ...nodegraph.llm.language import Language
-from ..plan import Ask, Plan
+from ..effects import Ask
+from ..plan import Plan
 from ..prompt import Prompt
 from .answer import LeftOut, Reason, Source
 from .cutting import cut, split

@@ -14,7 +14,8 @@ from typing import Any, Literal, TypeVar
 
 from ...nodegraph import ModelError
 from ...nodegraph.embeddings.embedding_model import is_async
-from ..plan import Ask, Each, Effect, Plan
+from ..effects import Ask, Each
+from ..plan import Effect, Plan
 from ..trace import stage
 
 T = TypeVar("T")

@@ -7,10 +7,11 @@ from functools import partial
 from typing import Any, cast
 
 from ..checks import whole
+from ..effects import Each
 from ..filters import Filters
 from ..output import OutputFormat
 from ..patterns.fusion import Mode
-from ..plan import Each, Plan
+from ..plan import Plan
 from ..prompt import Prompt
 from ..protocols import Retrieves
 from ..retriever import Retriever

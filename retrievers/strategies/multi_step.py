@@ -11,9 +11,10 @@ from ...nodegraph import count_tokens
 from ...nodegraph.llm.language import Language
 from ...nodegraph.llm.lines import normal
 from ..checks import check_retriever, seconds, whole
+from ..effects import Find
 from ..filters import Filters
 from ..output import OutputFormat, check_top_k
-from ..plan import Find, Plan, arun, run
+from ..plan import Plan, arun, run
 from ..prompt import Prompt, Prompted
 from ..protocols import Retrieves
 from ..scored_node import QueryForm, ScoredNode

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import ClassVar, TypeVar
 
 from ..answering import Answering, check_queries
+from ..effects import Each, Find
 from ..filters import Filters, parse_filters
 from ..output import OutputFormat, check_top_k
-from ..plan import Each, Find, Plan, arun, run
+from ..plan import Plan, arun, run
 from ..protocols import Retrieves
 from ..scored_node import ScoredNode
 

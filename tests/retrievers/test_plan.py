@@ -9,7 +9,8 @@ import pytest
 
 from nodekin.nodegraph import LLM, ModelError, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode, stage, trace
-from nodekin.retrievers.plan import Ask, Each, Find, Plan, arun, astream, in_threads, run, stream
+from nodekin.retrievers.effects import Ask, Each, Find, in_threads
+from nodekin.retrievers.plan import Plan, arun, astream, run, stream
 
 ECHO = LLM(lambda prompt: prompt.upper(), "echo")
 
