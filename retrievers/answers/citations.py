@@ -21,6 +21,16 @@ _DAGGER = re.compile(r"†[^\]】］\n,，、;；]*")
 _CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)|`[^`\n]+`", re.S)
 
 
+def is_bare(text: str) -> bool:
+    """Tell whether a text has no words besides what it cites.
+
+    Example:
+        >>> is_bare("[1]."), is_bare("1974 [1].")
+        (True, False)
+    """
+    return re.search(r"\w", _CITATION.sub("", text)) is None
+
+
 def cited_numbers(text: str) -> list[int]:
     """Return the numbers that a text cites, each once, in the order in which they come.
 

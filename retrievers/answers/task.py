@@ -11,6 +11,7 @@ from ..effects import Ask
 from ..plan import Plan
 from ..prompt import Prompt
 from .answer import LeftOut, Reason, Source
+from .citations import is_bare
 from .cutting import cut, split
 from .passages import shown
 from .said import Said, read_said
@@ -78,7 +79,7 @@ class Task:
         else:
             effect = Ask(self.llm, prompt, timeout=self.timeout)
         said = read_said((yield effect))
-        if said.found and not said.text:
+        if said.found and is_bare(said.text):
             raise ModelError(f"the language model {self.llm.name!r} gave an empty answer")
         return said
 

@@ -85,6 +85,8 @@ class QueryRouter(QueryTransform):
 
     def _forms(self, query: str) -> Plan[Forms]:
         names = list(self.routes)
+        one: dict[str, Any] = {"type": "string", "enum": names}
+        choice = {"type": "array", "items": one} if self.multiple else one
         lines = [
             f"{number}. {name}{': ' if text else ''}{text}"
             for number, (name, text) in enumerate(self.routes.items(), 1)
@@ -93,7 +95,7 @@ class QueryRouter(QueryTransform):
             "title": "route",
             "description": "The names of the routes that suit the question",
             "type": "object",
-            "properties": {"names": {"type": "array", "items": {"type": "string", "enum": names}}},
+            "properties": {"names": choice},
             "required": ["names"],
             "additionalProperties": False,
         }
@@ -101,7 +103,7 @@ class QueryRouter(QueryTransform):
             query,
             partial(read_routes, names=names, multiple=self.multiple),
             schema,
-            '{"names": ["..."]}',
+            '{"names": ["..."]}' if self.multiple else '{"names": "..."}',
             routes="\n".join(lines),
             how_many=_HOW_MANY[self._language(query), self.multiple],
         )

@@ -392,3 +392,13 @@ class Nothing:
 
     async def aretrieve(self, query, *, top_k=None, filters=None):
         return []
+
+
+@pytest.mark.parametrize("said", ["[1]", "【1】。", " [1][2] ", "**[1]**", "…"])
+def test_an_answer_that_only_cites_is_none(said):
+    graph = NodeGraph(progress=False)
+    graph.add("Tea is a drink.")
+    engine = QueryEngine(Retriever(graph, "ROOT"), lambda prompt: said, on_error="extract")
+    answer = engine.query("What is tea?")
+    assert "Tea is a drink." in answer.text
+    assert any("gave an empty answer" in note for note in answer.notes)
