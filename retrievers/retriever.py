@@ -227,10 +227,10 @@ class Retriever(Answering):
     ) -> list[list[ScoredNode]]:
         """Do the same without blocking the event loop; ``vectors_of`` is an async function."""
         search = self._search(queries, top_k, filters)
-        vectors = [
-            [self._checked(await vectors_of(graph, key), queries) for graph in graphs]
-            for key, graphs in self._comparing(queries)
-        ]
+        vectors = []
+        for key, graphs in self._comparing(queries):  # one after the other, as the sync form does
+            found = [await vectors_of(graph, key) for graph in graphs]
+            vectors.append([self._checked(each, queries) for each in found])
         return await asyncio.to_thread(search, queries, vectors)
 
     async def abatch(

@@ -97,7 +97,10 @@ def test_the_default_takes_the_place_of_a_route_that_fails(
 def test_a_schema_has_the_names(routes: dict[str, Any], structured: Any) -> None:
     model = structured({"names": ["chinese"]})
     assert ids(RouterRetriever(routes, model).retrieve(QUERY)) == ["nile-zh"]
-    assert model.schemas[0]["properties"]["names"]["items"]["enum"] == ["english", "chinese"]
+    assert model.schemas[0]["properties"]["names"]["enum"] == ["english", "chinese"]
+    several = structured({"names": ["chinese", "english"]})
+    assert len(RouterRetriever(routes, several, multiple=True).retrieve(QUERY)) == 2
+    assert several.schemas[0]["properties"]["names"]["items"]["enum"] == ["english", "chinese"]
 
 
 def test_a_function_chooses(routes: dict[str, Any]) -> None:
