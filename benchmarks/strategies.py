@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -221,6 +222,7 @@ def wandering() -> Model:
 
 def main() -> None:
     """Run each set that is there."""
+    logging.getLogger("nodekin").setLevel(logging.ERROR)  # garbage is said to be that each time
     parser = arguments(__doc__)
     parser.add_argument("--model", help="a model behind OPENAI_BASE_URL, for rows of its own")
     parser.add_argument("--questions", type=int, help="only so many questions of each set")
