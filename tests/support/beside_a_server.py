@@ -22,14 +22,21 @@ def main(folder: str, server: str, *command: str) -> int:
         print(f"no server {server}; name one with MODEL_SERVER, or set OPENAI_BASE_URL", flush=True)
         return subprocess.call(command)
     print(f"starting {server} (the first time it installs into {folder})", flush=True)
-    started = subprocess.Popen(
-        ["bash", server, folder], stdout=subprocess.PIPE, text=True, start_new_session=True
-    )
+    log = Path(folder, "server.log")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("w") as errors:
+        started = subprocess.Popen(
+            ["bash", server, folder],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+        )
     try:
         lines = started.stdout or []
         url = next((line for line in lines if line.startswith("OPENAI_BASE_URL=")), "")
         if not url:
-            print(f"{server} ended before it served, with {started.wait()}", flush=True)
+            print(f"{server} ended before it served, with {started.wait()}; see {log}", flush=True)
             return 1
         threading.Thread(target=list, args=[lines], daemon=True).start()  # what it prints later
         settings["OPENAI_BASE_URL"] = url.partition("=")[2].strip()
