@@ -7,7 +7,7 @@ import contextlib
 
 import openai
 import pytest
-from scripted_server import ChatServer, serving
+from scripted_server import BREAKDOWNS, ChatServer, broken, serving
 
 from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.nodegraph import CachedLLM, ModelError, NodeGraph
@@ -58,35 +58,7 @@ async def test_the_same_answer_in_every_way(server, chat, plain, mode):
     assert any(body.get("stream") for body in server.asked) == (mode != "map_rerank")
 
 
-def drop(server):
-    server.statuses = [0] * 50
-
-
-def too_many(server):
-    server.statuses = [429] * 50
-
-
-def broken(server):
-    server.statuses = [500] * 50
-
-
-def half_json(server):
-    server.raw = b'{"choices": [{"mess'
-
-
-def cut_off(server):
-    server.finish = "length"
-
-
-def empty(server):
-    server.text = ""
-
-
-@pytest.mark.parametrize(
-    "misbehave",
-    [drop, too_many, broken, half_json, cut_off, empty],
-    ids=lambda each: each.__name__,
-)
+@pytest.mark.parametrize("misbehave", BREAKDOWNS, ids=lambda each: each.__name__)
 @pytest.mark.parametrize("mode", MODES)
 def test_what_there_is_comes_with_the_error(server, chat, plain, mode, misbehave):
     misbehave(server)

@@ -7,7 +7,7 @@ import json
 
 import openai
 import pytest
-from scripted_server import ChatServer, serving
+from scripted_server import BREAKDOWNS, ChatServer, broken, serving
 
 from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.nodegraph import ModelError, NodeGraph
@@ -65,34 +65,6 @@ STRATEGIES = {
 }
 
 
-def drop(server):
-    server.statuses = [0] * 50
-
-
-def too_many(server):
-    server.statuses = [429] * 50
-
-
-def broken(server):
-    server.statuses = [500] * 50
-
-
-def half_json(server):
-    server.raw = b'{"choices": [{"mess'
-
-
-def no_message(server):
-    server.raw = b'{"choices": []}'
-
-
-def cut_off(server):
-    server.finish = "length"
-
-
-def empty(server):
-    server.text = ""
-
-
 def thinks_only(server):
     server.text = "<think>Green tea? The user wants 福建"
 
@@ -105,20 +77,6 @@ def refuses_in_chinese(server):
     server.text = "很抱歉，我无法回答这个问题。"
 
 
-BREAKDOWNS = [
-    drop,
-    too_many,
-    broken,
-    half_json,
-    no_message,
-    cut_off,
-    empty,
-    thinks_only,
-    refuses,
-    refuses_in_chinese,
-]
-
-
 def texts(results):
     return [result.node.text for result in results]
 
@@ -129,7 +87,11 @@ def notes(results):
     )
 
 
-@pytest.mark.parametrize("misbehave", BREAKDOWNS, ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "misbehave",
+    [*BREAKDOWNS, thinks_only, refuses, refuses_in_chinese],
+    ids=lambda each: each.__name__,
+)
 @pytest.mark.parametrize("make", STRATEGIES.values(), ids=STRATEGIES)
 def test_the_plain_query_runs_and_the_evidence_says_why(server, chat, plain, make, misbehave):
     misbehave(server)

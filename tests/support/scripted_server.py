@@ -139,6 +139,45 @@ class ChatServer(ScriptedServer):
             yield "[DONE]"
 
 
+def drop(server: ChatServer) -> None:
+    """Close the connection instead of answering."""
+    server.statuses = [0] * 50
+
+
+def too_many(server: ChatServer) -> None:
+    """Say that there are too many requests."""
+    server.statuses = [429] * 50
+
+
+def broken(server: ChatServer) -> None:
+    """Say that something is broken."""
+    server.statuses = [500] * 50
+
+
+def half_json(server: ChatServer) -> None:
+    """Send the beginning of an answer."""
+    server.raw = b'{"choices": [{"mess'
+
+
+def no_message(server: ChatServer) -> None:
+    """Send an answer without a message."""
+    server.raw = b'{"choices": []}'
+
+
+def cut_off(server: ChatServer) -> None:
+    """Send an answer that was too long."""
+    server.finish = "length"
+
+
+def empty(server: ChatServer) -> None:
+    """Send an empty answer."""
+    server.text = ""
+
+
+BREAKDOWNS = (drop, too_many, broken, half_json, no_message, cut_off, empty)
+"""Ways in which no answer can be had."""
+
+
 @contextlib.contextmanager
 def serving(server: ScriptedServer) -> Iterator[Any]:
     """Run a server in a thread until the block ends."""
