@@ -45,8 +45,8 @@ def scan(source: str | Path) -> dict[str, Path]:
                 unread.append(str(each))
     if unread:
         logger.warning(
-            "%d files without a reader were left out (see register_reader): %s",
-            len(unread),
-            ", ".join(unread[:20]) + (", ..." if len(unread) > 20 else ""),
+            "left out, having no reader: %s%s; add one with register_reader",
+            ", ".join(unread[:20]),
+            f" and {len(unread) - 20} more" if len(unread) > 20 else "",
         )
     return dict(sorted(files.items()))

@@ -11,6 +11,7 @@ _HINTS = (
         ": declare it first with create_node_group",
         "; 'nodekin groups' lists them, 'nodekin index --group NAME=TRANSFORM' makes another",
     ),
+    ("; add one with register_reader", "; convert it to text"),
     ("; a text is added with graph.add", ""),
     ("; give the graph a path of its own", "; name another folder with --store, or --rebuild"),
     (
@@ -20,8 +21,8 @@ _HINTS = (
 )
 
 
-def for_the_command_line(error: BaseException) -> str:
-    """Return what an error says, on one line, with the way out that a command line has.
+def for_the_command_line(error: BaseException | str) -> str:
+    """Return what an error or a warning says, on one line, with the way out that a command line has.
 
     Example:
         >>> error = LookupError("no node group 'x': declare it first with create_node_group")

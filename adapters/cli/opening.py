@@ -109,7 +109,7 @@ def tell_failures(failures: Sequence[Failure], quiet: bool) -> None:
 class _ToStderr(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Write a warning as one line."""
-        click.echo(f"nodekin: {safe(' '.join(record.getMessage().split()))}", err=True)
+        click.echo(f"nodekin: {safe(for_the_command_line(record.getMessage()))}", err=True)
 
 
 @contextmanager

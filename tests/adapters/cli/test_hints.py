@@ -27,6 +27,13 @@ def test_no_remedy_names_a_method(nodekin, here):
         )
 
 
+def test_a_file_without_a_reader(nodekin, here):
+    (here / "docs" / "picture.png").write_bytes(b"png")
+    ran = nodekin("search", "tea", "--in", "docs")
+    (line,) = ran.err.splitlines()
+    assert line.endswith("picture.png; convert it to text")
+
+
 @pytest.mark.parametrize("hint", [theirs for theirs, _ in _HINTS])
 def test_the_package_still_says_what_is_replaced(hint):
     from pathlib import Path
