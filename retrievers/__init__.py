@@ -19,7 +19,8 @@ from .indexes.map_index import Exact
 from .indexes.registry import register_index
 from .patterns.auto_merge import AutoMergeRetriever
 from .patterns.completion import CompletionRetriever
-from .patterns.fusion import FusionRetriever, fuse
+from .patterns.fuse import fuse
+from .patterns.fusion import FusionRetriever
 from .patterns.link_walk import LinkRetriever
 from .patterns.recursive import RecursiveRetriever
 from .patterns.window import WindowRetriever

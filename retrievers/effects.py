@@ -176,7 +176,7 @@ class Each:
         return await _in_tasks([partial(try_, plan) for plan in self.plans])
 
 
-def in_threads(works: Sequence[Callable[[], T]]) -> list[T]:
+def in_threads(works: Sequence[Callable[[], T]], at_once: int = AT_ONCE) -> list[T]:
     """Do works at once in threads; one after the other where this thread holds a graph.
 
     Waiting for other threads could then be waiting for itself.
@@ -184,7 +184,7 @@ def in_threads(works: Sequence[Callable[[], T]]) -> list[T]:
     if len(works) < 2 or holding():
         return [work() for work in works]
     contexts = [contextvars.copy_context() for _ in works]
-    with ThreadPoolExecutor(min(len(works), AT_ONCE), "nodekin") as pool:
+    with ThreadPoolExecutor(min(len(works), at_once), "nodekin") as pool:
         return list(pool.map(lambda context, work: context.run(work), contexts, works))
 
 

@@ -22,7 +22,7 @@ _HINTS = (
 
 
 def for_the_command_line(error: BaseException | str) -> str:
-    """Return what an error or a warning says, on one line, with the way out that a command line has.
+    """Return what an error or a warning says in one line, with a remedy that a shell has.
 
     Example:
         >>> error = LookupError("no node group 'x': declare it first with create_node_group")

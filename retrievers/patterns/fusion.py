@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import logging
-import math
-import statistics
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from typing import Any, Literal, TypeVar, get_args
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, Literal, TypeVar
 
-from ...nodegraph import Node
-from ...nodegraph.access import holding
-from ...nodegraph.errors import nearest
 from ..answering import Answering, check_queries
 from ..checks import check_retriever, number
+from ..effects import in_threads
 from ..filters import Filters, parse_filters
 from ..output import OutputFormat, check_top_k
 from ..protocols import Retrieves
-from ..scored_node import Evidence, ScoredNode
+from ..scored_node import ScoredNode
 from ..trace import stage
+from .fuse import RANK_CONSTANT, Mode, check_mode, fuse
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
-Mode = Literal["rrf", "relative", "distribution", "concat"]
-RANK_CONSTANT = 60
 
 
 class FusionRetriever(Answering):
@@ -182,10 +175,7 @@ class FusionRetriever(Answering):
                     raise
                 return error
 
-        if len(asked) == 1 or holding():
-            return [try_(each) for each in asked]
-        with ThreadPoolExecutor(len(asked), "fuse") as pool:
-            return list(pool.map(lambda run, each: run(try_, each), _contexts(asked), asked))
+        return in_threads([partial(try_, each) for each in asked], len(asked))
 
     async def _aall(self, ask: Callable[[Retrieves], Awaitable[T]]) -> list[T | BaseException]:
         """Ask all retrievers at once, in tasks."""
@@ -213,122 +203,10 @@ class FusionRetriever(Answering):
         return fuse(rankings, self.mode, weights, limit, self.rank_constant)
 
 
-def fuse(
-    found: Sequence[Sequence[ScoredNode]],
-    mode: Mode = "rrf",
-    weights: Sequence[float] | None = None,
-    top_k: int | None = None,
-    rank_constant: float = RANK_CONSTANT,
-) -> list[ScoredNode]:
-    """Make one ranking of several; ties go by the first ranking that has the node, then by place.
-
-    A node that one ranking has twice counts there once, at its best place.
-
-    - ``"rrf"``: a node's score is the sum of ``weight / (rank_constant + place)`` over the
-      rankings that have it (Cormack, Clarke and Büttcher, "Reciprocal rank fusion outperforms
-      Condorcet and individual rank learning methods", 2009).
-    - ``"relative"``: the weighted mean of its scores, each ranking's put between 0, its last
-      result, and 1, its first (Lee, "Analyses of multiple evidence combination", 1997); where
-      all scores of a ranking are equal they are 1.
-    - ``"distribution"``: the same, a ranking's scores being put between 0, three standard
-      deviations below their mean, and 1, as many above (Mazzeschi, "Distribution-based score
-      fusion", 2023).
-    - ``"concat"``: its highest score times the weight (below 0, divided by it).
-
-    Args:
-        found: The rankings, best first.
-        mode: How scores are made.
-        weights: What each ranking counts, 1 by default; 0 leaves it out.
-        top_k: How many results at most, None for all.
-        rank_constant: For ``"rrf"``.
-    """
-    weighing = [1.0] * len(found) if weights is None else list(weights)
-    rankings = [_distinct(results) for results in found]
-    parts: dict[tuple[str, str], list[float]] = {}
-    nodes: dict[tuple[str, str], Node] = {}
-    evidence: dict[tuple[str, str], list[Evidence]] = {}
-    total = sum(weighing) if mode in ("relative", "distribution") else 1.0
-    for ranking, weight in zip(rankings, weighing, strict=True):
-        if not weight:
-            continue
-        scores = _SCORES[mode]([result.score for result in ranking.values()], rank_constant)
-        for (key, result), score in zip(ranking.items(), scores, strict=True):
-            part = score * weight if score >= 0 else score / weight
-            nodes.setdefault(key, result.node)
-            parts.setdefault(key, []).append(part)
-            known = evidence.setdefault(key, [])
-            shared = (replace(each, share=part / total) for each in result.evidence)
-            known += [each for each in shared if each not in known]
-    join = max if mode == "concat" else math.fsum
-    fused = [
-        ScoredNode(nodes[key], join(all_) / total, tuple(evidence[key]))
-        for key, all_ in parts.items()
-    ]
-    return sorted(fused, key=lambda result: -result.score)[:top_k]
-
-
 def _depth(retriever: Retrieves, top_k: int | None) -> int | None:
     """Return how many results to ask a retriever for; never fewer than its own number."""
     own = getattr(retriever, "top_k", None)
     return None if top_k is not None and isinstance(own, int) and own >= top_k else top_k
-
-
-def check_mode(mode: Mode) -> Mode:
-    """Return what is a mode.
-
-    Raises:
-        ValueError: If it is none.
-    """
-    if mode not in get_args(Mode):
-        raise ValueError(f"no mode {mode!r}; there is {nearest(str(mode), get_args(Mode))}")
-    return mode
-
-
-def _distinct(results: Sequence[ScoredNode]) -> dict[tuple[str, str], ScoredNode]:
-    """Return each node's first result, with the evidence of all."""
-    # Two graphs may give the same id to documents with different texts.
-    first: dict[tuple[str, str], ScoredNode] = {}
-    for result in results:
-        key = (result.node.id, result.node.text)
-        if key in first:
-            both = (*first[key].evidence, *result.evidence)
-            result = ScoredNode(first[key].node, first[key].score, both)
-        first[key] = result
-    return first
-
-
-def _by_place(scores: Sequence[float], rank_constant: float) -> list[float]:
-    return [1 / (rank_constant + place) for place in range(1, len(scores) + 1)]
-
-
-def _relative(scores: Sequence[float], rank_constant: float) -> list[float]:
-    low, high = min(scores, default=0.0), max(scores, default=0.0)
-    if high <= low:
-        return [1.0] * len(scores)
-    # Rounded, so that what is equally far up ties.
-    return [round((score - low) / (high - low), 12) for score in scores]
-
-
-def _distribution(scores: Sequence[float], rank_constant: float) -> list[float]:
-    if not scores:
-        return []
-    mean, deviation = statistics.fmean(scores), statistics.pstdev(scores)
-    if not deviation:
-        return [0.5] * len(scores)
-    low, width = mean - 3 * deviation, 6 * deviation
-    return [round(min(1.0, max(0.0, (score - low) / width)), 12) for score in scores]
-
-
-def _as_they_are(scores: Sequence[float], rank_constant: float) -> list[float]:
-    return list(scores)
-
-
-_SCORES: Mapping[str, Callable[[Sequence[float], float], list[float]]] = {
-    "rrf": _by_place,
-    "relative": _relative,
-    "distribution": _distribution,
-    "concat": _as_they_are,
-}
 
 
 def _batch(
@@ -351,11 +229,6 @@ async def _abatch(
         results: list[list[ScoredNode]] = await abatch(queries, **settings)
         return results
     return await asyncio.gather(*(retriever.aretrieve(query, **settings) for query in queries))
-
-
-def _contexts(items: Sequence[object]) -> list[Callable[..., Any]]:
-    """Return for each item a way to run a function in a copy of this thread's context."""
-    return [contextvars.copy_context().run for _ in items]
 
 
 def _check_weights(weights: Sequence[float] | None, count: int) -> list[float]:

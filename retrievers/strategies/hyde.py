@@ -10,7 +10,7 @@ from ..checks import whole
 from ..effects import Each
 from ..filters import Filters
 from ..output import OutputFormat
-from ..patterns.fusion import Mode
+from ..patterns.fuse import Mode
 from ..plan import Plan
 from ..prompt import Prompt
 from ..protocols import Retrieves

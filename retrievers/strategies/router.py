@@ -9,7 +9,7 @@ from typing import Any
 from ..checks import check_retriever
 from ..filters import Filters
 from ..output import OutputFormat
-from ..patterns.fusion import Mode, check_mode
+from ..patterns.fuse import Mode, check_mode
 from ..plan import Plan
 from ..prompt import Prompt, Prompted
 from ..protocols import Retrieves

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from ..patterns.fusion import fuse
+from ..patterns.fuse import fuse
 from ..scored_node import ScoredNode
 from ..similarities.analysis import TextAnalyzer
 from .steps import Step

@@ -13,7 +13,7 @@ from ...nodegraph.llm.model import as_llm
 from ..asking import answered
 from ..filters import Filters
 from ..output import OutputFormat
-from ..patterns.fusion import Mode
+from ..patterns.fuse import Mode
 from ..plan import Plan, arun, run
 from ..prompt import Prompt
 from ..protocols import Retrieves

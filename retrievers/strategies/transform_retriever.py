@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from ..checks import check_retriever
 from ..filters import Filters
 from ..output import OutputFormat
-from ..patterns.fusion import Mode, check_mode, fuse
+from ..patterns.fuse import Mode, check_mode, fuse
 from ..plan import Plan
 from ..prompt import Prompt, Prompted
 from ..protocols import Retrieves
