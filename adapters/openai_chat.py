@@ -11,7 +11,7 @@ from typing import Any
 
 from ..nodegraph import ModelError
 from .extras import extra
-from .openai_clients import Clients
+from .openai import Clients
 
 with extra("openai", "openai"):
     from openai import AsyncOpenAI, BadRequestError, OpenAI
@@ -270,4 +270,5 @@ def _name(model: str, system: str | None, settings: Mapping[str, Any]) -> str:
 
 
 _UNNAMED = {"timeout", "extra_headers", "extra_query", "user", "metadata", "service_tier", "store"}
+
 _UNNAMED |= {"max_tokens", "max_completion_tokens", "safety_identifier", "prompt_cache_key"}

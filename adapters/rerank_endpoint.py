@@ -7,9 +7,9 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..retrievers.rerankers.reranks import RerankError
+from ..retrievers.protocols import RerankError
 from .extras import extra
-from .openai_clients import Clients, check_clients
+from .openai import Clients, check_clients
 
 with extra("openai", "openai"):
     from openai import AsyncOpenAI, OpenAI
@@ -151,7 +151,7 @@ class RerankEndpoint:
             raise RerankError(
                 f"the server answered {answer!r:.120} for {len(texts)} passages; model "
                 f"{self.model!r} has to give results with an index and a relevance_score for each: "
-                "look at base_url, or give ModuleReranker a function of your own"
+                "look at base_url, or give CrossEncoderReranker a function of your own"
             )
         usage = answer.get("usage") or {}
         with self._lock:

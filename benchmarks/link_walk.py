@@ -21,9 +21,9 @@ Single = list[tuple[str, str]]
 def systems(passages: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
     """Plain, and following links through the entities found by default."""
     from nodekin.nodegraph import ROOT, Document, NodeGraph
-    from nodekin.nodegraph.entities.extractor import EntityExtractor
+    from nodekin.nodegraph.extractors.entity_extractor import EntityExtractor
     from nodekin.retrievers import Retriever
-    from nodekin.retrievers.patterns.link_walk import LinkRetriever
+    from nodekin.retrievers.composite.link_retriever import LinkRetriever
 
     graph = NodeGraph(progress=False)
     graph.add([Document(text, id=i) for i, text in passages.items()])

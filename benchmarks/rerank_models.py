@@ -50,7 +50,7 @@ def english(cache: Path) -> Any:
 
 
 def _scoring(cache: Path, name: str, model: Any, score: Any, reads: int | None = None) -> Any:
-    """Return what ModuleReranker takes, with the model's own limits and tokenizer."""
+    """Return what CrossEncoderReranker takes, with the model's own limits and tokenizer."""
     from nodekin.retrievers.rerankers.cross_encoder import CrossEncoder, Pairs
 
     def call(pairs: list[str]) -> Any:

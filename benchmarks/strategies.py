@@ -165,9 +165,9 @@ def strategies(models: Mapping[str, Model], plain: Any) -> Iterator[tuple[str, A
 def rows(hops: Hops, models: Mapping[str, Model]) -> Iterator[list[str]]:
     """Measure plain, links, and each strategy around either and fused with either."""
     from nodekin.nodegraph import ROOT, Document, NodeGraph
-    from nodekin.nodegraph.entities.extractor import EntityExtractor
+    from nodekin.nodegraph.extractors.entity_extractor import EntityExtractor
     from nodekin.retrievers import FusionRetriever, Retriever
-    from nodekin.retrievers.patterns.link_walk import LinkRetriever
+    from nodekin.retrievers.composite.link_retriever import LinkRetriever
 
     graph = NodeGraph(progress=False)
     graph.add([Document(text, id=i) for i, text in hops.passages.items()])

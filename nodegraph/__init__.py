@@ -1,10 +1,8 @@
 """What the corpus is: documents, groups of nodes made from them, transforms and the store."""
 
-from .batch_writer import Failure
+from .build_writer import Failure
 from .corpus import Refresh
 from .document import Document
-from .embeddings.embedder import Embedder
-from .entities.extractor import EntityExtractor
 from .errors import (
     EmbeddingError,
     ModelError,
@@ -14,14 +12,15 @@ from .errors import (
     TransformError,
     UnknownGroupError,
 )
+from .extractors.entity_extractor import EntityExtractor
+from .extractors.llm_extractor import LLMExtractor
 from .graph import NodeGraph
-from .group import GroupSummary, NodeGroup
-from .link import Link, Linked
-from .llm.cached import CachedLLM
-from .llm.extractor import LLMExtractor
-from .llm.model import LLM
+from .groups import GroupSummary, NodeGroup
 from .memory_store import MemoryStore
-from .node import ROOT, Node
+from .models.cached_llm import CachedLLM
+from .models.embedder import Embedder
+from .models.llm import LLM
+from .node import ROOT, Link, LinkedText, Node
 from .readers import register_reader
 from .splitters.markdown_splitter import MarkdownSplitter
 from .splitters.recursive_splitter import RecursiveSplitter
@@ -44,7 +43,7 @@ __all__ = [
     "GroupSummary",
     "LLMExtractor",
     "Link",
-    "Linked",
+    "LinkedText",
     "MarkdownSplitter",
     "MemoryStore",
     "ModelError",

@@ -15,6 +15,7 @@ MARK = "$type"
 """Key of an object that stands for a value JSON has no form for."""
 
 _PLAIN = (str, int, float, bool, type(None))
+
 _WRITERS: dict[type, tuple[str, Callable[[Any], Any]]] = {
     tuple: ("tuple", lambda v: [_mark(each) for each in v]),
     set: ("set", lambda v: _unordered(v)),
@@ -27,6 +28,7 @@ _WRITERS: dict[type, tuple[str, Callable[[Any], Any]]] = {
     Decimal: ("decimal", str),
     UUID: ("uuid", str),
 }
+
 _READERS: dict[str, Callable[[Any], Any]] = {
     "tuple": lambda v: tuple(_unmark(each) for each in v),
     "set": lambda v: {_unmark(each) for each in v},

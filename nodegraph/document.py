@@ -2,46 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-# Facts about a file that change without its content changing.
-VOLATILE_METADATA = frozenset(
-    {"creation_date", "last_modified_date", "last_accessed_date", "file_path"}
-)
-
-
-def digest(*parts: str) -> str:
-    """Hash texts to 24 hexadecimal digits, the same on every machine."""
-    state = hashlib.blake2b(digest_size=12)
-    for part in parts:
-        data = part.encode("utf-8", "surrogatepass")
-        state.update(len(data).to_bytes(8, "little"))
-        state.update(data)
-    return state.hexdigest()
-
-
-def metadata_digest(metadata: Mapping[str, Any]) -> str:
-    """Hash metadata, leaving out what a file system changes on its own."""
-    return full_digest({k: v for k, v in metadata.items() if k not in VOLATILE_METADATA})
-
-
-def full_digest(metadata: Mapping[str, Any]) -> str:
-    """Hash metadata whole."""
-    own = dict(metadata)
-    try:
-        return digest(json.dumps(own, sort_keys=True, default=_plain, ensure_ascii=False))
-    except TypeError:  # nested keys that can't be sorted, or are no names
-        return digest(repr(sorted(own.items())))
-
-
-def _plain(value: object) -> object:
-    """Write what JSON has no form for; sets in an order that is the same in every run."""
-    return sorted(map(str, value)) if isinstance(value, set | frozenset) else str(value)
+from .hashing import digest, metadata_digest
 
 
 @dataclass(frozen=True, slots=True)

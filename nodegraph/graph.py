@@ -10,27 +10,26 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from .access import Access
-from .batch_writer import Failure
+from .build_writer import Failure
 from .builder import GroupBuilder
 from .corpus import Corpus, Refresh
 from .document import as_document, flatten
-from .embeddings.cache import Embeddings
-from .embeddings.embedder import as_embedders
 from .errors import nearest
-from .find import as_node, find
-from .group import GroupSummary, NodeGroup, Scope, make_group
-from .link import MEMBER, Link
-from .memory_store import MemoryStore
-from .node import ROOT, Node
-from .registry import GroupRegistry
+from .groups import GroupRegistry, GroupSummary, NodeGroup, Scope, make_group
+from .locking import Access
+from .memory_store import as_store
+from .models.embedder import as_embedders
+from .models.embedding_cache import Embeddings
+from .navigation import as_node, find
+from .node import MEMBER, ROOT, Link, Node
 from .splitters.sentence_splitter import SentenceSplitter
 from .store import Changes, NodeStore
 
 if TYPE_CHECKING:
-    from .embeddings.cache import Vectors
+    from .models.embedding_cache import Vectors
 
 T = TypeVar("T")
+
 OnError = Literal["raise", "skip"]
 
 PREDEFINED = {"CoarseChunk": (1024, 100), "MediumChunk": (256, 25), "FineChunk": (128, 12)}
@@ -258,7 +257,7 @@ class NodeGraph:
             version: Names the rule; give it when the transform calls code that changes.
             scope: ``"group"`` for a transform that gets the list of all nodes of the parent group
                 (or of their texts, with ``trans_node=False``) and makes nodes that come from
-                several of them: clusters, entities, summaries. It returns ``Linked(piece,
+                several of them: clusters, entities, summaries. It returns ``LinkedText(piece,
                 to=nodes)`` to say from which, and runs again when anything in the group changes.
             replace: Whether the group may exist with another rule, which this one replaces.
             **settings: Passed to the transform, to its constructor where it is a class.
@@ -532,17 +531,6 @@ class NodeGraph:
             if key not in self._shared:
                 self._shared[key] = make()
             return self._shared[key]  # type: ignore[return-value]
-
-
-def as_store(store: str | Path | NodeStore | None) -> NodeStore:
-    """Take a store, or the path of a file to keep one in; None for memory."""
-    if store is None:
-        return MemoryStore()
-    if not isinstance(store, str | Path):
-        return store
-    from .sqlite import SQLiteStore  # loads SQLite, which a graph in memory does without
-
-    return SQLiteStore(store)
 
 
 def _id(node: Node | str) -> str:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from .derive import derive_root, unmoved
+from .derivation import derive_root, unmoved
 from .document import Document
-from .link import Link
-from .node import ROOT, Node
-from .store import CORPUS, Changes, Derivation, Stamp
+from .node import ROOT, Link, Node
+from .store import CORPUS, Changes, Derivation, NodeStore, Stamp
+
+if TYPE_CHECKING:
+    pass
 
 _LinkKey = tuple[str, str, str]  # source, target, type
 
@@ -314,3 +318,14 @@ def _families(nodes: Sequence[Node]) -> dict[str, tuple[int, int]]:
             begin, _ = families.get(node.parent_id, (at, at))
             families[node.parent_id] = (begin, at + 1)
     return families
+
+
+def as_store(store: str | Path | NodeStore | None) -> NodeStore:
+    """Take a store, or the path of a file to keep one in; None for memory."""
+    if store is None:
+        return MemoryStore()
+    if not isinstance(store, str | Path):
+        return store
+    from .sqlite import SQLiteStore  # loads SQLite, which a graph in memory does without
+
+    return SQLiteStore(store)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .embeddings.cache import Vectors
     from .graph import NodeGraph
-    from .link import Link
+    from .models.embedding_cache import Vectors
 
 ROOT = "ROOT"
 """The group of the documents themselves: the root of every other group."""
@@ -142,3 +141,47 @@ class Node:
 
 def _restore(text: str, metadata: dict[str, Any], *fields: Any) -> Node:
     return Node(text, metadata or NO_METADATA, *fields)
+
+
+MEMBER = "member"
+"""The type of the links from a node made of several to those it was made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Join two nodes, from one to the other: a reference, a mention, a membership.
+
+    Attributes:
+        source: Id of the node it starts from.
+        target: Id of the node it leads to.
+        type: What it means; between two nodes there is one link of a type.
+        weight: How much it counts for those who follow it.
+        metadata: Anything else.
+    """
+
+    source: str
+    target: str
+    type: str = "related"
+    weight: float = 1.0
+    metadata: Mapping[str, Any] = field(default_factory=lambda: NO_METADATA, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedText:
+    """A piece that a transform returns, with links to nodes that are there already.
+
+    A transform that sees a whole group says by it what each piece was made from.
+
+    Args:
+        piece: A text, a ``Node``, or whatever else a transform may return as one piece.
+        to: The nodes to link it to.
+        type: The type of the links.
+
+    Example:
+        >>> LinkedText("About tea", [Node("Green tea.", id="a"), Node("Black tea.", id="b")]).type
+        'member'
+    """
+
+    piece: Any
+    to: Sequence[Node]
+    type: str = MEMBER

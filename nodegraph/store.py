@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from .document import Document
-from .link import Link
-from .node import Node
+from .node import Link, Node
 
 CORPUS = ""
 """Stands for a document's id where nodes are made from a whole group, not from one document."""

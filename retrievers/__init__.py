@@ -10,39 +10,33 @@ from .answers import (
     QueryEngine,
     Source,
 )
-from .answers.preset_answer import PresetAnswer
-from .answers.qa import QaRetriever
-from .child_k import looking_at
+from .answers.qa import PresetAnswer, QaRetriever
+from .base_retriever import child_k_override
+from .composite.auto_merge import AutoMergeRetriever
+from .composite.document_completion import CompletionRetriever
+from .composite.fusion import FusionRetriever
+from .composite.link_retriever import LinkRetriever
+from .composite.recursive import RecursiveRetriever
+from .composite.window import WindowRetriever
 from .filters import Filters, parse_filters
-from .hits import Hits
-from .indexes.map_index import Exact
-from .indexes.registry import register_index
-from .patterns.auto_merge import AutoMergeRetriever
-from .patterns.completion import CompletionRetriever
-from .patterns.fuse import fuse
-from .patterns.fusion import FusionRetriever
-from .patterns.link_walk import LinkRetriever
-from .patterns.recursive import RecursiveRetriever
-from .patterns.window import WindowRetriever
-from .prompt import Prompt
-from .protocols import Index, Retrieves, Similarity
+from .indexes.exact_index import Exact
+from .plans.prompting import Prompt
+from .protocols import Index, RerankerProtocol, RerankError, RetrieverProtocol, Similarity
+from .ranking import fuse
+from .rerankers.cross_encoder_reranker import CrossEncoderReranker
 from .rerankers.keyword_filter import KeywordFilter
-from .rerankers.module_reranker import ModuleReranker
 from .rerankers.passage_windows import passage_windows
-from .rerankers.registry import register_reranker
 from .rerankers.rerank_retriever import RerankRetriever
-from .rerankers.reranker import Reranker
-from .rerankers.reranks import RerankError, Reranks
+from .rerankers.reranker import Reranker, register_reranker
+from .results import Evidence, Hits, QueryVariant, ScoredNode
 from .retriever import Retriever
-from .scored_node import Evidence, QueryForm, ScoredNode
-from .similarities.analysis import Analyzer, TextAnalyzer
 from .similarities.bm25 import Bm25
 from .similarities.cosine import Cosine
-from .similarities.custom_similarity import CustomSimilarity
-from .similarities.registry import register_similarity
+from .similarities.custom import CustomSimilarity
+from .similarities.registry import register_index, register_similarity
+from .similarities.text_analyzer import Analyzer, TextAnalyzer
 from .strategies import (
     AnsweredJudge,
-    Forms,
     HyDE,
     HyDERetriever,
     MultiQueryRetriever,
@@ -56,6 +50,7 @@ from .strategies import (
     QueryRewriteRetriever,
     QueryRouter,
     QueryTransform,
+    QueryVariants,
     RouterRetriever,
     Step,
     StepAnswer,
@@ -65,7 +60,7 @@ from .strategies import (
     TransformRetriever,
     says_yes,
 )
-from .trace import Observer, Stage, observing, stage, trace
+from .tracing import Observer, Span, observe, start_span, trace
 
 __all__ = [
     "Analyzer",
@@ -79,11 +74,11 @@ __all__ = [
     "CompletionRetriever",
     "Conversation",
     "Cosine",
+    "CrossEncoderReranker",
     "CustomSimilarity",
     "Evidence",
     "Exact",
     "Filters",
-    "Forms",
     "FusionRetriever",
     "Hits",
     "HyDE",
@@ -92,7 +87,6 @@ __all__ = [
     "KeywordFilter",
     "LeftOut",
     "LinkRetriever",
-    "ModuleReranker",
     "MultiQueryRetriever",
     "MultiStep",
     "MultiStepRetriever",
@@ -105,23 +99,24 @@ __all__ = [
     "QueryDecomposition",
     "QueryEngine",
     "QueryExpansion",
-    "QueryForm",
     "QueryRewrite",
     "QueryRewriteRetriever",
     "QueryRouter",
     "QueryTransform",
+    "QueryVariant",
+    "QueryVariants",
     "RecursiveRetriever",
     "RerankError",
     "RerankRetriever",
     "Reranker",
-    "Reranks",
+    "RerankerProtocol",
     "Retriever",
-    "Retrieves",
+    "RetrieverProtocol",
     "RouterRetriever",
     "ScoredNode",
     "Similarity",
     "Source",
-    "Stage",
+    "Span",
     "Step",
     "StepAnswer",
     "StepReader",
@@ -130,15 +125,15 @@ __all__ = [
     "TextAnalyzer",
     "TransformRetriever",
     "WindowRetriever",
+    "child_k_override",
     "fuse",
-    "looking_at",
-    "observing",
+    "observe",
     "parse_filters",
     "passage_windows",
     "register_index",
     "register_reranker",
     "register_similarity",
     "says_yes",
-    "stage",
+    "start_span",
     "trace",
 ]

@@ -42,6 +42,7 @@ _BOUNDS: dict[str, Callable[[Any, Any], bool]] = {
     "lt": lambda value, bound: value < bound,
     "lte": lambda value, bound: value <= bound,
 }
+
 _MISSING = object()
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeVar
 
 from ..nodegraph import NodeGraph
 from .filters import Condition, Filters
-from .hits import Hits
-from .scored_node import ScoredNode
+from .results import Hits, ScoredNode
 
 PreparedT = TypeVar("PreparedT", contravariant=True)
 
 
-class Retrieves(Protocol):
+class RetrieverProtocol(Protocol):
     """Anything that finds nodes for a query; strategies and fusions are such around such."""
 
     def retrieve(
@@ -87,3 +86,34 @@ class Similarity(Protocol):
                 that of one graph and key, since every graph has models of its own.
         """
         ...
+
+
+class RerankError(RuntimeError):
+    """A reranker failed, or gave scores that can't be used; what was found before is unharmed."""
+
+
+class RerankerProtocol(Protocol):
+    """Puts results in a new order, or drops some; ``Reranker`` holds one.
+
+    One that can work without blocking the event loop has ``arerank`` besides, with the same
+    arguments; for others a thread is used.
+    """
+
+    @property
+    def name(self) -> str:
+        """What evidence calls it."""
+        ...
+
+    @property
+    def rerank(self) -> Callable[..., Sequence[ScoredNode]]:
+        """Take results and a query, return the results that stay, best first.
+
+        One that scores anew puts an ``Evidence`` with its name before those that were there;
+        equal scores keep the order in which they came. Settings of a call are keywords.
+        """
+        ...
+
+
+def by_score(results: Sequence[ScoredNode]) -> list[ScoredNode]:
+    """Return results best first; equal scores keep their order."""
+    return sorted(results, key=lambda result: -result.score)

@@ -8,17 +8,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..nodegraph import NodeGraph
-from .answering import Answering, check_queries
-from .child_k import check_child_k, hits_to_look_at
+from .base_retriever import Answering, check_queries, hits_to_look_at
 from .filters import Filters, parse_filters
-from .indexes.registry import DEFAULT, MakeIndex, with_index
-from .lift import Lift
-from .output import OutputFormat, check_top_k
-from .pools import check_cut_off, pools
 from .protocols import Similarity
-from .scored_node import ScoredNode
-from .search import Search
-from .similarities.registry import get_similarity
+from .ranking import Lift
+from .results import OutputFormat, ScoredNode
+from .search import Search, check_cut_off, pools
+from .similarities.registry import DEFAULT, MakeIndex, get_similarity, with_index
+from .validation import check_child_k, check_top_k
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +24,9 @@ if TYPE_CHECKING:
     Vectors = npt.NDArray[np.float32]
 
 logger = logging.getLogger(__name__)
+
 VectorsOf = Callable[[NodeGraph, str], Any]
+
 AsyncVectorsOf = Callable[[NodeGraph, str], Awaitable[Any]]
 
 
@@ -60,7 +59,7 @@ class Retriever(Answering):
         child_k: Looks at exactly so many hits (of each embedding) before lifting, the best ones;
             a target's evidence, sum and mean are over those, and there may be fewer targets than
             ``top_k``. None looks at as many as it takes to find ``top_k`` targets. Without a
-            target it has no meaning. ``looking_at`` sets it for single calls.
+            target it has no meaning. ``child_k_override`` sets it for single calls.
         **similarity_kw: Settings of a similarity that was named: ``k1=1.2``.
 
     Raises:

@@ -97,7 +97,7 @@ def test_type_checkers_find_each_room(room: str) -> None:
 PUBLIC = {
     "nodekin.nodegraph": """
         CachedLLM Changes Derivation Document Embedder EmbeddingError EntityExtractor Failure
-        GroupSummary LLM LLMExtractor Link Linked MarkdownSplitter MemoryStore ModelError
+        GroupSummary LLM LLMExtractor Link LinkedText MarkdownSplitter MemoryStore ModelError
         ModelTimeoutError Node NodeGraph NodeGroup NodeStore ROOT ReadError RecursiveSplitter
         Refresh SentenceSplitter Stamp StoreError TransformError UnknownGroupError count_tokens
         register_reader split_paragraphs split_sentences
@@ -106,15 +106,15 @@ PUBLIC = {
     "nodekin.retrievers": """
         Analyzer Answer AnswerError AnswerStream AnsweredJudge AsyncAnswerStream
         AutoMergeRetriever Bm25 CompletionRetriever Conversation Cosine CustomSimilarity
-        Evidence Exact Filters Forms FusionRetriever Hits HyDE HyDERetriever Index KeywordFilter
-        LeftOut LinkRetriever ModuleReranker MultiQueryRetriever MultiStep MultiStepRetriever
+        Evidence Exact Filters QueryVariants FusionRetriever Hits HyDE HyDERetriever Index KeywordFilter
+        LeftOut LinkRetriever CrossEncoderReranker MultiQueryRetriever MultiStep MultiStepRetriever
         NextQuestion Observer PlannedRetriever PresetAnswer Prompt QaRetriever
-        QueryDecomposition QueryEngine QueryExpansion QueryForm QueryRewrite
+        QueryDecomposition QueryEngine QueryExpansion QueryVariant QueryRewrite
         QueryRewriteRetriever QueryRouter QueryTransform RecursiveRetriever RerankError
-        RerankRetriever Reranker Reranks Retriever Retrieves RouterRetriever ScoredNode
-        Similarity Source Stage Step StepAnswer StepReader SubQuestionRetriever SubResults
-        TextAnalyzer TransformRetriever WindowRetriever fuse looking_at observing parse_filters
-        passage_windows register_index register_reranker register_similarity says_yes stage
+        RerankRetriever Reranker RerankerProtocol Retriever RetrieverProtocol RouterRetriever ScoredNode
+        Similarity Source Span Step StepAnswer StepReader SubQuestionRetriever SubResults
+        TextAnalyzer TransformRetriever WindowRetriever fuse child_k_override observe parse_filters
+        passage_windows register_index register_reranker register_similarity says_yes start_span
         trace
     """,
     "nodekin.retrievers.answers": """
@@ -122,7 +122,7 @@ PUBLIC = {
         QueryEngine Source
     """,
     "nodekin.retrievers.strategies": """
-        AnsweredJudge Forms HyDE HyDERetriever MultiQueryRetriever MultiStep MultiStepRetriever
+        AnsweredJudge QueryVariants HyDE HyDERetriever MultiQueryRetriever MultiStep MultiStepRetriever
         NextQuestion PlannedRetriever QueryDecomposition QueryExpansion QueryRewrite
         QueryRewriteRetriever QueryRouter QueryTransform RouterRetriever Step StepAnswer
         StepReader SubQuestionRetriever SubResults TransformRetriever says_yes

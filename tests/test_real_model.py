@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from nodekin.nodegraph import LLM, Document, NodeGraph
-from nodekin.nodegraph.llm.language import language_of
+from nodekin.nodegraph.models.language import language_of
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.answers import PROMPTS, QueryEngine
 from nodekin.retrievers.strategies import (

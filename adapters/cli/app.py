@@ -10,20 +10,12 @@ from typing import Any
 
 import click
 
-from .ask import ask
-from .exits import (
-    INTERRUPTED,
-    MEANINGS,
-    PIPE_CLOSED,
-    CommandError,
-    as_command_error,
-)
-from .explain import explain
-from .groups import groups
-from .index import index
+from .ask_command import ask
+from .errors import INTERRUPTED, MEANINGS, PIPE_CLOSED, CommandError, as_command_error, safe
+from .groups_command import groups
+from .index_command import index
 from .options import debug_option, is_debugging
-from .safe import safe
-from .search import search
+from .search_command import explain, search
 
 
 class _PipeClosed(Exception):

@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...nodegraph import Node, RecursiveSplitter, count_tokens
+from ...nodegraph.splitters.sentences import paragraph_spans
+
 if TYPE_CHECKING:
     from ...nodegraph import NodeGraph
 
@@ -18,9 +21,13 @@ TRANSFORMS = {
     "sections": "what stands below each Markdown heading, in parts of SIZE tokens if given",
     "chunks": "whole sentences up to SIZE tokens, OVERLAP of them repeated (256:25)",
 }
+
 _SIZED = frozenset({"passages", "sections", "chunks"})
+
 _FORM = "NAME=TRANSFORM[:SIZE[:OVERLAP]][@PARENT]"
+
 _RULE = re.compile(r"([^=@:\s]+)=([a-z]+)(?::(\d+)(?::(\d+))?)?(?:@([^=@:\s]+))?")
+
 _EDITION = "1"  # of these transforms; another one makes every index anew
 
 
@@ -89,7 +96,6 @@ class GroupRule:
             split_paragraphs,
             split_sentences,
         )
-        from .passages import split_passages
 
         if self.transform == "passages":
             return partial(split_passages, size=self.size or 512)
@@ -166,3 +172,43 @@ def _in_order(rules: dict[str, GroupRule]) -> tuple[GroupRule, ...]:
             )
         done.update((rule.name, rule) for rule in ready)
     return tuple(done.values())
+
+
+_HEADING = re.compile(r"#{1,6}[ \t][^\n]*|[^\n]+\n(?:=+|-+)")
+
+
+def split_passages(text: str, size: int = 512) -> list[Node]:
+    """Split a text into its paragraphs, headings with what follows them, long ones in parts.
+
+    Choose it over ``split_paragraphs`` for a folder of whatever there is: a heading alone would
+    be the best match for the words in it, and answer nothing.
+
+    Args:
+        text: Running text or Markdown.
+        size: The most a passage may measure, in tokens (an estimate).
+
+    Example:
+        >>> [node.text for node in split_passages("# 茶\\n\\n## Green\\n\\nIt is fresh.\\n\\n绿茶")]
+        ['# 茶\\n\\n## Green\\n\\nIt is fresh.', '绿茶']
+    """
+    spans: list[tuple[int, int]] = []
+    heading: int | None = None
+    for begin, end in paragraph_spans(text):
+        if _HEADING.fullmatch(text, begin, end):
+            heading = begin if heading is None else heading
+            continue
+        spans.append((begin if heading is None else heading, end))
+        heading = None
+    if heading is not None:  # the last of the text
+        spans.append((heading, len(text.rstrip())))
+    return [
+        Node(text[begin + a : begin + b], start=begin + a, end=begin + b)
+        for begin, end in spans
+        for a, b in _parts(text[begin:end], size)
+    ]
+
+
+def _parts(passage: str, size: int) -> list[tuple[int, int]]:
+    if count_tokens(passage) <= size:
+        return [(0, len(passage))]
+    return RecursiveSplitter(size, 0).spans(passage)

@@ -2,30 +2,28 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ...nodegraph.embeddings.embedder import as_embedder
-from ...nodegraph.llm.model import as_llm
+from ...nodegraph.models.embedder import as_embedder
+from ...nodegraph.models.llm import as_llm
 from ..extras import extra
 
 with extra("langchain", "langchain_core"):
-    from .answer_tool import answer_tool
     from .document_index import NodeGraphIndex
     from .documents import from_document, to_document
-    from .graph_embeddings import GraphEmbeddings
-    from .node_store import NodeStore
-    from .queries import (
+    from .key_value_store import NodeStore
+    from .query_engine import NodeGraphQueryEngine
+    from .query_transforms import (
         decompose_query,
         expand_query,
         hypothesize,
         rewrite_query,
         route_query,
     )
-    from .query_engine import NodeGraphQueryEngine
     from .reranker import NodeGraphReranker
     from .retriever import NodeGraphRetriever
+    from .splitter_transform import as_transform
     from .structured_filter import StructuredFilter
-    from .tools import retriever_tool
-    from .transform import as_transform
-    from .vector_index import as_index
+    from .tools import answer_tool, retriever_tool
+    from .vector_index import GraphEmbeddings, as_index
     from .vector_store import NodeGraphVectorStore
 
 if TYPE_CHECKING:

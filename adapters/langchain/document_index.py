@@ -12,8 +12,7 @@ from pydantic import model_validator
 
 from ...nodegraph import ROOT, NodeGraph
 from ...retrievers import Retriever
-from .documents import to_document
-from .graph_documents import check_all_known, drop, nodes_there, put
+from .documents import check_all_known, drop, nodes_there, put, to_document
 from .retriever import NodeGraphRetriever
 
 

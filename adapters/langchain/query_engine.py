@@ -7,10 +7,7 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mappin
 from contextlib import aclosing
 from typing import Annotated, Any, Literal
 
-from langchain_core.callbacks import (
-    AsyncCallbackManagerForChainRun,
-    CallbackManagerForChainRun,
-)
+from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.messages import BaseMessage
 from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables import RunnableConfig, RunnableLambda, RunnableSerializable
@@ -19,13 +16,20 @@ from langchain_core.runnables.utils import AddableDict
 from pydantic import ConfigDict, Field, SkipValidation, field_validator
 
 from ...retrievers import AnswerStream, AsyncAnswerStream, QueryEngine
-from ...retrievers.child_k import looking_at
+from ...retrievers.base_retriever import child_k_override
+from .callbacks import awithin, within
 from .documents import NODE_KEY
-from .drawing import draw
-from .pieces import added_up, in_own_context, in_own_task
-from .question import Question, read_question
-from .told_answer import answer_dict, begun, ended
-from .within import awithin, within
+from .graph_drawing import draw
+from .query_engine_io import (
+    Question,
+    added_up,
+    answer_dict,
+    begun,
+    ended,
+    in_own_context,
+    in_own_task,
+    read_question,
+)
 
 Asked = str | Mapping[str, Any] | BaseMessage | list[Any] | PromptValue
 
@@ -250,7 +254,7 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
         **call: Any,
     ) -> Any:
         asked, child_k = self._asked(given, **call)
-        with within(config), looking_at(child_k):
+        with within(config), child_k_override(child_k):
             return self._told(self.engine.query(**asked))
 
     async def _arun(
@@ -262,7 +266,7 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
     ) -> Any:
         asked, child_k = self._asked(given, **call)
         async with awithin(config):
-            with looking_at(child_k):
+            with child_k_override(child_k):
                 answer = await self.engine.aquery(**asked)
         return await asyncio.to_thread(self._told, answer)
 
@@ -276,7 +280,7 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
         asked, child_k = self._asked(added_up(list(given)), **call)
 
         def pieces() -> Generator[Any, None, None]:
-            with within(config), looking_at(child_k), self.engine.stream(**asked) as stream:
+            with within(config), child_k_override(child_k), self.engine.stream(**asked) as stream:
                 if self.output == "text":
                     yield from stream
                     return
@@ -300,7 +304,7 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
 
         async def work(tell: Callable[[Any], None]) -> None:
             async with awithin(config):
-                with looking_at(child_k):
+                with child_k_override(child_k):
                     async with self.engine.astream(**asked) as stream:
                         if self.output == "text":
                             async for piece in stream:

@@ -17,8 +17,8 @@ from pydantic import ConfigDict, Field, SkipValidation, field_validator
 from ...nodegraph import Node
 from ...retrievers import Reranker, ScoredNode
 from ..evidence import evidence_dicts
+from .callbacks import aobserved, observed
 from .documents import NODE_KEY, from_document
-from .observer import aobserved, observed
 
 
 class NodeGraphReranker(BaseDocumentCompressor):

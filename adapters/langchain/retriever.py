@@ -18,13 +18,12 @@ from langchain_core.runnables.config import get_config_list, set_config_context
 from langchain_core.runnables.graph import Graph
 from pydantic import ConfigDict, Field, SkipValidation, field_validator
 
-from ...retrievers import Retrieves, ScoredNode
-from ...retrievers.child_k import looking_at
-from .at_once import AtOnce, portions, together
+from ...retrievers import RetrieverProtocol, ScoredNode
+from ...retrievers.base_retriever import child_k_override
+from .batching import EMBEDDED_AHEAD, AtOnce, aembed_ahead, embed_ahead, portions, together
+from .callbacks import aobserved, around, below, observed
 from .documents import NODE_KEY, to_documents
-from .drawing import draw
-from .embedding_ahead import EMBEDDED_AHEAD, aembed_ahead, embed_ahead
-from .observer import aobserved, around, below, observed
+from .graph_drawing import draw
 
 
 class NodeGraphRetriever(BaseRetriever):
@@ -98,7 +97,7 @@ class NodeGraphRetriever(BaseRetriever):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
-    retriever: Annotated[Retrieves, SkipValidation]
+    retriever: Annotated[RetrieverProtocol, SkipValidation]
     """Any nodekin retriever."""
 
     k: int | None = Field(default=None, ge=1, strict=True)
@@ -240,7 +239,7 @@ class NodeGraphRetriever(BaseRetriever):
         score_threshold: float | None = None,
     ) -> list[Document]:
         asked = self._asked(k, child_k, filter, score_threshold)
-        with below((query, run_manager.get_child())), observed(), looking_at(asked.child_k):
+        with below((query, run_manager.get_child())), observed(), child_k_override(asked.child_k):
             found = self.retriever.retrieve(query, top_k=asked.k, filters=asked.filter)
         return self._documents(found, asked)
 
@@ -256,7 +255,7 @@ class NodeGraphRetriever(BaseRetriever):
     ) -> list[Document]:
         try:
             asked = self._asked(k, child_k, filter, score_threshold)
-            with below((query, run_manager.get_child())), looking_at(asked.child_k):
+            with below((query, run_manager.get_child())), child_k_override(asked.child_k):
                 async with aobserved():
                     found = await self.retriever.aretrieve(
                         query, top_k=asked.k, filters=asked.filter

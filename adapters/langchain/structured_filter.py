@@ -16,6 +16,7 @@ from langchain_core.structured_query import (
 )
 
 _BOUNDS = {Comparator.GT, Comparator.GTE, Comparator.LT, Comparator.LTE}
+
 _VALUES = {Comparator.EQ, Comparator.IN, Comparator.CONTAIN}
 
 

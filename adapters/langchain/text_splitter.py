@@ -12,6 +12,9 @@ from typing import Any
 
 from langchain_core.documents import Document
 
+from ...nodegraph import Node, SentenceSplitter, count_tokens
+from ...nodegraph.transforms import Draft, as_rule
+
 try:
     from langchain_text_splitters import TextSplitter
 except ModuleNotFoundError as error:
@@ -22,9 +25,6 @@ except ModuleNotFoundError as error:
         "pip install langchain-text-splitters",
         name="langchain_text_splitters",
     ) from error
-
-from ...nodegraph import Node, SentenceSplitter, count_tokens
-from ...nodegraph.transform import Draft, as_rule
 
 
 class NodeTextSplitter(TextSplitter):

@@ -15,15 +15,16 @@ from langchain_core.vectorstores import VectorStore
 from ...nodegraph import Node, NodeGraph
 from ...retrievers import Cosine, Similarity
 from ...retrievers.indexes.nearest_vectors import unit
-from ...retrievers.indexes.registry import with_index
-from ..store_index import StoreIndex
-from .graph_embeddings import GraphEmbeddings
+from ...retrievers.similarities.registry import with_index
+from ..vector_store_index import StoreIndex
 
 MakeStore = Callable[[Embeddings, str], VectorStore]
 """Makes a vector store, empty or that of last time, of a model and the name of a group."""
 
 _ID, _GROUP, _MARK = "node_id", "group", "made_of"
+
 _NEEDED = ("similarity_search_by_vector", "delete")
+
 _ALIKE = 0.99  # the cosine of two vectors of one text by one model, at least
 
 
@@ -210,3 +211,46 @@ def _check_store(store: VectorStore) -> None:
                 f"{type(store).__name__} has no {method}(), which an index needs; choose another "
                 "vector store, or the built-in index"
             )
+
+
+class GraphEmbeddings(Embeddings):
+    """Give a graph's embedding model to LangChain code, with all that it has embedded before.
+
+    Whatever form the model has in the graph (a function, LlamaIndex, sentence-transformers), this
+    is a LangChain one. Vectors come from the graph, which keeps them by model and text, in its
+    file too where it has one.
+
+    Args:
+        graph: The node graph.
+        key: Which of its embeddings; None where it has but one.
+
+    Raises:
+        LookupError: If the graph has no such embedding.
+
+    Example:
+        >>> graph = NodeGraph(embed=lambda texts: [[len(text), 1] for text in texts])
+        >>> GraphEmbeddings(graph).embed_query("tea")
+        [3.0, 1.0]
+    """
+
+    def __init__(self, graph: NodeGraph, key: str | None = None) -> None:
+        if not isinstance(graph, NodeGraph):
+            raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
+        self.graph = graph
+        self.key = graph.embeddings.key(key)
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """Return the vectors of passages."""
+        vectors: list[list[float]] = self.graph.embeddings.vectors(texts, self.key).tolist()
+        return vectors
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return the vector of a query."""
+        vector: list[float] = self.graph.embeddings.query_vectors([text], self.key)[0].tolist()
+        return vector
+
+    async def aembed_query(self, text: str) -> list[float]:
+        """Do the same by the model's async form, in a thread where it has none."""
+        made = await self.graph.embeddings.aquery_vectors([text], self.key)
+        vector: list[float] = made[0].tolist()
+        return vector

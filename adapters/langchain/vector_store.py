@@ -15,13 +15,11 @@ from langchain_core.vectorstores import VectorStore
 from ...nodegraph import ROOT, NodeGraph
 from ...retrievers import Bm25, Cosine, Exact, Filters, Retriever, ScoredNode, Similarity
 from ...retrievers.filters import parse_filters
-from ...retrievers.indexes.registry import DEFAULT, MakeIndex
-from ...retrievers.output import check_top_k
-from ...retrievers.pools import pools
-from ...retrievers.search import Search
-from .documents import to_document
-from .graph_documents import check_all_known, check_same_length, drop, nodes_there, put
-from .marginal_relevance import most_marginal
+from ...retrievers.ranking import most_marginal
+from ...retrievers.search import Search, pools
+from ...retrievers.similarities.registry import DEFAULT, MakeIndex
+from ...retrievers.validation import check_top_k
+from .documents import check_all_known, check_same_length, drop, nodes_there, put, to_document
 
 StoreT = TypeVar("StoreT", bound="NodeGraphVectorStore")
 

@@ -1,25 +1,24 @@
 """The node graph in LlamaIndex: its retriever, its nodes there and back, its parsers here."""
 
-from ...nodegraph.embeddings.embedder import as_embedder
-from ...nodegraph.llm.model import as_llm
+from ...nodegraph.models.embedder import as_embedder
+from ...nodegraph.models.llm import as_llm
 from ..extras import extra
 
 with extra("llama-index", "llama_index"):
     from .docstore import NodeGraphDocstore
-    from .export import export_index_nodes, export_nodes
-    from .imported import Imported, import_nodes
-    from .ingestion import NodeGraphTransform
-    from .lift import LiftPostprocessor
-    from .node_json import dump_nodes, load_nodes
-    from .node_with_evidence import NodeWithEvidence
-    from .nodes import from_text_node, to_node_with_score, to_text_node
+    from .export_nodes import export_index_nodes, export_nodes
+    from .graph_transform import NodeGraphTransform
+    from .import_nodes import Imported, import_nodes
+    from .instrumentation import StageEndEvent, StageObserver, StageStartEvent
+    from .lift_postprocessor import LiftPostprocessor
+    from .nodes import NodeWithEvidence, from_text_node, to_node_with_score, to_text_node
+    from .parser_transform import as_transform
     from .query_engine import NodeGraphQueryEngine
     from .query_transform import NodeGraphQueryTransform
     from .question_generator import NodeGraphQuestionGenerator
     from .reranker import NodeGraphReranker
     from .retriever import NodeGraphRetriever
-    from .stages import StageEndEvent, StageObserver, StageStartEvent
-    from .transform import as_transform
+    from .serialization import dump_nodes, load_nodes
     from .vector_index import as_index
 
 __all__ = [

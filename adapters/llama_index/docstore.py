@@ -10,8 +10,8 @@ from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo,
 from llama_index.core.storage.docstore.types import BaseDocumentStore, RefDocInfo
 
 from ...nodegraph import ROOT, Node, NodeGraph
-from .export import export_nodes
-from .node_ids import graph_nodes
+from .export_nodes import export_nodes
+from .node_lookup import graph_nodes
 from .nodes import origin_of, related, to_text_node
 
 

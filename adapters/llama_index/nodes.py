@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
+from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import (
     BaseNode,
     NodeRelationship,
+    NodeWithScore,
     ObjectType,
     RelatedNodeInfo,
     TextNode,
@@ -18,16 +20,20 @@ from llama_index.core.schema import (
 from ...nodegraph import ROOT, Document, Node
 from ...retrievers import ScoredNode
 from ..evidence import evidence_dicts
-from .node_with_evidence import NodeWithEvidence
 
 OURS = "nodekin_"
 """How metadata fields begin that are ours; a user's field of that kind is kept behind _USERS."""
 
 GROUP = OURS + "group"
+
 _ORDER, _OFFSET, _INHERITED = OURS + "order", OURS + "offset", OURS + "inherited"
+
 _TEXT, _CONTENT = OURS + "text", OURS + "content"
+
 _OVERRIDDEN, _USERS = OURS + "overridden_", OURS + "user_"
+
 NODEKIN_ID = OURS + "id"
+
 _PARENT, _FORM = OURS + "parent", OURS + "form"
 
 ORIGIN, FORM = "llama_index_id", "llama_index_form"
@@ -258,3 +264,22 @@ def _escaped(field: str) -> str:
 
 def _unescaped(field: str) -> str:
     return field[len(_USERS) :] if field.startswith(_USERS) else field
+
+
+class NodeWithEvidence(NodeWithScore):
+    """Hold a node, its score and its evidence, wherever LlamaIndex holds a ``NodeWithScore``.
+
+    What depends on the query stands here and not in the node's metadata, by which LlamaIndex
+    tells nodes apart. Postprocessors, fusion and query engines pass it on as it is.
+
+    Attributes:
+        evidence: The matches that led to the node, the best first: dicts with ``id``, ``group``,
+            ``text``, ``start``, ``end``, ``score``, ``similarity`` and ``query``.
+    """
+
+    evidence: list[dict[str, Any]] = Field(default_factory=list)
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Return the name that LlamaIndex serialises it under."""
+        return "NodeWithEvidence"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import get_args
+from typing import Any, get_args
 
 from llama_index.core.prompts import BasePromptTemplate, PromptTemplate
+from llama_index.core.settings import Settings
 
-from ...nodegraph.llm.language import Language
-from ...retrievers.prompt import Prompt
+from ...nodegraph import LLM
+from ...nodegraph.models.language import Language
+from ...nodegraph.models.llm import as_llm
+from ...retrievers.plans.prompting import Prompt
 
 _PLACE = re.compile(r"\{(\w+)\}")
 
@@ -69,3 +72,35 @@ def _doubled(text: str, places: tuple[str, ...]) -> str:
 
 def _escaped(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
+
+
+class SettingsLLM:
+    """Be whichever model ``Settings.llm`` is at the time of the question.
+
+    Touching ``Settings.llm`` where none was set loads OpenAI's package, or raises.
+    """
+
+    def complete(self, prompt: str) -> Any:
+        """Return the model's answer."""
+        return Settings.llm.complete(prompt)
+
+    async def acomplete(self, prompt: str) -> Any:
+        """Return the same without blocking the event loop."""
+        return await Settings.llm.acomplete(prompt)
+
+    def stream_complete(self, prompt: str) -> Any:
+        """Return the answer as it comes."""
+        return Settings.llm.stream_complete(prompt)
+
+    async def astream_complete(self, prompt: str) -> Any:
+        """Return the same without blocking the event loop."""
+        return await Settings.llm.astream_complete(prompt)
+
+
+def llm_or_settings(llm: object) -> LLM:
+    """Take a model in any of the forms people have; None is that of LlamaIndex's settings.
+
+    Raises:
+        TypeError: If it is no model.
+    """
+    return LLM(SettingsLLM(), "LlamaIndex Settings.llm") if llm is None else as_llm(llm)

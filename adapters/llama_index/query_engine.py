@@ -30,19 +30,25 @@ from ...retrievers import (
     QueryEngine,
     QueryRewriteRetriever,
     Retriever,
-    Retrieves,
+    RetrieverProtocol,
     SubQuestionRetriever,
 )
-from .engine_answers import EngineAnswers, Passages
-from .found import Found
-from .retriever import NodeGraphRetriever
-from .settings_llm import llm_or_settings
-from .stages import telling
-from .sub_answers import facts_of, tell_sub_questions, told_nodes
-from .synthesizer import LazySynthesizer
+from .engine_responses import (
+    EngineAnswers,
+    LazySynthesizer,
+    Passages,
+    facts_of,
+    tell_sub_questions,
+    told_nodes,
+)
+from .instrumentation import telling
+from .prompts import llm_or_settings
+from .retriever import Found, NodeGraphRetriever
 
 dispatcher = get_dispatcher(__name__)
+
 Strategy = Literal["none", "rewrite", "multi_query", "hyde", "sub_question", "multi_step"]
+
 _STRATEGIES: Mapping[str, Any] = MappingProxyType(
     {
         "none": None,
@@ -112,7 +118,7 @@ class NodeGraphQueryEngine(BaseQueryEngine):
 
     def __init__(
         self,
-        source: Retrieves | NodeGraph | QueryEngine,
+        source: RetrieverProtocol | NodeGraph | QueryEngine,
         llm: object = None,
         *,
         strategy: Strategy = "none",

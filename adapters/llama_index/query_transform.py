@@ -14,12 +14,13 @@ from llama_index.core.schema import QueryBundle, QueryType
 
 from ...nodegraph.errors import nearest
 from ...retrievers import HyDE, QueryExpansion, QueryRewrite, QueryTransform
-from .prompts import prompts_given, templates_of
-from .settings_llm import llm_or_settings
-from .stages import telling
+from .instrumentation import telling
+from .prompts import llm_or_settings, prompts_given, templates_of
 
 dispatcher = get_dispatcher(__name__)
+
 Kind = Literal["rewrite", "hyde", "expand"]
+
 _KINDS: Mapping[str, Callable[..., QueryTransform]] = MappingProxyType(
     {"rewrite": QueryRewrite, "hyde": HyDE, "expand": QueryExpansion}
 )

@@ -12,8 +12,8 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore, Vector
 
 from ...nodegraph import Node, NodeGraph
 from ...retrievers import Cosine, Similarity
-from ...retrievers.indexes.registry import with_index
-from ..store_index import StoreIndex
+from ...retrievers.similarities.registry import with_index
+from ..vector_store_index import StoreIndex
 from .nodes import GROUP, related
 
 MakeStore = Callable[[str], BasePydanticVectorStore]

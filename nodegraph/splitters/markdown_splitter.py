@@ -7,13 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..node import Node
-from .packing import Length, strip_span
+from .chunking import Length, strip_span
 from .recursive_splitter import RecursiveSplitter
 from .tokens import count_tokens
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
+
 _FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(?:[ \t]*\S.*\n)*?---[ \t]*(?:\r?\n|\Z)")
+
 _HEADING = re.compile(r"^ {0,3}(#{1,6})(?![^ \t])(.*)$")
+
 _UNDERLINE = re.compile(r"^ {0,3}(=+|-+)[ \t]*$")
 
 

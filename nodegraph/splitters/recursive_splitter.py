@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .packing import Length, check_sizes, cut_at, cut_to_fit, pack, strip_span
-from .spans import Span
+from .chunking import Length, Span, check_sizes, cut_at, cut_to_fit, pack, strip_span
 from .tokens import count_tokens
 
 SEPARATORS = (

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .packing import CLAUSES, WORDS, Length, check_sizes, cut_to_fit, pack
+from .chunking import CLAUSES, WORDS, Length, Span, check_sizes, cut_to_fit, pack
 from .sentences import sentence_spans
-from .spans import Span
 from .tokens import count_tokens
 
 

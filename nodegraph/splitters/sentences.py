@@ -6,20 +6,28 @@ import re
 from collections.abc import Iterable
 from itertools import pairwise
 
-from .characters import UNSPACED
-from .spans import Span
+from .chunking import Span
+from .tokens import UNSPACED
 
 _CLOSERS = "\"'”’」』）)\\]】》〉}"
+
 _WIDE_ENDS = "。！？｡"
+
 # Marks, the quotes and brackets that close behind them, and references as in "so.[1]".
 _CANDIDATE = re.compile(
     rf"(?P<mark>[{_WIDE_ENDS}!?….]+)(?P<closers>[{_CLOSERS}]*(?:\[\d+\])*[{_WIDE_ENDS}]*)|\n\s*"
 )
+
 _WIDE = re.compile(f"[{UNSPACED}\u3001-\u303f\uff01-\uff65]")
+
 _ITEM = re.compile(r"(?:[-*+]|#{1,6}|\d{1,3}[.)])[ \t]|[•>|]|(?:\d{1,3}|[一二三四五六七八九十]+)、")
+
 _HEADING = re.compile(r"#{1,6}[ \t]")
+
 _STARTS = ("", "\n", *".!?:)。！？：）")
+
 _INITIALS = re.compile(r"(?:[a-z]\.)*[a-z]")
+
 _LAST_WORD = re.compile(rf"(?:[^\W{UNSPACED}]|\.)*$")
 
 # Before a full stop these words do not end a sentence; those of the second set may, before a
@@ -28,6 +36,7 @@ _NEVER_END = frozenset(
     "mr mrs ms dr prof st sr jr vs fig figs vol pp eq eqs sec ch cf e.g i.e gen gov sen rep "
     "capt col lt sgt rev hon mt ed eds approx resp viz".split()
 )
+
 _MAY_END = frozenset(
     "etc al inc ltd co corp u.s u.k u.n e.u a.m p.m ph.d b.c a.d dept est jan feb mar apr jun jul "
     "aug sep sept oct nov dec".split()

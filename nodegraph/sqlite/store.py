@@ -8,18 +8,30 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..codec import encode
-from ..derive import DOCUMENT_STRIDE, derive_root, unmoved
+from ..derivation import DOCUMENT_STRIDE, derive_root, unmoved
 from ..document import Document
-from ..link import Link
-from ..node import NO_METADATA, ROOT, Node
+from ..node import NO_METADATA, ROOT, Link, Node
 from ..store import Changes, Derivation, Stamp
 from .connection import Connection, Row
 from .file import GraphFile
-from .journal import Journal, sequence_of
-from .links import put_links, read_links, remove_links, replace_made_links
-from .memory import forget, recall, remember
-from .values import from_column, from_json, from_key, marks, portions, to_column, to_json, to_key
-from .versions import Versions
+from .history import Journal, Versions, sequence_of
+from .rows import (
+    forget,
+    from_column,
+    from_json,
+    from_key,
+    marks,
+    portions,
+    put_links,
+    read_links,
+    recall,
+    remember,
+    remove_links,
+    replace_made_links,
+    to_column,
+    to_json,
+    to_key,
+)
 
 _NODE = """
     SELECT n.id, n.text, n.content, n.begin, n.size, n.shift, n.metadata, n.inherited, n.parent,
@@ -27,6 +39,7 @@ _NODE = """
     FROM nodes n JOIN derivations d ON d.key = n.derivation
     JOIN documents docs ON docs.key = d.document JOIN groups ON groups.key = d.grp
 """
+
 _PUT_NODE = """
     INSERT INTO nodes (id, derivation, place, parent, text, content, begin, size, shift, metadata,
         inherited, sequence)
@@ -36,6 +49,7 @@ _PUT_NODE = """
         begin = excluded.begin, size = excluded.size, shift = excluded.shift,
         metadata = excluded.metadata, inherited = excluded.inherited, sequence = excluded.sequence
 """
+
 _STAMP = """
     SELECT docs.id, d.source, d.rule, d.metadata, d.key FROM derivations d
     JOIN groups ON groups.key = d.grp JOIN documents docs ON docs.key = d.document

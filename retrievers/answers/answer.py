@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...nodegraph import ModelError
-from ..scored_node import ScoredNode
-from .preset_answer import PresetAnswer
+from ..results import ScoredNode
+from .qa import PresetAnswer
 
 Reason = Literal["budget", "calls", "contained", "duplicate", "empty"]
 """Why a result was not shown to the model: no room, too many model calls, its text is part of

@@ -9,15 +9,21 @@ from dataclasses import replace
 from .answer import Source
 
 _NUMBER = r"\d{1,3}"
+
 _WORD = r"(?:passages?|sources?|refs?\.?|documents?|资料|来源|段落|文献|片段|参考)?\s*#?\s*"
+
 _ONE = rf"\^?{_WORD}{_NUMBER}(?:\s*[-–—~～至]\s*{_NUMBER})?(?:†[^\]】］\n]{{0,40}})?"
+
 _CITATION = re.compile(
     rf"[\[【［]\s*({_ONE}(?:\s*[,，、;；]\s*{_ONE}|\s+and\s+{_ONE}|\s*[和及与]\s*{_ONE})*)\s*[\]】］]"
     r"(?!\()",  # a link
     re.I,
 )
+
 _RANGE = re.compile(rf"({_NUMBER})(?:\s*[-–—~～至]\s*({_NUMBER}))?")
+
 _DAGGER = re.compile(r"†[^\]】］\n,，、;；]*")
+
 _CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)|`[^`\n]+`", re.S)
 
 

@@ -8,24 +8,21 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from ...nodegraph import LLM, Node, count_tokens
-from ...nodegraph.llm.language import Language
-from ...nodegraph.llm.model import as_llm
-from ..checks import check_retriever
+from ...nodegraph.models.language import Language
+from ...nodegraph.models.llm import as_llm
 from ..filters import Filters, parse_filters
-from ..output import check_top_k
-from ..plan import Plan, arun, astream, run, stream
-from ..prompt import Prompt
-from ..protocols import Retrieves
+from ..plans.plan import Plan, arun, astream, run, stream
+from ..plans.prompting import Prompt
+from ..protocols import RetrieverProtocol
+from ..validation import check_retriever, check_top_k
 from .answer import Answer
-from .answering import answering
-from .conversation import Conversation
-from .history import pairs_of
-from .passages import title_of
-from .progress import Progress
+from .context import title_of
+from .conversation import Conversation, pairs_of
+from .pipeline import answering
 from .prompts import Given, prompts_with
 from .qa import QaRetriever
 from .settings import AnswerMode, OnError, Settings
-from .stream import AnswerStream, AsyncAnswerStream
+from .stream import AnswerStream, AsyncAnswerStream, Progress
 
 
 class QueryEngine:
@@ -54,7 +51,7 @@ class QueryEngine:
         budget: How long a prompt and the answer to it may be together, in what ``length``
             counts: the model's context window.
         reserve: What of that is kept for the answer.
-        history_budget: How much of a conversation is shown to the model, from its newest pair on.
+        history_window: How much of a conversation is shown to the model, from its newest pair on.
         length: Measures a text; ``count_tokens`` is an estimate, the model's own counter exact.
         top_k: How many results to retrieve; None for the retriever's own number.
         language: Of the prompts: ``"zh"``, ``"en"``, or ``"auto"`` for the question's.
@@ -85,7 +82,7 @@ class QueryEngine:
 
     def __init__(
         self,
-        retriever: Retrieves,
+        retriever: RetrieverProtocol,
         llm: object,
         mode: AnswerMode = "stuff",
         *,
@@ -93,7 +90,7 @@ class QueryEngine:
         prompts: Mapping[str, Given] | None = None,
         budget: int = 4096,
         reserve: int = 512,
-        history_budget: int = 1024,
+        history_window: int = 1024,
         length: Callable[[str], int] = count_tokens,
         top_k: int | None = None,
         language: Language | Literal["auto"] = "auto",
@@ -115,7 +112,7 @@ class QueryEngine:
             qa=qa,
             budget=budget,
             reserve=reserve,
-            history_budget=history_budget,
+            history_window=history_window,
             length=length,
             language=language,
             title=title,
@@ -128,7 +125,7 @@ class QueryEngine:
         return f"QueryEngine({self.retriever!r}, {self.llm.name!r}, {self.mode!r})"
 
     @property
-    def retriever(self) -> Retrieves:
+    def retriever(self) -> RetrieverProtocol:
         """What passages are retrieved with."""
         return self.settings.retriever
 

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ...nodegraph import ModelError
-from ...nodegraph.llm.answers import json_at
-from ..asking import answered
-from ..effects import Each
-from ..plan import Plan
-from .passages import shown
-from .said import Said, read_said
-from .task import Task
+from ...nodegraph.models.output.cleaning import json_at
+from ...nodegraph.models.output.final_answer import Said, read_said
+from ..plans.effects import Each
+from ..plans.plan import Plan
+from ..plans.prompting import answered
+from .context import Task, shown
 
 SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -23,16 +22,22 @@ SCHEMA: Mapping[str, Any] = {
     "required": ["answer", "confidence"],
     "additionalProperties": False,
 }
+
 _WORD = r"(?:confidence|certainty|score|把握(?:程度)?|置信度|信心|可信度|评分|得分|分数)"
+
 _LINE = re.compile(
     rf"^[\s*_#>\-]*(?:\w+ )?{_WORD}(?: (?:level|score))?\s*[*_]*\s*[:：=](?P<value>[^\n]*)$",
     re.I | re.M,
 )
+
 _NUMBER = re.compile(
     r"(?P<number>-?\d+(?:\.\d+)?)\s*(?P<percent>%)?\s*(?:(?:/|out\ of|of)\s*(?P<of>\d+))?", re.X
 )
+
 _IN_WORDS = {"high": 90.0, "高": 90.0, "medium": 60.0, "moderate": 60.0, "中": 60.0}
+
 _IN_WORDS |= {"low": 20.0, "低": 20.0}
+
 _BARE = re.compile(r"\n\s*[*(（]*(\d{1,3}(?:\.\d+)?\s*(?:%|/\s*100|分)?)[*)）]*\s*\Z")
 
 

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ...nodegraph import NodeGraph
-from ..answering import Answering
+from ...nodegraph import Node, NodeGraph
+from ..base_retriever import Answering
 from ..filters import Condition, Filters, parse_filters
-from ..output import OutputFormat, check_top_k
+from ..indexes.exact_index import QuestionMap, normal_question
 from ..protocols import Similarity
+from ..results import Evidence, OutputFormat, ScoredNode
 from ..retriever import Retriever
-from ..scored_node import Evidence, ScoredNode
-from ..similarities.analysis import TextAnalyzer
-from ..trace import stage
-from .preset_answer import PresetAnswer, answer_of, overlap, with_answer
-from .question_map import QuestionMap, normal_question
+from ..similarities.text_analyzer import TextAnalyzer
+from ..tracing import start_span
+from ..validation import check_top_k
 
 _LOOKED_AT = 10  # of what a search for a preset answer finds
+
 _EXACT = "exact match"
 
 
@@ -134,7 +135,7 @@ class QaRetriever(Answering):
         Raises:
             TypeError: If the query is no text.
         """
-        with stage("preset answer", query=query) as done:
+        with start_span("preset answer", query=query) as done:
             found = self._exact(query, filters)
             if found is None and self.threshold <= 1:
                 near = self.retriever.retrieve(query, top_k=_LOOKED_AT, filters=filters)
@@ -144,7 +145,7 @@ class QaRetriever(Answering):
 
     async def aanswer(self, query: str, *, filters: Filters | None = None) -> PresetAnswer | None:
         """Return the same without blocking the event loop."""
-        with stage("preset answer", query=query) as done:
+        with start_span("preset answer", query=query) as done:
             found = await asyncio.to_thread(self._exact, query, filters)
             if found is None and self.threshold <= 1:
                 near = await self.retriever.aretrieve(query, top_k=_LOOKED_AT, filters=filters)
@@ -234,3 +235,56 @@ def _facts(found: PresetAnswer | None) -> dict[str, Any]:
     if found is None:
         return {"found": False}
     return {"found": found.question, "score": round(found.score, 4), "exact": found.exact}
+
+
+@dataclass(frozen=True, slots=True)
+class PresetAnswer:
+    """Hold the answer of a pair whose question was asked.
+
+    Attributes:
+        question: The pair's question.
+        answer: Its answer.
+        score: How alike the pair's question and the query are, up to 1.
+        exact: Whether they are the same, but for case, spaces and punctuation.
+        result: The pair's node, with the evidence.
+    """
+
+    question: str
+    answer: str
+    score: float
+    exact: bool
+    result: ScoredNode
+
+
+def overlap(some: Iterable[str], others: Iterable[str]) -> float:
+    """Return Dice's coefficient of two bags of terms: twice what both have, by what they have.
+
+    Example:
+        >>> overlap(["what", "is", "tea"], ["what", "is", "ice"])
+        0.6666666666666666
+    """
+    first, second = Counter(some), Counter(others)
+    total = sum(first.values()) + sum(second.values())
+    return 2 * sum((first & second).values()) / total if total else 0.0
+
+
+def answer_of(node: Node) -> str | None:
+    """Return the answer a node holds: its own ``metadata["answer"]``, else its content.
+
+    None where the content is but the text.
+    """
+    answer = node.own_metadata.get("answer")
+    if answer is None and node.content != node.text:
+        answer = node.content
+    if isinstance(answer, Mapping):
+        answer = answer.get("answer", answer)
+    return None if answer is None else str(answer)
+
+
+def with_answer(result: ScoredNode) -> ScoredNode:
+    """Return a result whose content holds question and answer, also where the node's does not."""
+    node = result.node
+    answer = answer_of(node)
+    if answer is None or node.content != node.text:
+        return result
+    return replace(result, node=replace(node, content=f"{node.text}\n{answer}"))

@@ -9,22 +9,21 @@ from typing import Literal, get_args
 
 from ...nodegraph import LLM, Node, count_tokens
 from ...nodegraph.errors import nearest
-from ...nodegraph.llm.language import Language
-from ..checks import seconds, whole
-from ..plan import Plan
-from ..prompt import Prompt
-from ..protocols import Retrieves
-from .map_reduce import map_reduce
+from ...nodegraph.models.language import Language
+from ...nodegraph.models.output.final_answer import Said
+from ..plans.plan import Plan
+from ..plans.prompting import Prompt
+from ..protocols import RetrieverProtocol
+from ..validation import seconds, whole
+from .context import Task, title_of
 from .map_rerank import map_rerank
-from .passages import title_of
+from .modes import map_reduce, refine, stuff
 from .qa import QaRetriever
-from .refine import refine
-from .said import Said
-from .stuff import stuff
-from .task import Task
 
 AnswerMode = Literal["stuff", "refine", "map_reduce", "map_rerank"]
+
 OnError = Literal["raise", "extract"]
+
 PROMPTS_OF: Mapping[AnswerMode, tuple[str, ...]] = MappingProxyType(
     {
         "stuff": ("answer",),
@@ -34,6 +33,7 @@ PROMPTS_OF: Mapping[AnswerMode, tuple[str, ...]] = MappingProxyType(
     }
 )
 """Which prompts of a mode show passages."""
+
 MODES: Mapping[AnswerMode, Callable[[Task], Plan[Said]]] = MappingProxyType(
     {"stuff": stuff, "refine": refine, "map_reduce": map_reduce, "map_rerank": map_rerank}
 )
@@ -43,14 +43,14 @@ MODES: Mapping[AnswerMode, Callable[[Task], Plan[Said]]] = MappingProxyType(
 class Settings:
     """Hold what a query engine goes by; see ``QueryEngine`` for what each means."""
 
-    retriever: Retrieves
+    retriever: RetrieverProtocol
     llm: LLM
     mode: AnswerMode
     prompts: Mapping[str, Prompt]
     qa: QaRetriever | None = None
     budget: int = 4096
     reserve: int = 512
-    history_budget: int = 1024
+    history_window: int = 1024
     length: Callable[[str], int] = count_tokens
     language: Language | Literal["auto"] = "auto"
     title: Callable[[Node], str] = title_of
@@ -64,7 +64,7 @@ class Settings:
                 f"there is no mode {self.mode!r}; there is {nearest(str(self.mode), MODES)}"
             )
         for name, least in (
-            ("budget", 1), ("reserve", 0), ("history_budget", 0), ("max_calls", 1),
+            ("budget", 1), ("reserve", 0), ("history_window", 0), ("max_calls", 1),
         ):  # fmt: skip
             whole(getattr(self, name), name, least)
         if self.language not in (*get_args(Language), "auto"):

@@ -5,16 +5,17 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count, pairwise
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
-from .kept_terms import KeptTerms, sorted_terms
-from .packing import pack, unpack
-from .vocabulary import Vocabulary
+from .array_files import pack, unpack
 
 Ints = npt.NDArray[np.int32]
+
 _Block = tuple[npt.NDArray[np.int64], Ints, Ints]
 """How many postings each term has; their slots, by term, ascending; their counts."""
 
@@ -206,3 +207,134 @@ def _block(numbers: array[int], lengths: Sequence[int], first_slot: int) -> _Blo
     counts = np.diff(begins, append=len(keys)).astype(np.int32)
     distinct = keys[begins]
     return np.bincount(distinct >> 32), distinct.astype(np.int32), counts
+
+
+_TOGETHER = 4  # terms in a bucket, about
+
+
+class KeptTerms:
+    """Tell terms' numbers without making a dictionary of them first.
+
+    The terms lie one after the other, sorted into buckets by their checksum; a term is compared
+    with the few of its bucket. Numbers count upwards as the terms lie.
+
+    Raises:
+        KeyError: If an array is missing.
+        ValueError: If the arrays don't fit each other.
+    """
+
+    def __init__(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        self._data = arrays["terms"].tobytes()
+        # Views give plain numbers, one at a time, quicker than arrays do.
+        self._starts = _running(arrays["term_lengths"]).data
+        self._buckets = _running(arrays["term_buckets"]).data
+        if self._starts[-1] != len(self._data) or self._buckets[-1] != len(self):
+            raise ValueError(f"the terms of an index, {len(self)}, don't fit their places")
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    def find(self, term: str) -> int:
+        """Return a term's number, -1 where it is unknown."""
+        if not len(self):
+            return -1
+        data = term.encode("utf-8", "surrogatepass")
+        bucket = crc32(data) % (len(self._buckets) - 1)
+        begin = self._starts[self._buckets[bucket]]
+        for number in range(self._buckets[bucket], self._buckets[bucket + 1]):
+            end = self._starts[number + 1]
+            if self._data[begin:end] == data:
+                return number
+            begin = end
+        return -1
+
+    def words(self) -> list[str]:
+        """Return all terms, by number."""
+        places = pairwise(self._starts.tolist())
+        return [self._data[begin:end].decode("utf-8", "surrogatepass") for begin, end in places]
+
+
+def sorted_terms(
+    words: Sequence[str],
+) -> tuple[npt.NDArray[np.int64], dict[str, npt.NDArray[Any]]]:
+    """Return the order in which ``KeptTerms`` numbers some terms, and the arrays it needs."""
+    data = [str.encode(word, "utf-8", "surrogatepass") for word in words]
+    buckets = len(data) // _TOGETHER + 1
+    hashes = np.fromiter(map(crc32, data), np.int64, len(data)) % buckets
+    order = np.argsort(hashes, kind="stable")
+    data = [data[number] for number in order.tolist()]
+    return order, {
+        "terms": np.frombuffer(b"".join(data), np.uint8),
+        "term_lengths": pack([*map(len, data)]),
+        "term_buckets": pack(np.bincount(hashes, minlength=buckets)),
+    }
+
+
+def _running(packed: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(unpack(packed), dtype=np.int64)])
+
+
+# Terms that were looked up one by one, and what share of the kept ones beside, after which all
+# are taken in: that costs about as much as having looked up a tenth of them.
+_MANY = 1_000
+
+_SHARE = 16
+
+
+class Vocabulary(dict[str, int]):
+    """Number terms upwards in the order in which they are first asked for by ``[]``.
+
+    A dictionary, so that a term it knows costs no call. Terms that came from a file are taken
+    into it when they are asked for by ``[]``, or all at once when many have been; until then
+    only ``find`` and ``words`` know them.
+
+    Args:
+        words: The first terms, by number.
+        kept: Terms of a file, in place of ``words``.
+
+    Attributes:
+        size: How many terms are numbered.
+
+    Example:
+        >>> vocabulary = Vocabulary(["tea"])
+        >>> vocabulary["river"], vocabulary["tea"], vocabulary.find("sea"), vocabulary.size
+        (1, 0, -1, 2)
+    """
+
+    def __init__(self, words: Iterable[str] = (), kept: KeptTerms | None = None) -> None:
+        super().__init__(zip(words, count()))
+        self._kept = kept
+        self._missed = 0
+        self.size = len(self) if kept is None else len(kept)
+
+    def __missing__(self, term: str) -> int:
+        number = -1 if self._kept is None else self._take_in(term, self._kept)
+        if number < 0:
+            number = self.size
+            self.size += 1
+        self[term] = number
+        return number
+
+    def _take_in(self, term: str, kept: KeptTerms) -> int:
+        """Return a kept term's number, -1 where it is unknown."""
+        self._missed += 1
+        if self._missed > _MANY + len(kept) // _SHARE:
+            words, self._kept = self.words(), None
+            self.clear()
+            self.update(zip(words, count()))
+            return self.get(term, -1)
+        return kept.find(term)
+
+    def find(self, term: str) -> int:
+        """Return a term's number, -1 where it has none; leave everything as it is."""
+        number = self.get(term)
+        if number is None:
+            number = -1 if self._kept is None else self._kept.find(term)
+        return number
+
+    def words(self) -> list[str]:
+        """Return all terms, by number."""
+        if self._kept is None:
+            return list(self)
+        known = len(self._kept)
+        return self._kept.words() + [term for term, number in self.items() if number >= known]

@@ -8,8 +8,8 @@ from typing import Any
 
 from ...nodegraph import Node, NodeGraph
 from ..filters import Condition
-from ..hits import Hits
-from .slots import Slots
+from ..results import Hits
+from .node_table import Slots
 
 _GAPS = 1_000
 

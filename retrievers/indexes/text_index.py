@@ -15,31 +15,37 @@ import numpy.typing as npt
 import Stemmer
 
 from ...nodegraph import Changes, NodeGraph
-from ...nodegraph.document import digest
-from ...nodegraph.fingerprint import fingerprint
+from ...nodegraph.hashing import digest, fingerprint
 from ...nodegraph.progress import track
 from ..filters import Condition
-from ..hits import Hits
-from ..similarities.analysis import Analyzer
-from ..similarities.term_weights import TermWeights
-from . import index_files
-from .packing import pack, unpack
-from .posting import Posting
+from ..results import Hits
+from ..similarities.text_analyzer import Analyzer
+from . import array_files
+from .array_files import pack, unpack
+from .max_score import Posting, TermWeights, best_slots
+from .node_table import Slots
 from .postings import Postings
-from .slots import Slots
-from .top import best_slots
 
 logger = logging.getLogger(__name__)
+
 Floats = npt.NDArray[np.float64]
+
 Ints = npt.NDArray[np.int32]
+
 _LONG = 1_000  # nodes whose indexing is worth showing
+
 _KEPT = 4_000_000  # postings that are kept weighed, at least
+
 _GAPS = 1_000  # empty slots beyond which closing the gaps is thought of
+
 # Changes that the file lacks: beyond so many, and that share of the nodes, it is written at once;
 # with fewer than the last number it is not even when the graph is closed.
 _UNSAVED = 1_000
+
 _UNSAVED_SHARE = 8
+
 _WORTH_SAVING = 250
+
 # Count up when TextAnalyzer gives other terms: what was analysed before is made again then.
 _ANALYSIS = 1
 
@@ -220,7 +226,7 @@ class TextIndex:
             if path is not None:
                 arrays = {**self.slots.arrays(), **self._postings.arrays()}
                 arrays["lengths"] = pack(self._lengths[: len(self.slots)])
-                index_files.save(path, {**self._header(), "revision": self._revision}, arrays)
+                array_files.save(path, {**self._header(), "revision": self._revision}, arrays)
         except TypeError as error:
             logger.debug("the index of group %r is not kept: %s", self._group, error)
         except Exception as error:
@@ -231,14 +237,14 @@ class TextIndex:
         path: Path | None = None
         try:
             path = self._file()
-            kept = None if path is None else index_files.load(path)
+            kept = None if path is None else array_files.load(path)
             if kept is not None:
                 self._take(*kept)
         except Exception as error:  # whatever is in the file, the index can be made again
             logger.warning("the index in %s does not fit, and is made again: %s", path, error)
             self._clear()
 
-    def _take(self, header: Mapping[str, Any], arrays: index_files.Arrays) -> None:
+    def _take(self, header: Mapping[str, Any], arrays: array_files.Arrays) -> None:
         expected = self._header()
         if {name: header.get(name) for name in expected} != expected:
             logger.debug("a kept index is of %r, not of %r", header, expected)

@@ -12,25 +12,30 @@ import numpy as np
 import numpy.typing as npt
 
 from ...nodegraph import Changes, Node, NodeGraph
-from ...nodegraph.document import digest
 from ...nodegraph.errors import EmbeddingError
+from ...nodegraph.hashing import digest
 from ..filters import Condition
-from ..hits import Hits
-from . import index_files
+from ..results import Hits
+from . import array_files
 from .nearest_vectors import NearestVectors, Scores, unit
-from .row_map import Mask, Numbers, RowMap
-from .slots import Slots
+from .node_table import Slots
 
 logger = logging.getLogger(__name__)
+
 Vector = npt.NDArray[np.float32]
+
 Vectors = npt.NDArray[np.float32]
 
 _LONG = 1_000  # nodes whose indexing is worth showing
+
 _GAPS = 1_000  # empty slots beyond which closing the gaps is thought of
+
 # Changes that are not in the file yet: beyond so many, and that share of the nodes, it is
 # written at once; with fewer than the last number it is not even when the graph is closed.
 _UNSAVED = 1_000
+
 _UNSAVED_SHARE = 8
+
 _WORTH_SAVING = 250
 
 
@@ -260,7 +265,7 @@ class VectorIndex:
             path = self._file()
             if path is not None and self._vectors is not None:
                 arrays = {**self.slots.arrays(), **self._vectors.arrays(), "rows": self._map.rows}
-                index_files.save(path, {**self._header(), "revision": self._revision}, arrays)
+                array_files.save(path, {**self._header(), "revision": self._revision}, arrays)
         except TypeError as error:  # metadata that has no form in a file
             logger.debug("the vectors of group %r are not kept: %s", self._group, error)
         except Exception as error:
@@ -275,14 +280,14 @@ class VectorIndex:
             path: Path | None = None
             try:
                 path = self._file()
-                kept = None if path is None else index_files.load(path)
+                kept = None if path is None else array_files.load(path)
                 if kept is not None:
                     self._take(*kept)
             except Exception as error:  # whatever is in the file, the index can be made again
                 logger.warning("the index in %s does not fit, and is made again: %s", path, error)
                 self._clear()
 
-    def _take(self, header: Mapping[str, Any], arrays: index_files.Arrays) -> None:
+    def _take(self, header: Mapping[str, Any], arrays: array_files.Arrays) -> None:
         vectors = NearestVectors.from_arrays(arrays)
         expected = {**self._header(), "dimension": vectors.dimension}
         if {name: header.get(name) for name in expected} != expected:
@@ -294,3 +299,55 @@ class VectorIndex:
         self._map.extend(rows, len(vectors))
         self._living = self._map.having(slots.alive)
         self.slots, self._vectors, self._revision = slots, vectors, int(header["revision"])
+
+
+Mask = npt.NDArray[np.bool_]
+
+Numbers = npt.NDArray[np.int64]
+
+_NONE = -1
+
+
+class RowMap:
+    """Tell each slot's row among distinct vectors, and each row's slots.
+
+    Attributes:
+        rows: Row by slot.
+    """
+
+    def __init__(self) -> None:
+        self.rows: Numbers = np.zeros(0, np.int64)
+        self._first: list[int] = []  # a row's first slot, where it has one
+        self._copies: dict[int, list[int]] = {}  # all slots of a row that has several
+
+    def extend(self, rows: Numbers, size: int) -> None:
+        """Note the rows of the next slots; there are ``size`` rows now.
+
+        Raises:
+            ValueError: If there is no such row.
+        """
+        if len(rows) and not 0 <= rows.min() <= rows.max() < size:
+            raise ValueError(f"slots have the rows {rows.min()} to {rows.max()} of {size}")
+        self._first += [_NONE] * (size - len(self._first))
+        for slot, row in enumerate(rows.tolist(), len(self.rows)):
+            if self._first[row] == _NONE:
+                self._first[row] = slot
+            else:
+                self._copies.setdefault(row, [self._first[row]]).append(slot)
+        self.rows = np.concatenate([self.rows, rows])
+
+    def having(self, slots: Mask) -> Mask | None:
+        """Return which rows any of these slots has, None for all."""
+        mask = np.zeros(len(self._first), np.bool_)
+        mask[self.rows[slots]] = True
+        return None if mask.all() else mask
+
+    def slots(
+        self, rows: Numbers, scores: npt.NDArray[np.float64]
+    ) -> tuple[Numbers, npt.NDArray[np.float64]]:
+        """Return all slots of rows that have any, and the scores of their rows."""
+        if not self._copies:
+            return np.array([self._first[row] for row in rows.tolist()], np.int64), scores
+        slots = [self._copies.get(row) or [self._first[row]] for row in rows.tolist()]
+        every = np.array([slot for each in slots for slot in each], np.int64)
+        return every, np.repeat(scores, [len(each) for each in slots])

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...nodegraph.embeddings.embedding_model import is_async
-from ...nodegraph.splitters.packing import Length
-from .reranks import RerankError
+from ...nodegraph.models.embedder_adapters import is_async
+from ...nodegraph.splitters.chunking import Length
+from ..protocols import RerankError
 
 Score = Callable[[str, list[str]], Any]
 """Takes a query and passages, returns one number for each, higher for a better one."""

@@ -10,8 +10,8 @@ from typing import Any
 
 from ...nodegraph import Node
 from ...nodegraph.errors import nearest
-from ..scored_node import Evidence, ScoredNode
-from .reranks import RerankError, by_score
+from ..protocols import RerankError, by_score
+from ..results import Evidence, ScoredNode
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 
 from ...nodegraph import count_tokens
-from ...nodegraph.splitters.packing import CLAUSES, WORDS, Length
+from ...nodegraph.splitters.chunking import CLAUSES, WORDS, Length, Span
 from ...nodegraph.splitters.sentences import sentence_spans
-from ...nodegraph.splitters.spans import Span
 
 
 def passage_windows(

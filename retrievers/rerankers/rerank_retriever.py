@@ -8,18 +8,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from ..answering import Answering, check_queries
-from ..checks import check_retriever
+from ..base_retriever import Answering, check_queries
 from ..filters import Filters, parse_filters
-from ..output import OutputFormat, check_top_k
-from ..protocols import Retrieves
-from ..scored_node import Evidence, ScoredNode
+from ..protocols import RerankerProtocol, RetrieverProtocol
+from ..results import Evidence, OutputFormat, ScoredNode
+from ..validation import check_retriever, check_top_k
 from .reranker import Reranker
-from .reranks import Reranks
 
 logger = logging.getLogger(__name__)
 
 OnError = Literal["keep", "raise"]
+
 FETCHED = 4
 """How many candidates are retrieved for each result that is wanted."""
 
@@ -64,8 +63,8 @@ class RerankRetriever(Answering):
 
     def __init__(
         self,
-        inner: Retrieves,
-        reranker: Reranker | str | Reranks | Callable[..., Any],
+        inner: RetrieverProtocol,
+        reranker: Reranker | str | RerankerProtocol | Callable[..., Any],
         *,
         top_k: int = 6,
         fetch: int | None = None,

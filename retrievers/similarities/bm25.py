@@ -11,9 +11,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ...nodegraph import NodeGraph
+from ..indexes.max_score import Saturation, TermWeights
 from ..indexes.text_index import TextIndex
-from .analysis import Analyzer, TextAnalyzer
-from .term_weights import Saturation, TermWeights
+from .text_analyzer import Analyzer, TextAnalyzer
 
 DEFAULT_ANALYZER = TextAnalyzer()
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypeVar, overload
 
+from ...nodegraph import NodeGraph
 from ...nodegraph.errors import nearest
-from ..indexes.map_index import Exact
-from ..protocols import Similarity
+from ..indexes.exact_index import Exact
+from ..protocols import Index, Similarity
 from .bm25 import Bm25
 from .cosine import Cosine
-from .custom_similarity import CustomSimilarity
+from .custom import CustomSimilarity
 
 SIMILARITIES: dict[str, Callable[..., Similarity]] = {
     "bm25": Bm25,
@@ -21,8 +22,11 @@ SIMILARITIES: dict[str, Callable[..., Similarity]] = {
     "cosine": Cosine,
     "exact": Exact,
 }
+
 _OURS = frozenset(SIMILARITIES)
+
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
 _NAMES: dict[Callable[..., Any], str] = {}  # of functions that were registered
 
 
@@ -35,7 +39,7 @@ def register_similarity(
     *,
     mode: Literal["text", "embedding"] = "text",
     batch: bool = False,
-    descend: bool = True,
+    higher_is_better: bool = True,
     name: str | None = None,
 ) -> Callable[[FunctionT], FunctionT]: ...
 
@@ -45,7 +49,7 @@ def register_similarity(
     *,
     mode: Literal["text", "embedding"] = "text",
     batch: bool = False,
-    descend: bool = True,
+    higher_is_better: bool = True,
     name: str | None = None,
 ) -> Any:
     """Register a function as a similarity, to be named in retrievers, or given itself.
@@ -57,7 +61,7 @@ def register_similarity(
         function: See ``CustomSimilarity``.
         mode: Whether it gets queries as texts or as vectors.
         batch: Whether it takes all nodes at once.
-        descend: Whether more is better; else scores in results are negated.
+        higher_is_better: Whether more is better; else scores in results are negated.
         name: The function's own by default.
 
     Raises:
@@ -76,14 +80,20 @@ def register_similarity(
         ['milk', 'tea']
     """
     if function is None:
-        return partial(register_similarity, mode=mode, batch=batch, descend=descend, name=name)
+        return partial(
+            register_similarity,
+            mode=mode,
+            batch=batch,
+            higher_is_better=higher_is_better,
+            name=name,
+        )
     known = name or function.__name__
     if known in _OURS:
         raise ValueError(f"the similarity {known!r} is there already; give yours another name")
-    CustomSimilarity(function, known, mode, batch, descend)  # checks
+    CustomSimilarity(function, known, mode, batch, higher_is_better)  # checks
 
     def make(**settings: Any) -> CustomSimilarity:
-        return CustomSimilarity(function, known, mode, batch, descend, settings)
+        return CustomSimilarity(function, known, mode, batch, higher_is_better, settings)
 
     SIMILARITIES[known] = make
     _NAMES[function] = known
@@ -127,3 +137,83 @@ def get_similarity(similarity: str | Similarity | None, settings: Mapping[str, A
                 f"{similarity!r} has no setting {name!r}; it has {nearest(name, known)}"
             )
     return make(**settings)
+
+
+MakeIndex = Callable[[NodeGraph, str, "str | None", Similarity], Index[Any]]
+"""Makes an index of a graph's group, for a key of its embeddings or None, and a similarity."""
+
+MakeT = TypeVar("MakeT", bound=MakeIndex)
+
+DEFAULT = "default"
+
+INDEXES: dict[str, MakeIndex] = {}
+
+
+def register_index(name: str) -> Callable[[MakeT], MakeT]:
+    """Register what makes an index, a class or a function, to be named in ``Retriever(index=)``.
+
+    It is called once for each graph, group, embedding and similarity. The index searches for
+    the query as it is, a text or a vector; ``similarity.prepare(query, [index])`` makes more of it
+    where the index is one that the similarity knows. An index with a ``close`` method is told
+    when the graph is closed; ``graph.index_file(name)`` says where it may keep itself.
+
+    Raises:
+        ValueError: If the name is one of ours.
+    """
+    if name in (DEFAULT, "map"):
+        raise ValueError(f"the index {name!r} is there already; give yours another name")
+
+    def register(make: MakeT) -> MakeT:
+        INDEXES[name] = make
+        return make
+
+    return register
+
+
+def with_index(similarity: Similarity, index: str | MakeIndex) -> Similarity:
+    """Return a similarity that opens this index instead of its own.
+
+    Args:
+        similarity: The similarity; ``"map"`` looks up exact texts, whatever it is.
+        index: A name, or what makes one.
+
+    Raises:
+        ValueError: If there is no index of that name.
+        TypeError: If what was given makes none.
+    """
+    if index == DEFAULT:
+        return similarity
+    if index == "map":
+        return similarity if isinstance(similarity, Exact) else Exact()
+    if isinstance(index, str):
+        if index not in INDEXES:
+            known = nearest(index, [DEFAULT, "map", *INDEXES])
+            raise ValueError(f"no index {index!r}; there is {known}")
+        index = INDEXES[index]
+    if not callable(index):
+        raise TypeError(
+            f"index is a name or a callable (graph, group, key, similarity), not {index!r:.80}"
+        )
+    return _Indexed(similarity, index)
+
+
+class _Indexed:
+    """A similarity with another index."""
+
+    def __init__(self, similarity: Similarity, make: MakeIndex) -> None:
+        self._similarity = similarity
+        self._make = make
+        self.name = similarity.name
+        self.mode = similarity.mode
+
+    def prepare(self, query: Any, indexes: Sequence[Any]) -> Any:
+        """Return the query as it is."""
+        return query
+
+    def open(self, graph: NodeGraph, group: str, key: str | None = None) -> Index[Any]:
+        """Return the index, shared by all who want the same."""
+        similarity, make = self._similarity, self._make
+        which = similarity if isinstance(similarity, Hashable) else id(similarity)
+        return graph.shared(
+            ("index", make, group, key, which), lambda: make(graph, group, key, similarity)
+        )

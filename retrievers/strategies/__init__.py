@@ -1,24 +1,21 @@
 """Query strategies: retrievers that let a model say what to search for."""
 
-from .decompose import QueryDecomposition
+from ...nodegraph.models.output.verdict import says_yes
+from ..plans.planned_retriever import PlannedRetriever
 from .hyde import HyDE, HyDERetriever
-from .judge import says_yes
 from .multi_query import MultiQueryRetriever, QueryExpansion
 from .multi_step import MultiStepRetriever
-from .planned_retriever import PlannedRetriever
-from .query_router import QueryRouter
-from .query_transform import Forms, QueryTransform
+from .query_transform import QueryTransform, QueryVariants
 from .rewrite import QueryRewrite, QueryRewriteRetriever
-from .router import RouterRetriever
+from .router import QueryRouter, RouterRetriever
 from .step_reader import StepReader
 from .step_roles import AnsweredJudge, NextQuestion, StepAnswer
 from .steps import MultiStep, Step
-from .sub_question import SubQuestionRetriever, SubResults
+from .sub_question import QueryDecomposition, SubQuestionRetriever, SubResults
 from .transform_retriever import TransformRetriever
 
 __all__ = [
     "AnsweredJudge",
-    "Forms",
     "HyDE",
     "HyDERetriever",
     "MultiQueryRetriever",
@@ -32,6 +29,7 @@ __all__ = [
     "QueryRewriteRetriever",
     "QueryRouter",
     "QueryTransform",
+    "QueryVariants",
     "RouterRetriever",
     "Step",
     "StepAnswer",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ..checks import whole
-from ..plan import Plan
-from ..prompt import Prompt
-from .query_transform import Forms, QueryTransform
-from .reading import read_phrasings
+from ...nodegraph.models.output.queries import read_phrasings
+from ..plans.plan import Plan
+from ..plans.prompting import Prompt
+from ..validation import whole
+from .query_transform import QueryTransform, QueryVariants
 from .transform_retriever import TransformRetriever
 
 PROMPT = Prompt(
@@ -48,7 +48,9 @@ Other phrasings:
     required=("query",),
     optional=("count",),
 )
+
 _FORM = '{"queries": ["...", "..."]}'
+
 _SCHEMA = {
     "title": "phrasings",
     "description": "Other phrasings of the question",
@@ -85,10 +87,10 @@ class QueryExpansion(QueryTransform):
         self.count = whole(count, "count", 1)
         self.include_query = include_query
 
-    def _forms(self, query: str) -> Plan[Forms]:
+    def _forms(self, query: str) -> Plan[QueryVariants]:
         read = partial(read_phrasings, query=query, limit=self.count)
         phrasings = yield from self._asked(query, read, _SCHEMA, _FORM, count=self.count)
-        return Forms((query, *phrasings) if self.include_query else tuple(phrasings))
+        return QueryVariants((query, *phrasings) if self.include_query else tuple(phrasings))
 
 
 class MultiQueryRetriever(TransformRetriever):

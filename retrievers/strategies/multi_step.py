@@ -8,29 +8,35 @@ from dataclasses import replace
 from typing import Any
 
 from ...nodegraph import count_tokens
-from ...nodegraph.llm.language import Language
-from ...nodegraph.llm.lines import normal
-from ..checks import check_retriever, seconds, whole
-from ..effects import Find
+from ...nodegraph.models.language import Language
+from ...nodegraph.models.output.items import normal
+from ...nodegraph.models.output.verdict import says_yes
 from ..filters import Filters
-from ..output import OutputFormat, check_top_k
-from ..plan import Plan, arun, run
-from ..prompt import Prompt, Prompted
-from ..protocols import Retrieves
-from ..scored_node import QueryForm, ScoredNode
-from ..trace import stage
-from .budget import Budget, Spent
-from .judge import says_yes
-from .planned_retriever import Found, PlannedRetriever, all_of
+from ..plans.effects import Find
+from ..plans.limits import Budget, Spent
+from ..plans.plan import Plan, arun, run
+from ..plans.planned_retriever import Found, PlannedRetriever, all_of
+from ..plans.prompting import Prompt, Prompted
+from ..protocols import RetrieverProtocol
+from ..results import OutputFormat, QueryVariant, ScoredNode
+from ..tracing import start_span
+from ..validation import check_retriever, check_top_k, seconds, whole
 from .query_transform import OnError
-from .step_merging import merged
 from .step_reader import Reading, StepReader
-from .step_role import MAX_TOKENS, planned
-from .step_roles import AnsweredJudge, NextQuestion, StepAnswer, answer_of, question_of
-from .steps import Ended, MultiStep, Step, same_question
+from .step_roles import (
+    MAX_TOKENS,
+    AnsweredJudge,
+    NextQuestion,
+    StepAnswer,
+    answer_of,
+    planned,
+    question_of,
+)
+from .steps import Ended, MultiStep, Step, merged, same_question
 from .transform_retriever import formed
 
 logger = logging.getLogger(__name__)
+
 DEPTH = 10
 
 
@@ -104,7 +110,7 @@ class MultiStepRetriever(Prompted, PlannedRetriever):
 
     def __init__(
         self,
-        inner: Retrieves,
+        inner: RetrieverProtocol,
         llm: object = None,
         *,
         max_steps: int = 4,
@@ -210,7 +216,7 @@ class MultiStepRetriever(Prompted, PlannedRetriever):
         if not isinstance(query, str):
             raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
         budget = Budget(self.max_calls, self.max_seconds)
-        with stage(self.name, query=query) as done:
+        with start_span(self.name, query=query) as done:
             (plain,) = yield Find(self.inner, [query], limit, filters)
             steps = [Step(query, tuple(plain))]
             note = None
@@ -271,7 +277,7 @@ class MultiStepRetriever(Prompted, PlannedRetriever):
             question = reading.question
             if any(same_question(question, step.question) for step in steps):
                 return "repeated"
-            with stage("step", question=question) as done:
+            with start_span("step", question=question) as done:
                 deep = None if limit is None else max(limit, self.depth)
                 finding = _find(self.inner, question, deep, filters)
                 found = yield from budget.bounded(finding)
@@ -316,7 +322,7 @@ class MultiStepRetriever(Prompted, PlannedRetriever):
 
 
 def _find(
-    retriever: Retrieves, question: str, limit: int | None, filters: Filters | None
+    retriever: RetrieverProtocol, question: str, limit: int | None, filters: Filters | None
 ) -> Plan[Found]:
     (found,) = yield Find(retriever, [question], limit, filters)
     results: Found = found
@@ -330,7 +336,7 @@ def _told(steps: Sequence[Step], ended: Ended, note: str | None) -> list[Step]:
     for at, step in enumerate(steps):
         answer = "" if step.answer is None else f", answer {step.answer!r}"
         said = f"step {at}{answer}; {ending}" if at else ending
-        form = QueryForm(steps[0].question, "multi-step", said)
+        form = QueryVariant(steps[0].question, "multi-step", said)
         told.append(replace(step, results=tuple(formed(step.results, form))))
     return told
 

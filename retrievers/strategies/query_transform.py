@@ -9,22 +9,23 @@ from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 from ...nodegraph import LLM
 from ...nodegraph.errors import nearest
-from ...nodegraph.llm.language import Language, language_of
-from ...nodegraph.llm.lines import each_once
-from ...nodegraph.llm.model import as_llm
-from ..asking import answered, in_json
-from ..checks import seconds, whole
-from ..plan import Plan, arun, run
-from ..prompt import Prompt, Prompted
-from ..trace import stage
+from ...nodegraph.models.language import Language, language_of
+from ...nodegraph.models.llm import as_llm
+from ...nodegraph.models.output.items import each_once
+from ..plans.plan import Plan, arun, run
+from ..plans.prompting import Prompt, Prompted, answered, in_json
+from ..tracing import start_span
+from ..validation import seconds, whole
 
 logger = logging.getLogger(__name__)
+
 T = TypeVar("T")
+
 OnError = Literal["keep", "raise"]
 
 
 @dataclass(frozen=True, slots=True)
-class Forms:
+class QueryVariants:
     """Hold what to search for in place of a query.
 
     Attributes:
@@ -104,21 +105,21 @@ class QueryTransform(Prompted):
         """Return the same without blocking the event loop."""
         return list((await arun(self.plan(query))).queries)
 
-    def plan(self, query: str) -> Plan[Forms]:
+    def plan(self, query: str) -> Plan[QueryVariants]:
         """Return the forms of a query, and what went wrong on the way, as a plan."""
         if not isinstance(query, str):
             raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
         kept = self._kept(query)
         if not query.strip():
-            return Forms(kept)
-        with stage(self.name, query=query) as done:
+            return QueryVariants(kept)
+        with start_span(self.name, query=query) as done:
             try:
                 made = yield from self._forms(query)
-                forms = Forms(tuple(each_once(made.queries)) or kept, made.note)
+                forms = QueryVariants(tuple(each_once(made.queries)) or kept, made.note)
             except Exception as error:
                 if self.on_error == "raise":
                     raise
-                forms = Forms(kept, f"{self.name} failed: {type(error).__name__}: {error}")
+                forms = QueryVariants(kept, f"{self.name} failed: {type(error).__name__}: {error}")
             if forms.note is not None:
                 logger.warning("of the query %r: %s", query[:80], forms.note)
                 done.facts["note"] = forms.note
@@ -129,7 +130,7 @@ class QueryTransform(Prompted):
         """Return what there is without the model."""
         return (query,)
 
-    def _forms(self, query: str) -> Plan[Forms]:
+    def _forms(self, query: str) -> Plan[QueryVariants]:
         raise NotImplementedError
 
     def _language(self, query: str) -> Language:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from ..plan import Plan
-from ..prompt import Prompt
-from .query_transform import Forms, QueryTransform
-from .reading import read_query
+from ...nodegraph.models.output.queries import read_query
+from ..plans.plan import Plan
+from ..plans.prompting import Prompt
+from .query_transform import QueryTransform, QueryVariants
 from .transform_retriever import TransformRetriever
 
 PROMPT = Prompt(
@@ -41,9 +41,13 @@ Rewritten question:""",
     required=("query",),
     optional=("domain", "glossary"),
 )
+
 _DOMAIN = Prompt("问题属于以下领域：{domain}。", "The field is: {domain}. ", ("domain",))
+
 _GLOSSARY = Prompt("使用下列术语：\n{terms}\n", "Use these terms:\n{terms}\n", ("terms",))
+
 _FORM = '{"query": "..."}'
+
 _SCHEMA = {
     "title": "rewriting",
     "description": "The question in a clearer form",
@@ -89,7 +93,7 @@ class QueryRewrite(QueryTransform):
         self.domain = domain
         self.glossary = dict(glossary or {})
 
-    def _forms(self, query: str) -> Plan[Forms]:
+    def _forms(self, query: str) -> Plan[QueryVariants]:
         language = self._language(query)
         domain = "" if not self.domain else _DOMAIN.fill(language, domain=self.domain)
         told = [f"{k}: {v}" for k, v in self.glossary.items() if k.casefold() in query.casefold()]
@@ -98,7 +102,7 @@ class QueryRewrite(QueryTransform):
         rewritten = yield from self._asked(
             query, read, _SCHEMA, _FORM, domain=domain, glossary=glossary
         )
-        return Forms((rewritten,))
+        return QueryVariants((rewritten,))
 
 
 class QueryRewriteRetriever(TransformRetriever):

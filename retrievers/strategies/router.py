@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from ..checks import check_retriever
+from ...nodegraph.errors import nearest
+from ...nodegraph.models.output.queries import read_routes
 from ..filters import Filters
-from ..output import OutputFormat
-from ..patterns.fuse import Mode, check_mode
-from ..plan import Plan
-from ..prompt import Prompt, Prompted
-from ..protocols import Retrieves
-from ..scored_node import QueryForm, ScoredNode
-from ..trace import stage
-from .function_router import Choose, FunctionRouter
-from .planned_retriever import Found, PlannedRetriever, all_of, found_or_failed
-from .query_router import QueryRouter
-from .query_transform import Forms, told
+from ..plans.limits import Call
+from ..plans.plan import Plan
+from ..plans.planned_retriever import Found, PlannedRetriever, all_of, found_or_failed
+from ..plans.prompting import Prompt, Prompted
+from ..protocols import RetrieverProtocol
+from ..ranking import Mode, check_mode
+from ..results import OutputFormat, QueryVariant, ScoredNode
+from ..tracing import start_span
+from ..validation import check_retriever
+from .query_transform import QueryTransform, QueryVariants, told
 from .transform_retriever import failure, formed, fused
 
 logger = logging.getLogger(__name__)
@@ -67,7 +68,7 @@ class RouterRetriever(Prompted, PlannedRetriever):
 
     def __init__(
         self,
-        routes: Mapping[str, Retrieves | tuple[str, Retrieves]],
+        routes: Mapping[str, RetrieverProtocol | tuple[str, RetrieverProtocol]],
         llm: object = None,
         *,
         choose: Choose | None = None,
@@ -116,7 +117,7 @@ class RouterRetriever(Prompted, PlannedRetriever):
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> Plan[list[Found]]:
         """Return the results of each query as a plan."""
-        with stage(self.name, query=told(queries)) as done:
+        with start_span(self.name, query=told(queries)) as done:
             chosen = yield from all_of([self.query_router.plan(query) for query in queries])
             found = yield from self._found(queries, [f.queries for f in chosen], limit, filters)
             # Where nothing that was chosen can be searched, the default is.
@@ -167,7 +168,7 @@ class RouterRetriever(Prompted, PlannedRetriever):
     def _fused(
         self,
         query: str,
-        forms: Forms,
+        forms: QueryVariants,
         found: Mapping[str, Found | Exception],
         limit: int | None,
     ) -> list[ScoredNode]:
@@ -181,11 +182,13 @@ class RouterRetriever(Prompted, PlannedRetriever):
         for name, each in found.items():
             if not isinstance(each, Exception):
                 note = "; ".join(filter(None, [f"to {name!r}", forms.note, *failed]))
-                rankings.append(formed(each, QueryForm(query, "route", note)))
+                rankings.append(formed(each, QueryVariant(query, "route", note)))
         return fused(rankings, self.mode, limit)
 
 
-def _pair(route: Retrieves | tuple[str, Retrieves]) -> tuple[str, Retrieves]:
+def _pair(
+    route: RetrieverProtocol | tuple[str, RetrieverProtocol],
+) -> tuple[str, RetrieverProtocol]:
     """Return a route's description, empty where it has none, and its retriever."""
     if not isinstance(route, tuple | list):
         return "", check_retriever(route)
@@ -194,3 +197,173 @@ def _pair(route: Retrieves | tuple[str, Retrieves]) -> tuple[str, Retrieves]:
             f"a route is a retriever or a pair (description, retriever), not {route!r:.80}"
         )
     return route[0], check_retriever(route[1])
+
+
+PROMPT = Prompt(
+    zh="""\
+下面是可用的检索途径。请选出最适合回答问题的{how_many}，只输出名称，不要回答问题，不要解释。
+
+途径：
+{routes}
+
+问题：{query}
+
+名称：""",
+    en="""\
+Here are the sources that can be searched. Choose {how_many} that suits the question best. Write
+only the name; do not answer the question, and do not explain.
+
+Sources:
+{routes}
+
+Question: {query}
+
+Name:""",
+    required=("query", "routes"),
+    optional=("how_many",),
+)
+
+_HOW_MANY = {
+    ("zh", False): "一个途径",
+    ("zh", True): "一个或几个途径（每行一个）",
+    ("en", False): "the one",
+    ("en", True): "the one (or the few, one a line)",
+}
+
+
+class QueryRouter(QueryTransform):
+    """Let a model choose among routes by their descriptions; what it returns are their names.
+
+    Args:
+        llm: The model, in any form that ``LLM`` takes.
+        routes: What each route is good for, by its name.
+        default: The route where the model's answer can't be used; None for the first.
+        multiple: Whether several may be chosen.
+        **settings: ``prompt`` (with ``{query}`` and ``{routes}``), ``language``, ``on_error``,
+            ``retries``, ``timeout``; see ``QueryTransform``.
+
+    Raises:
+        ValueError: If there is no route, or no such default.
+
+    Example:
+        >>> routes = {"rivers": "All about rivers", "drinks": "Tea, coffee, milk"}
+        >>> QueryRouter(lambda prompt: "**drinks**", routes)("Is tea fermented?")
+        ['drinks']
+    """
+
+    name = "route"
+    PROMPT = PROMPT
+
+    def __init__(
+        self,
+        llm: object,
+        routes: Mapping[str, str],
+        *,
+        default: str | None = None,
+        multiple: bool = False,
+        **settings: Any,
+    ) -> None:
+        super().__init__(llm, **settings)
+        self.routes = dict(routes)
+        self.default = check_default(default, self.routes)
+        self.multiple = multiple
+
+    def _kept(self, query: str) -> tuple[str, ...]:
+        return (self.default,)
+
+    def _forms(self, query: str) -> Plan[QueryVariants]:
+        names = list(self.routes)
+        one: dict[str, Any] = {"type": "string", "enum": names}
+        choice = {"type": "array", "items": one} if self.multiple else one
+        lines = [
+            f"{number}. {name}{': ' if text else ''}{text}"
+            for number, (name, text) in enumerate(self.routes.items(), 1)
+        ]
+        schema = {
+            "title": "route",
+            "description": "The names of the routes that suit the question",
+            "type": "object",
+            "properties": {"names": choice},
+            "required": ["names"],
+            "additionalProperties": False,
+        }
+        chosen = yield from self._asked(
+            query,
+            partial(read_routes, names=names, multiple=self.multiple),
+            schema,
+            '{"names": ["..."]}' if self.multiple else '{"names": "..."}',
+            routes="\n".join(lines),
+            how_many=_HOW_MANY[self._language(query), self.multiple],
+        )
+        return QueryVariants(tuple(chosen))
+
+
+def check_default(default: str | None, routes: Mapping[str, object]) -> str:
+    """Return the route to take where none is chosen: the first unless another is named.
+
+    Raises:
+        TypeError: If a name is no text.
+        ValueError: If there is no route, or none of that name.
+    """
+    for name in routes:
+        if not isinstance(name, str):
+            raise TypeError(f"a route's name is a text, not {name!r:.80}")
+        if not name.strip():
+            raise ValueError(f"a route has the blank name {name!r}; give it one that can be chosen")
+    if not routes:
+        raise ValueError("routes={} leaves nothing to choose from; give one or more")
+    if default is None:
+        return next(iter(routes))
+    if default not in routes:
+        raise ValueError(f"no route {default!r}; there is {nearest(str(default), routes)}")
+    return default
+
+
+Choose = Callable[[str], "str | Iterable[str] | Awaitable[str | Iterable[str]]"]
+
+
+class FunctionRouter(QueryRouter):
+    """Let a function choose among routes.
+
+    Args:
+        choose: A function, also an async one, from a query to a route's name, or to several.
+        routes: What each route is good for, by its name.
+        default: The route where the function fails or names none; None for the first.
+        multiple: Whether several may be chosen.
+        **settings: ``on_error``.
+
+    Raises:
+        TypeError: If there is no function.
+        ValueError: If there is no route, or no such default.
+
+    Example:
+        >>> routes = {"short": "", "long": ""}
+        >>> FunctionRouter(lambda query: "long" if len(query) > 20 else "short", routes)("Tea?")
+        ['short']
+    """
+
+    def __init__(
+        self,
+        choose: Choose,
+        routes: Mapping[str, str],
+        **settings: Any,
+    ) -> None:
+        if not callable(choose):
+            raise TypeError(f"choose is a function from a query to a name, not {choose!r:.80}")
+        super().__init__(lambda prompt: prompt, routes, **settings)  # a model that is not asked
+        self.choose = choose
+
+    @property
+    def prompts(self) -> Mapping[str, Prompt]:
+        """None: a function is asked nothing but the query."""
+        return {}
+
+    def _forms(self, query: str) -> Plan[QueryVariants]:
+        chosen = yield Call(self.choose, (query,))
+        names = [chosen] if isinstance(chosen, str) else list(chosen)
+        for name in names:
+            if name not in self.routes:
+                raise ValueError(f"no route {name!r}; there is {nearest(str(name), self.routes)}")
+        if not names:
+            raise ValueError("no route was chosen")
+        return QueryVariants(tuple(names if self.multiple else names[:1]))

@@ -6,16 +6,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...nodegraph.llm.answers import check_answer, clean, json_at, says_none
-from ...nodegraph.llm.lines import bare
-from ..prompt import Prompt
-from .judge import says_yes
-from .reading import read_sub_questions
-from .step_role import StepRole, object_of
-from .step_roles import answer_of, property_of, question_of
+from ...nodegraph.models.output.cleaning import check_answer, clean, json_at, says_none
+from ...nodegraph.models.output.items import bare
+from ...nodegraph.models.output.queries import read_sub_questions
+from ...nodegraph.models.output.verdict import says_yes
+from ..plans.prompting import Prompt
+from .step_roles import StepRole, answer_of, object_of, property_of, question_of
 
 _START = r"^[\s>*_#•-]*(?:\d\s*[.)、]\s*)?"
+
 _END = r"\s*[*_]*\s*[:：][ \t]*[*_]*[ \t]*"
+
 _LABELS = {
     "known": rf"(?:known|已知){_END}",
     "missing": rf"(?:(?:still\ )?missing|还?缺少?|缺失){_END}",
@@ -23,6 +24,7 @@ _LABELS = {
     "answered": rf"(?:fully\ )?(?:answered|done|是否已?回答|已回答|判断){_END}",
     "question": rf"(?:next\ question|next|question|下一个小?问题|下一问){_END}",
 }
+
 _LINE = re.compile(
     _START + "(?:" + "|".join(f"(?P<{name}>{label})" for name, label in _LABELS.items()) + ")",
     re.I | re.X,

@@ -9,17 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from ..checks import check_retriever
 from ..filters import Filters
-from ..output import OutputFormat
-from ..patterns.fuse import Mode, check_mode, fuse
-from ..plan import Plan
-from ..prompt import Prompt, Prompted
-from ..protocols import Retrieves
-from ..scored_node import QueryForm, ScoredNode
-from ..trace import stage
-from .planned_retriever import Found, PlannedRetriever, all_of, found_or_failed
-from .query_transform import Forms, QueryTransform, told
+from ..plans.plan import Plan
+from ..plans.planned_retriever import Found, PlannedRetriever, all_of, found_or_failed
+from ..plans.prompting import Prompt, Prompted
+from ..protocols import RetrieverProtocol
+from ..ranking import Mode, check_mode, fuse
+from ..results import OutputFormat, QueryVariant, ScoredNode
+from ..tracing import start_span
+from ..validation import check_retriever
+from .query_transform import QueryTransform, QueryVariants, told
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +79,7 @@ class TransformRetriever(Prompted, PlannedRetriever):
 
     def __init__(
         self,
-        inner: Retrieves,
+        inner: RetrieverProtocol,
         transform: object,
         *,
         mode: Mode = "rrf",
@@ -136,7 +135,7 @@ class TransformRetriever(Prompted, PlannedRetriever):
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> Plan[list[Found]]:
         """Return the results of each query as a plan."""
-        with stage(self.name, query=told(queries)) as done:
+        with start_span(self.name, query=told(queries)) as done:
             forms = yield from all_of([self.query_transform.plan(query) for query in queries])
             found = yield from self._rankings(queries, forms, limit, filters)
             results = [
@@ -149,7 +148,7 @@ class TransformRetriever(Prompted, PlannedRetriever):
     def _rankings(
         self,
         queries: Sequence[str],
-        forms: Sequence[Forms],
+        forms: Sequence[QueryVariants],
         limit: int | None,
         filters: Filters | None,
     ) -> Plan[list[list[Ranking]]]:
@@ -170,7 +169,7 @@ class TransformRetriever(Prompted, PlannedRetriever):
             logger.warning("of the query %r: %s", query[:80], failures(rankings))
 
     def _fused(
-        self, query: str, forms: Forms, rankings: Sequence[Ranking], limit: int | None
+        self, query: str, forms: QueryVariants, rankings: Sequence[Ranking], limit: int | None
     ) -> list[ScoredNode]:
         """Return one ranking of a query's, whose evidence tells what was searched for."""
         note = "; ".join(filter(None, [forms.note, failures(rankings)])) or None
@@ -180,7 +179,7 @@ class TransformRetriever(Prompted, PlannedRetriever):
                 continue
             own = each.query == query
             said = "; ".join(filter(None, [note, each.note])) or None
-            form = QueryForm(query, self.form, said)
+            form = QueryVariant(query, self.form, said)
             # What was searched for as it was asked needs no form, unless there is something to say.
             found.append(list(each.results) if own and not said else formed(each.results, form))
             weights.append(self.query_weight if own else 1.0)
@@ -217,7 +216,7 @@ def fused(
     return fuse(rankings, mode, weights, longest if top_k is None else top_k)
 
 
-def formed(results: Sequence[ScoredNode], form: QueryForm) -> list[ScoredNode]:
+def formed(results: Sequence[ScoredNode], form: QueryVariant) -> list[ScoredNode]:
     """Return results whose evidence tells that they were found for a form of this query."""
     return [
         replace(

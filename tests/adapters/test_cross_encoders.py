@@ -10,7 +10,7 @@ import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
-from nodekin.retrievers.rerankers.module_reranker import ModuleReranker
+from nodekin.retrievers.rerankers.cross_encoder_reranker import CrossEncoderReranker
 from nodekin.retrievers.rerankers.rerank_retriever import RerankRetriever
 from nodekin.retrievers.similarities.bm25 import Bm25
 
@@ -125,7 +125,7 @@ def _by(model, query: str, texts: list[str]) -> list[str]:
 
 def test_long_passages_are_read_in_windows(model) -> None:
     """The answer stands where the model, which reads 144 tokens, would not come without them."""
-    reranker = ModuleReranker(model)
+    reranker = CrossEncoderReranker(model)
     assert reranker.max_tokens == 144
     filler = "茶是一种用茶树叶子泡制的饮品，各地有不同的喝法。" * 20
     question = "长江有多长？"

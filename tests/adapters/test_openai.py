@@ -15,7 +15,7 @@ from scripted_server import ScriptedServer, serving
 
 from nodekin.adapters.openai import OpenAIEmbedder
 from nodekin.nodegraph import Embedder, EmbeddingError, NodeGraph
-from nodekin.nodegraph.embeddings.embedder import as_embedder
+from nodekin.nodegraph.models.embedder import as_embedder
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 

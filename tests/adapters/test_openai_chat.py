@@ -8,8 +8,8 @@ from scripted_server import ChatServer, serving
 
 from nodekin.adapters.openai_chat import ChatUsage, OpenAIChat
 from nodekin.nodegraph import ModelError, NodeGraph
-from nodekin.nodegraph.llm.extractor import LLMExtractor
-from nodekin.nodegraph.llm.model import as_llm
+from nodekin.nodegraph.extractors.llm_extractor import LLMExtractor
+from nodekin.nodegraph.models.llm import as_llm
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 

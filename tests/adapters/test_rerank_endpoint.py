@@ -11,8 +11,8 @@ from scripted_server import ScriptedServer, serving
 from nodekin.adapters.rerank_endpoint import RerankEndpoint
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import Retriever
+from nodekin.retrievers.protocols import RerankError
 from nodekin.retrievers.rerankers.rerank_retriever import RerankRetriever
-from nodekin.retrievers.rerankers.reranks import RerankError
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 

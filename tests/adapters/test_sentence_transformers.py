@@ -7,7 +7,7 @@ import pytest
 
 from nodekin.adapters.sentence_transformers import SentenceTransformerEmbedder
 from nodekin.nodegraph import NodeGraph
-from nodekin.nodegraph.embeddings.embedder import as_embedder
+from nodekin.nodegraph.models.embedder import as_embedder
 
 
 class Parameter:

@@ -4,8 +4,8 @@ import threading
 import pytest
 
 from nodekin.nodegraph import LLM, CachedLLM, LLMExtractor, ModelError, NodeGraph
-from nodekin.nodegraph.llm.model import as_llm
 from nodekin.nodegraph.memory_store import MemoryStore
+from nodekin.nodegraph.models.llm import as_llm
 
 
 class Model:

@@ -18,7 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nodekin.nodegraph import Document, Embedder, Linked, Node, NodeGraph
+from nodekin.nodegraph import Document, Embedder, LinkedText, Node, NodeGraph
 
 GROUPS = ["chunk", "line", "word", "initial"]
 KILLS = 20
@@ -152,12 +152,12 @@ class Calls:
         os.write(self._file, f"{time.monotonic()} {what}\n".encode())
 
 
-def initials(chunks: list[Node]) -> list[Linked]:
+def initials(chunks: list[Node]) -> list[LinkedText]:
     """Make a node of each first letter, linked to the chunks that begin with it."""
     families: dict[str, list[Node]] = {}
     for chunk in chunks:
         families.setdefault(chunk.text[0], []).append(chunk)
-    return [Linked(f"{letter} {len(each)}", to=each) for letter, each in families.items()]
+    return [LinkedText(f"{letter} {len(each)}", to=each) for letter, each in families.items()]
 
 
 def opened(store: Path | None, calls: Calls) -> NodeGraph:

@@ -14,7 +14,8 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from pydantic import BaseModel, SecretStr
 
 from nodekin.nodegraph import Embedder, EmbeddingError
-from nodekin.nodegraph.embeddings.embedder import as_embedder, as_embedders, check_vectors
+from nodekin.nodegraph.models.embedder import as_embedder, as_embedders
+from nodekin.nodegraph.models.embedder_adapters import check_vectors
 
 
 def lengths(texts):
@@ -489,7 +490,7 @@ IN_ANOTHER_PROCESS = """
 import functools
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from llama_index.core import MockEmbedding
-from nodekin.nodegraph.embeddings.embedder import as_embedder
+from nodekin.nodegraph.models.embedder import as_embedder
 
 class Model:
     def __init__(self):

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Embedder, EmbeddingError, MemoryStore, NodeGraph
-from nodekin.nodegraph.embeddings import query_vectors
-from nodekin.nodegraph.embeddings.cache import Embeddings
-from nodekin.nodegraph.embeddings.embedder import as_embedders
+from nodekin.nodegraph.models import embedding_cache as query_vectors
+from nodekin.nodegraph.models.embedder import as_embedders
+from nodekin.nodegraph.models.embedding_cache import Embeddings
 
 
 class Model:

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from nodekin.nodegraph import Document, Linked, Node, NodeGraph, TransformError
-from nodekin.nodegraph.entities.extractor import EntityExtractor
-from nodekin.nodegraph.entities.names import name_key
+from nodekin.nodegraph import Document, LinkedText, Node, NodeGraph, TransformError
+from nodekin.nodegraph.extractors.entity_extractor import EntityExtractor
+from nodekin.nodegraph.extractors.entity_names import name_key
 
 
 def entities(*texts: str, **settings: object) -> dict[str, list[str]]:
     """Return the entities of some texts, with the numbers of the passages."""
     nodes = [Node(text, id=str(at)) for at, text in enumerate(texts)]
-    made: list[Linked] = EntityExtractor(**settings)(nodes)
+    made: list[LinkedText] = EntityExtractor(**settings)(nodes)
     return {each.piece.text: [node.id for node in each.to] for each in made}
 
 
@@ -129,8 +129,8 @@ def test_chinese_titles_and_quotes_are_found_wherever_they_stand() -> None:
 def test_too_few_and_too_many_passages() -> None:
     texts = ["in Oslo and Bergen"] * 3 + ["in Oslo"]
     assert entities(*texts) == {"Oslo": ["0", "1", "2", "3"], "Bergen": ["0", "1", "2"]}
-    assert entities(*texts, most=3) == {"Bergen": ["0", "1", "2"]}
-    assert entities(*texts, fewest=4) == {"Oslo": ["0", "1", "2", "3"]}
+    assert entities(*texts, max_passages=3) == {"Bergen": ["0", "1", "2"]}
+    assert entities(*texts, min_passages=4) == {"Oslo": ["0", "1", "2", "3"]}
 
 
 def test_a_finder_of_ones_own() -> None:
@@ -152,9 +152,13 @@ def test_a_finder_that_returns_one_text_is_an_error() -> None:
     ("settings", "error", "message"),
     [
         ({"find": 3}, TypeError, "find is a callable from a text to names, not 3"),
-        ({"most": 2.5}, TypeError, "most is a whole number, not 2.5"),
-        ({"fewest": 0}, ValueError, "fewest is 1 or more and no more than most, not 0, 100"),
-        ({"fewest": 9, "most": 8}, ValueError, "no more than most, not 9, 8"),
+        ({"max_passages": 2.5}, TypeError, "most is a whole number, not 2.5"),
+        (
+            {"min_passages": 0},
+            ValueError,
+            "min_passages is 1 or more and no more than max_passages, not 0, 100",
+        ),
+        ({"min_passages": 9, "max_passages": 8}, ValueError, "no more than max_passages, not 9, 8"),
     ],
 )
 def test_settings_are_checked(

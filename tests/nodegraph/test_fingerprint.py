@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nodekin.nodegraph import RecursiveSplitter, SentenceSplitter
-from nodekin.nodegraph.fingerprint import fingerprint
+from nodekin.nodegraph.hashing import fingerprint
 
 
 def split_at(separator):

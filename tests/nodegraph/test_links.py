@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nodekin.nodegraph import Document, Link, Linked, Node, NodeGraph, TransformError
+from nodekin.nodegraph import Document, Link, LinkedText, Node, NodeGraph, TransformError
 from nodekin.retrievers import Retriever
 
 
@@ -27,12 +27,12 @@ def texts(nodes: Sequence[Node]) -> list[str]:
     return [node.text for node in nodes]
 
 
-def by_first_word(lines: list[Node]) -> list[Linked]:
+def by_first_word(lines: list[Node]) -> list[LinkedText]:
     """Make a node of each first word, linked to the lines that begin with it."""
     words: dict[str, list[Node]] = {}
     for line in lines:
         words.setdefault(line.text.split()[0], []).append(line)
-    return [Linked(Node(word, {"lines": len(found)}), found) for word, found in words.items()]
+    return [LinkedText(Node(word, {"lines": len(found)}), found) for word, found in words.items()]
 
 
 def test_a_link_leads_from_one_node_to_another(graph: NodeGraph) -> None:
@@ -186,7 +186,7 @@ def test_one_that_fails_is_tried_again(graph: NodeGraph) -> None:
 
 
 def test_what_can_not_be_linked(graph: NodeGraph) -> None:
-    graph.create_node_group("bad", lambda nodes: Linked("x", ["line"]), scope="group")  # type: ignore[list-item]
+    graph.create_node_group("bad", lambda nodes: LinkedText("x", ["line"]), scope="group")  # type: ignore[list-item]
     with pytest.raises(TransformError, match="takes nodes of the graph, not 'line'"):
         graph.nodes("bad")
     with pytest.raises(ValueError, match='scope is "node" or "group"'):
@@ -198,8 +198,8 @@ def test_what_can_not_be_linked(graph: NodeGraph) -> None:
 def test_an_ordinary_transform_may_link_too(graph: NodeGraph) -> None:
     lines = graph.nodes("line")
 
-    def see_also(node: Node) -> Linked:
-        return Linked(node.text.upper(), [lines[0]], "see")
+    def see_also(node: Node) -> LinkedText:
+        return LinkedText(node.text.upper(), [lines[0]], "see")
 
     graph.create_node_group("loud", see_also, "line")
     assert [graph.linked(node, "see") for node in graph.nodes("loud")] == [[lines[0]]] * 4

@@ -11,9 +11,9 @@ from llama_index.core.base.llms.types import ChatMessage, ChatResponse
 from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata, MockLLM
 
 from nodekin.nodegraph import ModelError
-from nodekin.nodegraph.fingerprint import fingerprint
-from nodekin.nodegraph.llm.forms import text_of
-from nodekin.nodegraph.llm.model import LLM, as_llm
+from nodekin.nodegraph.hashing import fingerprint
+from nodekin.nodegraph.models.llm import LLM, as_llm
+from nodekin.nodegraph.models.llm_adapters import text_of
 
 
 def shout(prompt):
@@ -276,7 +276,7 @@ def test_what_is_no_model(model, says):
 
 
 def test_it_is_light():
-    code = "import sys, nodekin.nodegraph.llm.extractor; print('asyncio' in sys.modules)"
+    code = "import sys, nodekin.nodegraph.extractors.llm_extractor; print('asyncio' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 
@@ -295,8 +295,8 @@ class Sometimes:
 
 async def test_an_answer_in_json_or_in_its_own_words():
     llm = LLM(Sometimes(), "sometimes")
-    assert llm.formed("by schema", {}) == await llm.aformed("by schema", {}) == '{"茶": 1}'
-    assert llm.formed("?", {}) == await llm.aformed("?", {}) == "in its own words"
+    assert llm.json_text("by schema", {}) == await llm.ajson_text("by schema", {}) == '{"茶": 1}'
+    assert llm.json_text("?", {}) == await llm.ajson_text("?", {}) == "in its own words"
 
 
 def test_a_model_that_runs_out_of_answers_failed():

@@ -9,9 +9,9 @@ import time
 import pytest
 
 from nodekin.nodegraph import Document, ModelError, NodeGraph, TransformError, split_paragraphs
-from nodekin.nodegraph.fingerprint import fingerprint
-from nodekin.nodegraph.llm.extractor import LLMExtractor
-from nodekin.nodegraph.llm.model import LLM
+from nodekin.nodegraph.extractors.llm_extractor import LLMExtractor
+from nodekin.nodegraph.hashing import fingerprint
+from nodekin.nodegraph.models.llm import LLM
 
 
 class Scripted:
@@ -159,9 +159,9 @@ def test_the_fingerprint_goes_by_what_is_made():
 
 def test_the_fingerprint_is_the_same_in_another_process():
     code = """
-from nodekin.nodegraph.fingerprint import fingerprint
-from nodekin.nodegraph.llm.model import LLM
-from nodekin.nodegraph.llm.extractor import LLMExtractor
+from nodekin.nodegraph.hashing import fingerprint
+from nodekin.nodegraph.models.llm import LLM
+from nodekin.nodegraph.extractors.llm_extractor import LLMExtractor
 print(fingerprint(LLMExtractor(LLM(lambda prompt: "x", "m"), "qa", limit=3)))
 """
     for seed in ("1", "2"):

@@ -4,16 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.nodegraph.llm.answers import clean, read_json, says_none
-from nodekin.nodegraph.llm.language import language_of
-from nodekin.nodegraph.llm.parsing import (
+from nodekin.nodegraph.extractors.llm_extractor import PROMPTS, fill
+from nodekin.nodegraph.models.language import language_of
+from nodekin.nodegraph.models.output.cleaning import clean, read_json, says_none
+from nodekin.nodegraph.models.output.extractions import (
     PARSERS,
     parse_keywords,
     parse_pairs,
     parse_questions,
     parse_summary,
 )
-from nodekin.nodegraph.llm.prompts import PROMPTS, fill
 
 # What stands around an answer
 

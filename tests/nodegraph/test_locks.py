@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nodekin.nodegraph import Node, NodeGraph, TransformError
-from nodekin.nodegraph.locks import ReadWriteLock
+from nodekin.nodegraph.locking import ReadWriteLock
 
 PATIENCE = 20.0
 """Seconds after which something that should happen is taken to hang."""

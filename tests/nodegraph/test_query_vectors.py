@@ -7,9 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from nodekin.nodegraph import Document, Embedder, EmbeddingError, MemoryStore, NodeGraph
-from nodekin.nodegraph.embeddings.cache import Embeddings
-from nodekin.nodegraph.embeddings.embedder import as_embedders
-from nodekin.nodegraph.embeddings.query_vectors import QueryVectors
+from nodekin.nodegraph.models.embedder import as_embedders
+from nodekin.nodegraph.models.embedding_cache import Embeddings, QueryVectors
 from nodekin.retrievers import FusionRetriever, Retriever
 
 

@@ -16,8 +16,12 @@ from nodekin.nodegraph import (
     Node,
     NodeGraph,
     TransformError,
-    batch_writer,
-    drafts,
+)
+from nodekin.nodegraph import (
+    build_writer as batch_writer,
+)
+from nodekin.nodegraph import (
+    build_writer as drafts,
 )
 
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.nodegraph.splitters.spans import locate
+from nodekin.nodegraph.splitters.chunking import locate
 
 
 @pytest.mark.parametrize(

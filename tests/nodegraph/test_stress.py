@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from nodekin.nodegraph import Document, Embedder, Linked, Node, NodeGraph
+from nodekin.nodegraph import Document, Embedder, LinkedText, Node, NodeGraph
 from nodekin.retrievers import Retriever
 
 SECONDS = 4.0
@@ -55,8 +55,8 @@ def letters(texts: Sequence[str]) -> list[list[float]]:
     return [[text.count(c) + 0.25 for c in "aeiklmrtn0123"] for text in texts]
 
 
-def everything(lines: list[Node]) -> list[Linked]:
-    return [Linked(f"{len(lines)} lines, {lines[0].text}", to=lines)] if lines else []
+def everything(lines: list[Node]) -> list[LinkedText]:
+    return [LinkedText(f"{len(lines)} lines, {lines[0].text}", to=lines)] if lines else []
 
 
 def opened(store: Path | None) -> NodeGraph:

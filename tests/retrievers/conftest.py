@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers.indexes import postings, text_index, top
+from nodekin.retrievers.indexes import max_score as top
+from nodekin.retrievers.indexes import postings, text_index
 
 Ranking = list[tuple[int, float]]
 

@@ -8,9 +8,9 @@ import pytest
 
 from nodekin.nodegraph import LLM, ModelError
 from nodekin.nodegraph.errors import ModelTimeoutError
-from nodekin.nodegraph.llm.language import Language
-from nodekin.retrievers.asking import answered, unechoed
-from nodekin.retrievers.plan import arun, run
+from nodekin.nodegraph.models.language import Language
+from nodekin.retrievers.plans.plan import arun, run
+from nodekin.retrievers.plans.prompting import answered, unechoed
 
 
 class Model:

@@ -12,7 +12,7 @@ from nodekin.retrievers import (
     RerankRetriever,
     Retriever,
 )
-from nodekin.retrievers.child_k import looking_at
+from nodekin.retrievers.base_retriever import child_k_override
 
 LINES = {
     "many": "tea\ntea\ntea\ntea cup",
@@ -118,19 +118,19 @@ def test_recursive_retrieval_takes_it_too(graph):
 )
 def test_a_block_says_it_for_all_within(graph, make):
     retriever = make(Retriever(graph, "line", target="ROOT", child_k=99))
-    with looking_at(3):
+    with child_k_override(3):
         assert [each.node.id for each in retriever.retrieve("tea")] == ["many"]
         assert [each.node.id for each in asyncio.run(retriever.aretrieve("tea"))] == ["many"]
-        with looking_at(None):
+        with child_k_override(None):
             assert len(retriever.retrieve("tea")) == 1
     assert len(retriever.retrieve("tea")) == 3
 
 
 def test_what_merges_asks_for_so_many_hits(graph):
     retriever = AutoMergeRetriever(Retriever(graph, "line"), ratio=0.9)
-    with looking_at(3):
+    with child_k_override(3):
         assert [each.node.group for each in retriever.retrieve("tea")] == ["line"] * 3
-    with looking_at(4):
+    with child_k_override(4):
         assert [each.node.id for each in retriever.retrieve("tea")] == ["many"]
 
 
@@ -141,5 +141,5 @@ def test_what_merges_asks_for_so_many_hits(graph):
 def test_what_is_no_number_is_refused(graph, child_k, error, told):
     with pytest.raises(error, match=told):
         Retriever(graph, "line", child_k=child_k)
-    with pytest.raises(error, match=told), looking_at(child_k):
+    with pytest.raises(error, match=told), child_k_override(child_k):
         pass

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodekin.retrievers import Hits
-from nodekin.retrievers.hits import merge
+from nodekin.retrievers.ranking import merge
 
 INDEXES = st.lists(
     st.lists(st.sampled_from([0.5, 1.0, 2.0, 3.0]), max_size=9), min_size=1, max_size=3

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from nodekin.nodegraph import LLM, ModelError, NodeGraph
-from nodekin.retrievers import Retriever, ScoredNode, stage, trace
-from nodekin.retrievers.effects import Ask, Each, Find, in_threads
-from nodekin.retrievers.plan import Plan, arun, astream, run, stream
+from nodekin.retrievers import Retriever, ScoredNode, start_span, trace
+from nodekin.retrievers.plans.effects import Ask, Each, Find, in_threads
+from nodekin.retrievers.plans.plan import Plan, arun, astream, run, stream
 
 ECHO = LLM(lambda prompt: prompt.upper(), "echo")
 
@@ -305,12 +305,12 @@ def test_stages_of_plans_nest(library: NodeGraph) -> None:
     retriever = Retriever(library, "ROOT")
 
     def part(query: str) -> Plan[Any]:
-        with stage("part", query=query):
+        with start_span("part", query=query):
             yield Ask(ECHO, query)
             return (yield Find(retriever, [query]))
 
     def plan() -> Plan[Any]:
-        with stage("whole"):
+        with start_span("whole"):
             return (yield Each([part("tea"), part("river")]))
 
     for drive in (run, lambda plan: asyncio.run(arun(plan))):
@@ -327,7 +327,7 @@ def test_a_stream_leaves_the_stages_of_its_listener_alone() -> None:
     with trace() as traced:
         pieces = stream(streamed())
         next(pieces)
-        with stage("mine"):
+        with start_span("mine"):
             next(pieces)
         list(pieces)
     assert [each.name for each in traced.stages] == ["ask", "ask", "mine"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.retrievers.prompt import Prompt, Prompted
+from nodekin.retrievers.plans.prompting import Prompt, Prompted
 
 PROMPT = Prompt("{count} 个：{query}", "{count} of {query}", ("query",), ("count",))
 

@@ -14,15 +14,15 @@ from nodekin.retrievers import (
     Hits,
     Index,
     Retriever,
-    Retrieves,
+    RetrieverProtocol,
     ScoredNode,
     Similarity,
     TextAnalyzer,
 )
+from nodekin.retrievers.indexes.max_score import TermWeights
 from nodekin.retrievers.indexes.text_index import TextIndex
 from nodekin.retrievers.indexes.vector_index import Vector, VectorIndex
-from nodekin.retrievers.similarities.analysis import Analyzer
-from nodekin.retrievers.similarities.term_weights import TermWeights
+from nodekin.retrievers.similarities.text_analyzer import Analyzer
 
 
 class LengthIndex:
@@ -58,28 +58,28 @@ class Length:
 
 def contracts(retriever: Retriever, index: TextIndex, vectors: VectorIndex) -> tuple[object, ...]:
     """Hold for a type checker: each value is taken for its contract."""
-    a: Retrieves = retriever
+    a: RetrieverProtocol = retriever
     b: Similarity = Bm25()
     c: Index[TermWeights] = index
     d: Analyzer = TextAnalyzer()
     e: Similarity = Length()
     f: Similarity = Cosine()
     g: Index[Vector] = vectors
-    h: Retrieves = FusionRetriever([retriever])
+    h: RetrieverProtocol = FusionRetriever([retriever])
     return a, b, c, d, e, f, g, h
 
 
 @pytest.mark.parametrize(
     ("concrete", "contract"),
     [
-        (Retriever, Retrieves),
+        (Retriever, RetrieverProtocol),
         (Bm25, Similarity),
         (TextIndex, Index),
         (Length, Similarity),
         (LengthIndex, Index),
         (Cosine, Similarity),
         (VectorIndex, Index),
-        (FusionRetriever, Retrieves),
+        (FusionRetriever, RetrieverProtocol),
         (TextAnalyzer, Analyzer),
     ],
 )

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Bm25, Retriever
-from nodekin.retrievers.indexes import index_files, text_index
-from nodekin.retrievers.similarities.analysis import TextAnalyzer
+from nodekin.retrievers.indexes import array_files as index_files
+from nodekin.retrievers.indexes import text_index
+from nodekin.retrievers.similarities.text_analyzer import TextAnalyzer
 
 QUIET = [HealthCheck.function_scoped_fixture]
 BM25 = Bm25()

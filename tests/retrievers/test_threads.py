@@ -12,8 +12,7 @@ import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Bm25, Retriever
-from nodekin.retrievers.indexes.posting import Posting
-from nodekin.retrievers.similarities.term_weights import Saturation
+from nodekin.retrievers.indexes.max_score import Posting, Saturation
 
 WORDS = Bm25(analyzer=str.split)
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import FusionRetriever, Retriever, Stage, observing, stage, trace
+from nodekin.retrievers import FusionRetriever, Retriever, Span, observe, start_span, trace
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def fusion(graph: NodeGraph) -> FusionRetriever:
     return FusionRetriever([Retriever(graph, "line", target="ROOT"), Retriever(graph, "ROOT")])
 
 
-def names(root: Stage) -> list[tuple[str, list[str]]]:
+def names(root: Span) -> list[tuple[str, list[str]]]:
     return [(each.name, [inner.name for inner in each.stages]) for each in root.stages]
 
 
@@ -59,14 +59,14 @@ def test_an_observer_hears_of_begin_and_end(fusion: FusionRetriever) -> None:
     heard: list[tuple[str, str, str | None]] = []
 
     class Ear:
-        def begin(self, stage: Stage, parent: Stage | None) -> None:
-            heard.append(("begin", stage.name, parent.name if parent else None))
+        def begin(self, span: Span, parent: Span | None) -> None:
+            heard.append(("begin", span.name, parent.name if parent else None))
 
-        def end(self, stage: Stage) -> None:
-            heard.append(("end", stage.name, None))
-            assert stage.seconds is not None
+        def end(self, span: Span) -> None:
+            heard.append(("end", span.name, None))
+            assert span.seconds is not None
 
-    with observing(Ear()):
+    with observe(Ear()):
         fusion("tea")
     assert (heard[0], heard[-1]) == (("begin", "fuse", None), ("end", "fuse", None))
     within = [("begin", "search", "fuse"), ("end", "search", None)] * 2
@@ -76,7 +76,7 @@ def test_an_observer_hears_of_begin_and_end(fusion: FusionRetriever) -> None:
 
 
 def test_a_stage_that_fails_says_so() -> None:
-    with trace() as root, pytest.raises(ValueError, match="no"), stage("work", on="x"):
+    with trace() as root, pytest.raises(ValueError, match="no"), start_span("work", on="x"):
         raise ValueError("no")
     assert root.stages[0].error is not None
     assert "work on=x" in str(root)
@@ -84,7 +84,7 @@ def test_a_stage_that_fails_says_so() -> None:
 
 
 def test_without_a_trace_nothing_is_kept(fusion: FusionRetriever) -> None:
-    with stage("alone") as alone, stage("within"):
+    with start_span("alone") as alone, start_span("within"):
         fusion("tea")
     assert alone.stages == []
     assert alone.seconds is None

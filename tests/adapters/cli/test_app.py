@@ -72,7 +72,7 @@ def test_an_error_of_our_own_says_so(nodekin, monkeypatch):
     def broken(*_):
         raise KeyError("oops")
 
-    monkeypatch.setattr("nodekin.adapters.cli.searching.make_retriever", broken)
+    monkeypatch.setattr("nodekin.adapters.cli.search_command.make_retriever", broken)
     ran = nodekin("search", "tea", "--in", "docs")
     assert ran.status == 70
     assert "--debug" in ran.err

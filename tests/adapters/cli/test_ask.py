@@ -3,7 +3,7 @@ import json
 import pytest
 from scripted_server import ChatServer, serving
 
-from nodekin.adapters.cli.answering import MODES, STRATEGIES
+from nodekin.adapters.cli.ask_command import MODES, STRATEGIES
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 

@@ -2,7 +2,7 @@ import click
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.adapters.cli.columns import columns, cut, pad, wrap
+from nodekin.adapters.cli.snippet import columns, cut, pad, wrap
 
 TEXTS = st.text(st.sampled_from("ab cé茶，。《》 x1！\n\te\u0301"), max_size=120)
 

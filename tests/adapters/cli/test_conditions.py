@@ -1,6 +1,6 @@
 import pytest
 
-from nodekin.adapters.cli.conditions import parse_conditions
+from nodekin.adapters.cli.options import parse_conditions
 from nodekin.retrievers import parse_filters
 
 

@@ -1,7 +1,7 @@
 import pytest
 
-from nodekin.adapters.cli.embed_models import embedding_model
-from nodekin.adapters.cli.exits import CommandError
+from nodekin.adapters.cli.errors import CommandError
+from nodekin.adapters.cli.models import embedding_model
 
 
 @pytest.fixture(autouse=True)

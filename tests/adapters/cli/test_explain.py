@@ -11,7 +11,7 @@ def test_the_steps_and_the_reasons_are_printed(nodekin):
 def test_json_has_the_trace(nodekin):
     told = nodekin("explain", "fermented", "--in", "docs", "--json").json
     assert told["trace"]["name"] == "explain"
-    assert [stage["name"] for stage in told["trace"]["stages"]] == ["search"]
+    assert [span["name"] for span in told["trace"]["stages"]] == ["search"]
     assert told["trace"]["stages"][0]["facts"]["group"] == "passage"
     assert told["results"][0]["document"] == "docs/tea.md"
 

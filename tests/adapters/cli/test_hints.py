@@ -1,6 +1,6 @@
 import pytest
 
-from nodekin.adapters.cli.hints import _HINTS
+from nodekin.adapters.cli.errors import _HINTS
 
 
 def test_no_remedy_names_a_method(nodekin, here):

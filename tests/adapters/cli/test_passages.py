@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.adapters.cli.passages import split_passages
+from nodekin.adapters.cli.group_rules import split_passages
 
 
 def _texts(text, **settings):

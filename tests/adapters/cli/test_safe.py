@@ -1,4 +1,4 @@
-from nodekin.adapters.cli.safe import safe
+from nodekin.adapters.cli.errors import safe
 
 
 def test_escape_sequences_lose_their_power():

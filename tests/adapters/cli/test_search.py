@@ -148,8 +148,8 @@ def test_nothing_to_read_in_a_folder(nodekin, here):
 
 
 def test_with_embeddings_both_ways_are_fused(nodekin, monkeypatch):
-    monkeypatch.setattr("nodekin.adapters.cli.opening.embedding_model", _letters)
-    monkeypatch.setattr("nodekin.adapters.cli.index.embedding_model", _letters)
+    monkeypatch.setattr("nodekin.adapters.cli.workspace.embedding_model", _letters)
+    monkeypatch.setattr("nodekin.adapters.cli.index_command.embedding_model", _letters)
     ran = nodekin("index", "docs", "--embed", "letters")
     assert ran.out.endswith("passage embedded by letters\n")
     result = nodekin("search", "Yangtze", "--json").json["results"][0]
@@ -159,8 +159,8 @@ def test_with_embeddings_both_ways_are_fused(nodekin, monkeypatch):
 
 
 def test_words_answer_where_the_embedding_model_is_gone(nodekin, monkeypatch):
-    monkeypatch.setattr("nodekin.adapters.cli.index.embedding_model", _letters)
-    monkeypatch.setattr("nodekin.adapters.cli.opening.embedding_model", _failing)
+    monkeypatch.setattr("nodekin.adapters.cli.index_command.embedding_model", _letters)
+    monkeypatch.setattr("nodekin.adapters.cli.workspace.embedding_model", _failing)
     nodekin("index", "docs", "--embed", "letters")
     ran = nodekin("search", "Yangtze", "--json")
     assert ran.documents == ["docs/river.txt"]

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.adapters.cli.columns import columns
-from nodekin.adapters.cli.snippet import best_sentence, matches, snippet
+from nodekin.adapters.cli.snippet import best_sentence, columns, matches, snippet
 
 TEXTS = st.text(st.sampled_from("ab 茶绿。. \nTea"), max_size=200)
 

@@ -7,8 +7,8 @@ from langchain_core.tracers import BaseTracer
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import ValidationError
 
-from nodekin.adapters.langchain.answer_tool import answer_tool
 from nodekin.adapters.langchain.query_engine import NodeGraphQueryEngine
+from nodekin.adapters.langchain.tools import answer_tool
 from nodekin.retrievers import QueryEngine
 
 

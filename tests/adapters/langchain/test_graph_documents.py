@@ -1,7 +1,7 @@
 import pytest
 from langchain_core.documents import Document
 
-from nodekin.adapters.langchain.graph_documents import drop, nodes_there, put
+from nodekin.adapters.langchain.documents import drop, nodes_there, put
 from nodekin.nodegraph import NodeGraph, split_sentences
 
 

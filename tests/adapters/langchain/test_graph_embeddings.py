@@ -3,7 +3,7 @@ from blockbuster import blockbuster_ctx
 from langchain_core.vectorstores import InMemoryVectorStore
 from letters import Letters
 
-from nodekin.adapters.langchain.graph_embeddings import GraphEmbeddings
+from nodekin.adapters.langchain.vector_index import GraphEmbeddings
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import Retriever
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.vectorstores.utils import maximal_marginal_relevance
 
-from nodekin.adapters.langchain.marginal_relevance import most_marginal
+from nodekin.retrievers.ranking import most_marginal
 
 vectors = st.lists(st.lists(st.integers(-3, 3), min_size=3, max_size=3), min_size=1, max_size=8)
 

@@ -12,7 +12,7 @@ from langchain_text_splitters import CharacterTextSplitter
 from letters import Letters
 
 from nodekin.adapters.langchain import NodeGraphRetriever
-from nodekin.adapters.langchain.node_store import NodeStore
+from nodekin.adapters.langchain.key_value_store import NodeStore
 from nodekin.nodegraph import NodeGraph, split_sentences
 from nodekin.retrievers import Retriever
 

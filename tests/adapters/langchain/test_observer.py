@@ -13,8 +13,8 @@ from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.tracers import BaseTracer
 
 from nodekin.adapters.langchain import NodeGraphRetriever
-from nodekin.nodegraph.llm.model import as_llm
-from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever, stage, trace
+from nodekin.nodegraph.models.llm import as_llm
+from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever, start_span, trace
 
 
 class Trace(BaseTracer):
@@ -36,15 +36,15 @@ class Rewriting:
         self.llm = as_llm(model)
 
     def retrieve(self, query, *, top_k=None, filters=None):
-        with stage("rewrite", query=query) as done:
-            with stage("ask", model="fake", prompt=query) as asked:
+        with start_span("rewrite", query=query) as done:
+            with start_span("ask", model="fake", prompt=query) as asked:
                 asked.facts["answer"] = self.llm.complete(query)
             done.facts["rewritten"] = asked.facts["answer"]
             return self.inner.retrieve(asked.facts["answer"], top_k=top_k, filters=filters)
 
     async def aretrieve(self, query, *, top_k=None, filters=None):
-        with stage("rewrite", query=query) as done:
-            with stage("ask", model="fake", prompt=query) as asked:
+        with start_span("rewrite", query=query) as done:
+            with start_span("ask", model="fake", prompt=query) as asked:
                 asked.facts["answer"] = await self.llm.acomplete(query)
             done.facts["rewritten"] = asked.facts["answer"]
             return await self.inner.aretrieve(asked.facts["answer"], top_k=top_k, filters=filters)
@@ -173,9 +173,9 @@ class Barrier:
         self.name, self.barrier = name, barrier
 
     def retrieve(self, query, *, top_k=None, filters=None):
-        with stage("branch", of=self.name):
+        with start_span("branch", of=self.name):
             self.barrier.wait(10)
-            with stage("within", of=self.name):
+            with start_span("within", of=self.name):
                 RunnableLambda(str.lower, name=f"lower {self.name}").invoke(query)
                 self.barrier.wait(10)
         return []
@@ -204,7 +204,7 @@ async def test_branches_at_once_are_below_their_own(mode):
 async def test_a_stage_that_fails_is_a_run_with_an_error(native, mode):
     class Failing:
         def retrieve(self, query, *, top_k=None, filters=None):
-            with stage("work"):
+            with start_span("work"):
                 raise ConnectionError("gone")
 
         async def aretrieve(self, query, *, top_k=None, filters=None):
@@ -230,12 +230,12 @@ async def test_a_retriever_within_a_retriever_is_told_once(native, mode):
         inner = NodeGraphRetriever(retriever=native, name="inner")
 
         def retrieve(self, query, *, top_k=None, filters=None):
-            with stage("outer work"):
+            with start_span("outer work"):
                 self.inner.invoke(query)
             return []
 
         async def aretrieve(self, query, *, top_k=None, filters=None):
-            with stage("outer work"):
+            with start_span("outer work"):
                 await self.inner.ainvoke(query)
             return []
 
@@ -257,7 +257,7 @@ async def test_a_trace_of_nodekins_own_goes_on_beside(retriever, mode):
 async def test_where_nobody_is_told_nobody_observes(mode):
     class Nosy:
         def retrieve(self, query, *, top_k=None, filters=None):
-            with stage("work") as done, stage("within"):
+            with start_span("work") as done, start_span("within"):
                 pass
             self.seen = done
             return []
@@ -403,7 +403,7 @@ async def test_a_thread_that_outlives_its_cancelled_call(native):
 
     class Slow:
         def retrieve(self, query, *, top_k=None, filters=None):
-            with stage("slow"):
+            with start_span("slow"):
                 release.wait(10)
             ended.set()
             return []

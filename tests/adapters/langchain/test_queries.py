@@ -16,7 +16,7 @@ from langchain_core.tracers import BaseTracer
 from pydantic import Field, ValidationError
 
 from nodekin.adapters.langchain import NodeGraphRetriever
-from nodekin.adapters.langchain.queries import (
+from nodekin.adapters.langchain.query_transforms import (
     ExpandQuery,
     decompose_query,
     expand_query,

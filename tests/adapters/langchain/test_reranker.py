@@ -192,8 +192,8 @@ async def test_the_runs(reranker, documents, mode):
     assert (run.name, run.run_type) == ("NodeGraphReranker", "chain")
     assert run.inputs == {"query": "Which tea is green?", "documents": documents}
     assert [d.id for d in run.outputs["output"]] == ["d2", "d1", "d0", "d3"]
-    (stage,) = run.child_runs
-    assert (stage.name, [each.name for each in stage.child_runs]) == ("rerank", ["model"])
+    (span,) = run.child_runs
+    assert (span.name, [each.name for each in span.child_runs]) == ("rerank", ["model"])
 
 
 @both

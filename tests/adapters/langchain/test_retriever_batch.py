@@ -19,9 +19,9 @@ from nodekin.retrievers import (
     RerankRetriever,
     Retriever,
     WindowRetriever,
-    stage,
+    start_span,
 )
-from nodekin.retrievers.answering import Answering
+from nodekin.retrievers.base_retriever import Answering
 
 WORDS = ["tea", "river", "book", "茶"]
 TEXTS = {"tea": "Tea. Green tea.", "river": "A river.", "book": "A book.", "茶": "绿茶。红茶。"}
@@ -187,10 +187,10 @@ class Rewriting(Answering):
         return self.batch([query], top_k=top_k, filters=filters)[0]
 
     def batch(self, queries, *, top_k=None, filters=None):
-        with stage("strategy", query=f"{len(queries)} queries"):
+        with start_span("strategy", query=f"{len(queries)} queries"):
             asked = []
             for query in queries:
-                with stage("rewrite", query=query), stage("ask", prompt=query):
+                with start_span("rewrite", query=query), start_span("ask", prompt=query):
                     asked.append(self.llm.invoke(query))
             return self.inner.batch(asked, top_k=top_k, filters=filters)
 
@@ -199,10 +199,10 @@ class Rewriting(Answering):
 
     async def abatch(self, queries, *, top_k=None, filters=None):
         async def rewritten(query):
-            with stage("rewrite", query=query), stage("ask", prompt=query):
+            with start_span("rewrite", query=query), start_span("ask", prompt=query):
                 return await self.llm.ainvoke(query)
 
-        with stage("strategy", query=f"{len(queries)} queries"):
+        with start_span("strategy", query=f"{len(queries)} queries"):
             asked = await asyncio.gather(*map(rewritten, queries))
             return await self.inner.abatch(asked, top_k=top_k, filters=filters)
 

@@ -9,7 +9,7 @@ from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.tracers import BaseTracer
 
 from nodekin.adapters.langchain import NodeGraphRetriever
-from nodekin.retrievers import stage
+from nodekin.retrievers import start_span
 
 
 class Trace(BaseTracer):
@@ -180,7 +180,7 @@ async def test_a_cancelled_call_is_reported_and_raises(trace):
             raise NotImplementedError
 
         async def aretrieve(self, query, *, top_k=None, filters=None):
-            with stage("work"):
+            with start_span("work"):
                 self.started.set()
                 await asyncio.sleep(60)
 

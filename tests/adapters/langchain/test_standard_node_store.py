@@ -4,7 +4,7 @@ import pytest
 from langchain_core.documents import Document
 from langchain_tests.integration_tests import BaseStoreAsyncTests, BaseStoreSyncTests
 
-from nodekin.adapters.langchain.node_store import NodeStore
+from nodekin.adapters.langchain.key_value_store import NodeStore
 from nodekin.nodegraph import NodeGraph
 
 

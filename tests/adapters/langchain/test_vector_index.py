@@ -11,8 +11,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from letters import Letters
 
 from nodekin.adapters.langchain import NodeGraphRetriever
-from nodekin.adapters.langchain.graph_embeddings import GraphEmbeddings
-from nodekin.adapters.langchain.vector_index import as_index
+from nodekin.adapters.langchain.vector_index import GraphEmbeddings, as_index
 from nodekin.nodegraph import Document, NodeGraph, split_sentences
 from nodekin.retrievers import FusionRetriever, RecursiveRetriever, Retriever, register_index
 

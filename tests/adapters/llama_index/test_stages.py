@@ -177,7 +177,7 @@ async def test_many_at_a_time_keep_apart(both: RerankRetriever, watched: Any) ->
 def test_beside_a_trace(both: RerankRetriever, watched: Any) -> None:
     with trace() as traced:
         NodeGraphRetriever(both).retrieve(QUERY)
-    assert [stage.name for stage in traced.stages] == ["fuse", "rerank"]
+    assert [span.name for span in traced.stages] == ["fuse", "rerank"]
 
 
 def test_a_reranker_has_its_span(graph: NodeGraph, watched: Any) -> None:

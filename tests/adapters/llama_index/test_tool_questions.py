@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodekin.adapters.llama_index.tool_questions import read_tool_questions
+from nodekin.adapters.llama_index.question_generator import read_tool_questions
 
 TOOLS = ["rivers", "tea_facts", "茶叶"]
 NILE, TEA = ("rivers", "How long is the Nile?"), ("tea_facts", "Is tea green?")

@@ -13,7 +13,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore, Vector
 from nodekin.adapters.llama_index import NodeGraphRetriever, as_index
 from nodekin.nodegraph import Document, NodeGraph, split_sentences
 from nodekin.retrievers import FusionRetriever, RecursiveRetriever, Retriever, register_index
-from nodekin.retrievers.indexes.registry import INDEXES
+from nodekin.retrievers.similarities.registry import INDEXES
 
 LETTERS = "aeioust茶红绿水"
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import count_tokens
 from nodekin.retrievers.answers import QueryEngine
-from nodekin.retrievers.answers.history import newest, pairs_of, told
+from nodekin.retrievers.answers.conversation import newest, pairs_of, told
 
 
 def test_pairs_and_messages_are_the_same_history() -> None:
@@ -110,7 +110,7 @@ def test_where_condensing_fails_the_question_is_taken(reply, lines, scripted, fo
 
 def test_a_long_history_is_trimmed_and_that_is_told(lines, scripted) -> None:
     model = scripted(lambda _: "How long is the Nile?")
-    engine = QueryEngine(lines, model, history_budget=60)
+    engine = QueryEngine(lines, model, history_window=60)
     history = [(f"Question {n}", "word " * 20) for n in range(9)]
     answer = engine.query("How long?", history=history)
     assert "Question 8" in model.prompts[0]

@@ -3,8 +3,7 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
-from nodekin.retrievers.answers.merging import merged
-from nodekin.retrievers.answers.passages import title_of
+from nodekin.retrievers.answers.context import merged, title_of
 
 TEXT = "".join(chr(0x4E00 + n) for n in range(60))
 

@@ -4,12 +4,11 @@ import json
 import pytest
 
 from nodekin.nodegraph import Document, Node, NodeGraph, UnknownGroupError
-from nodekin.nodegraph.llm.extractor import LLMExtractor
-from nodekin.nodegraph.llm.model import LLM
+from nodekin.nodegraph.extractors.llm_extractor import LLMExtractor
+from nodekin.nodegraph.models.llm import LLM
 from nodekin.retrievers import Retriever, trace
-from nodekin.retrievers.answers.preset_answer import answer_of, overlap
-from nodekin.retrievers.answers.qa import QaRetriever
-from nodekin.retrievers.answers.question_map import QuestionMap, normal_question
+from nodekin.retrievers.answers.qa import QaRetriever, answer_of, overlap
+from nodekin.retrievers.indexes.exact_index import QuestionMap, normal_question
 
 RIVERS = {
     "长江有多长？": "约6300公里。",
@@ -189,7 +188,7 @@ def test_it_is_traced(graph):
     with trace() as traced:
         qa.answer("长江有多长")
         qa.answer("茶")
-    assert [stage.facts for stage in traced.stages] == [
+    assert [span.facts for span in traced.stages] == [
         {"query": "长江有多长", "found": "长江有多长？", "score": 1.0, "exact": True},
         {"query": "茶", "found": False},
     ]

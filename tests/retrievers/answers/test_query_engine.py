@@ -6,8 +6,8 @@ import pytest
 from nodekin.nodegraph import Document, EmbeddingError, ModelError, Node, NodeGraph
 from nodekin.retrievers import QaRetriever, Retriever, ScoredNode
 from nodekin.retrievers.answers import PROMPTS, AnswerError, QueryEngine
-from nodekin.retrievers.scored_node import Evidence, QueryForm
-from nodekin.retrievers.trace import trace
+from nodekin.retrievers.results import Evidence, QueryVariant
+from nodekin.retrievers.tracing import trace
 
 MODES = ("stuff", "refine", "map_reduce", "map_rerank")
 NILE = "How long is the Nile?"
@@ -292,7 +292,10 @@ def test_top_k_and_filters_reach_the_retriever(scripted) -> None:
 
 def test_what_strategies_note_is_told(scripted) -> None:
     node = Node("Tea.")
-    forms = (QueryForm("tea?", "rewrite", "rewrite failed: timeout"), QueryForm("tea?", "hyde"))
+    forms = (
+        QueryVariant("tea?", "rewrite", "rewrite failed: timeout"),
+        QueryVariant("tea?", "hyde"),
+    )
     result = ScoredNode(node, 1.0, (Evidence(node, 1.0, "bm25", "tea", forms=forms),) * 2)
     answer = QueryEngine(Fixed(result), scripted(lambda _: "Tea [1].")).query("tea?")
     assert answer.notes == ("rewrite: rewrite failed: timeout",)
@@ -367,9 +370,9 @@ def test_stages_are_told(mode, lines, scripted) -> None:
     (answer,) = traced.stages
     assert answer.name == "answer"
     assert answer.facts["found"]
-    assert [stage.name for stage in answer.stages[:2]] == ["condense", "retrieve"]
-    assert {stage.name for stage in answer.stages[2:]} == {"ask"}
-    asked = [stage for stage in answer.stages[0].stages + answer.stages[2:] if stage.name == "ask"]
+    assert [span.name for span in answer.stages[:2]] == ["condense", "retrieve"]
+    assert {span.name for span in answer.stages[2:]} == {"ask"}
+    asked = [span for span in answer.stages[0].stages + answer.stages[2:] if span.name == "ask"]
     assert answer.facts["calls"] == len(asked)
 
 

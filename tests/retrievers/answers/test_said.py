@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.retrievers.answers.said import Said, SaidReader, read_said
+from nodekin.nodegraph.models.output.final_answer import Said, SaidReader, read_said
 
 BITS = [
     *("NO_ANSWER", "NO_", "ANSWER", "无答案", "无", "答案", "no answer", "No", " ", "\n", "  \n"),

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Node
 from nodekin.retrievers.filters import parse_filters
-from nodekin.retrievers.indexes import index_files
-from nodekin.retrievers.indexes.packing import pack, unpack
+from nodekin.retrievers.indexes import array_files as index_files
+from nodekin.retrievers.indexes.array_files import join, pack, split, unpack
+from nodekin.retrievers.indexes.node_table import Slots
 from nodekin.retrievers.indexes.postings import Postings
-from nodekin.retrievers.indexes.slots import Slots
-from nodekin.retrievers.indexes.strings import join, split
 
 QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 ARRAYS = {"a": np.arange(7), "b": np.array([True, False]), "c": np.zeros((0, 3), np.float32)}

@@ -3,10 +3,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nodekin.retrievers.indexes import top
-from nodekin.retrievers.indexes.posting import Posting
-from nodekin.retrievers.indexes.top import best_slots
-from nodekin.retrievers.similarities.term_weights import Saturation
+from nodekin.retrievers.indexes import max_score as top
+from nodekin.retrievers.indexes.max_score import Posting, Saturation, best_slots
 
 LIMITS = st.sampled_from([None, 1, 2, 3, 5, 10, 1000])
 SEEDS = st.integers(0, 2**32 - 1)

@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.nodegraph.embeddings.embedder import Embedder
 from nodekin.nodegraph.errors import EmbeddingError
+from nodekin.nodegraph.models.embedder import Embedder
 from nodekin.retrievers.filters import parse_filters
-from nodekin.retrievers.indexes import index_files, nearest_vectors, vector_index
+from nodekin.retrievers.indexes import array_files as index_files
+from nodekin.retrievers.indexes import nearest_vectors, vector_index
 from nodekin.retrievers.indexes.nearest_vectors import NearestVectors, unit
-from nodekin.retrievers.indexes.row_map import RowMap
-from nodekin.retrievers.indexes.vector_index import VectorIndex
+from nodekin.retrievers.indexes.vector_index import RowMap, VectorIndex
 
 LETTERS = "abcdefgh"
 TEXTS = st.text(LETTERS, max_size=4)

@@ -13,7 +13,7 @@ from llama_index.core.schema import NodeRelationship, NodeWithScore
 from nodekin.adapters.llama_index import export_nodes
 from nodekin.nodegraph import Document, Node, NodeGraph, UnknownGroupError
 from nodekin.retrievers import Bm25, Evidence, Retriever, ScoredNode, trace
-from nodekin.retrievers.patterns.auto_merge import AutoMergeRetriever
+from nodekin.retrievers.composite.auto_merge import AutoMergeRetriever
 
 WORDS = Bm25(analyzer=str.split)
 
@@ -139,8 +139,8 @@ def test_on_a_retriever_with_filters_and_two_languages(tmp_path) -> None:
     assert merging("长江") == results
     with trace() as traced:
         merging("长江")
-    (stage,) = traced.stages
-    assert (stage.name, stage.facts["hits"], stage.facts["results"]) == ("merge", 4, 3)
+    (span,) = traced.stages
+    assert (span.name, span.facts["hits"], span.facts["results"]) == ("merge", 4, 3)
 
 
 def test_nodes_without_kin_stay() -> None:

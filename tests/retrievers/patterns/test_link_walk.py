@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nodekin.nodegraph import Document, Linked, Node, NodeGraph
-from nodekin.nodegraph.entities.extractor import EntityExtractor
+from nodekin.nodegraph import Document, LinkedText, Node, NodeGraph
+from nodekin.nodegraph.extractors.entity_extractor import EntityExtractor
 from nodekin.retrievers import Evidence, Retriever, ScoredNode, trace
-from nodekin.retrievers.patterns.link_walk import LinkRetriever
+from nodekin.retrievers.composite.link_retriever import LinkRetriever
 
 TEXTS = {
     "brand": "Brand (play)\nBrand is a play by Henrik Ibsen.",
@@ -160,7 +160,7 @@ def test_bounds(graph: NodeGraph) -> None:
     assert len(found(top_k=20, limit=4)) == 4
     with trace() as traced:
         LinkRetriever(plain, graph, via="entity", limit=3, seeds=1, top_k=1).retrieve(QUESTION)
-    (followed,) = [stage for stage in traced.stages if stage.name == "follow links"]
+    (followed,) = [span for span in traced.stages if span.name == "follow links"]
     assert (followed.facts["passages"], followed.facts["results"]) == (2, 1)
 
 
@@ -208,9 +208,9 @@ def test_entities_of_sentences_and_hits_lifted_to_another_group(graph: NodeGraph
 
 
 def test_entities_of_ones_own(graph: NodeGraph) -> None:
-    def by_letter(nodes: list[Node]) -> list[Linked]:
+    def by_letter(nodes: list[Node]) -> list[LinkedText]:
         return [
-            Linked(letter, [node for node in nodes if node.text[0] == letter], "begins")
+            LinkedText(letter, [node for node in nodes if node.text[0] == letter], "begins")
             for letter in "BHPT"
         ]
 

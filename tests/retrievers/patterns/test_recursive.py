@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph, UnknownGroupError, split_sentences
 from nodekin.retrievers import Bm25, Evidence, FusionRetriever, Retriever, ScoredNode, trace
-from nodekin.retrievers.patterns.recursive import RecursiveRetriever
-from nodekin.retrievers.patterns.references import put_in_place
+from nodekin.retrievers.composite.recursive import RecursiveRetriever
+from nodekin.retrievers.composite.references import put_in_place
 
 WORDS = Bm25(analyzer=str.split)
 

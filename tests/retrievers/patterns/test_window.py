@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodekin.nodegraph import Document, Linked, Node, NodeGraph, split_sentences
+from nodekin.nodegraph import Document, LinkedText, Node, NodeGraph, split_sentences
 from nodekin.retrievers import Bm25, Evidence, Retriever, ScoredNode, trace
-from nodekin.retrievers.patterns.completion import CompletionRetriever
-from nodekin.retrievers.patterns.window import WindowRetriever
+from nodekin.retrievers.composite.document_completion import CompletionRetriever
+from nodekin.retrievers.composite.window import WindowRetriever
 
 WORDS = Bm25(analyzer=str.split)
 
@@ -113,7 +113,7 @@ def test_what_was_not_cut_out_of_the_document_is_joined() -> None:
 def test_nodes_without_neighbours_stay() -> None:
     graph = words("a b")
     graph.create_node_group(
-        "cluster", lambda nodes: [Linked("all", to=nodes), Linked("more", to=nodes)],
+        "cluster", lambda nodes: [LinkedText("all", to=nodes), LinkedText("more", to=nodes)],
         parent="word", scope="group", trans_node=True,
     )  # fmt: skip
     hits = [graph.node("d0"), *graph.nodes("cluster"), Node("alone", id="x")]

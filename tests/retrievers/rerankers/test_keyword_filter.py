@@ -7,7 +7,7 @@ import pytest
 from nodekin.nodegraph import Node
 from nodekin.retrievers.rerankers.keyword_filter import KeywordFilter
 from nodekin.retrievers.rerankers.reranker import Reranker
-from nodekin.retrievers.scored_node import Evidence, ScoredNode
+from nodekin.retrievers.results import Evidence, ScoredNode
 
 TEXTS = {
     "en": "The Rivers of China: green tea, and running shoes.",

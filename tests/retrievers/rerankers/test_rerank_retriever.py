@@ -9,9 +9,9 @@ import pytest
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Evidence, FusionRetriever, Retriever, ScoredNode, trace
+from nodekin.retrievers.protocols import RerankError
 from nodekin.retrievers.rerankers.rerank_retriever import RerankRetriever
 from nodekin.retrievers.rerankers.reranker import Reranker
-from nodekin.retrievers.rerankers.reranks import RerankError
 
 NODES = {name: Node(f"text {name}", id=name) for name in "abcdefgh"}
 
@@ -91,7 +91,7 @@ def test_a_model_that_fails_keeps_the_order_and_says_so(way, caplog) -> None:
     assert [r.score for r in results] == [9.0, 8.0, 7.0]
     for result in results:
         first, second = result.evidence
-        assert first.similarity.startswith("rerank failed: ModuleReranker: RerankError: ")
+        assert first.similarity.startswith("rerank failed: CrossEncoderReranker: RerankError: ")
         assert first.similarity.endswith("failed on 8 passages: OSError: gone")
         assert second.similarity == "bm25"
     assert "rerank failed" in results[0].explain()

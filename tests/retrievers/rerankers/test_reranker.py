@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, MarkdownSplitter, Node, NodeGraph
 from nodekin.retrievers import Evidence, Retriever, ScoredNode, trace
+from nodekin.retrievers.protocols import RerankError
+from nodekin.retrievers.ranking import above
 from nodekin.retrievers.rerankers.cross_encoder import as_cross_encoder
-from nodekin.retrievers.rerankers.module_reranker import ModuleReranker
-from nodekin.retrievers.rerankers.registry import RERANKERS, register_reranker
-from nodekin.retrievers.rerankers.reranker import Reranker
-from nodekin.retrievers.rerankers.reranks import RerankError
-from nodekin.retrievers.rerankers.score_cuts import above
+from nodekin.retrievers.rerankers.cross_encoder_reranker import CrossEncoderReranker
+from nodekin.retrievers.rerankers.reranker import RERANKERS, Reranker, register_reranker
 
 
 def found(*texts: str) -> list[ScoredNode]:
@@ -150,7 +149,7 @@ class ComputesScores:
         return lengths if len(lengths) > 1 else lengths[0]
 
 
-class Reranks:
+class RerankerProtocol:
     def rerank(self, query, texts):
         return (len(text) for text in texts)
 
@@ -159,7 +158,9 @@ def _name(model) -> str:
     return type(model).__name__
 
 
-@pytest.mark.parametrize("model", [Predicts(), Scores(), ComputesScores(), Reranks()], ids=_name)
+@pytest.mark.parametrize(
+    "model", [Predicts(), Scores(), ComputesScores(), RerankerProtocol()], ids=_name
+)
 def test_models_are_known_by_their_shape(model) -> None:
     reranker = Reranker("ModuleReranker", model=model)
     assert seen(reranker(found("a", "ccc", "bb"), "q")) == [("ccc", 3.0), ("bb", 2.0), ("a", 1.0)]
@@ -269,7 +270,7 @@ def test_a_long_passage_counts_with_its_best_window() -> None:
 
 def test_all_negative_windows_keep_the_best() -> None:
     scores = {"aaaa": -7.0, "bbbb": -2.0, "cc": -3.0}
-    reranker = ModuleReranker(
+    reranker = CrossEncoderReranker(
         lambda query, texts: [scores[each] for each in texts], max_tokens=9, length=len, overlap=0
     )
     assert seen(reranker.rerank(found("aaaabbbb", "cc"), "q")) == [("aaaabbbb", -2.0), ("cc", -3.0)]
@@ -292,15 +293,15 @@ def test_the_models_own_limit_and_tokenizer() -> None:
             assert all(3 + len(query) + len(text) <= 10 for query, text in sentences)
             return [float(ord(text[-1])) for _, text in sentences]
 
-    reranker = ModuleReranker(Model())
+    reranker = CrossEncoderReranker(Model())
     assert reranker.max_tokens == 10
     assert seen(reranker.rerank(found("abcdefghij"), "qq")) == [("abcdefghij", float(ord("j")))]
-    assert ModuleReranker(Model(), max_tokens=9).max_tokens == 9
-    assert ModuleReranker(Scores()).max_tokens == 400
+    assert CrossEncoderReranker(Model(), max_tokens=9).max_tokens == 9
+    assert CrossEncoderReranker(Scores()).max_tokens == 400
 
 
 def test_a_query_longer_than_the_model_reads() -> None:
-    reranker = ModuleReranker(Scores(), max_tokens=8, length=len)
+    reranker = CrossEncoderReranker(Scores(), max_tokens=8, length=len)
     assert seen(reranker.rerank(found("abcdefgh"), "q" * 99)) == [("abcdefgh", 2.0)]
 
 
@@ -338,7 +339,7 @@ def test_headings_that_are_too_long_lose_the_outermost() -> None:
         Node("text", {"headings": ["x" * 30, "Tea", " ", "Green"]}),
         Node("t", {"headings": 3}),
     ]
-    reranker = ModuleReranker(model, max_tokens=60, length=len)
+    reranker = CrossEncoderReranker(model, max_tokens=60, length=len)
     reranker.rerank([ScoredNode(node, 1.0) for node in nodes], "q")
     assert asked == ["Tea > Green\ntext", "3\nt"]
     long = ScoredNode(Node("a" * 100, {"headings": ["Tea"]}), 1.0)
@@ -522,7 +523,12 @@ def test_an_object_of_ones_own() -> None:
         ("ModuleReranker", {"modl": 1}, TypeError, "no setting 'modl'; it has 'model'"),
         (lambda node: 1, {}, TypeError, "a function below @register_reranker"),
         (Reverses, {}, TypeError, "a reranker is one of"),
-        (Reranks(), {}, TypeError, r'if it is a model, write Reranker\("ModuleReranker", model='),
+        (
+            RerankerProtocol(),
+            {},
+            TypeError,
+            r'if it is a model, write Reranker\("ModuleReranker", model=',
+        ),
         (Reverses(), {"model": 1}, TypeError, r"give them to Reverses\(...\) itself"),
         (Reverses(), {"top_k": 0}, ValueError, "top_k must be 1 or more"),
         (Reverses(), {"cut_off": "1"}, TypeError, "cut_off is a number, not '1'"),

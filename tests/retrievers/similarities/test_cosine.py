@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.nodegraph.embeddings.embedder import Embedder
+from nodekin.nodegraph.models.embedder import Embedder
 from nodekin.retrievers import Cosine, Retriever
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -85,15 +85,15 @@ def test_pairs_of_nodes_and_scores(graph: NodeGraph) -> None:
 
 
 def test_vectors_one_at_a_time_and_all_at_once(graph: NodeGraph) -> None:
-    @register_similarity(mode="embedding", descend=False)
+    @register_similarity(mode="embedding", higher_is_better=False)
     def distance(query: np.ndarray, vector: np.ndarray) -> float:
         return float(np.abs(query - vector).sum())
 
-    @register_similarity(mode="embedding", batch=True, descend=False)
+    @register_similarity(mode="embedding", batch=True, higher_is_better=False)
     def distances(query: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         return np.abs(query - vectors).sum(axis=1)
 
-    @register_similarity(mode="embedding", descend=False)
+    @register_similarity(mode="embedding", higher_is_better=False)
     def of_node(query: np.ndarray, node: Node) -> float:
         return float(np.abs(query - node.embedding()).sum())
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.retrievers.strategies.judge import read_verdict, says_yes
+from nodekin.nodegraph.models.output.verdict import read_verdict, says_yes
 
 YES = [
     *(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, ModelError, NodeGraph
 from nodekin.retrievers import Retriever, trace
-from nodekin.retrievers.strategies import budget
+from nodekin.retrievers.plans import limits as budget
 from nodekin.retrievers.strategies.multi_step import MultiStepRetriever
 from nodekin.retrievers.strategies.step_reader import Reading, StepReader
 from nodekin.retrievers.strategies.step_roles import AnsweredJudge, NextQuestion, StepAnswer
@@ -183,10 +183,10 @@ def test_evidence_and_trace_say_what_went_wrong(plain: Retriever) -> None:
     retriever = MultiStepRetriever(plain, broken)
     with trace() as traced:
         results = retriever(QUESTION)
-    (stage,) = traced.stages
-    assert stage.name == "multi-step"
-    assert (stage.facts["ended"], stage.facts["steps"], stage.facts["calls"]) == ("failed", 0, 1)
-    assert "no power" in stage.facts["note"]
+    (span,) = traced.stages
+    assert span.name == "multi-step"
+    assert (span.facts["ended"], span.facts["steps"], span.facts["calls"]) == ("failed", 0, 1)
+    assert "no power" in span.facts["note"]
     assert "ended: failed: ModelError" in results[0].explain()
     with pytest.raises(ModelError, match="no power"):
         MultiStepRetriever(plain, broken, on_error="raise").retrieve(QUESTION)
@@ -195,11 +195,11 @@ def test_evidence_and_trace_say_what_went_wrong(plain: Retriever) -> None:
 def test_trace_tells_the_steps(plain: Retriever) -> None:
     with trace() as traced:
         results = MultiStepRetriever(plain, saying(WRITER, WORLD, DONE)).retrieve(QUESTION)
-    (stage,) = traced.stages
-    assert stage.facts["ended"] == "answered"
-    names = [each.name for each in stage.stages]
+    (span,) = traced.stages
+    assert span.facts["ended"] == "answered"
+    names = [each.name for each in span.stages]
     assert names == ["search", "ask", "step", "ask", "step", "ask"]
-    assert [s.facts["question"] for s in stage.stages if s.name == "step"] == [
+    assert [s.facts["question"] for s in span.stages if s.name == "step"] == [
         "Who wrote the play Brand?",
         "Where did Henrik Ibsen come into the world?",
     ]

@@ -7,7 +7,7 @@ import pytest
 
 from nodekin.nodegraph import ModelError
 from nodekin.retrievers import trace
-from nodekin.retrievers.plan import run
+from nodekin.retrievers.plans.plan import run
 from nodekin.retrievers.strategies import (
     HyDE,
     QueryDecomposition,
@@ -96,7 +96,7 @@ def test_a_slow_model_is_not_waited_for(kind: Any) -> None:
 
 
 async def _note(transform: QueryTransform) -> str | None:
-    from nodekin.retrievers.plan import arun
+    from nodekin.retrievers.plans.plan import arun
 
     return (await arun(transform.plan(QUERY))).note
 
@@ -249,7 +249,7 @@ def test_routes_are_the_names_that_a_model_chooses(scripted: Any) -> None:
 def test_a_failure_stands_in_the_trace(scripted: Any) -> None:
     with trace() as traced:
         QueryRewrite(scripted(RuntimeError("down")))(QUERY)
-    (stage,) = traced.stages
-    assert stage.name == "rewrite"
-    assert "down" in stage.facts["note"]
-    assert [(inner.name, type(inner.error)) for inner in stage.stages] == [("ask", ModelError)]
+    (span,) = traced.stages
+    assert span.name == "rewrite"
+    assert "down" in span.facts["note"]
+    assert [(inner.name, type(inner.error)) for inner in span.stages] == [("ask", ModelError)]

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.retrievers.strategies.prose import LONGEST_PASSAGE, read_partial, read_passage
-from nodekin.retrievers.strategies.questions import LONGEST_QUERY, asks
-from nodekin.retrievers.strategies.read_routes import read_routes
-from nodekin.retrievers.strategies.reading import (
+from nodekin.nodegraph.models.output.prose import LONGEST_PASSAGE, read_partial, read_passage
+from nodekin.nodegraph.models.output.queries import (
+    LONGEST_QUERY,
+    asks,
     read_phrasings,
     read_query,
+    read_routes,
     read_sub_questions,
 )
 

@@ -14,7 +14,7 @@ from nodekin.retrievers import (
     fuse,
     trace,
 )
-from nodekin.retrievers.scored_node import QueryForm
+from nodekin.retrievers.results import QueryVariant
 from nodekin.retrievers.strategies import (
     HyDERetriever,
     MultiQueryRetriever,
@@ -111,7 +111,7 @@ def test_phrasings_are_fused_with_the_query(plain: Retriever, scripted: Any) -> 
     assert ids(wider) == ["tea", "nile", "amazon"]
     forms = {result.node.id: [m.forms for m in result.evidence] for result in wider}
     assert forms["tea"] == [()]  # found for the query as it was asked
-    assert forms["nile"] == [(QueryForm("tea drink", "phrasing"),)]
+    assert forms["nile"] == [(QueryVariant("tea drink", "phrasing"),)]
 
 
 def test_the_query_can_be_left_out(plain: Retriever, scripted: Any) -> None:
@@ -156,9 +156,9 @@ def test_a_batch_asks_the_model_at_once_and_searches_once(plain: Retriever) -> N
     with trace() as traced:
         results = MultiQueryRetriever(plain, model).batch(["tea", "drink", "long"])
     assert len(results) == 3
-    (stage,) = traced.stages
-    assert [each.name for each in stage.stages] == ["expand"] * 3 + ["search"]
-    assert stage.stages[-1].facts["query"] == "9 queries"
+    (span,) = traced.stages
+    assert [each.name for each in span.stages] == ["expand"] * 3 + ["search"]
+    assert span.stages[-1].facts["query"] == "9 queries"
 
 
 def test_strategies_nest_in_any_order(rivers: NodeGraph, plain: Retriever) -> None:
@@ -196,10 +196,10 @@ def test_strategies_nest_in_any_order(rivers: NodeGraph, plain: Retriever) -> No
 def test_the_trace_reads_from_the_outside_in(plain: Retriever, scripted: Any) -> None:
     with trace() as traced:
         MultiQueryRetriever(plain, scripted("the Nile\nthe Amazon")).retrieve("tea")
-    (stage,) = traced.stages
-    assert (stage.name, stage.facts["query"], stage.facts["results"]) == ("multi-query", "tea", 1)
-    assert [each.name for each in stage.stages] == ["expand", "search"]
-    assert [each.name for each in stage.stages[0].stages] == ["ask"]
+    (span,) = traced.stages
+    assert (span.name, span.facts["query"], span.facts["results"]) == ("multi-query", "tea", 1)
+    assert [each.name for each in span.stages] == ["expand", "search"]
+    assert [each.name for each in span.stages[0].stages] == ["ask"]
 
 
 def test_prompts_of_a_retriever_can_be_replaced(plain: Retriever, scripted: Any) -> None:

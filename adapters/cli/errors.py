@@ -1,0 +1,138 @@
+"""What the exit status of a command means, and which error gives which."""
+
+from __future__ import annotations
+
+import click
+
+FOUND = 0
+
+NOTHING = 1
+
+USAGE = 2
+
+CORPUS = 3
+
+MODEL = 4
+
+PARTLY = 5
+
+BUG = 70
+
+INTERRUPTED = 130
+
+PIPE_CLOSED = 141
+
+MEANINGS = """\b
+Exit status:
+  0    done; something was found
+  1    nothing was found
+  2    the command line is wrong
+  3    no index, or a file or an index that can't be read or written
+  4    a model is missing, can't be reached, or failed
+  5    done, but for some files or documents, which are listed
+  70   an error of nodekin itself
+  130  interrupted; 141 the reader of the output went away
+"""
+
+_BY_NAME = {
+    "UnknownGroupError": USAGE,
+    "ReadError": CORPUS,
+    "StoreError": CORPUS,
+    "TransformError": CORPUS,
+    "EmbeddingError": MODEL,
+    "ModelError": MODEL,
+    "OpenAIError": MODEL,
+    "ImportError": MODEL,  # an extra that is not installed
+    "OSError": CORPUS,
+    "KeyError": BUG,
+    "IndexError": BUG,
+    "UnicodeError": BUG,
+    "LookupError": USAGE,
+    "ValueError": USAGE,
+}
+
+
+class CommandError(click.ClickException):
+    """End a command with one sentence on stderr and an exit status."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(" ".join(message.split()))
+        self.status = status
+
+    @property
+    def exit_code(self) -> int:  # type: ignore[override]
+        """The exit status."""
+        return self.status
+
+
+def as_command_error(error: Exception) -> CommandError:
+    """Turn what the package raised into a sentence and a status.
+
+    Classes are known by name, so that nothing has to be imported for it.
+
+    Example:
+        >>> as_command_error(ValueError("top_k=0 has to be 1 or more")).exit_code
+        2
+    """
+    if isinstance(error, CommandError):
+        return error
+    known = (_BY_NAME[each.__name__] for each in type(error).__mro__ if each.__name__ in _BY_NAME)
+    status = next(known, BUG)
+    if status != BUG:
+        return CommandError(for_the_command_line(error), status)
+    return CommandError(
+        f"{type(error).__name__}: {error}; this should not happen: run it again with --debug, and "
+        "report what it prints",
+        BUG,
+    )
+
+
+_HINTS = (
+    (
+        "; convert it, or register a reader",
+        "; say what it is with --encoding gb18030, or convert it",
+    ),
+    (
+        ": declare it first with create_node_group",
+        "; 'nodekin groups' lists them, 'nodekin index --group NAME=TRANSFORM' makes another",
+    ),
+    ("; add one with register_reader", "; convert it to text"),
+    ("; a text is added with graph.add", ""),
+    ("; give the graph a path of its own", "; name another folder with --store, or --rebuild"),
+    (
+        "; add it as Document(text, id=...), or rename its folder",
+        "; rename its folder, or give it an index of its own with --store",
+    ),
+)
+
+
+def for_the_command_line(error: BaseException | str) -> str:
+    """Return what an error or a warning says in one line, with a remedy that a shell has.
+
+    Example:
+        >>> error = LookupError("no node group 'x': declare it first with create_node_group")
+        >>> for_the_command_line(error)[:37]
+        "no node group 'x'; 'nodekin groups' l"
+    """
+    text = " ".join(str(error).split()) or type(error).__name__
+    for theirs, ours in _HINTS:
+        said, found, _ = text.partition(theirs)
+        if found:
+            return said + ours
+    return text
+
+
+_CONTROLS = {c: "\ufffd" for c in (*range(32), *range(127, 160)) if chr(c) not in "\n\t"}
+
+# What turns the direction of writing around, and so may show a text as another one.
+_CONTROLS.update(dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd"))
+
+
+def safe(text: str) -> str:
+    """Replace control characters, of which a terminal takes some for commands, one for one.
+
+    Example:
+        >>> safe("tea\\x1b[2J")
+        'tea\ufffd[2J'
+    """
+    return text.translate(_CONTROLS)

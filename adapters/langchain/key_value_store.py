@@ -1,0 +1,129 @@
+"""Let one group of a graph be a LangChain key-value store: documents by their id."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from copy import deepcopy
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.stores import BaseStore
+
+from ...nodegraph import ROOT, Node, NodeGraph
+from .documents import NODE_KEY, drop, nodes_there, to_document
+
+_OWN_ID = "document_id_put"
+
+_REPLACED = "replaced"
+
+
+class NodeStore(BaseStore[str, Document]):
+    """Get the nodes of one group by id: the parents, for code that keeps them in a store.
+
+    With the group of the documents (the default) it can also be written to, as ``docstore`` of
+    LangChain's ``ParentDocumentRetriever`` for example. What is put under a key becomes the
+    document of that id in the graph, and whatever is made from it follows; putting a key again
+    updates it.
+
+    Documents come back as they were put in, with an id that is not the key too; one without an
+    id gets the key for it. With ``details=True`` they tell their place in the graph besides, as
+    ``to_document`` has it.
+
+    Args:
+        graph: The node graph.
+        group: The group whose nodes are the values.
+        details: Whether ``metadata["nodekin"]`` tells a node's place.
+
+    Raises:
+        TypeError: If what was given is no graph.
+        UnknownGroupError: If the graph has no such group.
+
+    Example:
+        >>> store = NodeStore(NodeGraph())
+        >>> store.mset([("tea", Document("Tea is a drink.")), ("河", Document("河流入海。"))])
+        >>> [document and document.page_content for document in store.mget(["河", "none"])]
+        ['河流入海。', None]
+        >>> list(store.yield_keys(prefix="t"))
+        ['tea']
+    """
+
+    def __init__(self, graph: NodeGraph, group: str = ROOT, *, details: bool = False) -> None:
+        if not isinstance(graph, NodeGraph):
+            raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
+        graph.ancestry(group)
+        self.graph = graph
+        self.group = group
+        self.details = details
+
+    def mget(self, keys: Sequence[str]) -> list[Document | None]:
+        """Return the document of each key, None where there is none."""
+        nodes = {node.id: node for node in nodes_there(self.graph, keys, self.group)}
+        return [self._document(nodes[key]) if key in nodes else None for key in keys]
+
+    async def amget(self, keys: Sequence[str]) -> list[Document | None]:
+        """Do the same without blocking the event loop."""
+        return await asyncio.to_thread(self.mget, keys)
+
+    def mset(self, key_value_pairs: Sequence[tuple[str, Document]]) -> None:
+        """Put documents under keys, all or none; the last one of a key counts.
+
+        Raises:
+            ValueError: If the store is not one of documents.
+        """
+        self._check_writable("put there")
+        given = dict(key_value_pairs)
+        self.graph.add([_keyed(key, document) for key, document in given.items()])
+
+    async def amset(self, key_value_pairs: Sequence[tuple[str, Document]]) -> None:
+        """Do the same without blocking the event loop."""
+        await asyncio.to_thread(self.mset, key_value_pairs)
+
+    def mdelete(self, keys: Sequence[str]) -> None:
+        """Remove documents and all that was made from them; keys that are not there do nothing.
+
+        Raises:
+            ValueError: If the store is not one of documents.
+        """
+        self._check_writable("removed")
+        there = [node.id for node in nodes_there(self.graph, keys, self.group)]
+        drop(self.graph, there)
+
+    async def amdelete(self, keys: Sequence[str]) -> None:
+        """Do the same without blocking the event loop."""
+        await asyncio.to_thread(self.mdelete, keys)
+
+    def yield_keys(self, *, prefix: str | None = None) -> Iterator[str]:
+        """Yield the keys in document order, those that begin with ``prefix``."""
+        for node in self.graph.nodes(self.group):
+            if prefix is None or node.id.startswith(prefix):
+                yield node.id
+
+    async def ayield_keys(self, *, prefix: str | None = None) -> AsyncIterator[str]:
+        """Do the same without blocking the event loop."""
+        for key in await asyncio.to_thread(lambda: list(self.yield_keys(prefix=prefix))):
+            yield key
+
+    def _check_writable(self, what: str) -> None:
+        if self.group != ROOT:
+            raise ValueError(
+                f"nodes of the group {self.group!r} are made from documents, and can't be {what}; "
+                f"change the documents: NodeStore(graph)"
+            )
+
+    def _document(self, node: Node) -> Document:
+        kept = node.own_metadata.get(NODE_KEY)
+        if not (isinstance(kept, dict) and kept.keys() == {_OWN_ID, _REPLACED}):
+            return to_document(node, details=self.details)
+        fields: dict[str, Any] = {k: v for k, v in node.metadata.items() if k != NODE_KEY}
+        metadata = deepcopy({**fields, **kept[_REPLACED]})
+        return Document(node.text, metadata=metadata, id=kept[_OWN_ID])
+
+
+def _keyed(key: str, document: Document) -> Document:
+    """Return the document of that key, which knows its own id if that is another."""
+    metadata = deepcopy(document.metadata)
+    if document.id and document.id != key:
+        replaced = {NODE_KEY: metadata.pop(NODE_KEY)} if NODE_KEY in metadata else {}
+        metadata[NODE_KEY] = {_OWN_ID: document.id, _REPLACED: replaced}
+    return Document(document.page_content, metadata=metadata, id=key)

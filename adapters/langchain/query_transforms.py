@@ -1,0 +1,302 @@
+"""Query strategies as steps of a LangChain chain, to be composed with ``|``."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
+from langchain_core.runnables import RunnableConfig, RunnableSerializable
+from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
+
+from ...retrievers import (
+    HyDE,
+    Prompt,
+    QueryDecomposition,
+    QueryExpansion,
+    QueryRewrite,
+    QueryRouter,
+    QueryTransform,
+)
+from .callbacks import awithin, within
+
+Made = TypeVar("Made")
+
+
+class QueryStep(RunnableSerializable[str, Made], Generic[Made]):
+    """Make something of a query with a language model; what all query steps share.
+
+    A step holds nothing but its configuration: it can be serialised as far as its model can, and
+    its fields can be configured.
+
+    Attributes:
+        llm: The model: a LangChain one, or in any other form that ``LLM`` takes.
+        prompt: In place of the built-in one: a text with the same names in braces, or texts by
+            language, ``{"zh": ..., "en": ...}``.
+        language: Of the prompt: ``"zh"`` or ``"en"``; None for that of each query.
+        on_error: Where the model fails: ``"keep"`` the query as it is, or ``"raise"``.
+        retries: How often the model is asked again where its answer can't be used.
+        timeout: Seconds to wait for each of the model's answers; None leaves it to its client.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    llm: Annotated[Any, SkipValidation]
+    prompt: str | Mapping[Literal["zh", "en"], str] | Annotated[Prompt, SkipValidation] | None = (
+        None
+    )
+    language: Literal["zh", "en"] | None = None
+    on_error: Literal["keep", "raise"] = "keep"
+    retries: int = 1
+    timeout: float | None = None
+
+    _transform: QueryTransform = PrivateAttr()
+
+    @model_validator(mode="after")
+    def _make_transform(self) -> QueryStep[Made]:
+        self._transform = self._made_transform(
+            prompt=self.prompt,
+            language=self.language,
+            on_error=self.on_error,
+            retries=self.retries,
+            timeout=self.timeout,
+        )
+        return self
+
+    @abstractmethod
+    def _made_transform(self, **settings: Any) -> QueryTransform:
+        """Return the transform that the fields describe."""
+
+    @abstractmethod
+    def _made(self, queries: list[str]) -> Made:
+        """Return what the step gives, of what the transform gives."""
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """A step is configuration."""
+        return True
+
+    @property
+    def InputType(self) -> type[str]:
+        """A query."""
+        return str
+
+    def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Made:
+        """Return what is made of a query.
+
+        Raises:
+            TypeError: If the query is no text, or there are keywords: a step takes none.
+            ModelError: If the model fails, with ``on_error="raise"``.
+        """
+        return self._call_with_config(self._run, input, config, **kwargs)
+
+    async def ainvoke(
+        self, input: str, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Made:
+        """Return the same without blocking the event loop."""
+        return await self._acall_with_config(self._arun, input, config, **kwargs)
+
+    def _run(
+        self, query: str, run_manager: CallbackManagerForChainRun, config: RunnableConfig
+    ) -> Made:
+        with within(config):
+            return self._made(self._transform.transform(query))
+
+    async def _arun(
+        self, query: str, run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig
+    ) -> Made:
+        async with awithin(config):
+            return self._made(await self._transform.atransform(query))
+
+
+class OneQuery(QueryStep[str]):
+    """Make one text of a query."""
+
+    @property
+    def OutputType(self) -> type[str]:
+        """A query."""
+        return str
+
+    def _made(self, queries: list[str]) -> str:
+        return queries[0]
+
+
+class Queries(QueryStep[list[str]]):
+    """Make several texts of a query."""
+
+    @property
+    def OutputType(self) -> type[list[str]]:
+        """Queries."""
+        return list[str]
+
+    def _made(self, queries: list[str]) -> list[str]:
+        return queries
+
+
+class RewriteQuery(OneQuery):
+    """Put a query into a clearer form; see ``rewrite_query``."""
+
+    domain: str | None = None
+    glossary: dict[str, str] = Field(default_factory=dict)
+
+    def _made_transform(self, **settings: Any) -> QueryTransform:
+        return QueryRewrite(self.llm, domain=self.domain, glossary=self.glossary, **settings)
+
+
+class ExpandQuery(Queries):
+    """Write a query in several phrasings; see ``expand_query``."""
+
+    count: int = 3
+    include_query: bool = True
+
+    def _made_transform(self, **settings: Any) -> QueryTransform:
+        own = self.include_query
+        return QueryExpansion(self.llm, count=self.count, include_query=own, **settings)
+
+
+class DecomposeQuery(Queries):
+    """Take a question apart; see ``decompose_query``."""
+
+    limit: int = 5
+    include_query: bool = False
+
+    def _made_transform(self, **settings: Any) -> QueryTransform:
+        own = self.include_query
+        return QueryDecomposition(self.llm, limit=self.limit, include_query=own, **settings)
+
+
+class Hypothesize(OneQuery):
+    """Write a passage that could answer a query; see ``hypothesize``."""
+
+    def _made_transform(self, **settings: Any) -> QueryTransform:
+        return HyDE(self.llm, include_query=False, **settings)
+
+
+class RouteQuery(OneQuery):
+    """Choose a route for a query; see ``route_query``."""
+
+    routes: dict[str, str]
+    default: str | None = None
+
+    def _made_transform(self, **settings: Any) -> QueryTransform:
+        return QueryRouter(self.llm, self.routes, default=self.default, **settings)
+
+
+def rewrite_query(
+    llm: object,
+    *,
+    domain: str | None = None,
+    glossary: Mapping[str, str] | None = None,
+    **settings: Any,
+) -> RewriteQuery:
+    """Return a step that puts a query into a clearer form: a text in, a text out.
+
+    As all steps here it has a run for each question to the model below its own, reads what models
+    answer that can't be held to a form, and gives the query itself where the model fails.
+
+    Args:
+        llm: The model: a LangChain one, or in any other form that ``LLM`` takes.
+        domain: What the questions are about, in a few words.
+        glossary: Terms as the corpus writes them, by the forms people use.
+        **settings: ``prompt``, ``language``, ``on_error``, ``retries``, ``timeout``, as for
+            ``QueryRewrite``.
+
+    Raises:
+        TypeError: If the model is none.
+        ValueError: If a setting is unknown or out of range.
+
+    Example:
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> model = FakeListChatModel(responses=["Rewritten question: How long is the Nile?"])
+        >>> chain = rewrite_query(model) | str.upper
+        >>> chain.invoke("nile lenght?")
+        'HOW LONG IS THE NILE?'
+    """
+    return RewriteQuery(llm=llm, domain=domain, glossary=dict(glossary or {}), **settings)
+
+
+def expand_query(
+    llm: object, *, count: int = 3, include_query: bool = True, **settings: Any
+) -> ExpandQuery:
+    """Return a step that writes a query in several phrasings: a text in, texts out.
+
+    Args:
+        llm: The model; see ``rewrite_query``.
+        count: How many phrasings to ask for, and to take at most.
+        include_query: Whether the query itself comes first.
+        **settings: As for ``QueryExpansion``.
+
+    Example:
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> model = FakeListChatModel(responses=["1. Nile length\\n2. How many km is the Nile?"])
+        >>> expand_query(model).invoke("How long is the Nile?")
+        ['How long is the Nile?', 'Nile length', 'How many km is the Nile?']
+    """
+    return ExpandQuery(llm=llm, count=count, include_query=include_query, **settings)
+
+
+def decompose_query(
+    llm: object, *, limit: int = 5, include_query: bool = False, **settings: Any
+) -> DecomposeQuery:
+    """Return a step that takes a question apart into simpler ones: a text in, texts out.
+
+    Args:
+        llm: The model; see ``rewrite_query``.
+        limit: How many simpler questions to take at most.
+        include_query: Whether the question itself comes first; it stands alone where it is simple
+            already.
+        **settings: As for ``QueryDecomposition``.
+
+    Example:
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> model = FakeListChatModel(responses=["Length of the Nile?\\nLength of the Amazon?"])
+        >>> decompose_query(model).invoke("Is the Nile longer than the Amazon?")
+        ['Length of the Nile?', 'Length of the Amazon?']
+    """
+    return DecomposeQuery(llm=llm, limit=limit, include_query=include_query, **settings)
+
+
+def hypothesize(llm: object, **settings: Any) -> Hypothesize:
+    """Return a step that writes a passage which could answer a query: a text in, a text out.
+
+    What is searched for then is the passage (HyDE). ``HyDERetriever`` does it with several
+    passages and with means of vectors.
+
+    Args:
+        llm: The model; see ``rewrite_query``.
+        **settings: As for ``HyDE``.
+
+    Example:
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> model = FakeListChatModel(responses=["The Nile is 6,650 km long."])
+        >>> hypothesize(model).invoke("How long is the Nile?")
+        'The Nile is 6,650 km long.'
+    """
+    return Hypothesize(llm=llm, **settings)
+
+
+def route_query(
+    llm: object, routes: Mapping[str, str], *, default: str | None = None, **settings: Any
+) -> RouteQuery:
+    """Return a step that chooses among routes by their descriptions: a text in, a name out.
+
+    It is what LangChain's ``RouterRunnable`` takes as ``key``.
+
+    Args:
+        llm: The model; see ``rewrite_query``.
+        routes: What each route is good for, by its name.
+        default: The route where the model's answer can't be used; None for the first.
+        **settings: As for ``QueryRouter``.
+
+    Example:
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> from langchain_core.runnables import RouterRunnable, RunnablePassthrough
+        >>> model = FakeListChatModel(responses=["I would take: **drinks**"])
+        >>> route = route_query(model, {"rivers": "All about rivers", "drinks": "Tea, coffee"})
+        >>> searches = RouterRunnable({"rivers": str.upper, "drinks": str.lower})
+        >>> chain = {"key": route, "input": RunnablePassthrough()} | searches
+        >>> chain.invoke("Is tea fermented?")
+        'is tea fermented?'
+    """
+    return RouteQuery(llm=llm, routes=dict(routes), default=default, **settings)

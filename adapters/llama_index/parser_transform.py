@@ -1,0 +1,152 @@
+"""Use LlamaIndex's node parsers to make node groups."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+from llama_index.core.bridge.pydantic import BaseModel
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.node_parser import HierarchicalNodeParser, NodeParser
+from llama_index.core.schema import BaseNode, Document, TransformComponent
+
+from ...nodegraph import Node
+from ...nodegraph.hashing import fingerprint
+from .nodes import hidden_fields
+
+
+def as_transform(parser: Any) -> ParserTransform:
+    """Make a transform of a LlamaIndex node parser, for ``graph.create_node_group``.
+
+    A graph takes a LlamaIndex splitter as it is, too, and shows it texts; choose this one for a
+    parser that adds metadata (windows, headings), for one that reads the documents' metadata,
+    and for extractors and other components that turn a list of nodes into another.
+
+    The parser sees one parent at a time, as a LlamaIndex ``Document`` with the parent's metadata.
+    What it adds to the metadata becomes the nodes' own. The random ids it gives do not matter;
+    neither do the relationships. Where a piece stands in the text is found out anew, since a
+    parser's own search takes the next occurrence, also inside the piece before; only the word of
+    a component that is no ``NodeParser`` is taken, where it is true.
+
+    Two parsers of one class with the same settings are the same rule. Give the group a
+    ``version`` where they differ in a captured object, such as a tokenizer.
+
+    Args:
+        parser: Anything with ``get_nodes_from_documents``, or a ``TransformComponent``.
+
+    Raises:
+        TypeError: If it is neither, or a class.
+        ValueError: If it makes nodes of several levels at once (``HierarchicalNodeParser``): in a
+            graph each level is a group. In the other cases it is raised when the group is built.
+
+    Example:
+        >>> from llama_index.core.node_parser import SentenceWindowNodeParser
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> parser = SentenceWindowNodeParser.from_defaults(
+        ...     sentence_splitter=lambda text: text.split("|"), window_size=1
+        ... )
+        >>> graph = NodeGraph()
+        >>> ids = graph.add("One.|Two.|Three.")
+        >>> graph.create_node_group("sentence", as_transform(parser))
+        >>> [(node.text, node.start, node.metadata["window"]) for node in graph.nodes("sentence")]
+        [('One.', 0, 'One. Two.'), ('Two.', 5, 'One. Two. Three.'), ('Three.', 10, 'Two. Three.')]
+    """
+    return ParserTransform(parser)
+
+
+class ParserTransform:
+    """Hold a LlamaIndex node parser and call it with a node.
+
+    Attributes:
+        rule: Hash of the parser's class and settings.
+        trans_node: True: it wants nodes, so a change of a document's metadata makes its nodes
+            anew.
+    """
+
+    # The mangled name keeps the parser out of the rule's fingerprint, which asks for slots by
+    # name: a parser changes with use (it counts its callback events). ``rule`` stands for it.
+    __slots__ = ("__parser", "rule")
+    trans_node = True
+
+    def __init__(self, parser: Any) -> None:
+        known = isinstance(parser, TransformComponent)
+        if isinstance(parser, type) or not (known or hasattr(parser, "get_nodes_from_documents")):
+            raise TypeError(
+                f"as_transform takes a node parser such as SentenceSplitter(), an object with "
+                f"get_nodes_from_documents() or a TransformComponent, not {parser!r:.80}"
+            )
+        if isinstance(parser, HierarchicalNodeParser):
+            raise _several_levels(parser)
+        self.__parser = parser
+        self.rule = fingerprint(_settings(parser) if isinstance(parser, BaseModel) else parser)
+
+    def __repr__(self) -> str:
+        return f"as_transform({type(self.__parser).__name__})"
+
+    def __call__(self, node: Node) -> list[Node]:
+        """Return the pieces of a node.
+
+        Raises:
+            ValueError: If the parser made nodes of several levels.
+        """
+        hidden = hidden_fields(node.metadata)
+        document = Document(
+            id_=node.id,
+            text=node.text,
+            metadata=deepcopy(node.metadata),
+            excluded_embed_metadata_keys=hidden,
+            excluded_llm_metadata_keys=hidden,
+        )
+        parse = getattr(self.__parser, "get_nodes_from_documents", self.__parser)
+        made: Sequence[BaseNode] = parse([document])
+        ids = {each.node_id for each in made}
+        if any(each.parent_node and each.parent_node.node_id in ids for each in made):
+            raise _several_levels(self.__parser)
+        asked = not isinstance(self.__parser, NodeParser)
+        return [_piece(each, node, asked) for each in made]
+
+
+def _piece(made: BaseNode, parent: Node, asked: bool) -> Node:
+    text = made.get_content()
+    start = getattr(made, "start_char_idx", None) if asked else None
+    if start is not None and not (start >= 0 and parent.text.startswith(text, start)):
+        start = None
+    given = parent.metadata
+    own = {f: v for f, v in made.metadata.items() if f not in given or given[f] != v}
+    return Node(text, own, start=start)
+
+
+def _settings(value: Any) -> Any:
+    """Describe a parser by its fields and its functions, and objects by their class and name."""
+    if isinstance(value, CallbackManager):
+        return None
+    if isinstance(value, BaseModel):
+        private = (value.__pydantic_private__ or {}).items()
+        functions = {name: _settings(each) for name, each in private if callable(each)}
+        fields = {name: _settings(getattr(value, name)) for name in type(value).model_fields}
+        return type(value), fields, functions
+    if isinstance(value, Mapping):
+        return {str(key): _settings(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_settings(each) for each in value]
+    if isinstance(value, set | frozenset):
+        return {fingerprint(_settings(each)) for each in value}
+    if isinstance(value, functools.partial):
+        return [_settings(each) for each in (value.func, value.args, value.keywords)]
+    if isinstance(value, types.MethodType):
+        return value.__func__.__qualname__, _settings(value.__self__)
+    plain = (str, bytes, int, float, types.FunctionType, types.BuiltinFunctionType, type)
+    if value is None or isinstance(value, plain):
+        return value
+    return type(value), getattr(value, "name", None)
+
+
+def _several_levels(parser: object) -> ValueError:
+    return ValueError(
+        f"{type(parser).__name__} makes nodes of several levels at once; in a graph each level is "
+        "a group: graph.create_node_group('small', as_transform(SentenceSplitter(chunk_size=128)), "
+        "parent='large'), and so on for each size; or import_nodes(graph, nodes) with what it made"
+    )

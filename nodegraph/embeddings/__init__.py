@@ -1,1 +1,0 @@
-"""Embedding models in any form, and the vectors they have made."""

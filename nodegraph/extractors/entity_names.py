@@ -1,0 +1,215 @@
+"""Find names in texts by how they are written, without a model."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..splitters.tokens import UNSPACED
+
+# Python's expressions have no class of capitals; accents are gone when they are looked for.
+_UPPER = "".join(
+    re.escape(chr(code)) for code in (*range(0x590), *range(0x1E00, 0x2000)) if chr(code).isupper()
+)
+
+_LETTER = rf"[^\W_{UNSPACED}]"
+
+_CAPITAL = rf"[{_UPPER}]{_LETTER}*(?:['’]{_LETTER}+)*"
+
+# Small words that stand inside names, and those that only stand inside titles.
+_JOINING = "of|the|de|del|della|di|da|du|des|la|le|von|van|der|den|al|el|bin|ibn"
+
+_LOOSE = "and|in|on|at|to|for|with|from|a|an|by|or|as"
+
+_RUN = re.compile(
+    rf"(?<!{_LETTER}){_CAPITAL}(?:(?:[ \-–]|, |(?<![^\W\d_][^\W\d_])\. ?)"
+    rf"(?:(?:{_JOINING}|{_LOOSE}) ){{0,2}}(?:{_CAPITAL}|\d+(?!{_LETTER})))*"
+)
+
+_WORD = re.compile(rf"{_LETTER}+(?:['’]{_LETTER}+)*")
+
+_LOWER = re.compile(rf"(?<!{_LETTER})[^\W\d_{_UPPER}{UNSPACED}]+")
+
+_TERM = re.compile(rf"[{UNSPACED}]+|{_LETTER}+(?:['’]{_LETTER}+)*")
+
+_HAS_UNSPACED = re.compile(f"[{UNSPACED}]")
+
+# Quotes around less than three characters are for emphasis.
+_QUOTED = re.compile(
+    r"《([^《》\n]{1,40})》|〈([^〈〉\n]{1,40})〉|「([^「」\n]{3,20})」|『([^『』\n]{3,20})』"
+    r"|“([^“”\n]{3,20})”"
+)
+
+_REMARK = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
+
+_BEFORE_A_SENTENCE = re.compile(r"(?:^|[.!?:;\n。！？：；\"“”‘(（|*#-])\s*$")
+
+_MARKS = re.compile("[\u0300-\u036f]")
+
+_POSSESSIVE = re.compile("['’]s$")
+
+_ARTICLES = ("the", "a", "an")
+
+_LONGEST = 8  # capitalised words in a name
+
+
+def name_key(name: str) -> str:
+    """Return the form in which names are compared.
+
+    Example:
+        >>> name_key("The Café's (play)"), name_key("《红楼梦》")
+        ('cafe', '红楼梦')
+    """
+    words = [_plain(word) for word in _TERM.findall(_folded(_REMARK.sub("", name)))]
+    while len(words) > 1 and words[0] in _ARTICLES:
+        del words[0]
+    return " ".join(words)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Capitalised words that stand together, with the small words between them.
+
+    Attributes:
+        words: As they are written.
+        plain: As they are compared.
+        breaks: Places before which no name goes on, unless it is a title.
+        begins: Whether a sentence begins with them.
+    """
+
+    words: list[str]
+    plain: list[str]
+    breaks: frozenset[int]
+    begins: bool
+
+
+def find_names(
+    bodies: Sequence[str], titles: Mapping[str, object], shown: dict[str, str]
+) -> Iterator[list[str]]:
+    """Return, for each text, the keys of the names in it, each once.
+
+    Names are phrases of capitalised words, what stands in Chinese quotation marks, and the
+    titles; they are found wherever they stand again, also inside longer names. The first word of
+    a sentence is taken by how the texts write it elsewhere.
+
+    Args:
+        bodies: The texts.
+        titles: Keys of names that are known before.
+        shown: Names by key; gets those that are found, as they are first written.
+    """
+    runs: list[list[_Run]] = []
+    lower: Counter[str] = Counter()
+    upper: Counter[str] = Counter()
+    quoted: list[str] = []
+    for body in bodies:
+        text = _folded(body)
+        lower.update(_LOWER.findall(text))
+        found = [_run(match) for match in _RUN.finditer(text)]
+        for run in found:
+            rest = zip(run.words[run.begins :], run.plain[run.begins :], strict=True)
+            upper.update(plain for word, plain in rest if word[0].isupper())
+        runs.append(found)
+        quoted += ["".join(parts) for parts in _QUOTED.findall(text)]
+    known = set(titles)
+    for name in (*quoted, *(n for found in runs for r in found for n in _names(r, lower, upper))):
+        key = name_key(name)
+        if len(key) > 1 and not key.isdigit():
+            known.add(key)
+            shown.setdefault(key, _POSSESSIVE.sub("", name))
+    unspaced = _Substrings(key for key in known if _HAS_UNSPACED.search(key))
+    for body, found in zip(bodies, runs, strict=True):
+        keys = {key: None for run in found for key in _inside(run, known, lower, upper)}
+        keys.update(dict.fromkeys(unspaced.of(body)))
+        yield list(keys)
+
+
+def _run(match: re.Match[str]) -> _Run:
+    words: list[str] = []
+    breaks: set[int] = set()
+    text = match.group()
+    end = 0
+    for word in _WORD.finditer(text):
+        if "," in text[end : word.start()]:
+            breaks.add(len(words))
+        words.append(word.group())
+        end = word.end()
+    begins = _BEFORE_A_SENTENCE.search(match.string[max(0, match.start() - 3) : match.start()])
+    return _Run(
+        words, [*map(_plain, words)], frozenset(breaks), begins is not None or not match.start()
+    )
+
+
+def _first(run: _Run, lower: Mapping[str, int], upper: Mapping[str, int]) -> int:
+    """Return where names begin: behind a first word that is capital for its place alone."""
+    word = run.plain[0]
+    return int(run.begins and lower.get(word, 0) >= upper.get(word, 0))
+
+
+def _names(run: _Run, lower: Mapping[str, int], upper: Mapping[str, int]) -> Iterator[str]:
+    """Return the longest names of a run."""
+    name: list[str] = []
+    loose, joining = _LOOSE.split("|"), _JOINING.split("|")
+    for at, word in enumerate(run.words[(first := _first(run, lower, upper)) :], first):
+        if at in run.breaks or word in loose:
+            yield " ".join(_ended(name, joining))
+            name = []
+        if word not in loose and (name or word[0].isupper()):
+            name.append(word)
+    yield " ".join(_ended(name, joining))
+
+
+def _ended(words: list[str], joining: Sequence[str]) -> list[str]:
+    while words and words[-1] in joining:
+        words = words[:-1]
+    return words
+
+
+def _inside(
+    run: _Run, known: set[str], lower: Mapping[str, int], upper: Mapping[str, int]
+) -> Iterator[str]:
+    """Return the keys of all known names in a run, also those inside others."""
+    first, words = _first(run, lower, upper), run.plain
+    ends = [at for at, word in enumerate(run.words) if at >= first and not word[0].islower()]
+    for number, begin in enumerate(ends):
+        if words[begin] in _ARTICLES:
+            continue
+        for end in ends[number : number + _LONGEST]:
+            key = " ".join(words[begin : end + 1])
+            if key in known:
+                yield key
+
+
+class _Substrings:
+    """Find which of many names stand in a text without spaces."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = {name for name in names if len(name) > 1}
+        lengths: defaultdict[str, set[int]] = defaultdict(set)
+        for name in self._names:
+            lengths[name[:2]].add(len(name))
+        self._lengths = {begin: sorted(some) for begin, some in lengths.items()}
+
+    def of(self, text: str) -> Iterator[str]:
+        if not self._names or not _HAS_UNSPACED.search(text):
+            return
+        normal = " ".join(_TERM.findall(_folded(text).casefold()))
+        for at in range(len(normal) - 1):
+            for length in self._lengths.get(normal[at : at + 2], ()):
+                if normal[at : at + length] in self._names:
+                    yield normal[at : at + length]
+
+
+def _folded(text: str) -> str:
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", text)))
+
+
+def _plain(word: str) -> str:
+    word = word.casefold()
+    if "'" not in word and "’" not in word:
+        return word
+    return _POSSESSIVE.sub("", word).replace("'", "").replace("’", "")

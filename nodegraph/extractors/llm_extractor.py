@@ -1,0 +1,287 @@
+"""Let a language model make summaries, keywords, questions or question-answer pairs of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+from ..errors import ModelError, nearest
+from ..models.language import Language, language_of
+from ..models.llm import LLM, as_llm
+from ..models.output.extractions import PARSERS
+from ..node import Node
+
+_LABELS = {"zh": ("问：", "答："), "en": ("Q: ", "A: ")}
+
+
+class LLMExtractor:
+    """Make of a text what a language model says of it: a transform for a node group.
+
+    ``graph.create_node_group("summary", LLMExtractor(llm, "summary"), parent="paragraph",
+    num_workers=4)`` asks for four texts at a time. The graph pays for a text once: what was made
+    lasts with the store, is taken up again after an interruption, and is made anew when the model's
+    name, the task, the prompt or another setting that changes answers is another. With
+    ``on_error="skip"`` texts that failed are listed in ``graph.failures``, and ``graph.build``
+    tries them again.
+
+    Pairs (``task="qa"``) become nodes whose text, which is searched, is the question; the content,
+    which is returned, is question and answer, and ``metadata["answer"]`` the answer alone.
+    ``QaRetriever`` searches them. A blank text is not asked about.
+
+    Args:
+        llm: The model, in any form that ``LLM`` takes. Waiting and trying again when it can't be
+            reached are the client's.
+        task: ``"summary"`` (one node), ``"keywords"``, ``"questions"`` or ``"qa"`` (one for each).
+        language: Of the prompt and what is made; ``"auto"`` takes the text's.
+        prompt: In place of the built-in one: a text with ``{text}``, and ``{limit}`` where it
+            says how many. Its answers are read like those to the built-in one.
+        limit: How many keywords, questions or pairs at most, or sentences of a summary; 8, 5, 5
+            and 3 by default. What is too much is left out, but for sentences.
+        retries: How often the model is asked again where its answer can't be used.
+
+    Raises:
+        TypeError: If the model is none, or a number or prompt is not one.
+        ValueError: If there is no such task or language, a number is out of range, or the prompt
+            has no place for the text.
+
+    Example:
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> graph = NodeGraph()
+        >>> ids = graph.add("Tea is a drink. It is made of leaves.")
+        >>> scripted = LLM(lambda prompt: "1. tea\\n2. leaves", "scripted")
+        >>> graph.create_node_group("keyword", LLMExtractor(scripted, "keywords"))
+        >>> [node.text for node in graph.nodes("keyword")]
+        ['tea', 'leaves']
+    """
+
+    def __init__(
+        self,
+        llm: object,
+        task: Task = "summary",
+        language: Literal["auto", "zh", "en"] = "auto",
+        prompt: str | None = None,
+        *,
+        limit: int | None = None,
+        retries: int = 1,
+    ) -> None:
+        for what, value, known in (
+            ("task", task, get_args(Task)),
+            ("language", language, ("auto", *get_args(Language))),
+        ):
+            if value not in known:
+                raise ValueError(f"no {what} {value!r}; there is {nearest(str(value), known)}")
+        if prompt is not None and not isinstance(prompt, str):
+            raise TypeError(f"prompt is a text with {{text}} in it, not {prompt!r:.80}")
+        if prompt is not None and "{text}" not in prompt:
+            raise ValueError(
+                f"the prompt {prompt!r:.80} has no place for the text; write {{text}} in it"
+            )
+        self.llm: LLM = as_llm(llm)
+        self.task: Task = task
+        self.language: Literal["auto", "zh", "en"] = language
+        self.prompt = prompt
+        self.limit = _check("limit", LIMITS[task] if limit is None else limit, 1)
+        self.retries = _check("retries", retries, 0)
+
+    def __repr__(self) -> str:
+        return f"LLMExtractor({self.llm.name!r}, {self.task!r}, {self.language!r})"
+
+    def __reduce__(self) -> tuple[type[LLMExtractor], tuple[Any, ...], int]:
+        # What fingerprints take it for. How often it asks again is not what it makes.
+        made_by = (self.llm, self.task, self.language, self.prompt, self.limit)
+        return type(self), made_by, EDITION
+
+    def __reduce_ex__(self, protocol: object) -> tuple[Callable[..., Any], tuple[Any, ...], Any]:
+        return _restore, (type(self),), self.__dict__
+
+    def __call__(self, text: str) -> list[Node]:
+        """Return what the model says of a text.
+
+        Raises:
+            ModelError: If the model fails, or none of its answers can be used; the error has the
+                text's start and the last answer.
+        """
+        if not text.strip():
+            return []
+        language = language_of(text) if self.language == "auto" else self.language
+        prompt, why, answer = self._prompt(text, language), "", ""
+        for _ in range(1 + self.retries):
+            again = fill(AGAIN[language], why=why) if why else ""
+            answer = self.llm.complete(prompt + again)
+            try:
+                found = PARSERS[self.task](answer)
+            except ValueError as error:
+                why = str(error)
+            else:
+                return [self._node(each) for each in found[: self.limit]]
+        raise ModelError(
+            f"the language model {self.llm.name!r} gave no {self.task} of the text {text!r:.80}: "
+            f"{why}; it answered {answer!r:.300}"
+        )
+
+    def _prompt(self, text: str, language: Language) -> str:
+        wanted = "in the language of the text" if self.language == "auto" else "in English"
+        template = PROMPTS[language][self.task] if self.prompt is None else self.prompt
+        return fill(template, text=text, limit=self.limit, in_language=wanted)
+
+    def _node(self, made: str | tuple[str, str]) -> Node:
+        if isinstance(made, str):
+            return Node(made)
+        question, answer = made
+        asks, tells = _LABELS[language_of(question)]
+        content = f"{asks}{question}\n{tells}{answer}"
+        return Node(question, {"answer": answer}, content)
+
+
+def _restore(cls: type[LLMExtractor]) -> LLMExtractor:
+    return cls.__new__(cls)
+
+
+def _check(name: str, number: int, least: int) -> int:
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise TypeError(f"{name} is a whole number, not {number!r:.80}")
+    if number < least:
+        raise ValueError(f"{name} must be {least} or more, not {number!r}")
+    return number
+
+
+Task = Literal["summary", "keywords", "questions", "qa"]
+
+EDITION = 1
+"""Count up when prompts or parsing are changed so that all groups should be made again."""
+
+LIMITS: Mapping[Task, int] = MappingProxyType(
+    {"summary": 3, "keywords": 8, "questions": 5, "qa": 5}
+)
+"""How many sentences, keywords, questions or pairs are asked for."""
+
+_CHINESE: Mapping[Task, str] = {
+    "summary": """\
+请用中文概括下面的文本，写一段比原文短得多的摘要，最多 {limit} 句话，不要照抄原文。
+保留最重要的人名、地名、数字和日期，只写文本中有的内容。直接输出摘要，不要加标题或说明。
+
+文本：
+<text>
+{text}
+</text>
+
+摘要：""",
+    "keywords": """\
+请从下面的文本中提取最多 {limit} 个关键词：最能代表内容的名称、术语和概念，
+用中文，尽量使用原文的写法。只输出一行，关键词之间用逗号分隔，不要编号，不要解释。如果没有，只输出：无
+
+文本：
+<text>
+{text}
+</text>
+
+关键词：""",
+    "questions": """\
+请根据下面的文本用中文提出最多 {limit} 个不同的问题，答案必须能在文本中找到。
+每个问题都要写明所问的对象，离开文本也能看懂，不要出现“文中”“本文”“它”等说法。
+每行一个问题，以问号结尾，不要写答案。如果无法提问，只输出：无
+
+文本：
+<text>
+{text}
+</text>
+
+问题：""",
+    "qa": """\
+请根据下面的文本用中文写出最多 {limit} 个不同的问答对，答案必须来自文本，完整而简明。
+每个问题都要写明所问的对象，离开文本也能看懂，不要出现“文中”“本文”“它”等说法。
+格式如下，不要输出其他内容：
+问：（问题）
+答：（答案）
+如果无法提问，只输出：无
+
+文本：
+<text>
+{text}
+</text>
+
+问答对：""",
+}
+
+_ENGLISH: Mapping[Task, str] = {
+    "summary": """\
+Summarize the text below in your own words, {in_language}: at most {limit} sentences, and much
+shorter than the text. Keep the most important names, places, numbers and dates, and say only what
+the text says. Write the summary itself, without a heading or remarks.
+
+The text:
+<text>
+{text}
+</text>
+
+Summary:""",
+    "keywords": """\
+Extract at most {limit} keywords from the text below: the names, terms and concepts that stand for
+it best, {in_language}, as the text writes them. Write them in one line with commas between them,
+without numbers or explanations. If there are none, write only: NONE
+
+The text:
+<text>
+{text}
+</text>
+
+Keywords:""",
+    "questions": """\
+Write at most {limit} different questions that the text below answers, {in_language}. Name what is
+asked about in every question, so that it is understood without the text: "How long is the Nile?",
+never "How long is it?" or "What does the text say?". One question a line, ending with a question
+mark, without answers. If nothing can be asked, write only: NONE
+
+The text:
+<text>
+{text}
+</text>
+
+Questions:""",
+    "qa": """\
+Write at most {limit} different pairs of a question and its answer from the text below,
+{in_language}. Name what is asked about in every question, so that it is understood without the
+text: "How long is the Nile?", never "How long is it?" or "What does the text say?". Answers are
+complete and short, and say only what the text says. Write nothing but this form:
+Q: (question)
+A: (answer)
+If nothing can be asked, write only: NONE
+
+The text:
+<text>
+{text}
+</text>
+
+Pairs:""",
+}
+
+PROMPTS: Mapping[Language, Mapping[Task, str]] = MappingProxyType({"zh": _CHINESE, "en": _ENGLISH})
+
+AGAIN: Mapping[Language, str] = MappingProxyType(
+    {
+        "zh": "\n\n（上一次的回答无法使用：{why}。请严格按照要求的格式重新回答。）",
+        "en": "\n\n(The last answer could not be used: {why}. Answer again, in exactly that form.)",
+    }
+)
+
+
+def fill(prompt: str, **values: object) -> str:
+    """Put values in their places, ``{name}``; other braces stay as they are.
+
+    Example:
+        >>> fill('Write {"k": 1} for {text}', text="{limit}", limit=3)
+        'Write {"k": 1} for {limit}'
+    """
+    parts: list[tuple[str, bool]] = [(prompt, False)]
+    for name, value in values.items():
+        marked: list[tuple[str, bool]] = []
+        for part, done in parts:
+            if done:
+                marked.append((part, True))
+                continue
+            for at, piece in enumerate(part.split(f"{{{name}}}")):
+                marked += [(str(value), True)] if at else []
+                marked.append((piece, False))
+        parts = marked
+    return "".join(part for part, _ in parts)

@@ -1,0 +1,144 @@
+"""A named rule that makes nodes from the nodes of its parent group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from .errors import UnknownGroupError, nearest
+from .hashing import digest, fingerprint
+from .node import ROOT
+from .transforms import AnyRule, PatternRule, as_rule
+
+Scope = Literal["node", "group"]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGroup:
+    """Describe one group of a graph.
+
+    Attributes:
+        name: The group's name.
+        parent: Name of the group its nodes are made from.
+        version: Hash of the rule (or of the version that was given for it).
+        rule: Makes the drafts of its nodes.
+        num_workers: How many threads run the transform; 0 and 1 run it in the calling one.
+        scope: Whether the transform sees one node of the parent group, or the whole ``"group"``.
+    """
+
+    name: str
+    parent: str
+    version: str
+    rule: AnyRule = field(repr=False, compare=False)
+    num_workers: int = 0
+    scope: Scope = "node"
+
+    @property
+    def trans_node(self) -> bool:
+        """Whether the transform sees a Node, or its text."""
+        return self.rule.trans_node
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSummary:
+    """Say what one group is: its parent, how many nodes it has, whether it is built.
+
+    ``size`` counts what is there now: 0 for a group that nothing has asked for yet, the nodes of
+    the documents as they were for one that is not built again since they changed.
+    """
+
+    name: str
+    parent: str | None
+    size: int
+    built: bool
+
+
+def make_group(
+    name: str,
+    transform: object,
+    parent: str,
+    trans_node: bool | None,
+    num_workers: int,
+    version: str | None,
+    settings: Mapping[str, Any],
+    scope: str = "node",
+) -> NodeGroup:
+    """Check what was given and make the group.
+
+    Raises:
+        TypeError: If the transform is none, or a name not a string.
+        ValueError: If a name is empty or ``ROOT``, the group its own parent, the number of
+            workers negative.
+    """
+    for what, given in (("a group's name", name), ("a group's parent", parent)):
+        if not isinstance(given, str):
+            raise TypeError(f"{what} is a str, not {given!r:.80}")
+    if not name.strip() or name == ROOT:
+        raise ValueError(f"a group can't be called {name!r}; ROOT is the documents themselves")
+    if name == parent:
+        raise ValueError(f"group {name!r} can't be its own parent; the default parent is {ROOT!r}")
+    if num_workers < 0:
+        raise ValueError(f"num_workers must be 0 or more, not {num_workers!r}")
+    if scope not in ("node", "group"):
+        raise ValueError(f'scope is "node" or "group", not {scope!r}')
+    if scope == "group" and trans_node is None:  # to link what it makes it needs the nodes
+        trans_node = getattr(transform, "trans_node", True)
+    rule = as_rule(transform, trans_node, settings)
+    if scope == "group" and isinstance(rule, PatternRule):
+        raise TypeError('scope="group" takes one transform, not a list by file pattern')
+    made_of = version if version is not None else fingerprint((transform, dict(settings)))
+    scoped = () if scope == "node" else (scope,)
+    full = digest("node group", name, parent, str(rule.trans_node), made_of, *scoped)
+    return NodeGroup(name, parent, full, rule, num_workers, "group" if scoped else "node")
+
+
+class GroupRegistry:
+    """Keep the declared groups; each has a parent that is declared too, or is ``ROOT``."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, NodeGroup] = {}
+
+    def __iter__(self) -> Iterator[NodeGroup]:
+        return iter(list(self._groups.values()))
+
+    def declare(self, group: NodeGroup, replace: bool) -> None:
+        """Take in a group.
+
+        Raises:
+            UnknownGroupError: If there is no parent group.
+            ValueError: If the group exists with another rule and ``replace`` is not given, or
+                the group would be its own ancestor.
+        """
+        above = [each.name for each in self.lineage(group.parent)]
+        old = self._groups.get(group.name)
+        if old is not None and old.version != group.version and not replace:
+            raise ValueError(
+                f"group {group.name!r} exists with another rule (parent {old.parent!r}); give "
+                "another name, or replace=True to make it anew by this rule"
+            )
+        if group.name in above:
+            raise ValueError(
+                f"group {group.name!r} can't be made from {group.parent!r}, which is made from "
+                f"{group.name!r}"
+            )
+        self._groups[group.name] = group
+
+    def lineage(self, name: str) -> list[NodeGroup]:
+        """Return the groups from the first below ``ROOT`` down to this one; none for ``ROOT``.
+
+        Raises:
+            UnknownGroupError: If there is no such group.
+        """
+        lineage: list[NodeGroup] = []
+        while name != ROOT:
+            group = self._groups.get(name)
+            if group is None:
+                raise UnknownGroupError(
+                    f"no node group {name!r}; the graph has "
+                    f"{nearest(str(name), [ROOT, *self._groups])}: declare it first with "
+                    "create_node_group"
+                )
+            lineage.insert(0, group)
+            name = group.parent
+        return lineage

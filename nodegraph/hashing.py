@@ -1,0 +1,121 @@
+"""Tell whether two transforms are the same rule, across runs where that is possible."""
+
+from __future__ import annotations
+
+import copyreg
+import hashlib
+import json
+import types
+from collections.abc import Mapping
+from typing import Any
+
+
+def fingerprint(value: object) -> str:
+    """Hash a transform by what it does: its code and settings, not its address or its line.
+
+    Functions count by their bytecode, constants, defaults and captured values; objects by their
+    class and attributes, or what they are pickled as. Code that a function calls is not followed:
+    give the group a ``version`` when that changes.
+    """
+    return digest(_describe(value, {}))
+
+
+def _describe(value: Any, known: dict[int, tuple[object, str]]) -> str:
+    if value is None or isinstance(value, str | bytes | int | float | complex):
+        return repr(value)
+    if id(value) not in known:
+        known[id(value)] = value, "..."  # where it is met again inside itself
+        known[id(value)] = value, digest(type(value).__qualname__, *_parts(value, known))
+    return known[id(value)][1]
+
+
+def _parts(value: Any, known: dict[int, tuple[object, str]]) -> list[str]:
+    def each(*parts: Any) -> list[str]:
+        return [_describe(part, known) for part in parts]
+
+    if isinstance(value, types.FunctionType):
+        cells = [_cell(cell) for cell in value.__closure__ or ()]
+        return each(value.__code__, value.__defaults__, value.__kwdefaults__, cells)
+    if isinstance(value, types.CodeType):
+        # A docstring is the first constant: taken along, it only makes the rule stricter.
+        return each(value.co_code, value.co_consts, value.co_names, value.co_varnames)
+    if isinstance(value, types.MethodType):
+        return each(value.__func__, value.__self__)
+    if isinstance(value, type | types.ModuleType):
+        return [
+            f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', value.__name__)}"
+        ]
+    if isinstance(value, Mapping):
+        return sorted(digest(*each(k, v)) for k, v in value.items())
+    if isinstance(value, set | frozenset):
+        return sorted(each(*value))
+    if isinstance(value, list | tuple):
+        return each(*value)
+    return each(type(value), _state(value))
+
+
+def _state(value: Any) -> Any:
+    """Return what pickling would take of an object whose class says so; else its attributes.
+
+    ``__getstate__`` is not asked: LlamaIndex's drops from the object what can't be pickled.
+    """
+    cls = type(value)
+    slots = [s for c in cls.__mro__ for s in _names(getattr(c, "__slots__", ()))]
+    state = {s: getattr(value, s) for s in slots if hasattr(value, s)}
+    state.update(getattr(value, "__dict__", {}))
+    reduce = copyreg.dispatch_table.get(cls)
+    own: object = cls.__reduce__
+    if reduce is None and own is object.__reduce__:
+        return state
+    try:
+        reduced = reduce(value) if reduce else value.__reduce__()
+    except Exception:  # it can't be pickled
+        return state
+    return (reduced, state) if isinstance(reduced, str) else reduced
+
+
+def _names(slots: str | tuple[str, ...]) -> tuple[str, ...]:
+    names = (slots,) if isinstance(slots, str) else tuple(slots)
+    return tuple(n for n in names if n not in ("__dict__", "__weakref__"))
+
+
+def _cell(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not filled yet
+        return None
+
+
+# Facts about a file that change without its content changing.
+VOLATILE_METADATA = frozenset(
+    {"creation_date", "last_modified_date", "last_accessed_date", "file_path"}
+)
+
+
+def digest(*parts: str) -> str:
+    """Hash texts to 24 hexadecimal digits, the same on every machine."""
+    state = hashlib.blake2b(digest_size=12)
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        state.update(len(data).to_bytes(8, "little"))
+        state.update(data)
+    return state.hexdigest()
+
+
+def metadata_digest(metadata: Mapping[str, Any]) -> str:
+    """Hash metadata, leaving out what a file system changes on its own."""
+    return full_digest({k: v for k, v in metadata.items() if k not in VOLATILE_METADATA})
+
+
+def full_digest(metadata: Mapping[str, Any]) -> str:
+    """Hash metadata whole."""
+    own = dict(metadata)
+    try:
+        return digest(json.dumps(own, sort_keys=True, default=_plain, ensure_ascii=False))
+    except TypeError:  # nested keys that can't be sorted, or are no names
+        return digest(repr(sorted(own.items())))
+
+
+def _plain(value: object) -> object:
+    """Write what JSON has no form for; sets in an order that is the same in every run."""
+    return sorted(map(str, value)) if isinstance(value, set | frozenset) else str(value)

@@ -1,0 +1,161 @@
+"""Who may read a graph, who may change it, and which state they see."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from .store import NodeStore
+
+_held = threading.local()
+
+
+def holding() -> bool:
+    """Tell whether this thread holds a graph, any."""
+    return getattr(_held, "depth", 0) > 0
+
+
+class Access:
+    """Let many threads read one state, or one thread write.
+
+    All that read at a time read the same state, also where another process writes to the store
+    meanwhile: indexes are brought up to date for one state, and shared. Its writes are seen once
+    those who are reading have finished.
+    """
+
+    def __init__(self, store: NodeStore) -> None:
+        self._store = store
+        self._lock = ReadWriteLock()
+        self._state = -1  # what this process sees
+        self.turn = threading.RLock()  # held by who changes documents, or wants none changed
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Hold one state until the block ends."""
+        while True:
+            with self._lock.read(), self._store.snapshot() as state:
+                if state == self._state:
+                    _held.depth = getattr(_held, "depth", 0) + 1
+                    try:
+                        yield
+                    finally:
+                        _held.depth -= 1
+                    return
+            with self._lock.write(), self._store.snapshot() as newest:
+                self._state = newest
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Change the store while nobody else reads or writes; all or nothing.
+
+        Raises:
+            RuntimeError: If this thread is reading.
+            StoreError: If the store can't be written to.
+        """
+        self.check_write()
+        with self._store.writing(), self._lock.write():
+            try:
+                with self._store.transaction():
+                    yield
+            finally:
+                with self._store.snapshot() as state:
+                    self._state = state
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Do what ``writing`` does for documents and links; wait while a reader asks for quiet.
+
+        Builds write without: whoever keeps others from changing documents may wait for a build.
+        """
+        self.check_write()
+        with self.turn, self.writing():
+            yield
+
+    @contextmanager
+    def writing_registry(self) -> Iterator[None]:
+        """Change what only this process has, while nobody reads or writes."""
+        with self._lock.write():
+            yield
+
+    def check_write(self) -> None:
+        """Raise what ``writing`` would if this thread is reading."""
+        self._lock.check_write()
+
+
+class ReadWriteLock:
+    """Let many threads read at once, or one write; a waiting writer goes before new readers.
+
+    Reading again while reading is allowed. Writing while the same thread reads would wait for
+    itself, so it is an error.
+    """
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._readers = 0
+        self._writing = False
+        self._waiting = 0
+        self._mine = threading.local()
+
+    @contextmanager
+    def read(self) -> Iterator[None]:
+        """Hold the lock together with other readers."""
+        self.acquire_read()
+        try:
+            yield
+        finally:
+            self.release_read()
+
+    def acquire_read(self) -> None:
+        """Wait for writers, then keep them out until ``release_read``."""
+        depth = getattr(self._mine, "depth", 0)
+        if depth == 0:
+            with self._condition:
+                self._condition.wait_for(lambda: not self._writing and not self._waiting)
+                self._readers += 1
+        self._mine.depth = depth + 1
+
+    def release_read(self) -> None:
+        """Undo one ``acquire_read`` of this thread."""
+        self._mine.depth -= 1
+        if self._mine.depth == 0:
+            with self._condition:
+                self._readers -= 1
+                self._condition.notify_all()
+
+    @contextmanager
+    def write(self) -> Iterator[None]:
+        """Hold the lock alone.
+
+        Raises:
+            RuntimeError: If this thread is reading.
+        """
+        self.check_write()
+        with self._condition:
+            self._waiting += 1
+            try:
+                self._condition.wait_for(lambda: not self._writing and not self._readers)
+                self._writing = True
+            finally:
+                self._waiting -= 1
+                if not self._writing:  # interrupted: let those pass who waited for this one
+                    self._condition.notify_all()
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._writing = False
+                self._condition.notify_all()
+
+    def check_write(self) -> None:
+        """Raise what ``write`` would.
+
+        Raises:
+            RuntimeError: If this thread is reading.
+        """
+        if getattr(self._mine, "depth", 0):
+            raise RuntimeError(
+                "the graph can't be changed, nor a group built, from inside a retrieval of the "
+                "same graph; build the group before (graph.build(name)), or change the graph "
+                "after the retrieval has returned"
+            )

@@ -1,0 +1,177 @@
+"""Hold an embedding model in whatever form a user has it, and call it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import EmbeddingError
+from .embedder_adapters import AsyncEmbedTexts, EmbedTexts, calls_of, check_vectors, is_async
+from .identity import model_name
+
+if TYPE_CHECKING:
+    from .embedder_adapters import Vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Embedder:
+    """Hold an embedding model: how it embeds passages and queries, and what it is called.
+
+    A graph takes a bare model too. Choose this one to give queries a way of their own, to name
+    the model, or to set the batch size.
+
+    Args:
+        embed: Embeds passages, many at once: a function from a list of texts to an array (texts,
+            dimension) or a list of lists. Or a model: LangChain ``Embeddings``, LlamaIndex
+            ``BaseEmbedding``, a ``SentenceTransformer``, any object with such an ``embed``; it
+            then brings the other two functions, as far as it has them.
+        name: Names the model. What it has embedded is kept under this name, in the store too, and
+            never embedded again: another model, or other settings that change its vectors, need
+            another name. Left out, it is made of the model's class, name and settings, or of a
+            function's code and what it uses. Give one where the model does not tell them apart:
+            where its code is changed (with a newer Python the code of a function counts as
+            changed), or where it asks a server that may come to run another model.
+        embed_queries: Embeds queries, where the model treats them differently.
+        aembed_queries: The same without blocking the event loop; without it, a thread is used.
+        batch_size: How many texts are given at once.
+
+    Raises:
+        TypeError: If there is no model, or it can't be called.
+        ValueError: If the batch size is below 1.
+
+    Example:
+        >>> embedder = Embedder(lambda texts: [[len(text), 1] for text in texts], "lengths")
+        >>> embedder.passages(["tea", "water"]).tolist()
+        [[3.0, 1.0], [5.0, 1.0]]
+    """
+
+    embed: Any
+    name: str = ""
+    _: KW_ONLY
+    embed_queries: EmbedTexts | None = None
+    aembed_queries: AsyncEmbedTexts | None = None
+    batch_size: int = 64
+
+    def __post_init__(self) -> None:
+        calls = calls_of(self.embed)
+        if self.name is not None and not isinstance(self.name, str):
+            raise TypeError(f"an Embedder's name is a text, not {self.name!r:.80}")
+        if not isinstance(self.batch_size, int) or isinstance(self.batch_size, bool):
+            raise TypeError(f"batch_size={self.batch_size!r} has to be a whole number")
+        if self.batch_size < 1:
+            raise ValueError(f"batch_size={self.batch_size} has to be 1 or more")
+        for field in ("embed_queries", "aembed_queries"):
+            _check_callable(field, getattr(self, field))
+        # The model's async form would embed queries in another way than those given here.
+        of_model = calls.aembed_queries if self.embed_queries is None else None
+        settled = {
+            "name": self.name or model_name(self.embed),
+            "embed": calls.embed,
+            "embed_queries": self.embed_queries or calls.embed_queries,
+            "aembed_queries": self.aembed_queries or of_model,
+        }
+        for field, value in settled.items():
+            object.__setattr__(self, field, value)
+
+    def passages(self, texts: Sequence[str]) -> Vectors:
+        """Embed passages: (texts, dimension) float32.
+
+        Raises:
+            EmbeddingError: If the model fails, or makes no usable vectors.
+        """
+        return self._checked(self.embed, texts)
+
+    def queries(self, texts: Sequence[str]) -> Vectors:
+        """Embed queries: (texts, dimension) float32.
+
+        Raises:
+            EmbeddingError: If the model fails, or makes no usable vectors.
+        """
+        return self._checked(self.embed_queries or self.embed, texts)
+
+    async def aqueries(self, texts: Sequence[str]) -> Vectors:
+        """Embed queries without blocking, in a thread where the model has no async form.
+
+        Raises:
+            EmbeddingError: If the model fails, or makes no usable vectors.
+        """
+        if self.aembed_queries is None:
+            import asyncio
+
+            return await asyncio.to_thread(self.queries, texts)
+        try:
+            made = await self.aembed_queries(list(texts))
+        except EmbeddingError:
+            raise
+        except Exception as error:
+            raise self._failure(texts, error) from error
+        return check_vectors(made, texts, self.name)
+
+    def _checked(self, call: EmbedTexts, texts: Sequence[str]) -> Vectors:
+        try:
+            made = call(list(texts))
+        except EmbeddingError:
+            raise
+        except Exception as error:
+            raise self._failure(texts, error) from error
+        return check_vectors(made, texts, self.name)
+
+    def _failure(self, texts: Sequence[str], error: Exception) -> EmbeddingError:
+        number = f"{len(texts)} text{'' if len(texts) == 1 else 's'}"
+        first = f", the first of them {texts[0]!r:.80}" if texts else ""
+        return EmbeddingError(
+            f"the embedding model {self.name!r} failed on {number}{first}: "
+            f"{type(error).__name__}: {error}; what it embedded before is kept: mend it and ask "
+            "again"
+        )
+
+
+def as_embedder(model: object) -> Embedder:
+    """Take an embedding model in any of the forms people have, known by its shape.
+
+    Raises:
+        TypeError: If it is none; the error says what to give instead.
+    """
+    if isinstance(model, Embedder):
+        return model
+    if callable(getattr(model, "embed", None)) and isinstance(
+        size := getattr(model, "batch_size", None), int
+    ):
+        return Embedder(model, batch_size=size)
+    return Embedder(model)
+
+
+def as_embedders(embed: object) -> dict[str, Embedder]:
+    """Take one model, which is then called ``"default"``, or several by key.
+
+    Raises:
+        TypeError: If a model is none, or a key is no text.
+        ValueError: If there are no models in the mapping.
+    """
+    if embed is None:
+        return {}
+    if isinstance(embed, list | tuple | set):
+        raise TypeError(
+            f"embed takes one model, or several by key, not {type(embed).__name__}; write "
+            "embed={'key': model, ...}"
+        )
+    if not isinstance(embed, Mapping):
+        return {"default": as_embedder(embed)}
+    if not embed:
+        raise ValueError("embed={} has no models; leave it out, or write embed={'key': model}")
+    for key in embed:
+        if not isinstance(key, str) or not key:
+            raise TypeError(f"the keys of embed are names, not {key!r:.80}; write {{'key': model}}")
+    return {key: as_embedder(model) for key, model in embed.items()}
+
+
+def _check_callable(field: str, call: object) -> None:
+    if call is None:
+        return
+    if not callable(call):
+        raise TypeError(
+            f"{field} is a function from a list of texts to their vectors, not {call!r:.80}"
+        )
+    if is_async(call) and field == "embed_queries":
+        raise TypeError(f"{call!r:.80} is async; give it as aembed_queries")

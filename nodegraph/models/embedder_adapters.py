@@ -1,0 +1,268 @@
+"""Know an embedding model by its shape, and how it is called."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import EmbeddingError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Vectors = npt.NDArray[np.float32]
+
+EmbedTexts = Callable[[list[str]], Any]
+"""Takes texts, returns one vector for each: an array (texts, dimension), or a list of lists."""
+
+AsyncEmbedTexts = Callable[[list[str]], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """How a model embeds passages, and queries where it has a way of its own for them."""
+
+    embed: EmbedTexts
+    embed_queries: EmbedTexts | None = None
+    aembed_queries: AsyncEmbedTexts | None = None
+
+
+def calls_of(model: Any) -> Calls:
+    """Return how to call a model, whichever of the known forms it has.
+
+    Raises:
+        TypeError: If it has none of them; the error says what to give instead.
+    """
+    _refuse_what_is_no_model(model)
+    if _has(model, "get_text_embedding_batch", "get_query_embedding"):  # LlamaIndex
+        return Calls(
+            model.get_text_embedding_batch,
+            partial(_each, model.get_query_embedding),
+            _aeach_of(model, "aget_query_embedding"),
+        )
+    if _has(model, "embed_documents", "embed_query"):  # LangChain
+        return Calls(
+            model.embed_documents,
+            partial(_each, model.embed_query),
+            _aeach_of(model, "aembed_query"),
+        )
+    if _has(model, "encode"):  # sentence-transformers and its relatives
+        encoder = Encoder(model)
+        return Calls(encoder.embed, encoder.embed_queries)
+    if _has(model, "embed"):  # a class of one's own, such as those in nodekin.adapters
+        own = (getattr(model, name, None) for name in ("embed_queries", "aembed_queries"))
+        return Calls(model.embed, *own)
+    if _has(getattr(model, "embeddings", None), "create"):
+        raise TypeError(
+            f"{model!r:.60} is an OpenAI client, which does not say which model to use; write "
+            'OpenAIEmbedder("model-name", client=client), from nodekin.adapters.openai'
+        )
+    if not callable(model):
+        raise TypeError(
+            f"{model!r:.80} is no embedding model; give a function from a list of texts to an "
+            "array of vectors, or a model of LangChain, LlamaIndex or sentence-transformers"
+        )
+    if is_async(model):
+        raise TypeError(
+            f"{model!r:.80} is async, and passages are embedded by a function that is not; give "
+            "both: Embedder(embed, aembed_queries=...)"
+        )
+    return Calls(model)
+
+
+def is_async(call: Callable[..., Any]) -> bool:
+    """Tell whether calling it gives a coroutine."""
+    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__)
+
+
+def _refuse_what_is_no_model(model: Any) -> None:
+    if isinstance(model, str | Path):
+        raise TypeError(
+            f"{str(model)!r} is the name of a model, not a model; load it, for example "
+            f"SentenceTransformer({str(model)!r}), or name it to a server: "
+            f"OpenAIEmbedder({str(model)!r}), from nodekin.adapters.openai"
+        )
+    if inspect.isclass(model):
+        raise TypeError(
+            f"{model.__qualname__} is a class; give a model of it: {model.__qualname__}(...)"
+        )
+
+
+def _has(model: object, *methods: str) -> bool:
+    return all(callable(getattr(model, method, None)) for method in methods)
+
+
+def _each(call: Callable[[str], Any], texts: Iterable[str]) -> list[Any]:
+    return [call(text) for text in texts]
+
+
+def _aeach_of(model: object, method: str) -> AsyncEmbedTexts | None:
+    return partial(_aeach, getattr(model, method)) if _has(model, method) else None
+
+
+async def _aeach(call: Callable[[str], Awaitable[Any]], texts: Iterable[str]) -> list[Any]:
+    """Ask for all at once; where one fails, the others are not waited for."""
+    import asyncio
+
+    tasks = [asyncio.ensure_future(call(text)) for text in texts]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+class Encoder:
+    """Call ``encode``, or the ways that sentence-transformers has for the two roles.
+
+    One call at a time: the tokenizers below can't be used by two threads at once.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        passages: dict[str, Any] | None = None,
+        queries: dict[str, Any] | None = None,
+    ) -> None:
+        self._model = model
+        self._settings = (passages or {}, queries or {})
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[type[Encoder], tuple[Any, ...]]:
+        return type(self), (self._model, *self._settings)
+
+    def embed(self, texts: list[str]) -> Any:
+        """Embed passages."""
+        settings = self._settings[0]
+        return self._encode("encode_document", ("document", "passage", "corpus"), texts, settings)
+
+    def embed_queries(self, texts: list[str]) -> Any:
+        """Embed queries."""
+        return self._encode("encode_query", ("query",), texts, self._settings[1])
+
+    def _encode(
+        self, method: str, prompts: Sequence[str], texts: list[str], settings: dict[str, Any]
+    ) -> Any:
+        given: dict[str, Any] = {"show_progress_bar": False, "convert_to_numpy": True}
+        if _has(self._model, method):
+            call = getattr(self._model, method)
+        else:  # before version 5 it has to be told
+            call = self._model.encode
+            known = getattr(self._model, "prompts", None) or {}
+            given["prompt_name"] = next((name for name in prompts if known.get(name)), None)
+        given.update(settings)
+        if given.get("prompt") is not None:
+            given.pop("prompt_name", None)
+        with self._lock:
+            return call(texts, **_accepted(call, given))
+
+
+def _accepted(call: Callable[..., Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what a relative of sentence-transformers does not know."""
+    try:
+        parameters = inspect.signature(call).parameters
+    except (TypeError, ValueError):  # written in C
+        return {}
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return {k: v for k, v in settings.items() if k != "prompt_name" or v is not None}
+    return {k: v for k, v in settings.items() if k in parameters}
+
+
+def check_vectors(made: Any, texts: Sequence[str], name: str) -> Vectors:
+    """Return what a model made as an array of its own, (texts, dimension) float32.
+
+    Args:
+        made: An array, a tensor of torch on any device, a list of vectors, or a generator of them.
+        texts: What was embedded.
+        name: The model's name, for the error.
+
+    Raises:
+        EmbeddingError: If it is not one vector for each text, all of one length, finite, and not
+            zero throughout.
+
+    Example:
+        >>> check_vectors([[1, 0], [0, 1]], ["a", "b"], "model").shape
+        (2, 2)
+        >>> check_vectors([[1, 0]], ["a", "b"], "model")
+        Traceback (most recent call last):
+        ...
+        nodekin.nodegraph.errors.EmbeddingError: the embedding model 'model' gave 1 vector for 2 \
+texts; it has to give one for each text, in their order
+    """
+    import numpy as np
+
+    model = f"the embedding model {name!r}"
+    allowed = f"it has to give an array ({_number(texts, 'text')}, dimension) of numbers"
+    if inspect.isawaitable(made):
+        if inspect.iscoroutine(made):
+            made.close()
+        raise EmbeddingError(
+            f"{model} gave a coroutine; {allowed}: give an async form as "
+            "Embedder(embed, aembed_queries=...), beside one that is not"
+        )
+    rows = _plain(made)
+    if rows is None or isinstance(rows, str | bytes):
+        raise EmbeddingError(f"{model} gave {rows!r:.80}; {allowed}")
+    try:
+        numbers = np.asarray(rows)
+        if numbers.dtype.kind not in "fiub":
+            raise TypeError(f"{numbers.dtype} is no type of numbers")
+        with np.errstate(over="ignore"):  # infinite then, which is looked for below
+            vectors = np.array(numbers, np.float32)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise EmbeddingError(f"{model} gave {_shown(rows)}; {allowed}") from error
+    if vectors.ndim == 2 and len(vectors) != len(texts):
+        raise EmbeddingError(
+            f"{model} gave {_number(vectors, 'vector')} for {_number(texts, 'text')}; it has to "
+            "give one for each text, in their order"
+        )
+    if vectors.ndim != 2 or not vectors.size:
+        raise EmbeddingError(f"{model} gave an array of shape {vectors.shape}; {allowed}")
+    _check_rows(vectors, texts, model)
+    return vectors
+
+
+def _check_rows(vectors: Vectors, texts: Sequence[str], model: str) -> None:
+    import numpy as np
+
+    for bad, what in (
+        (~np.isfinite(vectors).all(axis=1), "a vector with NaN or infinite numbers"),
+        (~vectors.any(axis=1), "a vector of zeros, which is like nothing"),
+    ):
+        if bad.any():
+            raise EmbeddingError(
+                f"{model} gave {what} for {int(bad.sum())} of {_number(texts, 'text')}, first "
+                f"{texts[int(bad.argmax())]!r:.80}; leave such texts out of the group, or give an "
+                "embed function that replaces such vectors"
+            )
+
+
+def _plain(made: Any) -> Any:
+    """Return tensors as arrays, and what can be gone through only once as a list."""
+    if hasattr(made, "detach"):
+        tensor = made.detach().cpu()
+        return (tensor.float() if hasattr(tensor, "float") else tensor).numpy()
+    if isinstance(made, list | tuple):
+        return [_plain(row) for row in made] if any(hasattr(r, "detach") for r in made) else made
+    if hasattr(made, "__array__") or hasattr(made, "__len__") or not isinstance(made, Iterable):
+        return made
+    return [_plain(row) for row in made]
+
+
+def _shown(rows: Any) -> str:
+    """Say what was given in place of an array of numbers."""
+    if isinstance(rows, list | tuple):
+        lengths = sorted({len(row) for row in rows if hasattr(row, "__len__")})
+        if len(lengths) > 1:
+            return f"vectors of different lengths ({', '.join(map(str, lengths[:5]))})"
+    return f"{rows!r:.80}"
+
+
+def _number(things: Sequence[object] | Vectors, what: str) -> str:
+    return f"{len(things)} {what}{'' if len(things) == 1 else 's'}"

@@ -1,0 +1,195 @@
+"""Name an embedding model by what decides its vectors, the same in every process."""
+
+from __future__ import annotations
+
+import contextlib
+import dis
+import enum
+import functools
+import re
+import types
+from collections.abc import Iterator, Mapping
+from pathlib import PurePath
+from typing import Any
+
+from ..hashing import digest, fingerprint
+
+_MODEL = ("model", "model_name", "model_id", "model_name_or_path", "deployment")
+
+# Words in the names of attributes that say how a model is reached, paced or watched.
+_LEFT_OUT = frozenset(
+    """key keys secret secrets token password credential credentials auth cert ssl
+    client clients http https url uri base endpoint host hosts port proxy proxies header headers
+    session connection organization project region user timeout timeouts retry retries request
+    batch chunk worker workers thread threads pool parallel device devices limiter rate alive
+    callback callbacks verbose progress show log logs logger cache cached store lock
+    call calls count counts counter usage total seen asked stats history""".split()
+)
+
+_LARGE = 1 << 31  # larger numbers are handles and addresses
+
+_DEEP = 4
+
+_PLAIN = (str, bytes, int, float, complex, type, types.ModuleType, types.CodeType, re.Pattern)
+
+
+def model_name(model: Any) -> str:
+    """Return a name that differs where vectors do, as far as the model tells.
+
+    A function counts by its code and what it captures, an object by its class, the model it names
+    and its settings. Keys, addresses of servers, time limits and batch sizes do not count, and
+    neither does the code of a class. A model of sentence-transformers counts by its weights.
+
+    Example:
+        >>> model_name(lambda texts: [[len(text), 1] for text in texts])[:8]
+        '<lambda>'
+    """
+    name = getattr(model, "name", None)
+    if isinstance(name, str) and name and callable(getattr(model, "embed", None)):
+        return name
+    return f"{_label(model)} {fingerprint(_describe(model, _DEEP))[:16]}"
+
+
+def _label(model: Any) -> str:
+    """Return what a reader knows the model by."""
+    if isinstance(model, functools.partial):
+        return _label(model.func)
+    if isinstance(model, types.MethodType):
+        return f"{_label(model.__self__)}.{model.__name__}"
+    if not isinstance(model, types.FunctionType | types.BuiltinFunctionType):
+        return " ".join([type(model).__qualname__, *_stated(model)])
+    return model.__qualname__.rsplit("<locals>.", 1)[-1]
+
+
+def _stated(model: Any) -> list[str]:
+    """Return the model that an object says it is."""
+    values = (getattr(model, attribute, None) for attribute in _MODEL)
+    stated = [value for value in values if isinstance(value, str) and value not in ("", "unknown")]
+    return stated[:1]
+
+
+def _describe(value: Any, depth: int) -> Any:
+    """Return what decides what it does, made of values that ``fingerprint`` knows."""
+    if isinstance(value, enum.Enum):
+        return [type(value).__qualname__, value.name]
+    if isinstance(value, int) and abs(value) >= _LARGE:
+        return "handle"
+    if isinstance(value, PurePath):
+        return str(value)
+    if value is None or isinstance(value, _PLAIN):
+        return value
+    if depth == 0:
+        return type(value).__qualname__
+    if isinstance(value, Mapping):
+        return {
+            str(key): _describe(item, depth - 1)
+            for key, item in value.items()
+            if not _left_out(str(key)) and not hasattr(item, "get_secret_value")
+        }
+    if isinstance(value, list | tuple):
+        return [_describe(item, depth - 1) for item in value]
+    if isinstance(value, set | frozenset):
+        return {fingerprint(_describe(item, depth - 1)) for item in value}
+    if isinstance(value, functools.partial):
+        parts = (value.func, value.args, value.keywords)
+        return [_describe(part, depth - 1) for part in parts]
+    if isinstance(value, types.MethodType):
+        return [_describe(value.__func__, depth), _describe(value.__self__, depth)]
+    if isinstance(value, types.FunctionType):
+        return _function(value, depth)
+    if isinstance(value, types.BuiltinFunctionType):
+        return f"{value.__module__}.{value.__qualname__}"
+    if hasattr(value, "__array__") and hasattr(value, "tobytes"):
+        return [str(value.dtype), value.shape, digest(value.tobytes().hex())]
+    if hasattr(value, "named_parameters"):
+        return _weights(value)
+    return _object(value, depth)
+
+
+def _function(function: types.FunctionType, depth: int) -> list[Any]:
+    """Describe a function by its code and what it uses, except what it assigns to: its state."""
+    code = function.__code__
+    used: dict[str, Any] = {}
+    for name in _names(code, "LOAD_GLOBAL", "LOAD_NAME"):
+        if name in function.__globals__:
+            used[name] = function.__globals__[name]
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        with contextlib.suppress(ValueError):  # not filled yet
+            used[name] = cell.cell_contents
+    state = set(_names(code, "STORE_GLOBAL", "STORE_DEREF"))
+    around = {k: v for k, v in used.items() if k not in state and v is not function}
+    given = [function.__defaults__, function.__kwdefaults__, around]
+    return [code, *(_describe(part, depth - 1) for part in given)]
+
+
+def _names(code: types.CodeType, *operations: str) -> Iterator[str]:
+    """Return the names that code uses in some way, for example globals: often the model is one."""
+    for step in dis.get_instructions(code):
+        if step.opname in operations:
+            yield str(step.argval)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant, *operations)
+
+
+def _object(value: Any, depth: int) -> list[Any]:
+    stated = _stated(value)
+    cls = type(value)
+    # The parts of a package move; a class that names no model is known by its place alone.
+    place = cls.__module__.split(".")[0] if stated else cls.__module__
+    return [place, cls.__qualname__, stated, _describe(_settings(value), depth)]
+
+
+def _settings(value: Any) -> dict[str, Any]:
+    """Return an object's attributes; of a pydantic model the fields that are not the default."""
+    fields = getattr(type(value), "model_fields", None)
+    if not isinstance(fields, Mapping):
+        slots = (getattr(cls, "__slots__", ()) for cls in type(value).__mro__)
+        names = [n for s in slots for n in ((s,) if isinstance(s, str) else s)]
+        state = {n: getattr(value, n) for n in names if n[:2] != "__" and hasattr(value, n)}
+        state.update(getattr(value, "__dict__", {}))
+        return {n: v for n, v in state.items() if not _is_worked_out(type(value), n)}
+    settings = {}
+    for name, field in fields.items():
+        if _left_out(name) or not hasattr(value, name):
+            continue
+        own, usual = getattr(value, name), field.default
+        if field.default_factory is not None:
+            try:
+                usual = field.default_factory()
+            except Exception:  # it wants what the model was made with
+                usual = None
+        if own is not usual and own != usual:
+            settings[name] = own
+    return settings
+
+
+def _is_worked_out(cls: type, name: str) -> bool:
+    return isinstance(getattr(cls, name, None), functools.cached_property)
+
+
+def _left_out(name: str) -> bool:
+    return not _LEFT_OUT.isdisjoint(name.lower().split("_"))
+
+
+def _weights(model: Any) -> list[Any]:
+    """Describe a model of torch by samples of its weights, and how they are used.
+
+    Not by its folder: the same model has another on another machine, and another model may come
+    to stand in the same folder.
+    """
+    weights: list[Any] = []
+    for _, parameter in model.named_parameters():
+        flat = parameter.detach().flatten()
+        ends = (flat[:4], flat[-4:])
+        weights.append([tuple(parameter.shape), [end.float().cpu().tolist() for end in ends]])
+    modules = list(model) if hasattr(model, "__iter__") else []
+    uses = [[type(m).__name__, str(getattr(m, "pooling_mode", ""))] for m in modules]
+    if not weights:  # they are in another engine: the folder is all that is known
+        config = getattr(getattr(next(iter(modules), None), "auto_model", None), "config", None)
+        weights.append(str(getattr(config, "_name_or_path", "")))
+    prompts = dict(getattr(model, "prompts", None) or {})
+    usual = prompts.get(getattr(model, "default_prompt_name", None) or "", "")
+    roles = [prompts[role] for role in ("document", "passage", "corpus") if prompts.get(role)]
+    limits = [getattr(model, name, None) for name in ("max_seq_length", "truncate_dim")]
+    return [weights, uses, [*roles, usual][0], limits]

@@ -1,0 +1,227 @@
+"""Hold a language model in whatever form a user has it, and ask it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
+
+from ..errors import ModelError, ModelTimeoutError
+from .identity import model_name
+from .llm_adapters import Asks, apieces_of, asks_of, pieces_of, text_of
+from .output.cleaning import read_json
+
+
+@dataclass(frozen=True, slots=True)
+class LLM:
+    """Hold a language model: how it is asked, and what it is called.
+
+    Whatever takes a language model takes a bare one too. Choose this to name the model, or to
+    give it an async form of your own. It can be called like a function from a prompt to a text.
+
+    Args:
+        model: A function from a prompt to its answer, also an async one; a model of LangChain or
+            LlamaIndex; ``OpenAIChat``; or any object with ``complete`` (and ``acomplete``,
+            ``stream``, ``astream``, ``complete_json`` where it has them). An async function that
+            is called from code that is not runs in an event loop of its own each time.
+        name: Names the model. What is made with it is kept under this name: another name makes it
+            anew. Left out, it is made of the model's class, name and settings, or of a function's
+            code and what it uses; not of keys, addresses and counters. Give one where the model
+            does not tell itself apart.
+        amodel: The same model in an async form, where that is another object.
+
+    Raises:
+        TypeError: If there is no model in it; the error says what to give instead.
+
+    Example:
+        >>> llm = LLM(lambda prompt: prompt.upper(), "loud")
+        >>> llm.complete("hello"), llm.name
+        ('HELLO', 'loud')
+    """
+
+    model: Any = field(compare=False, repr=False)
+    name: str = ""
+    _: KW_ONLY
+    amodel: Any = field(default=None, compare=False, repr=False)
+    _asks: Asks = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.name is not None and not isinstance(self.name, str):
+            raise TypeError(f"a language model's name is a text, not {self.name!r:.80}")
+        asks = asks_of(self.model)
+        if self.amodel is not None:
+            other = asks_of(self.amodel)
+            if other.acomplete is None:
+                raise TypeError(
+                    f"amodel={self.amodel!r:.80} has no async form; leave it out, and the model is "
+                    "asked in a thread"
+                )
+            asks = Asks(
+                *(asks.complete, other.acomplete, asks.stream, other.astream),
+                *(asks.structured, other.astructured),
+            )
+        object.__setattr__(self, "name", self.name or _name(self.model))
+        object.__setattr__(self, "_asks", asks)
+
+    def __call__(self, prompt: str) -> str:
+        """Ask the model; see ``complete``."""
+        return self.complete(prompt)
+
+    def __reduce__(self) -> tuple[type[LLM], tuple[None, str]]:
+        # What fingerprints take it for: a group made with the same model is the same group.
+        return LLM, (None, self.name)
+
+    def __reduce_ex__(self, protocol: object) -> tuple[Callable[..., LLM], tuple[Any, ...]]:
+        return _restore, (self.model, self.name, self.amodel)
+
+    @property
+    def structured(self) -> bool:
+        """Whether the model can be held to a JSON schema."""
+        return self._asks.structured is not None
+
+    def complete(self, prompt: str) -> str:
+        """Return the model's answer to a prompt.
+
+        Raises:
+            ModelError: If the model fails, or its answer has no text.
+        """
+        with self._failing(prompt):
+            return text_of(self._asks.complete(prompt))
+
+    async def acomplete(self, prompt: str) -> str:
+        """Do the same without blocking the event loop, in a thread if there is no async form.
+
+        Raises:
+            ModelError: If the model fails, or its answer has no text.
+        """
+        if self._asks.acomplete is None:
+            import asyncio
+
+            return await asyncio.to_thread(self.complete, prompt)
+        with self._failing(prompt):
+            return text_of(await self._asks.acomplete(prompt))
+
+    def stream(self, prompt: str) -> Iterator[str]:
+        """Yield the answer as it comes; as a whole where the model can't stream.
+
+        Raises:
+            ModelError: If the model fails, also in the middle of its answer.
+        """
+        if self._asks.stream is None:
+            yield self.complete(prompt)
+            return
+        with self._failing(prompt):
+            yield from pieces_of(self._asks.stream(prompt))
+
+    async def astream(self, prompt: str) -> AsyncIterator[str]:
+        """Yield the answer as it comes without blocking; as a whole where it can't stream so.
+
+        Raises:
+            ModelError: If the model fails, also in the middle of its answer.
+        """
+        if self._asks.astream is None:
+            yield await self.acomplete(prompt)
+            return
+        with self._failing(prompt):
+            async for piece in apieces_of(self._asks.astream(prompt)):
+                yield piece
+
+    def json(self, prompt: str, schema: Mapping[str, Any]) -> Any:
+        """Return a JSON value: by the schema where the model offers that, else as it answers.
+
+        The prompt should describe the value all the same; check what you get.
+
+        Raises:
+            ModelError: If the model fails, or there is no JSON in its answer.
+        """
+        if self._asks.structured is not None:
+            # Of LangChain's models, which all have the method, some can't.
+            with suppress(NotImplementedError), self._failing(prompt):
+                return self._asks.structured(prompt, schema)
+        with self._failing(prompt):
+            return read_json(self.complete(prompt))
+
+    async def ajson(self, prompt: str, schema: Mapping[str, Any]) -> Any:
+        """Do the same without blocking the event loop.
+
+        Raises:
+            ModelError: If the model fails, or there is no JSON in its answer.
+        """
+        if self._asks.structured is not None and self._asks.astructured is None:
+            import asyncio
+
+            return await asyncio.to_thread(self.json, prompt, schema)
+        if self._asks.astructured is not None:
+            with suppress(NotImplementedError), self._failing(prompt):
+                return await self._asks.astructured(prompt, schema)
+        with self._failing(prompt):
+            return read_json(await self.acomplete(prompt))
+
+    def json_text(self, prompt: str, schema: Mapping[str, Any]) -> str:
+        """Return an answer in JSON, as a text, where the model offers that; else its own words.
+
+        Raises:
+            ModelError: If the model fails.
+        """
+        if self._asks.structured is not None:
+            with suppress(NotImplementedError), self._failing(prompt):
+                return json.dumps(self._asks.structured(prompt, schema), ensure_ascii=False)
+        return self.complete(prompt)
+
+    async def ajson_text(self, prompt: str, schema: Mapping[str, Any]) -> str:
+        """Do the same without blocking the event loop.
+
+        Raises:
+            ModelError: If the model fails.
+        """
+        if self._asks.structured is not None and self._asks.astructured is None:
+            import asyncio
+
+            return await asyncio.to_thread(self.json_text, prompt, schema)
+        if self._asks.astructured is not None:
+            with suppress(NotImplementedError), self._failing(prompt):
+                return json.dumps(await self._asks.astructured(prompt, schema), ensure_ascii=False)
+        return await self.acomplete(prompt)
+
+    @contextmanager
+    def _failing(self, prompt: str) -> Iterator[None]:
+        """Say of what fails in the block which model it was, on what."""
+        try:
+            yield
+        except (ModelError, NotImplementedError):
+            raise
+        except Exception as error:
+            # With a StopIteration as its cause contextlib would take it for that.
+            cause = RuntimeError("the model ended") if isinstance(error, StopIteration) else error
+            # Clients have errors of their own for it: APITimeoutError, ReadTimeout.
+            late = isinstance(error, TimeoutError) or "Timeout" in type(error).__name__
+            raise (ModelTimeoutError if late else ModelError)(
+                f"the language model {self.name!r} failed on the prompt {prompt!r:.80}: "
+                f"{type(error).__name__}: {error}"
+            ) from cause
+
+
+def as_llm(model: object) -> LLM:
+    """Take a language model in any of the forms people have, known by its shape.
+
+    Raises:
+        TypeError: If it is none; the error says what to give instead.
+
+    Example:
+        >>> as_llm(str.upper).complete("tea")
+        'TEA'
+    """
+    return model if isinstance(model, LLM) else LLM(model)
+
+
+def _restore(model: Any, name: str, amodel: Any) -> LLM:
+    return LLM(model, name, amodel=amodel)
+
+
+def _name(model: Any) -> str:
+    own = getattr(model, "name", None)
+    if isinstance(own, str) and own and callable(getattr(model, "complete", None)):
+        return own
+    return model_name(model)

@@ -1,0 +1,242 @@
+"""Know a language model by its shape, and how it is asked."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextvars import copy_context
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from .embedder_adapters import is_async
+
+T = TypeVar("T")
+
+_CHAT = 'OpenAIChat("model-name", {}), from nodekin.adapters.openai_chat'
+
+
+@dataclass(frozen=True, slots=True)
+class Asks:
+    """How a model is asked: what it has of these; each takes a prompt and returns any answer.
+
+    ``structured`` takes a prompt and a JSON schema, and returns a value by that schema.
+    """
+
+    complete: Callable[[str], Any]
+    acomplete: Callable[[str], Awaitable[Any]] | None = None
+    stream: Callable[[str], Any] | None = None
+    astream: Callable[[str], Any] | None = None
+    structured: Callable[[str, Mapping[str, Any]], Any] | None = None
+    astructured: Callable[[str, Mapping[str, Any]], Awaitable[Any]] | None = None
+
+
+def asks_of(model: Any) -> Asks:
+    """Return how to ask a model, whichever of the known forms it has.
+
+    Raises:
+        TypeError: If it has none of them; the error says what to give instead.
+    """
+    _refuse_what_is_no_model(model)
+    if _has(model, "invoke"):  # LangChain
+        return _langchain(model)
+    if _has(model, "complete"):  # LlamaIndex, and those in nodekin.adapters
+        return Asks(
+            model.complete,
+            _first(model, "acomplete"),
+            _first(model, "stream_complete", "stream"),
+            _first(model, "astream_complete", "astream"),
+            _first(model, "complete_json"),
+            _first(model, "acomplete_json"),
+        )
+    if _has(model, "chat"):
+        return _chatting(model)
+    if not callable(model):
+        raise TypeError(
+            f"{model!r:.80} is no language model; give a function from a prompt (str) to its "
+            "answer, a model of LangChain or LlamaIndex, or " + _CHAT.format("...")
+        )
+    if is_async(model):
+        return Asks(partial(_finish, model), model)
+    return Asks(model)
+
+
+def text_of(answer: Any) -> str:
+    """Return the text of what a model answered: a text, a message, a completion.
+
+    Of a message in parts the texts are joined; what the model thought, and tools it would call,
+    are left out.
+
+    Raises:
+        TypeError: If there is no text in it.
+    """
+    text = _text(answer)
+    if text is None:
+        raise TypeError(f"the model's answer has no text: {answer!r:.200}")
+    return text
+
+
+def pieces_of(stream: Any) -> Iterator[str]:
+    """Yield the texts of a stream, of whatever its pieces are."""
+    for piece in stream:
+        if text := _piece(piece):
+            yield text
+
+
+async def apieces_of(stream: Any) -> AsyncIterator[str]:
+    """Yield the texts of an asynchronous stream, which may have to be awaited first."""
+    if inspect.isawaitable(stream):  # LlamaIndex
+        stream = await stream
+    async for piece in stream:
+        if text := _piece(piece):
+            yield text
+
+
+def _langchain(model: Any) -> Asks:
+    structured = astructured = None
+    if _offers_forms(model):
+
+        def structured(prompt: str, schema: Mapping[str, Any]) -> Any:
+            return model.with_structured_output(_titled(schema)).invoke(prompt)
+
+        async def astructured(prompt: str, schema: Mapping[str, Any]) -> Any:
+            return await model.with_structured_output(_titled(schema)).ainvoke(prompt)
+
+    return Asks(
+        model.invoke,
+        _first(model, "ainvoke"),
+        _first(model, "stream"),
+        _first(model, "astream"),
+        structured,
+        astructured,
+    )
+
+
+def _offers_forms(model: Any) -> bool:
+    """Tell whether a model of LangChain can be held to a schema: all have the method, some raise.
+
+    The base class of chat models does it by tools, which a model has to bind in a way of its own.
+    """
+    if not _has(model, "with_structured_output"):
+        return False
+    does = _owner(model, "with_structured_output")
+    if does == "BaseChatModel":
+        return _owner(model, "bind_tools") != "BaseChatModel"
+    return does != "BaseLanguageModel"
+
+
+def _owner(model: Any, method: str) -> str:
+    """Return the name of the class that a model has a method from, empty where it is its own."""
+    owners = (each.__name__ for each in type(model).__mro__ if method in vars(each))
+    return next(owners, "")
+
+
+def _titled(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a schema what LangChain asks of one."""
+    return {"title": "answer", "description": "The answer.", **schema}
+
+
+def _chatting(model: Any) -> Asks:
+    def asked(prompt: str) -> list[dict[str, str]]:
+        return [{"role": "user", "content": prompt}]
+
+    achat = _first(model, "achat")
+    return Asks(
+        lambda prompt: model.chat(asked(prompt)),
+        None if achat is None else lambda prompt: achat(asked(prompt)),
+    )
+
+
+def _finish(call: Callable[[str], Coroutine[Any, Any, T]], prompt: str) -> T:
+    """Call an async function from where none can be awaited, in an event loop of its own."""
+    import asyncio
+
+    def run() -> T:
+        return asyncio.run(call(prompt))
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return run()
+    # This thread is an event loop's; waiting here blocks it, as any other model's answer would.
+    done: list[T] = []
+    failed: list[BaseException] = []
+    context = copy_context()
+
+    def work() -> None:
+        try:
+            done.append(context.run(run))
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=work, name="language model")
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return done[0]
+
+
+def _refuse_what_is_no_model(model: Any) -> None:
+    if isinstance(model, str | Path):
+        raise TypeError(
+            f"{str(model)!r} is the name of a model, not a model; name it to a server: "
+            f"OpenAIChat({str(model)!r}), from nodekin.adapters.openai_chat"
+        )
+    if inspect.isclass(model):
+        raise TypeError(
+            f"{model.__qualname__} is a class; give a model of it: {model.__qualname__}(...)"
+        )
+    create = getattr(getattr(getattr(model, "chat", None), "completions", None), "create", None)
+    if callable(create):
+        its = type(model).__name__.startswith("Async")
+        given = "async_client=client" if its or is_async(create) else "client=client"
+        raise TypeError(
+            f"{model!r:.60} is an OpenAI client, which does not say which model to use; write "
+            + _CHAT.format(given)
+        )
+
+
+def _has(model: object, method: str) -> bool:
+    return callable(getattr(model, method, None))
+
+
+def _first(model: object, *methods: str) -> Callable[..., Any] | None:
+    return next((getattr(model, method) for method in methods if _has(model, method)), None)
+
+
+def _text(answer: Any) -> str | None:
+    if answer is None or isinstance(answer, str):
+        return answer
+    if isinstance(answer, list | tuple):
+        texts = [_part(part) for part in answer]
+        return "".join(text for text in texts if text is not None) if texts else ""
+    for field in ("content", "text"):
+        value = _field(answer, field)
+        if isinstance(value, str | list | tuple):
+            return _text(value)
+    choices = _field(answer, "choices")
+    inner = choices[0] if isinstance(choices, list | tuple) and choices else None
+    inner = _field(answer, "message") if inner is None else inner
+    return None if inner is None or inner is answer else _text(inner)
+
+
+def _part(part: Any) -> str | None:
+    """Return the text of a part of a message, None where it is of another kind."""
+    if isinstance(part, str):
+        return part
+    kind, text = _field(part, "type"), _field(part, "text")
+    if kind not in (None, "text", "output_text"):
+        return None
+    return text if isinstance(text, str) else None
+
+
+def _piece(piece: Any) -> str | None:
+    delta = _field(piece, "delta")  # LlamaIndex: what has been added to the text so far
+    return delta if isinstance(delta, str) else _text(piece)
+
+
+def _field(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)

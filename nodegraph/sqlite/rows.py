@@ -1,0 +1,157 @@
+"""How ids, texts and metadata are written in a column."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ..codec import decode, encode
+from ..node import NO_METADATA, Link
+from .connection import Connection
+
+_HEXADECIMAL = re.compile("[0-9a-f]{24}")
+
+_SURROGATES = b"surrogatepass"  # longer than an id of ours
+
+_VARIABLES = 900  # that one statement may have, in every build of SQLite
+
+
+def to_key(name: str) -> bytes | str:
+    """Write an id or a hash; one of ours in half the bytes."""
+    return bytes.fromhex(name) if _HEXADECIMAL.fullmatch(name) else to_column(name)
+
+
+def from_key(value: bytes | str) -> str:
+    """Read an id."""
+    if isinstance(value, bytes) and len(value) == 12:
+        return value.hex()
+    return from_column(value)
+
+
+def to_column(text: str) -> str | bytes:
+    """Write a text, also one with half a character in it, which UTF-8 has no form for."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _SURROGATES + text.encode("utf-8", "surrogatepass")
+    return text
+
+
+def from_column(value: str | bytes) -> str:
+    """Read a text."""
+    if isinstance(value, str):
+        return value
+    return value[len(_SURROGATES) :].decode("utf-8", "surrogatepass")
+
+
+def to_json(metadata: Mapping[str, Any]) -> str | bytes | None:
+    """Write metadata; None where there is none."""
+    return to_column(encode(dict(metadata))) if metadata else None
+
+
+def from_json(value: str | bytes) -> Any:
+    """Read metadata, or any value."""
+    return decode(from_column(value))
+
+
+def portions(values: Iterable[Any]) -> Iterator[list[Any]]:
+    """Cut values into lists that one statement can have as variables."""
+    iterator = iter(values)
+    while some := list(itertools.islice(iterator, _VARIABLES)):
+        yield some
+
+
+def marks(values: Sequence[Any]) -> str:
+    """Return a question mark for each value."""
+    return ",".join("?" * len(values))
+
+
+def put_links(db: Connection, links: Iterable[Link], *, made: bool) -> None:
+    """Put those links whose nodes are there; ``made`` by a transform, or by hand."""
+    db.run_many(
+        "INSERT INTO links (source, target, type, weight, metadata, made) "
+        "SELECT s.key, t.key, ?, ?, ?, ? FROM nodes s, nodes t WHERE s.id = ? AND t.id = ? "
+        "ON CONFLICT (source, target, type) DO UPDATE SET weight = excluded.weight, "
+        "metadata = excluded.metadata, made = excluded.made",
+        (
+            (
+                *(link.type, link.weight, to_json(link.metadata), made),
+                *(to_key(link.source), to_key(link.target)),
+            )
+            for link in links
+        ),
+    )
+
+
+def replace_made_links(db: Connection, derivation: int, links: Iterable[Link]) -> None:
+    """Put what a transform made in place of what it made before."""
+    db.run(
+        "DELETE FROM links WHERE made = 1 AND source IN "
+        "(SELECT key FROM nodes WHERE derivation = ?)",
+        [derivation],
+    )
+    put_links(db, links, made=True)
+
+
+def remove_links(db: Connection, links: Iterable[Link]) -> None:
+    """Remove links."""
+    db.run_many(
+        "DELETE FROM links WHERE source = (SELECT key FROM nodes WHERE id = ?) "
+        "AND target = (SELECT key FROM nodes WHERE id = ?) AND type = ?",
+        ((to_key(link.source), to_key(link.target), link.type) for link in links),
+    )
+
+
+def read_links(db: Connection, ids: Sequence[str], *, incoming: bool) -> list[list[Link]]:
+    """Return the links from (or to) each node."""
+    found: dict[str, list[Link]] = {i: [] for i in ids}
+    side = "t" if incoming else "s"
+    for some in portions(to_key(i) for i in found):
+        for source, target, kind, weight, metadata in db.rows(
+            "SELECT s.id, t.id, links.type, links.weight, links.metadata FROM links "
+            "JOIN nodes s ON s.key = links.source JOIN nodes t ON t.key = links.target "
+            f"WHERE {side}.id IN ({marks(some)}) ORDER BY links.key",
+            some,
+        ):
+            more = NO_METADATA if metadata is None else from_json(metadata)
+            link = Link(from_key(source), from_key(target), kind, weight, more)
+            found[link.target if incoming else link.source].append(link)
+    return [found[i] for i in ids]
+
+
+def recall(db: Connection, kind: str, keys: Collection[str] | None) -> dict[str, bytes]:
+    """Return those of the values that are there, or all of a kind, by key."""
+    query = (
+        "SELECT memory.key, value FROM memory WHERE kind = (SELECT key FROM kinds WHERE name = ?)"
+    )
+    if keys is None:
+        return {from_key(key): value for key, value in db.rows(query, [kind])}
+    found: dict[str, bytes] = {}
+    for some in portions(to_key(i) for i in keys):
+        rows = db.rows(f"{query} AND memory.key IN ({marks(some)})", [kind, *some])
+        found.update((from_key(key), value) for key, value in rows)
+    return found
+
+
+def remember(db: Connection, kind: str, values: Mapping[str, bytes]) -> None:
+    """Keep values, over what was there."""
+    row = db.row("SELECT key FROM kinds WHERE name = ?", [kind])
+    key = row[0] if row else db.run("INSERT INTO kinds (name) VALUES (?)", [kind])
+    db.run_many(
+        "INSERT INTO memory VALUES (?, ?, ?) "
+        "ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value",
+        ((key, to_key(name), value) for name, value in values.items()),
+    )
+
+
+def forget(db: Connection, kind: str, keys: Collection[str] | None) -> None:
+    """Drop values, or all of a kind."""
+    if keys is None:
+        db.run("DELETE FROM kinds WHERE name = ?", [kind])
+        return
+    db.run_many(
+        "DELETE FROM memory WHERE key = ? AND kind = (SELECT key FROM kinds WHERE name = ?)",
+        ((to_key(key), kind) for key in keys),
+    )

@@ -1,0 +1,250 @@
+"""Call whatever a user gives as a transform, and take whatever it returns."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import Any, Protocol, runtime_checkable
+
+from .node import NO_METADATA, LinkedText, Node
+from .splitters.chunking import Span, locate
+
+Transform = Callable[[Any], Any]
+"""Takes a text or a Node; returns texts, nodes, or anything with a text form, one or many."""
+
+
+@runtime_checkable
+class Splitter(Protocol):
+    """A transform that knows where it cuts, so that spans need no searching."""
+
+    def spans(self, text: str) -> list[Span]:
+        """Return the begin and end of each piece, in characters."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A node to be: what a transform made of one parent.
+
+    ``start`` and ``end`` count from the beginning of the parent's text; ``links`` are pairs of a
+    type and the id of a node.
+    """
+
+    text: str
+    content: Any = None
+    metadata: Mapping[str, Any] = field(default_factory=lambda: NO_METADATA)
+    start: int | None = None
+    end: int | None = None
+    links: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Make the drafts of a node by calling a transform.
+
+    Attributes:
+        call: The transform.
+        trans_node: Whether it gets the node, or its text.
+    """
+
+    call: Transform
+    trans_node: bool
+
+    def of_group(self, nodes: Sequence[Node]) -> list[Draft]:
+        """Return what the transform makes of a whole group: of its nodes, or of their texts."""
+        given = list(nodes) if self.trans_node else [node.text for node in nodes]
+        return drafts(self.call(given), None)
+
+    def __call__(self, node: Node) -> list[Draft]:
+        """Return what the transform makes of a node."""
+        spans = getattr(self.call, "spans", None)
+        if callable(spans) and not self.trans_node:  # a Splitter
+            text = node.text
+            return [Draft(text[a:b], start=a, end=b) for a, b in spans(text)]
+        return drafts(self.call(node if self.trans_node else node.text), node)
+
+
+@dataclass(frozen=True, slots=True)
+class PatternRule:
+    """Choose the rule by the file's name: the first pattern that matches decides.
+
+    Patterns are those of a shell (``*.md``); one with a slash is matched against the document's
+    id, others against its ``file_name``, or its id where it comes from no file. None as a rule
+    leaves the documents that match out of the group.
+    """
+
+    rules: tuple[tuple[str, AnyRule | None], ...]
+
+    @property
+    def trans_node(self) -> bool:
+        """Whether any of the transforms gets nodes."""
+        return any(rule is not None and rule.trans_node for _, rule in self.rules)
+
+    def __call__(self, node: Node) -> list[Draft]:
+        """Return what the rule for its file makes of a node.
+
+        Raises:
+            LookupError: If no pattern matches: a document is never left out silently.
+        """
+        root = node.root
+        name = str(root.own_metadata.get("file_name", root.id))
+        for pattern, rule in self.rules:
+            if fnmatchcase(root.id if "/" in pattern else name, pattern):
+                return rule(node) if rule else []
+        raise LookupError(
+            f"no pattern of {', '.join(repr(p) for p, _ in self.rules)} matches {name!r}; "
+            'add ("*", transform), or ("*", None) to leave such files out'
+        )
+
+
+AnyRule = Rule | PatternRule
+
+
+def as_rule(transform: object, trans_node: bool | None, settings: Mapping[str, Any]) -> AnyRule:
+    """Turn what a user gave into a rule from a node to drafts.
+
+    Raises:
+        TypeError: If it can't be called with one text or node.
+    """
+    patterns = list(transform.items()) if isinstance(transform, Mapping) else transform
+    if isinstance(patterns, Sequence) and not isinstance(patterns, str):
+        return _pattern_rule(patterns, trans_node, settings)
+    if inspect.isclass(transform):
+        transform, settings = transform(**settings), {}
+    call = _callable(transform)
+    sees_node = _sees_node(call, transform) if trans_node is None else trans_node
+    return Rule(functools.partial(call, **settings) if settings else call, sees_node)
+
+
+def _pattern_rule(
+    patterns: Sequence[Any], trans_node: bool | None, settings: Mapping[str, Any]
+) -> PatternRule:
+    rules: list[tuple[str, AnyRule | None]] = []
+    for entry in patterns:
+        if not (isinstance(entry, tuple | list) and len(entry) == 2 and isinstance(entry[0], str)):
+            raise TypeError(
+                f"a list of transforms holds pairs of a file pattern and a transform, like "
+                f'("*.md", MarkdownSplitter()), not {entry!r:.80}'
+            )
+        pattern, each = entry
+        rules.append((pattern, None if each is None else as_rule(each, trans_node, settings)))
+    if not rules:
+        raise TypeError("a list of transforms by file pattern is empty; give at least one pair")
+    return PatternRule(tuple(rules))
+
+
+def _callable(transform: object) -> Transform:
+    if hasattr(transform, "get_nodes_from_documents") and not hasattr(transform, "split_text"):
+        raise TypeError(
+            f"{type(transform).__name__} is a LlamaIndex node parser over lists of nodes; wrap "
+            "it: nodekin.adapters.llama_index.as_transform(parser)"
+        )
+    if hasattr(transform, "split_text"):  # LangChain and LlamaIndex text splitters
+        split: Transform = transform.split_text
+        return split
+    if callable(transform):
+        return transform
+    raise TypeError(
+        f"a transform is a callable from a text or a Node, a class of such, a text splitter, or "
+        f"a list of (file pattern, transform) pairs, not {transform!r:.80}"
+    )
+
+
+def _sees_node(call: Transform, transform: object) -> bool:
+    """Ask the transform's own word, then its first parameter's annotation; texts otherwise."""
+    declared = getattr(transform, "trans_node", None)
+    if isinstance(declared, bool):
+        return declared
+    try:
+        parameters = list(inspect.signature(call).parameters.values())
+    except (TypeError, ValueError):  # built-ins such as str.split have none
+        return False
+    annotation = parameters[0].annotation if parameters else None
+    return annotation is Node or annotation in ("Node", "nodekin.nodegraph.Node")
+
+
+def drafts(made: object, parent: Node | None) -> list[Draft]:
+    """Read what a transform returned; blank pieces make no node.
+
+    Args:
+        made: What it returned.
+        parent: What it was given; None where that was a whole group, in which nothing has a span.
+
+    Raises:
+        TypeError: If it returned None, which is more often forgotten than meant.
+        ValueError: If a span it gave is not where its text stands.
+    """
+    if made is None:
+        raise TypeError("the transform returned None; return [] where there is nothing to make")
+    pieces = [_draft(piece) for piece in _pieces(made)]
+    pieces = [piece for piece in pieces if piece.text and not piece.text.isspace()]
+    if parent is None:
+        return [replace(piece, start=None, end=None) for piece in pieces]
+    found = iter(locate([p.text for p in pieces if p.start is None], parent.text))
+    return [
+        _placed(piece, next(found) if piece.start is None else None, parent) for piece in pieces
+    ]
+
+
+def _pieces(made: object) -> Iterable[object]:
+    """Return what was made one by one; what has a text form of its own is one piece."""
+    one = isinstance(made, str | bytes | Mapping | Node | Draft | LinkedText) or any(
+        hasattr(made, name) for name in ("page_content", "get_content", "model_dump")
+    )  # pydantic's models are iterable, over their fields
+    return made if isinstance(made, Iterable) and not one else [made]
+
+
+def _placed(piece: Draft, found: Span | None, parent: Node) -> Draft:
+    if piece.start is None:
+        if found is None:
+            return piece
+        return _at(piece, *found)
+    end = piece.start + len(piece.text) if piece.end is None else piece.end
+    if piece.start < 0 or parent.text[piece.start : end] != piece.text:
+        raise ValueError(
+            f"a node was given the span {piece.start}:{end} of its parent's text, where "
+            f"{parent.text[piece.start : end]!r:.60} stands, not {piece.text!r:.60}; leave the "
+            "span out to have it found"
+        )
+    return _at(piece, piece.start, end)
+
+
+def _at(piece: Draft, start: int, end: int) -> Draft:
+    return Draft(piece.text, piece.content, piece.metadata, start, end, piece.links)
+
+
+def _draft(piece: object) -> Draft:
+    if isinstance(piece, Draft):
+        return piece
+    if isinstance(piece, LinkedText):
+        return replace(_draft(piece.piece), links=_targets(piece))
+    if isinstance(piece, str):
+        return Draft(piece)
+    if isinstance(piece, Node):
+        content = None if piece.content == piece.text else piece.content
+        # A node of a graph knows its place in its document, not in what it is made from now.
+        span = (None, None) if piece.id else (piece.start, piece.end)
+        return Draft(piece.text, content, piece.own_metadata, *span)
+    metadata = getattr(piece, "metadata", NO_METADATA)
+    if isinstance(text := getattr(piece, "page_content", None), str):  # LangChain
+        return Draft(text, None, metadata)
+    if callable(content := getattr(piece, "get_content", None)):  # LlamaIndex
+        return Draft(content(), None, metadata)
+    if isinstance(piece, bytes):
+        raise TypeError("the transform returned bytes; decode them to a str")
+    if piece is None:
+        raise TypeError("the transform returned a list with None in it; leave such pieces out")
+    return Draft(str(piece), piece if isinstance(piece, bool | int | float) else None)
+
+
+def _targets(piece: LinkedText) -> tuple[tuple[str, str], ...]:
+    for node in piece.to:
+        if not isinstance(node, Node) or not node.id:
+            raise TypeError(
+                f"LinkedText(..., to=[...]) takes nodes of the graph, not {node!r:.80}; a transform "
+                "gets them when it is declared with trans_node=True"
+            )
+    return tuple((piece.type, node.id) for node in piece.to)

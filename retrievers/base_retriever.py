@@ -1,0 +1,120 @@
+"""What every retriever offers besides ``retrieve``: calls in a format, and batches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from .filters import Filters
+from .results import OutputFormat, ScoredNode, formatted
+from .validation import check_child_k, check_output
+
+
+class Answering:
+    """Give a retriever with ``retrieve`` and ``aretrieve`` its other methods.
+
+    Subclassing is not required of a retriever; it spares writing them.
+    """
+
+    output_format: OutputFormat | None = None
+    join: bool | str = False
+
+    def _answer_in(self, output_format: OutputFormat | None, join: bool | str) -> None:
+        """Check and keep the format of calls."""
+        check_output(output_format, join)
+        self.output_format = output_format
+        self.join = join
+
+    def retrieve(
+        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
+    ) -> list[ScoredNode]:
+        """Return the best nodes, best first."""
+        raise NotImplementedError
+
+    async def aretrieve(
+        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
+    ) -> list[ScoredNode]:
+        """Return the same without blocking the event loop."""
+        raise NotImplementedError
+
+    def __call__(
+        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
+    ) -> Any:
+        """Retrieve, and return the results in the ``output_format``."""
+        results = self.retrieve(query, top_k=top_k, filters=filters)
+        return formatted(results, self.output_format, self.join)
+
+    def batch(
+        self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
+    ) -> list[list[ScoredNode]]:
+        """Return the results of each query, in the order of the queries.
+
+        Raises:
+            TypeError: If the queries are one text.
+        """
+        check_queries(queries)
+        return [self.retrieve(query, top_k=top_k, filters=filters) for query in queries]
+
+    async def abatch(
+        self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
+    ) -> list[list[ScoredNode]]:
+        """Do what ``batch`` does without blocking the event loop, all queries at once."""
+        check_queries(queries)
+        asked = (self.aretrieve(query, top_k=top_k, filters=filters) for query in queries)
+        return list(await asyncio.gather(*asked))
+
+
+def check_queries(queries: Sequence[str]) -> None:
+    """Check what a batch is given.
+
+    Raises:
+        TypeError: If the queries are one text.
+    """
+    if isinstance(queries, str):
+        raise TypeError(f"batch takes a list of queries, not one: {queries!r:.80}")
+
+
+_child_k: ContextVar[int | None] = ContextVar("child_k", default=None)
+
+
+@contextmanager
+def child_k_override(child_k: int | None) -> Iterator[None]:
+    """Let every retriever in the block look at so many hits, in place of its own ``child_k``.
+
+    It reaches those that are held by others (a fusion, a reranking, a strategy), also in the
+    threads and tasks that these start, without their knowing. See ``Retriever`` for what it does.
+
+    Args:
+        child_k: How many hits; None changes nothing.
+
+    Raises:
+        TypeError: If it is no whole number.
+        ValueError: If it is below 1.
+
+    Example:
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> from nodekin.retrievers import Retriever
+        >>> graph = NodeGraph()
+        >>> ids = graph.add(["Tea, tea. Green tea. Black tea.", "Rice. Some like tea with rice."])
+        >>> graph.create_node_group("sentence", lambda text: text.split(". "))
+        >>> retriever = Retriever(graph, "sentence", target="ROOT")
+        >>> with child_k_override(3):
+        ...     [len(result.evidence) for result in retriever("tea")]
+        [3]
+        >>> len(retriever("tea"))
+        2
+    """
+    token = _child_k.set(_child_k.get() if child_k is None else check_child_k(child_k))
+    try:
+        yield
+    finally:
+        _child_k.reset(token)
+
+
+def hits_to_look_at(own: int | None) -> int | None:
+    """Return how many hits a retriever looks at: what the block says, else its own number."""
+    said = _child_k.get()
+    return own if said is None else said

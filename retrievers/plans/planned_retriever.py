@@ -1,0 +1,133 @@
+"""Retrieve as a plan says: for one query or many, in threads or in an event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, TypeVar
+
+from ..base_retriever import Answering, check_queries
+from ..filters import Filters, parse_filters
+from ..protocols import RetrieverProtocol
+from ..results import OutputFormat, ScoredNode
+from ..validation import check_top_k
+from .effects import Each, Find
+from .plan import Plan, arun, run
+
+T = TypeVar("T")
+
+Found = list[ScoredNode]
+
+
+class PlannedRetriever(Answering):
+    """Give a retriever that has ``plans`` its ways of being asked.
+
+    Args:
+        top_k: How many results at most; None leaves it to the retrievers within.
+        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
+        join: Join contents to one text: True with line breaks, or the separator.
+    """
+
+    name: ClassVar[str] = "strategy"
+
+    def __init__(
+        self,
+        *,
+        top_k: int | None = None,
+        output_format: OutputFormat | None = None,
+        join: bool | str = False,
+    ) -> None:
+        self.top_k = None if top_k is None else check_top_k(top_k)
+        self._answer_in(output_format, join)
+
+    def plans(
+        self, queries: Sequence[str], limit: int | None, filters: Filters | None
+    ) -> Plan[list[Found]]:
+        """Return the results of each query as a plan; ``limit`` is how many at most."""
+        raise NotImplementedError
+
+    def retrieve(
+        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
+    ) -> list[ScoredNode]:
+        """Return the best nodes, best first.
+
+        Args:
+            query: What to look for.
+            top_k: In place of the retriever's own.
+            filters: Conditions, given to the retrievers within.
+
+        Raises:
+            ModelError: If the model fails, with ``on_error="raise"``.
+        """
+        return run(self._plans([query], top_k, filters))[0]
+
+    async def aretrieve(
+        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
+    ) -> list[ScoredNode]:
+        """Return the same without blocking the event loop."""
+        return (await arun(self._plans([query], top_k, filters)))[0]
+
+    def batch(
+        self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
+    ) -> list[list[ScoredNode]]:
+        """Return the results of each query, in the order of the queries.
+
+        The model is asked for several queries at a time, and the retrievers within get all at
+        once.
+
+        Raises:
+            TypeError: If the queries are one text.
+            ModelError: If the model fails, with ``on_error="raise"``.
+        """
+        check_queries(queries)
+        return run(self._plans(list(queries), top_k, filters)) if queries else []
+
+    async def abatch(
+        self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
+    ) -> list[list[ScoredNode]]:
+        """Return the same without blocking the event loop."""
+        check_queries(queries)
+        return await arun(self._plans(list(queries), top_k, filters)) if queries else []
+
+    def _plans(
+        self, queries: Sequence[str], top_k: int | None, filters: Filters | None
+    ) -> Plan[list[Found]]:
+        return self.plans(queries, self._limit(top_k, filters), filters)
+
+    def _limit(self, top_k: int | None, filters: Filters | None) -> int | None:
+        """Check what a call is given; return how many results it wants."""
+        parse_filters(filters)
+        return self.top_k if top_k is None else check_top_k(top_k)
+
+
+def all_of(plans: Sequence[Plan[T]]) -> Plan[list[T]]:
+    """Run plans at once; return what all return, or raise what the first that fails raises."""
+    done = yield Each(plans)
+    for each in done:
+        if isinstance(each, BaseException):
+            raise each
+    results: list[T] = done
+    return results
+
+
+def found_or_failed(
+    retriever: RetrieverProtocol, queries: Sequence[str], limit: int | None, filters: Filters | None
+) -> Plan[list[Found | Exception]]:
+    """Ask a retriever all queries at once; return for each its results, or why it failed.
+
+    Only where that fails it is asked them one by one, to find out which do.
+    """
+    try:
+        found: list[Found | Exception] = yield Find(retriever, queries, limit, filters)
+    except Exception as error:
+        if len(queries) == 1:
+            return [error]
+        found = yield Each([_found(retriever, query, limit, filters) for query in queries])
+    return found
+
+
+def _found(
+    retriever: RetrieverProtocol, query: str, limit: int | None, filters: Filters | None
+) -> Plan[Found]:
+    (found,) = yield Find(retriever, [query], limit, filters)
+    results: Found = found
+    return results

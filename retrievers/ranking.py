@@ -1,0 +1,353 @@
+"""Make one ranking of several."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from ..nodegraph import Node
+from ..nodegraph.errors import nearest
+from .results import Evidence, Hits, ScoredNode
+
+Mode = Literal["rrf", "relative", "distribution", "concat"]
+
+RANK_CONSTANT = 60
+
+
+def fuse(
+    found: Sequence[Sequence[ScoredNode]],
+    mode: Mode = "rrf",
+    weights: Sequence[float] | None = None,
+    top_k: int | None = None,
+    rank_constant: float = RANK_CONSTANT,
+) -> list[ScoredNode]:
+    """Make one ranking of several; ties go by the first ranking that has the node, then by place.
+
+    A node that one ranking has twice counts there once, at its best place.
+
+    - ``"rrf"``: a node's score is the sum of ``weight / (rank_constant + place)`` over the
+      rankings that have it (Cormack, Clarke and Büttcher, "Reciprocal rank fusion outperforms
+      Condorcet and individual rank learning methods", 2009).
+    - ``"relative"``: the weighted mean of its scores, each ranking's put between 0, its last
+      result, and 1, its first (Lee, "Analyses of multiple evidence combination", 1997); where
+      all scores of a ranking are equal they are 1.
+    - ``"distribution"``: the same, a ranking's scores being put between 0, three standard
+      deviations below their mean, and 1, as many above (Mazzeschi, "Distribution-based score
+      fusion", 2023).
+    - ``"concat"``: its highest score times the weight (below 0, divided by it).
+
+    Args:
+        found: The rankings, best first.
+        mode: How scores are made.
+        weights: What each ranking counts, 1 by default; 0 leaves it out.
+        top_k: How many results at most, None for all.
+        rank_constant: For ``"rrf"``.
+    """
+    weighing = [1.0] * len(found) if weights is None else list(weights)
+    rankings = [_distinct(results) for results in found]
+    parts: dict[tuple[str, str], list[float]] = {}
+    nodes: dict[tuple[str, str], Node] = {}
+    evidence: dict[tuple[str, str], list[Evidence]] = {}
+    total = sum(weighing) if mode in ("relative", "distribution") else 1.0
+    for ranking, weight in zip(rankings, weighing, strict=True):
+        if not weight:
+            continue
+        scores = _SCORES[mode]([result.score for result in ranking.values()], rank_constant)
+        for (key, result), score in zip(ranking.items(), scores, strict=True):
+            part = score * weight if score >= 0 else score / weight
+            nodes.setdefault(key, result.node)
+            parts.setdefault(key, []).append(part)
+            known = evidence.setdefault(key, [])
+            shared = (replace(each, share=part / total) for each in result.evidence)
+            known += [each for each in shared if each not in known]
+    join = max if mode == "concat" else math.fsum
+    fused = [
+        ScoredNode(nodes[key], join(all_) / total, tuple(evidence[key]))
+        for key, all_ in parts.items()
+    ]
+    return sorted(fused, key=lambda result: -result.score)[:top_k]
+
+
+def check_mode(mode: Mode) -> Mode:
+    """Return what is a mode.
+
+    Raises:
+        ValueError: If it is none.
+    """
+    if mode not in get_args(Mode):
+        raise ValueError(f"no mode {mode!r}; there is {nearest(str(mode), get_args(Mode))}")
+    return mode
+
+
+def _distinct(results: Sequence[ScoredNode]) -> dict[tuple[str, str], ScoredNode]:
+    """Return each node's first result, with the evidence of all."""
+    # Two graphs may give the same id to documents with different texts.
+    first: dict[tuple[str, str], ScoredNode] = {}
+    for result in results:
+        key = (result.node.id, result.node.text)
+        if key in first:
+            both = (*first[key].evidence, *result.evidence)
+            result = ScoredNode(first[key].node, first[key].score, both)
+        first[key] = result
+    return first
+
+
+def _by_place(scores: Sequence[float], rank_constant: float) -> list[float]:
+    return [1 / (rank_constant + place) for place in range(1, len(scores) + 1)]
+
+
+def _relative(scores: Sequence[float], rank_constant: float) -> list[float]:
+    low, high = min(scores, default=0.0), max(scores, default=0.0)
+    if high <= low:
+        return [1.0] * len(scores)
+    # Rounded, so that what is equally far up ties.
+    return [round((score - low) / (high - low), 12) for score in scores]
+
+
+def _distribution(scores: Sequence[float], rank_constant: float) -> list[float]:
+    if not scores:
+        return []
+    mean, deviation = statistics.fmean(scores), statistics.pstdev(scores)
+    if not deviation:
+        return [0.5] * len(scores)
+    low, width = mean - 3 * deviation, 6 * deviation
+    return [round(min(1.0, max(0.0, (score - low) / width)), 12) for score in scores]
+
+
+def _as_they_are(scores: Sequence[float], rank_constant: float) -> list[float]:
+    return list(scores)
+
+
+_SCORES: Mapping[str, Callable[[Sequence[float], float], list[float]]] = {
+    "rrf": _by_place,
+    "relative": _relative,
+    "distribution": _distribution,
+    "concat": _as_they_are,
+}
+
+
+def most_marginal(
+    query: npt.ArrayLike, vectors: npt.ArrayLike, k: int, lambda_mult: float
+) -> list[int]:
+    """Return the places of ``k`` vectors, the one that is chosen first in front.
+
+    Maximal marginal relevance (Carbonell and Goldstein, "The use of MMR, diversity-based
+    reranking for reordering documents and producing summaries", 1998) by cosine: each time the
+    vector with the most of ``lambda_mult`` times its likeness to the query, less the rest times
+    its likeness to the likest that was chosen. Ties go to the vector in front.
+
+    Args:
+        query: The query's vector (dimension,).
+        vectors: Those to choose from (n, dimension).
+        k: How many; fewer where there are fewer.
+        lambda_mult: 1 for likeness to the query alone, 0 for variety alone.
+
+    Raises:
+        ValueError: If ``k`` is below 1, or ``lambda_mult`` not between 0 and 1.
+
+    Example:
+        >>> most_marginal([1, 1], [[1, 1], [1, 0.9], [1, 0]], 2, 0.3)
+        [0, 2]
+    """
+    if k < 1:
+        raise ValueError(f"k={k} has to be 1 or more")
+    if not 0 <= lambda_mult <= 1:
+        raise ValueError(f"lambda_mult={lambda_mult} has to be between 0 (variety) and 1")
+    units = _units(np.atleast_2d(np.asarray(vectors, np.float64)))
+    if not units.size:
+        return []
+    wanted = units @ _units(np.asarray(query, np.float64)[np.newaxis])[0]
+    chosen: list[int] = []
+    nearest = np.full(len(units), -np.inf)  # to any of those that were chosen
+    while len(chosen) < min(k, len(units)):
+        worth = wanted if not chosen else lambda_mult * wanted - (1 - lambda_mult) * nearest
+        worth = worth.copy()
+        worth[chosen] = -np.inf
+        best = int(np.argmax(worth))
+        chosen.append(best)
+        nearest = np.maximum(nearest, units @ units[best])
+    return chosen
+
+
+def _units(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    made: npt.NDArray[np.float64] = vectors / np.where(lengths > 0, lengths, 1.0)
+    return made
+
+
+def merge(
+    found: Sequence[Hits], wanted: int | None, cut_off: float
+) -> tuple[list[tuple[float, int, str]], bool]:
+    """Join the hits of several indexes, best first, ties by index, as far as they are certain.
+
+    An index that gave all the hits it was asked for may have more; what comes behind its last
+    one is left out.
+
+    Args:
+        found: The hits of each index.
+        wanted: How many hits each was asked for; None for all.
+        cut_off: Keeps scores from here.
+
+    Returns:
+        Score, number of the index and node id of each hit; and whether there may be more.
+    """
+    rows = [
+        (score, at, node_id)
+        for at, hits in enumerate(found)
+        for node_id, score in zip(hits.ids, hits.scores, strict=True)
+        if score >= cut_off
+    ]
+    if len(found) > 1:
+        rows.sort(key=lambda row: (-row[0], row[1]))
+    ends = {
+        (hits.scores[-1], at, hits.ids[-1])
+        for at, hits in enumerate(found)
+        if len(hits.ids) == wanted and hits.scores[-1] >= cut_off
+    }
+    if not ends:
+        return rows, False
+    certain = next(place for place, row in enumerate(rows, 1) if row in ends)
+    return rows[:certain], True
+
+
+Lift = Literal["max", "sum", "mean"]
+
+
+def lift(
+    hits: Iterable[Evidence], kin: Callable[[Node], Sequence[Node]], top_k: int
+) -> list[ScoredNode]:
+    """Take hits best first until ``top_k`` targets are found; each keeps its best hit's score.
+
+    A target's evidence holds the hits that were read until then and led to it, best first.
+
+    Args:
+        hits: Best first.
+        kin: Gives a hit's targets, in document order.
+        top_k: How many targets at most.
+    """
+    # Two graphs may give the same id to documents with different texts.
+    found: dict[tuple[str, str], tuple[Node, list[Evidence]]] = {}
+    for hit in hits:
+        for target in kin(hit.node):
+            key = (target.id, target.text)
+            if key in found:
+                found[key][1].append(hit)
+            elif len(found) < top_k:
+                found[key] = (target, [hit])
+        if len(found) == top_k:
+            break
+    return [ScoredNode(node, all_[0].score, tuple(all_)) for node, all_ in found.values()]
+
+
+def lift_all(
+    hits: Iterable[Evidence],
+    kin: Callable[[Node], Sequence[Node]],
+    top_k: int,
+    how: Literal["sum", "mean"],
+    place: Callable[[Node], tuple[int, int]],
+) -> list[ScoredNode]:
+    """Score each target by the sum or the mean of all its hits, ties in document order.
+
+    Args:
+        hits: Best first.
+        kin: Gives a hit's targets.
+        top_k: How many targets at most.
+        how: What a target scores.
+        place: Tells a target's graph and its order in that.
+    """
+    # Two graphs may give the same id to documents with different texts.
+    found: dict[tuple[str, str], tuple[Node, list[Evidence]]] = {}
+    for hit in hits:
+        for target in kin(hit.node):
+            found.setdefault((target.id, target.text), (target, []))[1].append(hit)
+
+    def score(evidence: list[Evidence]) -> float:
+        total = sum(hit.score for hit in evidence)
+        return total if how == "sum" else total / len(evidence)
+
+    scored = [ScoredNode(node, score(all_), tuple(all_)) for node, all_ in found.values()]
+    return sorted(scored, key=lambda s: (-s.score, place(s.node)))[:top_k]
+
+
+def above(
+    results: Sequence[ScoredNode],
+    cut_off: float | None = None,
+    relative_cut: float | None = None,
+) -> list[ScoredNode]:
+    """Return the results that score enough, in their order.
+
+    QAnything keeps what its reranker gives 0.28 and more, and stops at half of the top score:
+    ``cut_off=0.28, relative_cut=0.5``.
+
+    Args:
+        results: Scored nodes.
+        cut_off: Keeps scores that are this or more.
+        relative_cut: Keeps scores that are at least this share of the top score. Below zero a
+            share of a score would be above it, so it is the distance that counts: a score may
+            be ``(1 - relative_cut) * abs(top)`` below the top. With 0.5 that is 0.4 for a top
+            score of 0.8, -3 for one of -2, and 0 for one of 0, where only its equals stay. It
+            says most where scores are probabilities.
+
+    Example:
+        >>> from nodekin.nodegraph import Node
+        >>> found = [ScoredNode(Node("tea"), score) for score in (0.8, 0.5, 0.3, 0.1)]
+        >>> [result.score for result in above(found, relative_cut=0.5)]
+        [0.8, 0.5]
+        >>> [result.score for result in above(found, cut_off=0.3)]
+        [0.8, 0.5, 0.3]
+    """
+    least = -math.inf if cut_off is None else cut_off
+    if relative_cut is not None and results:
+        top = max(result.score for result in results)
+        share = relative_cut if top >= 0 else 2 - relative_cut
+        least = max(least, share * top)
+    return [result for result in results if result.score >= least]
+
+
+def check_cuts(cut_off: float | None, relative_cut: float | None) -> None:
+    """Check the limits that scores have to reach.
+
+    Raises:
+        TypeError: If one is no number.
+        ValueError: If one is out of range.
+    """
+    for name, number in (("cut_off", cut_off), ("relative_cut", relative_cut)):
+        if number is None:
+            continue
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise TypeError(f"{name} is a number, not {number!r:.80}")
+        if math.isnan(number):
+            raise ValueError(f"{name} is a number, not {number!r}")
+    if relative_cut is not None and not 0 <= relative_cut <= 1:
+        raise ValueError(f"relative_cut is a share of the top score, 0 to 1, not {relative_cut!r}")
+
+
+def unite(
+    found: Sequence[Sequence[ScoredNode]], place: Callable[[Node], tuple[int, int]]
+) -> list[ScoredNode]:
+    """Return each node once, with its highest score and all its evidence, best first.
+
+    Args:
+        found: The results of each search; their scores can be compared.
+        place: Tells a node's graph and its order in that, for ties.
+    """
+    # Two graphs may give the same id to documents with different texts.
+    nodes: dict[tuple[str, str], Node] = {}
+    scores: dict[tuple[str, str], float] = {}
+    evidence: dict[tuple[str, str], list[Evidence]] = {}
+    for result in (result for results in found for result in results):
+        key = (result.node.id, result.node.text)
+        nodes.setdefault(key, result.node)
+        scores[key] = max(result.score, scores.get(key, result.score))
+        evidence.setdefault(key, []).extend(result.evidence)
+    united = [
+        ScoredNode(node, scores[key], tuple(sorted(evidence[key], key=lambda e: -e.score)))
+        for key, node in nodes.items()
+    ]
+    return sorted(united, key=lambda result: (-result.score, place(result.node)))

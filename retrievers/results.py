@@ -1,0 +1,142 @@
+"""What a retrieval returns: a node, its score, and how it was found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ..nodegraph import Node
+
+
+@dataclass(frozen=True, slots=True)
+class QueryVariant:
+    """Tell what a strategy was given, where it searched for something else.
+
+    Attributes:
+        query: What it was given to look for.
+        strategy: Its name: ``"rewrite"``, ``"hyde"``, ``"multi-step"``.
+        note: What went wrong, or what else is to be known: a model that failed, a partial answer.
+    """
+
+    query: str
+    strategy: str
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Tell one way a node was found.
+
+    Attributes:
+        node: The node that matched: the result itself, or one of its kin in a smaller group.
+        score: The score of that match.
+        similarity: The name of the similarity, or of the reranker, that gave it.
+        query: The form of the query that was searched for.
+        embed_key: Which embedding of the graph was compared; None where texts were.
+        share: What the retriever that found it gave to the result's score, where several were
+            fused.
+        forms: The earlier forms of the query where strategies changed it, the user's first.
+    """
+
+    node: Node
+    score: float
+    similarity: str
+    query: str
+    embed_key: str | None = None
+    share: float | None = None
+    forms: tuple[QueryVariant, ...] = ()
+
+    @property
+    def group(self) -> str:
+        """The group in which the match was found."""
+        return self.node.group
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredNode:
+    """Hold a node, its score (higher is better) and its evidence, the best match first."""
+
+    node: Node
+    score: float
+    evidence: tuple[Evidence, ...] = ()
+
+    def explain(self) -> str:
+        """Return in words how the node was found: a line for the result, one for each match.
+
+        Example:
+            >>> from nodekin.nodegraph import NodeGraph
+            >>> from nodekin.retrievers import Retriever
+            >>> graph = NodeGraph()
+            >>> ids = graph.add("Green tea. Black tea.")
+            >>> graph.create_node_group("sentence", lambda text: text.split(". "))
+            >>> (result,) = Retriever(graph, "sentence", "bm25", target="ROOT")("green")
+            >>> print(result.explain())
+            0.6931  ROOT  "Green tea. Black tea."
+              0.6931  sentence  bm25 for "green": "Green tea"
+        """
+        lines = [f"{self.score:.4f}  {self.node.group}  {_quoted(self.node.text)}"]
+        for match in self.evidence:
+            key = "" if match.embed_key is None else f" ({match.embed_key})"
+            share = "" if match.share is None else f", which gave {match.share:.4f}"
+            found = "itself" if match.node == self.node else _quoted(match.node.text)
+            lines.append(
+                f"  {match.score:.4f}  {match.group}  {match.similarity}{key} for "
+                f"{_quoted(match.query)}: {found}{share}"
+            )
+            lines += [f"    {_told(form)}" for form in reversed(match.forms)]
+        return "\n".join(lines)
+
+
+def _told(form: QueryVariant) -> str:
+    note = "" if form.note is None else f" ({form.note})"
+    return f"{form.strategy} of {_quoted(form.query)}{note}"
+
+
+def _quoted(text: str) -> str:
+    line = " ".join(text.split())
+    return f'"{line}"' if len(line) <= 60 else f'"{line[:57]}..."'
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """Hold node ids and their scores, best first, ties in document order."""
+
+    ids: list[str]
+    scores: list[float]
+
+
+OutputFormat = Literal["content", "dict"]
+
+
+def formatted(
+    results: Sequence[ScoredNode], output_format: OutputFormat | None, join: bool | str
+) -> Any:
+    """Return scored nodes as they are, their contents (joined or not), or plain dicts.
+
+    A dict has ``id``, ``group``, ``content``, ``score``, ``document_id``, ``start``, ``end`` and
+    ``metadata``. ``join=True`` puts a line break between contents.
+    """
+    if output_format == "content":
+        contents = [result.node.content for result in results]
+        if join is False:
+            return contents
+        return ("\n" if join is True else join).join(str(content) for content in contents)
+    if output_format == "dict":
+        return [as_dict(result) for result in results]
+    return list(results)
+
+
+def as_dict(result: ScoredNode) -> dict[str, Any]:
+    """Return a result as a dict of plain values."""
+    node = result.node
+    return {
+        "id": node.id,
+        "group": node.group,
+        "content": node.content,
+        "score": result.score,
+        "document_id": node.document_id,
+        "start": node.start,
+        "end": node.end,
+        "metadata": node.metadata,
+    }

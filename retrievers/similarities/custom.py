@@ -1,0 +1,120 @@
+"""Similarities that users write as a function."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ...nodegraph import Node, NodeGraph
+from ..indexes.scan_index import ScanIndex
+
+Scores = list[float | None]
+
+
+@dataclass(frozen=True, eq=False)
+class CustomSimilarity:
+    """Score nodes by a function, one at a time or all at once.
+
+    Every node that meets the filters is scored for every query: fine for thousands of nodes.
+
+    Args:
+        function: Takes the query and what its other parameters are called: ``node``, or in
+            batches ``nodes`` (a list), and for embeddings also ``vector`` (dimension,) or
+            ``vectors`` (nodes, dimension). Returns a number; None where the node does not match
+            at all. In batches, one for each node, or pairs of a node and a number.
+        name: What evidence calls it.
+        mode: Whether the query is a text, or a vector of an embedding of the graph.
+        batch: Whether the function takes all nodes at once.
+        higher_is_better: Whether more is better; else scores are turned around (negated), so that higher
+            is always better in results.
+        settings: Given to the function with each call.
+
+    Raises:
+        TypeError: If the function has no parameters for what it gets, or not these settings.
+    """
+
+    function: Callable[..., Any]
+    name: str
+    mode: Literal["text", "embedding"] = "text"
+    batch: bool = False
+    higher_is_better: bool = True
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("text", "embedding"):
+            raise ValueError(f"mode is 'text' or 'embedding', not {self.mode!r}")
+        names = list(inspect.signature(self.function).parameters)
+        known = self._given & set(names)
+        if len(names) < 2 or not (known or len(names) == 2):
+            raise TypeError(
+                f"similarity {self.name!r} takes {names}; its first parameter is the query, others "
+                f"are called {' or '.join(sorted(self._given))}"
+            )
+        for name in self.settings:
+            if name not in names and not self._takes_anything:
+                raise TypeError(f"similarity {self.name!r} has no setting {name!r}; it has {names}")
+
+    @property
+    def _given(self) -> set[str]:
+        one = {"nodes", "vectors"} if self.batch else {"node", "vector"}
+        return one if self.mode == "embedding" else {name for name in one if "node" in name}
+
+    @property
+    def _takes_anything(self) -> bool:
+        parameters = inspect.signature(self.function).parameters.values()
+        return any(each.kind is each.VAR_KEYWORD for each in parameters)
+
+    def open(self, graph: NodeGraph, group: str, key: str | None = None) -> ScanIndex:
+        """Return the group's nodes, shared by all similarities of this kind."""
+        return graph.shared(("nodes", group, key), lambda: ScanIndex(graph, group, key))
+
+    def prepare(
+        self, query: Any, indexes: Sequence[ScanIndex]
+    ) -> Callable[[Sequence[Node], Any], Scores]:
+        """Return what scores nodes, and their vectors where there are any, for the query."""
+        return lambda nodes, vectors: self._scores(query, nodes, vectors)
+
+    def _scores(self, query: Any, nodes: Sequence[Node], vectors: Any) -> Scores:
+        parameters = list(inspect.signature(self.function).parameters)
+        wanted = [name for name in parameters[1:] if name in self._given] or parameters[1:2]
+        if self.batch:
+            given = {n: vectors if n == "vectors" else list(nodes) for n in wanted}
+            made = _aligned(self.function(query, **given, **self.settings), nodes, self.name)
+        else:
+            made = [
+                self.function(
+                    query,
+                    **{n: vectors[at] if n == "vector" else node for n in wanted},
+                    **self.settings,
+                )
+                for at, node in enumerate(nodes)
+            ]
+        return [self._checked(score, node) for score, node in zip(made, nodes, strict=True)]
+
+    def _checked(self, score: Any, node: Node) -> float | None:
+        if score is None:
+            return None
+        number = float(score)
+        if math.isnan(number):
+            raise ValueError(
+                f"similarity {self.name!r} gave NaN for {node!r}; give a number, or None for no "
+                "match"
+            )
+        return number if self.higher_is_better else -number
+
+
+def _aligned(made: Any, nodes: Sequence[Node], name: str) -> list[Any]:
+    """Take a score for each node, or pairs of a node and its score; nodes without match none."""
+    rows = list(made)
+    if rows and all(isinstance(row, tuple) and len(row) == 2 for row in rows):
+        scores = {node.id: score for node, score in rows}
+        return [scores.get(node.id) for node in nodes]
+    if rows and len(rows) != len(nodes):
+        raise ValueError(
+            f"similarity {name!r} gave {len(rows)} scores for {len(nodes)} nodes; give one for "
+            "each, or pairs of a node and its score"
+        )
+    return rows or [None] * len(nodes)

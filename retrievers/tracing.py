@@ -1,0 +1,130 @@
+"""What a retrieval did, stage by stage: to be printed as a tree, or told to an observer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+@dataclass(slots=True)
+class Span:
+    """One step of a retrieval.
+
+    Attributes:
+        name: What was done: ``"search"``, ``"fuse"``, ``"rerank"``, ``"model"``.
+        facts: What it was done with and what came of it, as plain values.
+        seconds: How long it took, None while it runs.
+        error: What it failed of, None where it did not.
+        stages: The steps within, in the order they began.
+    """
+
+    name: str
+    facts: dict[str, Any] = field(default_factory=dict)
+    seconds: float | None = None
+    error: BaseException | None = None
+    stages: list[Span] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines("", ""))
+
+    def _lines(self, first: str, rest: str) -> Iterator[str]:
+        facts = "".join(f" {key}={_short(value)}" for key, value in self.facts.items())
+        took = "" if self.seconds is None else f" ({1000 * self.seconds:.1f} ms)"
+        failed = "" if self.error is None else f" failed: {type(self.error).__name__}: {self.error}"
+        yield f"{first}{self.name}{facts}{took}{failed}"
+        for at, span in enumerate(self.stages, 1):
+            last = at == len(self.stages)
+            yield from span._lines(
+                rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  ")
+            )
+
+
+class Observer(Protocol):
+    """Is told of each stage as it begins and ends, in the thread or task that does the work."""
+
+    def begin(self, span: Span, parent: Span | None) -> None:
+        """A stage begins, within another one or none."""
+        ...
+
+    def end(self, span: Span) -> None:
+        """A stage has ended; its seconds, facts and error are there."""
+        ...
+
+
+_current: ContextVar[Span | None] = ContextVar("stage", default=None)
+
+_observers: ContextVar[tuple[Observer, ...]] = ContextVar("observers", default=())
+
+
+@contextmanager
+def start_span(name: str, /, **facts: Any) -> Iterator[Span]:
+    """Take what is done in the block as a stage; add to its ``facts`` what comes of it.
+
+    Costs next to nothing where nobody is tracing. Whoever hands work to threads of a pool hands
+    over the context as well (``contextvars.copy_context().run``); ``asyncio.to_thread`` does.
+    """
+    parent, observers = _current.get(), _observers.get()
+    made = Span(name, facts)
+    if parent is None and not observers:
+        yield made
+        return
+    if parent is not None:
+        parent.stages.append(made)
+    for observer in observers:
+        observer.begin(made, parent)
+    token = _current.set(made)
+    began = time.perf_counter()
+    try:
+        yield made
+    except BaseException as error:
+        made.error = error
+        raise
+    finally:
+        made.seconds = time.perf_counter() - began
+        _current.reset(token)
+        for observer in observers:
+            observer.end(made)
+
+
+@contextmanager
+def trace(name: str = "trace") -> Iterator[Span]:
+    """Record the stages of what is retrieved in the block; print what it gives to see the tree.
+
+    Example:
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> from nodekin.retrievers import Retriever
+        >>> graph = NodeGraph()
+        >>> ids = graph.add(["Green tea.", "Black tea."])
+        >>> with trace() as traced:
+        ...     results = Retriever(graph, "ROOT", "bm25")("green")
+        >>> [(span.name, stage.facts["results"]) for stage in traced.stages]
+        [('search', 1)]
+    """
+    root = Span(name)
+    token = _current.set(root)
+    began = time.perf_counter()
+    try:
+        yield root
+    finally:
+        root.seconds = time.perf_counter() - began
+        _current.reset(token)
+
+
+@contextmanager
+def observe(observer: Observer) -> Iterator[None]:
+    """Tell an observer of the stages of what is retrieved in the block."""
+    token = _observers.set((*_observers.get(), observer))
+    try:
+        yield
+    finally:
+        _observers.reset(token)
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    text = text if len(text) <= 60 else f"{text[:57]}..."
+    return repr(text) if isinstance(value, str) and " " in text else text

@@ -1,0 +1,106 @@
+"""What arguments of this room have to be, and the errors that say so."""
+
+from __future__ import annotations
+
+import math
+
+from .protocols import RetrieverProtocol
+
+
+def check_retriever(inner: RetrieverProtocol, name: str = "a retriever") -> RetrieverProtocol:
+    """Return what is a retriever.
+
+    Raises:
+        TypeError: If it is none.
+    """
+    if not all(callable(getattr(inner, method, None)) for method in ("retrieve", "aretrieve")):
+        raise TypeError(f"{name} is an object with retrieve() and aretrieve(), not {inner!r:.80}")
+    return inner
+
+
+def number(value: float, name: str) -> float:
+    """Return a number that is 0 or more, and finite.
+
+    Raises:
+        TypeError: If it is none.
+        ValueError: If it is out of range.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} is a number, not {value!r:.80}")
+    if not 0 <= value < math.inf:
+        raise ValueError(f"{name} must be 0 or more, and finite, not {value!r}")
+    return float(value)
+
+
+def whole(number: int, name: str, least: int) -> int:
+    """Return a whole number that is at least so large.
+
+    Raises:
+        TypeError: If it is none.
+        ValueError: If it is smaller.
+    """
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise TypeError(f"{name} is a whole number, not {number!r:.80}")
+    if number < least:
+        raise ValueError(f"{name} must be {least} or more, not {number!r}")
+    return number
+
+
+def seconds(number: float | None, name: str) -> float | None:
+    """Return a number of seconds, or None for no limit.
+
+    Raises:
+        TypeError: If it is neither.
+        ValueError: If it is not above 0.
+    """
+    if number is None:
+        return None
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        raise TypeError(f"{name} is a number of seconds or None, not {number!r:.80}")
+    if not number > 0:
+        raise ValueError(f"{name} must be above 0 seconds, not {number!r}")
+    return float(number)
+
+
+def check_child_k(child_k: int) -> int:
+    """Return the number.
+
+    Raises:
+        TypeError: If it is no whole number.
+        ValueError: If it is below 1.
+    """
+    if isinstance(child_k, bool) or not isinstance(child_k, int):
+        raise TypeError(f"child_k is a whole number, not {child_k!r:.80}")
+    if child_k < 1:
+        raise ValueError(f"child_k must be 1 or more, not {child_k!r}")
+    return child_k
+
+
+def check_output(output_format: str | None, join: bool | str) -> None:
+    """Check the form that results are asked for.
+
+    Raises:
+        ValueError: If there is no such form, or something else than content is to be joined.
+    """
+    if output_format not in (None, "content", "dict"):
+        raise ValueError(
+            f"output_format is 'content', 'dict' or None (scored nodes), not {output_format!r}"
+        )
+    if join is not False and output_format != "content":
+        raise ValueError(
+            f"join={join!r} joins contents; it needs output_format='content', not {output_format!r}"
+        )
+
+
+def check_top_k(top_k: int) -> int:
+    """Return how many results are asked for.
+
+    Raises:
+        TypeError: If it is no whole number.
+        ValueError: If it is below 1.
+    """
+    if isinstance(top_k, bool) or not isinstance(top_k, int):
+        raise TypeError(f"top_k is a whole number, not {top_k!r}")
+    if top_k < 1:
+        raise ValueError(f"top_k must be 1 or more, not {top_k!r}")
+    return top_k
