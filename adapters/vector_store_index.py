@@ -12,10 +12,9 @@ import numpy.typing as npt
 
 from ..nodegraph import Changes, Node, NodeGraph
 from ..nodegraph.hashing import digest
-from ..retrievers import Hits
 from ..retrievers.filters import Condition
-from ..retrievers.indexes.nearest_vectors import unit
-from ..retrievers.indexes.node_table import Slots
+from ..retrievers.indexes import Slots, unit
+from ..retrievers.results import Hits
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +37,7 @@ class VectorBackend(Protocol):
         """What the log calls the store."""
         ...
 
-    def nearest(self, vector: Vectors, count: int) -> list[str]:
+    def nearest_names(self, vector: Vectors, count: int) -> list[str]:
         """Return the ids of so many nodes, the nearest to a vector; foreign ones do no harm."""
         ...
 
@@ -144,7 +143,7 @@ class StoreIndex:
         numbers = self._slots.numbers()
         asked = (limit + limit // 4 + 4) * self._slots.living // count
         while asked <= _MOST:
-            ids = self._backend.nearest(query, asked)
+            ids = self._backend.nearest_names(query, asked)
             near = dict.fromkeys(numbers.get(i, -1) for i in ids)
             found = np.array([at for at in near if at >= 0 and allowed[at]], np.int64)
             exhausted = len(ids) < asked

@@ -11,22 +11,23 @@ from .errors import (
     StoreError,
     TransformError,
     UnknownGroupError,
+    nearest_names,
 )
-from .extractors.entity_extractor import EntityExtractor
-from .extractors.llm_extractor import LLMExtractor
+from .extractors import EntityExtractor, LLMExtractor
 from .graph import NodeGraph
 from .groups import GroupSummary, NodeGroup
 from .memory_store import MemoryStore
-from .models.cached_llm import CachedLLM
-from .models.embedder import Embedder
-from .models.llm import LLM
+from .models import LLM, CachedLLM, Embedder
 from .node import ROOT, Link, LinkedText, Node
 from .readers import register_reader
-from .splitters.markdown_splitter import MarkdownSplitter
-from .splitters.recursive_splitter import RecursiveSplitter
-from .splitters.sentence_splitter import SentenceSplitter
-from .splitters.sentences import split_paragraphs, split_sentences
-from .splitters.tokens import count_tokens
+from .splitters import (
+    MarkdownSplitter,
+    RecursiveSplitter,
+    SentenceSplitter,
+    count_tokens,
+    split_paragraphs,
+    split_sentences,
+)
 from .store import Changes, Derivation, NodeStore, Stamp
 
 __all__ = [
@@ -61,6 +62,7 @@ __all__ = [
     "TransformError",
     "UnknownGroupError",
     "count_tokens",
+    "nearest_names",
     "register_reader",
     "split_paragraphs",
     "split_sentences",

@@ -38,7 +38,7 @@ class ReadError(ValueError):
     """A file could not be read as a document."""
 
 
-def nearest(name: str, known: Iterable[str], *, limit: int = 8) -> str:
+def nearest_names(name: str, known: Iterable[str], *, limit: int = 8) -> str:
     """List what is known, the names nearest to ``name`` first, for an error message."""
     names = list(known)
     close = difflib.get_close_matches(name, names, n=limit, cutoff=0.5)

@@ -14,19 +14,18 @@ from .build_writer import Failure
 from .builder import GroupBuilder
 from .corpus import Corpus, Refresh
 from .document import as_document, flatten
-from .errors import nearest
+from .errors import nearest_names
 from .groups import GroupRegistry, GroupSummary, NodeGroup, Scope, make_group
 from .locking import Access
 from .memory_store import as_store
-from .models.embedder import as_embedders
-from .models.embedding_cache import Embeddings
+from .models import Embeddings, as_embedders
 from .navigation import as_node, find
 from .node import MEMBER, ROOT, Link, Node
-from .splitters.sentence_splitter import SentenceSplitter
+from .splitters import SentenceSplitter
 from .store import Changes, NodeStore
 
 if TYPE_CHECKING:
-    from .models.embedding_cache import Vectors
+    from .models import Vectors
 
 T = TypeVar("T")
 
@@ -191,7 +190,7 @@ class NodeGraph:
         for i in wanted:
             if i not in there:
                 known = list(self._store.document_ids())
-                raise LookupError(f"no document {i!r}; the graph has {nearest(i, known)}")
+                raise LookupError(f"no document {i!r}; the graph has {nearest_names(i, known)}")
 
     def _check_outside(self) -> None:
         if self._builder.needs.running is not None:

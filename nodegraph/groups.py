@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from .errors import UnknownGroupError, nearest
+from .errors import UnknownGroupError, nearest_names
 from .hashing import digest, fingerprint
 from .node import ROOT
 from .transforms import AnyRule, PatternRule, as_rule
@@ -136,7 +136,7 @@ class GroupRegistry:
             if group is None:
                 raise UnknownGroupError(
                     f"no node group {name!r}; the graph has "
-                    f"{nearest(str(name), [ROOT, *self._groups])}: declare it first with "
+                    f"{nearest_names(str(name), [ROOT, *self._groups])}: declare it first with "
                     "create_node_group"
                 )
             lineage.insert(0, group)

@@ -8,8 +8,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from .graph import NodeGraph
-    from .models.embedding_cache import Vectors
 
 ROOT = "ROOT"
 """The group of the documents themselves: the root of every other group."""
@@ -121,7 +123,7 @@ class Node:
         """The links from this node, in the order they were put; see ``graph.linked``."""
         return self._graph().links(self)
 
-    def embedding(self, key: str | None = None) -> Vectors:
+    def embedding(self, key: str | None = None) -> npt.NDArray[np.float32]:
         """Return the vector of the text, (dimension,) float32, embedded if it is not yet.
 
         Args:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .document import Document
-from .errors import ReadError, nearest
+from .errors import ReadError, nearest_names
 
 Reader = Callable[[Path], "Iterable[Document] | str"]
 """Takes a path; returns the file's text, or documents with ids that are unique in the file."""
@@ -63,7 +63,7 @@ def read_file(path: Path, file_id: str) -> list[Document]:
     if not can_read(path):
         raise ReadError(
             f"no reader for {path.suffix!r} files ({path}); known are "
-            f"{nearest(path.suffix, known_suffixes(), limit=20)}: add one with "
+            f"{nearest_names(path.suffix, known_suffixes(), limit=20)}: add one with "
             f'@register_reader("{path.suffix or ".txt"}"), or give the text itself'
         )
     try:

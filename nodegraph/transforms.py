@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Protocol, runtime_checkable
 
 from .node import NO_METADATA, LinkedText, Node
-from .splitters.chunking import Span, locate
+from .splitters import Span, locate
 
 Transform = Callable[[Any], Any]
 """Takes a text or a Node; returns texts, nodes, or anything with a text form, one or many."""
@@ -244,7 +244,7 @@ def _targets(piece: LinkedText) -> tuple[tuple[str, str], ...]:
     for node in piece.to:
         if not isinstance(node, Node) or not node.id:
             raise TypeError(
-                f"LinkedText(..., to=[...]) takes nodes of the graph, not {node!r:.80}; a transform "
-                "gets them when it is declared with trans_node=True"
+                f"LinkedText(..., to=[...]) takes nodes of the graph, not {node!r:.80}; a "
+                "transform gets them when it is declared with trans_node=True"
             )
     return tuple((piece.type, node.id) for node in piece.to)

@@ -11,8 +11,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from ..nodegraph import Node
-from ..nodegraph.errors import nearest
+from ..nodegraph import Node, nearest_names
 from .results import Evidence, Hits, ScoredNode
 
 Mode = Literal["rrf", "relative", "distribution", "concat"]
@@ -81,7 +80,7 @@ def check_mode(mode: Mode) -> Mode:
         ValueError: If it is none.
     """
     if mode not in get_args(Mode):
-        raise ValueError(f"no mode {mode!r}; there is {nearest(str(mode), get_args(Mode))}")
+        raise ValueError(f"no mode {mode!r}; there is {nearest_names(str(mode), get_args(Mode))}")
     return mode
 
 

@@ -5,23 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..nodegraph import NodeGraph
+from ..nodegraph.models import Vectors
 from .base_retriever import Answering, check_queries, hits_to_look_at
 from .filters import Filters, parse_filters
 from .protocols import Similarity
 from .ranking import Lift
 from .results import OutputFormat, ScoredNode
 from .search import Search, check_cut_off, pools
-from .similarities.registry import DEFAULT, MakeIndex, get_similarity, with_index
+from .similarities import DEFAULT, MakeIndex, get_similarity, with_index
 from .validation import check_child_k, check_top_k
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Vectors = npt.NDArray[np.float32]
 
 logger = logging.getLogger(__name__)
 

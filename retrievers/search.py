@@ -9,8 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ..nodegraph import Node, NodeGraph
-from ..nodegraph.errors import nearest
+from ..nodegraph import Node, NodeGraph, nearest_names
 from ..nodegraph.navigation import kin, path_to
 from .filters import Condition
 from .protocols import Index, Similarity
@@ -281,7 +280,7 @@ def _check_keys(asked: Sequence[str], known: Sequence[Sequence[str]]) -> None:
         for key in asked:
             if key not in keys:
                 raise ValueError(
-                    f"no embedding {key!r}; the graph has {nearest(str(key), keys)}: choose "
+                    f"no embedding {key!r}; the graph has {nearest_names(str(key), keys)}: choose "
                     "embed_keys among them, or give it one: NodeGraph(..., embed={'key': model})"
                 )
 
@@ -307,7 +306,7 @@ def check_cut_off(
         if key not in keys:
             raise ValueError(
                 f"similarity_cut_off has the key {key!r}; the embeddings that are searched are "
-                f"{nearest(str(key), keys)}"
+                f"{nearest_names(str(key), keys)}"
             )
     return {key: _check_number(number, keys) for key, number in cut_off.items()}
 

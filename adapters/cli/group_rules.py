@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...nodegraph import Node, RecursiveSplitter, count_tokens
-from ...nodegraph.splitters.sentences import paragraph_spans
+from ...nodegraph.splitters import paragraph_spans
 
 if TYPE_CHECKING:
     from ...nodegraph import NodeGraph

@@ -8,8 +8,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 
-from ...nodegraph.splitters.sentences import sentence_spans
-from ...nodegraph.splitters.tokens import UNSPACED
+from ...nodegraph.splitters import UNSPACED, sentence_spans
 from ...retrievers import TextAnalyzer
 from .errors import safe
 

@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ...nodegraph.models.embedder import as_embedder
-from ...nodegraph.models.llm import as_llm
+from ...nodegraph.models import as_embedder, as_llm
 from ..extras import extra
 
 with extra("langchain", "langchain_core"):

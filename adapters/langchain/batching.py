@@ -19,8 +19,8 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import set_config_context
 
-from ...retrievers import RecursiveRetriever, Retriever, ScoredNode
-from ...retrievers.base_retriever import Answering, child_k_override
+from ...retrievers import RecursiveRetriever, Retriever, ScoredNode, child_k_override
+from ...retrievers.base_retriever import Answering
 from .callbacks import aobserved, around, below, observed
 from .graph_drawing import asks_a_model, held
 

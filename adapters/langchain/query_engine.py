@@ -15,8 +15,8 @@ from langchain_core.runnables.graph import Graph
 from langchain_core.runnables.utils import AddableDict
 from pydantic import ConfigDict, Field, SkipValidation, field_validator
 
-from ...retrievers import AnswerStream, AsyncAnswerStream, QueryEngine
-from ...retrievers.base_retriever import child_k_override
+from ...retrievers import QueryEngine, child_k_override
+from ...retrievers.answers import AnswerStream, AsyncAnswerStream
 from .callbacks import awithin, within
 from .documents import NODE_KEY
 from .graph_drawing import draw

@@ -10,9 +10,9 @@ from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackMa
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
 
-from ...retrievers import (
+from ...retrievers import Prompt
+from ...retrievers.strategies import (
     HyDE,
-    Prompt,
     QueryDecomposition,
     QueryExpansion,
     QueryRewrite,

@@ -18,8 +18,7 @@ from langchain_core.runnables.config import get_config_list, set_config_context
 from langchain_core.runnables.graph import Graph
 from pydantic import ConfigDict, Field, SkipValidation, field_validator
 
-from ...retrievers import RetrieverProtocol, ScoredNode
-from ...retrievers.base_retriever import child_k_override
+from ...retrievers import RetrieverProtocol, ScoredNode, child_k_override
 from .batching import EMBEDDED_AHEAD, AtOnce, aembed_ahead, embed_ahead, portions, together
 from .callbacks import aobserved, around, below, observed
 from .documents import NODE_KEY, to_documents

@@ -13,9 +13,9 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 from ...nodegraph import Node, NodeGraph
-from ...retrievers import Cosine, Similarity
-from ...retrievers.indexes.nearest_vectors import unit
-from ...retrievers.similarities.registry import with_index
+from ...retrievers.indexes import unit
+from ...retrievers.protocols import Similarity
+from ...retrievers.similarities import Cosine, with_index
 from ..vector_store_index import StoreIndex
 
 MakeStore = Callable[[Embeddings, str], VectorStore]
@@ -146,7 +146,7 @@ class LangChainBackend:
         self._checked = isinstance(store.embeddings, GraphEmbeddings)
         self.name = type(store).__name__
 
-    def nearest(self, vector: npt.NDArray[np.float32], count: int) -> list[str]:
+    def nearest_names(self, vector: npt.NDArray[np.float32], count: int) -> list[str]:
         """Return the ids of the nearest nodes."""
         found = self._store.similarity_search_by_vector(vector.tolist(), k=count)
         return [_node_id(document) for document in found]

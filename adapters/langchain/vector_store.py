@@ -13,11 +13,12 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 from ...nodegraph import ROOT, NodeGraph
-from ...retrievers import Bm25, Cosine, Exact, Filters, Retriever, ScoredNode, Similarity
-from ...retrievers.filters import parse_filters
+from ...retrievers import Filters, Retriever, ScoredNode, parse_filters
+from ...retrievers.indexes import Exact
+from ...retrievers.protocols import Similarity
 from ...retrievers.ranking import most_marginal
 from ...retrievers.search import Search, pools
-from ...retrievers.similarities.registry import DEFAULT, MakeIndex
+from ...retrievers.similarities import DEFAULT, Bm25, Cosine, MakeIndex
 from ...retrievers.validation import check_top_k
 from .documents import check_all_known, check_same_length, drop, nodes_there, put, to_document
 

@@ -1,7 +1,6 @@
 """The node graph in LlamaIndex: its retriever, its nodes there and back, its parsers here."""
 
-from ...nodegraph.models.embedder import as_embedder
-from ...nodegraph.models.llm import as_llm
+from ...nodegraph.models import as_embedder, as_llm
 from ..extras import extra
 
 with extra("llama-index", "llama_index"):

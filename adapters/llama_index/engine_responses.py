@@ -23,7 +23,7 @@ from llama_index.core.response_synthesizers import BaseSynthesizer, get_response
 from llama_index.core.schema import NodeWithScore, TextNode
 from llama_index.core.settings import Settings
 
-from ...nodegraph.models.language import language_of
+from ...nodegraph.models import language_of
 from ...retrievers import Answer, Filters, QueryEngine, RetrieverProtocol, ScoredNode
 from .nodes import origin_of, to_node_with_score
 from .prompts import prompts_given, templates_of

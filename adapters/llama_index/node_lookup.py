@@ -8,7 +8,7 @@ from llama_index.core.schema import BaseNode
 
 from ...nodegraph import Node, NodeGraph
 from ...nodegraph.hashing import digest
-from ...retrievers import Exact
+from ...retrievers.indexes import Exact
 from .nodes import NODEKIN_ID, ORIGIN, origin_of
 
 

@@ -10,9 +10,8 @@ from llama_index.core.prompts import BasePromptTemplate, PromptTemplate
 from llama_index.core.settings import Settings
 
 from ...nodegraph import LLM
-from ...nodegraph.models.language import Language
-from ...nodegraph.models.llm import as_llm
-from ...retrievers.plans.prompting import Prompt
+from ...nodegraph.models import Language, as_llm
+from ...retrievers.plans import Prompt
 
 _PLACE = re.compile(r"\{(\w+)\}")
 
@@ -24,7 +23,7 @@ def templates_of(prompts: Mapping[str, Prompt]) -> dict[str, BasePromptTemplate]
     templates have them.
 
     Example:
-        >>> from nodekin.retrievers import QueryRewrite
+        >>> from nodekin.retrievers.strategies import QueryRewrite
         >>> sorted(templates_of(QueryRewrite(str.upper).prompts))
         ['rewrite_en', 'rewrite_zh']
     """

@@ -20,8 +20,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 from llama_index.core.settings import Settings
 from llama_index.core.vector_stores.types import MetadataFilters
 
-from ...nodegraph import NodeGraph
-from ...nodegraph.errors import nearest
+from ...nodegraph import NodeGraph, nearest_names
 from ...retrievers import (
     Filters,
     HyDERetriever,
@@ -340,7 +339,8 @@ class NodeGraphQueryEngine(BaseQueryEngine):
 def _by_strategy(inner: Any, llm: object, strategy: str, settings: Mapping[str, Any]) -> Any:
     if strategy not in _STRATEGIES:
         raise ValueError(
-            f"there is no strategy {strategy!r}; there is {nearest(str(strategy), _STRATEGIES)}"
+            f"there is no strategy {strategy!r}; there is "
+            f"{nearest_names(str(strategy), _STRATEGIES)}"
         )
     if strategy != "none":
         return _STRATEGIES[strategy](inner, llm_or_settings(llm), **settings)

@@ -12,8 +12,8 @@ from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import QueryBundle, QueryType
 
-from ...nodegraph.errors import nearest
-from ...retrievers import HyDE, QueryExpansion, QueryRewrite, QueryTransform
+from ...nodegraph import nearest_names
+from ...retrievers.strategies import HyDE, QueryExpansion, QueryRewrite, QueryTransform
 from .instrumentation import telling
 from .prompts import llm_or_settings, prompts_given, templates_of
 
@@ -84,7 +84,8 @@ class NodeGraphQueryTransform(BaseQueryTransform):
             )
         if transform not in _KINDS:
             raise ValueError(
-                f"there is no query transform {transform!r}; there is {nearest(transform, _KINDS)}"
+                f"there is no query transform {transform!r}; there is "
+                f"{nearest_names(transform, _KINDS)}"
             )
         self._transform = _KINDS[transform](llm_or_settings(llm), **settings)
 

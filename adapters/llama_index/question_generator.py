@@ -15,10 +15,18 @@ from llama_index.core.schema import QueryBundle
 from llama_index.core.tools import ToolMetadata
 
 from ...nodegraph import ModelError
-from ...nodegraph.models.output.cleaning import check_answer, clean, read_json, says_none
-from ...nodegraph.models.output.items import bare, item_of, normal
-from ...retrievers import Prompt, QueryDecomposition, QueryVariants
-from ...retrievers.plans.plan import Plan, arun, run
+from ...nodegraph.models.output import (
+    bare,
+    check_answer,
+    clean,
+    item_of,
+    normal,
+    read_json,
+    says_none,
+)
+from ...retrievers import Prompt
+from ...retrievers.plans import Plan, arun, run
+from ...retrievers.strategies import QueryDecomposition, QueryVariants
 from .instrumentation import telling
 from .prompts import llm_or_settings, prompts_given, templates_of
 

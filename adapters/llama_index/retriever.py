@@ -24,10 +24,8 @@ from ...retrievers import (
     ScoredNode,
     SubQuestionRetriever,
 )
-from ...retrievers.plans.prompting import Prompted
-from ...retrievers.strategies import MultiStep, SubResults
-from ...retrievers.strategies.hyde import FindMean
-from ...retrievers.strategies.transform_retriever import fused
+from ...retrievers.plans import Prompted
+from ...retrievers.strategies import FindMean, MultiStep, SubResults, fused
 from .filters import as_filters
 from .instrumentation import telling
 from .nodes import to_node_with_score

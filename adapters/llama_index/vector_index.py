@@ -11,8 +11,8 @@ from llama_index.core.schema import NodeRelationship, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery
 
 from ...nodegraph import Node, NodeGraph
-from ...retrievers import Cosine, Similarity
-from ...retrievers.similarities.registry import with_index
+from ...retrievers.protocols import Similarity
+from ...retrievers.similarities import Cosine, with_index
 from ..vector_store_index import StoreIndex
 from .nodes import GROUP, related
 
@@ -133,7 +133,7 @@ class LlamaIndexBackend:
         self._store = store
         self.name = type(store).__name__
 
-    def nearest(self, vector: npt.NDArray[np.float32], count: int) -> list[str]:
+    def nearest_names(self, vector: npt.NDArray[np.float32], count: int) -> list[str]:
         """Return the ids of the nearest nodes."""
         wanted = VectorStoreQuery(query_embedding=vector.tolist(), similarity_top_k=count)
         found = self._store.query(wanted)

@@ -66,7 +66,8 @@ class EntityExtractor:
                 raise TypeError(f"{name} is a whole number, not {number!r}")
         if not 1 <= min_passages <= max_passages:
             raise ValueError(
-                f"min_passages is 1 or more and no more than max_passages, not {min_passages}, {max_passages}"
+                "min_passages is 1 or more and no more than max_passages, "
+                f"not {min_passages}, {max_passages}"
             )
         self.find = find
         self.title = title
@@ -74,7 +75,8 @@ class EntityExtractor:
         self.max_passages = max_passages
 
     def __repr__(self) -> str:
-        return f"EntityExtractor({self.find!r}, min_passages={self.min_passages}, max_passages={self.max_passages})"
+        limits = f"min_passages={self.min_passages}, max_passages={self.max_passages}"
+        return f"EntityExtractor({self.find!r}, {limits})"
 
     def __call__(self, passages: Sequence[Node]) -> list[LinkedText]:
         """Return the entities, in the order in which passages name them first."""

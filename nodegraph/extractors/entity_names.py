@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..splitters.tokens import UNSPACED
+from ..splitters import UNSPACED
 
 # Python's expressions have no class of capitals; accents are gone when they are looked for.
 _UPPER = "".join(

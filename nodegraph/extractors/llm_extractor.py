@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from ..errors import ModelError, nearest
-from ..models.language import Language, language_of
-from ..models.llm import LLM, as_llm
-from ..models.output.extractions import PARSERS
+from ..errors import ModelError, nearest_names
+from ..models import LLM, Language, as_llm, language_of
+from ..models.output import PARSERS
 from ..node import Node
 
 _LABELS = {"zh": ("问：", "答："), "en": ("Q: ", "A: ")}
@@ -70,7 +69,9 @@ class LLMExtractor:
             ("language", language, ("auto", *get_args(Language))),
         ):
             if value not in known:
-                raise ValueError(f"no {what} {value!r}; there is {nearest(str(value), known)}")
+                raise ValueError(
+                    f"no {what} {value!r}; there is {nearest_names(str(value), known)}"
+                )
         if prompt is not None and not isinstance(prompt, str):
             raise TypeError(f"prompt is a text with {{text}} in it, not {prompt!r:.80}")
         if prompt is not None and "{text}" not in prompt:

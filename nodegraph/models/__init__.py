@@ -1,1 +1,25 @@
-"""Language models: how they are asked, and what is read out of their answers."""
+"""Models: embedders and language models, coerced from what people have, and their caches."""
+
+from .cached_llm import CachedLLM
+from .embedder import Embedder, as_embedder, as_embedders
+from .embedder_adapters import Encoder, Vectors, is_async
+from .embedding_cache import Embeddings
+from .identity import model_name
+from .language import Language, language_of
+from .llm import LLM, as_llm
+
+__all__ = [
+    "LLM",
+    "CachedLLM",
+    "Embedder",
+    "Embeddings",
+    "Encoder",
+    "Language",
+    "Vectors",
+    "as_embedder",
+    "as_embedders",
+    "as_llm",
+    "is_async",
+    "language_of",
+    "model_name",
+]

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import EmbeddingError
-from .embedder_adapters import AsyncEmbedTexts, EmbedTexts, calls_of, check_vectors, is_async
+from .embedder_adapters import (
+    AsyncEmbedTexts,
+    EmbedTexts,
+    Vectors,
+    calls_of,
+    check_vectors,
+    is_async,
+)
 from .identity import model_name
-
-if TYPE_CHECKING:
-    from .embedder_adapters import Vectors
 
 
 @dataclass(frozen=True, slots=True)

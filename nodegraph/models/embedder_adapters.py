@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import EmbeddingError
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    Vectors = npt.NDArray[np.float32]
+Vectors: TypeAlias = "npt.NDArray[np.float32]"
+"""One vector a row, (texts, dimension)."""
 
 EmbedTexts = Callable[[list[str]], Any]
 """Takes texts, returns one vector for each: an array (texts, dimension), or a list of lists."""

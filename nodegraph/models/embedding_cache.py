@@ -9,19 +9,19 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..errors import EmbeddingError, nearest
+from ..errors import EmbeddingError, nearest_names
 from ..hashing import digest
 from ..locking import holding
 from ..node import ROOT
 from ..progress import track
 from ..store import NodeStore
 from .embedder import Embedder
+from .embedder_adapters import Vectors
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    Vectors = npt.NDArray[np.float32]
     Vector = npt.NDArray[np.float32]
 
 _KIND = "embedding "
@@ -57,7 +57,7 @@ class Embeddings:
             LookupError: If there is none.
         """
         if key not in self.embedders:
-            known = nearest(str(key), self.embedders)
+            known = nearest_names(str(key), self.embedders)
             raise LookupError(
                 f"the graph has no embedding {key!r}; it has {known}: give it one with "
                 "NodeGraph(..., embed=model) or embed={'key': model}"
@@ -73,7 +73,7 @@ class Embeddings:
         if key is None and len(self.embedders) == 1:
             return next(iter(self.embedders))
         if key is None and self.embedders:
-            raise LookupError(f"say which embedding: {nearest('', self.embedders)}")
+            raise LookupError(f"say which embedding: {nearest_names('', self.embedders)}")
         self.embedder("default" if key is None else key)
         return "default" if key is None else key
 

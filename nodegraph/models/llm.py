@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import ModelError, ModelTimeoutError
 from .identity import model_name
 from .llm_adapters import Asks, apieces_of, asks_of, pieces_of, text_of
-from .output.cleaning import read_json
+from .output import read_json
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,25 @@
 """Transforms that cut texts: sentences, chunks, headings, with their places."""
+
+from .chunking import CLAUSES, WORDS, Length, Span, locate
+from .markdown_splitter import MarkdownSplitter
+from .recursive_splitter import RecursiveSplitter
+from .sentence_splitter import SentenceSplitter
+from .sentences import paragraph_spans, sentence_spans, split_paragraphs, split_sentences
+from .tokens import UNSPACED, count_tokens
+
+__all__ = [
+    "CLAUSES",
+    "UNSPACED",
+    "WORDS",
+    "Length",
+    "MarkdownSplitter",
+    "RecursiveSplitter",
+    "SentenceSplitter",
+    "Span",
+    "count_tokens",
+    "locate",
+    "paragraph_spans",
+    "sentence_spans",
+    "split_paragraphs",
+    "split_sentences",
+]

@@ -4,6 +4,7 @@ from .answer import Answer, AnswerError, LeftOut, Source
 from .conversation import Conversation
 from .engine import QueryEngine
 from .prompts import PROMPTS
+from .qa import PresetAnswer, QaRetriever
 from .stream import AnswerStream, AsyncAnswerStream
 
 __all__ = [
@@ -14,6 +15,8 @@ __all__ = [
     "AsyncAnswerStream",
     "Conversation",
     "LeftOut",
+    "PresetAnswer",
+    "QaRetriever",
     "QueryEngine",
     "Source",
 ]

@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...nodegraph import LLM, ModelError, Node
-from ...nodegraph.models.language import Language
-from ...nodegraph.models.output.final_answer import Said, read_said
-from ..plans.effects import Ask, Speak
-from ..plans.plan import Plan
-from ..plans.prompting import Prompt
+from ...nodegraph.models import Language
+from ...nodegraph.models.output import Said, read_said
+from ..plans import Ask, Plan, Prompt, Speak
 from ..results import ScoredNode
 from .answer import LeftOut, Reason, Source
 from .citations import is_bare

@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...nodegraph import LLM
-from ...nodegraph.models.language import Language
-from ...nodegraph.models.output.queries import read_query
+from ...nodegraph.models import Language
+from ...nodegraph.models.output import read_query
 from ..filters import Filters
-from ..plans.plan import Plan
-from ..plans.prompting import Prompt, answered
+from ..plans import Plan, Prompt, answered
 from ..tracing import start_span
 from .answer import Answer
 from .stream import AnswerStream, AsyncAnswerStream

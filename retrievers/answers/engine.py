@@ -8,11 +8,9 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from ...nodegraph import LLM, Node, count_tokens
-from ...nodegraph.models.language import Language
-from ...nodegraph.models.llm import as_llm
+from ...nodegraph.models import Language, as_llm
 from ..filters import Filters, parse_filters
-from ..plans.plan import Plan, arun, astream, run, stream
-from ..plans.prompting import Prompt
+from ..plans import Plan, Prompt, arun, astream, run, stream
 from ..protocols import RetrieverProtocol
 from ..validation import check_retriever, check_top_k
 from .answer import Answer

@@ -9,11 +9,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ...nodegraph import ModelError
-from ...nodegraph.models.output.cleaning import json_at
-from ...nodegraph.models.output.final_answer import Said, read_said
-from ..plans.effects import Each
-from ..plans.plan import Plan
-from ..plans.prompting import answered
+from ...nodegraph.models.output import Said, json_at, read_said
+from ..plans import Each, Plan, answered
 from .context import Task, shown
 
 SCHEMA: Mapping[str, Any] = {

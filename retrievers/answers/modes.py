@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from ...nodegraph import ModelError
-from ...nodegraph.models.output.final_answer import Said
-from ..plans.effects import Each
-from ..plans.plan import Plan
+from ...nodegraph.models.output import Said
+from ..plans import Each, Plan
 from .answer import Source
 from .context import Task, shown, shown_partials
 from .truncation import cut

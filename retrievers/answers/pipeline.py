@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...nodegraph import EmbeddingError, ModelError
-from ...nodegraph.models.language import Language, language_of
-from ...nodegraph.models.output.final_answer import Said
+from ...nodegraph.models import Language, language_of
+from ...nodegraph.models.output import Said
 from ..filters import Filters
-from ..plans.effects import Find
-from ..plans.limits import counted
-from ..plans.plan import Plan
+from ..plans import Find, Plan, counted
 from ..results import ScoredNode
 from ..tracing import start_span
 from .answer import Answer, AnswerError, Source

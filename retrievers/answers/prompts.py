@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ...nodegraph.errors import nearest
-from ...nodegraph.models.language import Language
-from ...nodegraph.models.output.final_answer import MARKS
-from ..plans.prompting import Prompt
+from ...nodegraph import nearest_names
+from ...nodegraph.models import Language
+from ...nodegraph.models.output import MARKS
+from ..plans import Prompt
 
 Given = str | Mapping[Language, str] | Prompt
 """A prompt as users give it; see ``Prompt.replaced``."""
@@ -226,6 +226,8 @@ def prompts_with(given: Mapping[str, Given] | None) -> dict[str, Prompt]:
     prompts = dict(PROMPTS)
     for name, prompt in given.items():
         if name not in PROMPTS:
-            raise ValueError(f"there is no prompt {name!r}; there is {nearest(str(name), PROMPTS)}")
+            raise ValueError(
+                f"there is no prompt {name!r}; there is {nearest_names(str(name), PROMPTS)}"
+            )
         prompts[name] = PROMPTS[name].replaced(prompt)
     return prompts

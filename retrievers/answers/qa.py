@@ -11,11 +11,11 @@ from typing import Any
 from ...nodegraph import Node, NodeGraph
 from ..base_retriever import Answering
 from ..filters import Condition, Filters, parse_filters
-from ..indexes.exact_index import QuestionMap, normal_question
+from ..indexes import QuestionMap, normal_question
 from ..protocols import Similarity
 from ..results import Evidence, OutputFormat, ScoredNode
 from ..retriever import Retriever
-from ..similarities.text_analyzer import TextAnalyzer
+from ..text_analyzer import TextAnalyzer
 from ..tracing import start_span
 from ..validation import check_top_k
 

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, get_args
 
-from ...nodegraph import LLM, Node, count_tokens
-from ...nodegraph.errors import nearest
-from ...nodegraph.models.language import Language
-from ...nodegraph.models.output.final_answer import Said
-from ..plans.plan import Plan
-from ..plans.prompting import Prompt
+from ...nodegraph import LLM, Node, count_tokens, nearest_names
+from ...nodegraph.models import Language
+from ...nodegraph.models.output import Said
+from ..plans import Plan, Prompt
 from ..protocols import RetrieverProtocol
 from ..validation import seconds, whole
 from .context import Task, title_of
@@ -61,7 +59,7 @@ class Settings:
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise ValueError(
-                f"there is no mode {self.mode!r}; there is {nearest(str(self.mode), MODES)}"
+                f"there is no mode {self.mode!r}; there is {nearest_names(str(self.mode), MODES)}"
             )
         for name, least in (
             ("budget", 1), ("reserve", 0), ("history_window", 0), ("max_calls", 1),

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
 
-from ..plans.limits import Tally
+from ..plans import Tally
 from .answer import Answer, Source
 from .context import Task
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...nodegraph.splitters.sentences import sentence_spans
+from ...nodegraph.splitters import sentence_spans
 
 Fits = Callable[[str], bool]
 """Whether a text is short enough."""

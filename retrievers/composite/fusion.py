@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from ..base_retriever import Answering, check_queries
 from ..filters import Filters, parse_filters
-from ..plans.effects import in_threads
+from ..plans import in_threads
 from ..protocols import RetrieverProtocol
 from ..ranking import RANK_CONSTANT, Mode, check_mode, fuse
 from ..results import OutputFormat, ScoredNode

@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...nodegraph import Link, NodeGraph
-from ..indexes.max_score import TermWeights
-from ..indexes.text_index import TextIndex
+from ..indexes import TermWeights, TextIndex
 
 _MANY_ENTITIES = 100_000  # that are kept for the next query
 

@@ -14,7 +14,7 @@ from ..base_retriever import Answering
 from ..filters import Filters, parse_filters
 from ..protocols import RetrieverProtocol
 from ..results import Evidence, OutputFormat, ScoredNode
-from ..similarities.bm25 import Bm25
+from ..similarities import Bm25
 from ..tracing import start_span
 from ..validation import check_retriever, check_top_k, number, whole
 from .link_graph import LinkSteps, Pair, best_pairs, word_parts

@@ -8,14 +8,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal
 
-from ...nodegraph import Node, NodeGraph
-from ...nodegraph.errors import nearest
+from ...nodegraph import Node, NodeGraph, nearest_names
 from ..base_retriever import Answering, check_queries
 from ..filters import Filters
 from ..protocols import RetrieverProtocol, Similarity
 from ..ranking import Lift
 from ..results import OutputFormat, ScoredNode
-from ..similarities.registry import DEFAULT, MakeIndex
+from ..similarities import DEFAULT, MakeIndex
 from ..tracing import Span, start_span
 from ..validation import check_top_k
 from .references import (
@@ -312,8 +311,8 @@ class RecursiveRetriever(Answering):
         if not isinstance(name, str) or name not in self.references:
             raise LookupError(
                 f"{node!r} stands for the retriever {name!r}, and references has "
-                f"{nearest(str(name), self.references)}; add it there, or give a callable that "
-                "returns None for nodes that stand for nothing"
+                f"{nearest_names(str(name), self.references)}; add it there, or give a "
+                "callable that returns None for nodes that stand for nothing"
             )
         return self.references[name]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from ...nodegraph import Node, NodeGraph
-from ...nodegraph.splitters.tokens import UNSPACED
+from ...nodegraph.splitters import UNSPACED
 from ..filters import Condition
 from ..results import Hits
 

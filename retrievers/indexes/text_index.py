@@ -19,7 +19,7 @@ from ...nodegraph.hashing import digest, fingerprint
 from ...nodegraph.progress import track
 from ..filters import Condition
 from ..results import Hits
-from ..similarities.text_analyzer import Analyzer
+from ..text_analyzer import Analyzer
 from . import array_files
 from .array_files import pack, unpack
 from .max_score import Posting, TermWeights, best_slots

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...nodegraph import Changes, Node, NodeGraph
-from ...nodegraph.errors import EmbeddingError
+from ...nodegraph import Changes, EmbeddingError, Node, NodeGraph
 from ...nodegraph.hashing import digest
 from ..filters import Condition
 from ..results import Hits

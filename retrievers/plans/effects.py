@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from ...nodegraph import LLM
-from ...nodegraph.errors import ModelTimeoutError
+from ...nodegraph import LLM, ModelTimeoutError
 from ...nodegraph.locking import holding
-from ...nodegraph.models.output.final_answer import SaidReader
+from ...nodegraph.models.output import SaidReader
 from ..base_retriever import Answering
 from ..filters import Filters
 from ..protocols import RetrieverProtocol

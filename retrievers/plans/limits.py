@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 from ...nodegraph import ModelError
-from ...nodegraph.models.embedder_adapters import is_async
+from ...nodegraph.models import is_async
 from ..tracing import start_span
 from .effects import Ask, Each
 from .plan import Effect, Plan

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeVar, get_args
 
-from ...nodegraph import LLM, ModelError
-from ...nodegraph.errors import ModelTimeoutError, nearest
-from ...nodegraph.extractors.llm_extractor import AGAIN, fill
-from ...nodegraph.models.language import Language
+from ...nodegraph import LLM, ModelError, ModelTimeoutError, nearest_names
+from ...nodegraph.extractors import AGAIN, fill
+from ...nodegraph.models import Language
 from .effects import Ask
 from .plan import Plan
 
@@ -64,7 +63,7 @@ class Prompt:
                 if name not in known:
                     raise ValueError(
                         f"the prompt {text!r:.80} has a place for {name!r}, which nothing fills; "
-                        f"there is {nearest(name, known)}"
+                        f"there is {nearest_names(name, known)}"
                     )
 
     def of(self, language: Language) -> str:
@@ -101,7 +100,7 @@ class Prompt:
             if language not in get_args(Language):
                 raise ValueError(
                     f"no prompts in the language {language!r}; there is "
-                    f"{nearest(str(language), get_args(Language))}"
+                    f"{nearest_names(str(language), get_args(Language))}"
                 )
         texts = {"zh": self.zh, "en": self.en, **given}
         return Prompt(texts["zh"], texts["en"], self.required, self.optional)
@@ -142,7 +141,9 @@ class Prompted:
         prompts = dict(self.prompts)
         for name, prompt in given.items():
             if name not in prompts:
-                raise ValueError(f"no prompt {name!r}; there is {nearest(str(name), prompts)}")
+                raise ValueError(
+                    f"no prompt {name!r}; there is {nearest_names(str(name), prompts)}"
+                )
             prompts[name] = prompts[name].replaced(prompt)
         made = copy.copy(self)
         made._replace_prompts(prompts)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...nodegraph.models.embedder_adapters import is_async
-from ...nodegraph.splitters.chunking import Length
+from ...nodegraph.models import is_async
+from ...nodegraph.splitters import Length
 from ..protocols import RerankError
 
 Score = Callable[[str, list[str]], Any]

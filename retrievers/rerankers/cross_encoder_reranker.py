@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...nodegraph import Node, count_tokens
-from ...nodegraph.splitters.chunking import Length, Span
+from ...nodegraph.splitters import Length, Span
 from ..protocols import by_score
 from ..results import Evidence, ScoredNode
 from ..tracing import start_span

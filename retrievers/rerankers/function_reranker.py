@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...nodegraph import Node
-from ...nodegraph.errors import nearest
+from ...nodegraph import Node, nearest_names
 from ..protocols import RerankError, by_score
 from ..results import Evidence, ScoredNode
 
@@ -128,7 +127,7 @@ class FunctionReranker:
         for name in settings:
             if name not in own and not rest:
                 raise TypeError(
-                    f"{self.name!r} has no setting {name!r}; it has {nearest(name, own)}"
+                    f"{self.name!r} has no setting {name!r}; it has {nearest_names(name, own)}"
                 )
 
     def _parameters(self) -> tuple[list[str], list[str], bool]:

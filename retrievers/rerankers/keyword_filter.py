@@ -7,9 +7,9 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...nodegraph.splitters.tokens import UNSPACED
+from ...nodegraph.splitters import UNSPACED
 from ..results import ScoredNode
-from ..similarities.text_analyzer import TextAnalyzer
+from ..text_analyzer import TextAnalyzer
 
 Keywords = str | Sequence[str]
 """One keyword, or a list of them."""

@@ -6,8 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 
 from ...nodegraph import count_tokens
-from ...nodegraph.splitters.chunking import CLAUSES, WORDS, Length, Span
-from ...nodegraph.splitters.sentences import sentence_spans
+from ...nodegraph.splitters import CLAUSES, WORDS, Length, Span, sentence_spans
 
 
 def passage_windows(

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, overload
 
-from ...nodegraph.errors import nearest
-from ...nodegraph.models.embedder_adapters import is_async
+from ...nodegraph import nearest_names
+from ...nodegraph.models import is_async
 from ..protocols import RerankerProtocol, RerankError
 from ..ranking import above, check_cuts
 from ..results import OutputFormat, ScoredNode, formatted
@@ -245,8 +245,8 @@ def get_reranker(reranker: Any, settings: Mapping[str, Any]) -> RerankerProtocol
     if isinstance(reranker, str):
         if reranker not in RERANKERS:
             raise ValueError(
-                f"no reranker {reranker!r}; there is {nearest(reranker, RERANKERS)}: register "
-                "your own with @register_reranker"
+                f"no reranker {reranker!r}; there is {nearest_names(reranker, RERANKERS)}; "
+                "register your own with @register_reranker"
             )
         return _made(reranker, RERANKERS[reranker], settings)
     make = getattr(reranker, _REGISTERED, None)
@@ -255,7 +255,7 @@ def get_reranker(reranker: Any, settings: Mapping[str, Any]) -> RerankerProtocol
         return made
     if not callable(getattr(reranker, "rerank", None)) or inspect.isclass(reranker):
         raise TypeError(
-            f"a reranker is one of {nearest('', RERANKERS)}, a function below "
+            f"a reranker is one of {nearest_names('', RERANKERS)}, a function below "
             f"@register_reranker, or an object with rerank(results, query), not {reranker!r:.80}; "
             'a model goes into Reranker("ModuleReranker", model=...)'
         )
@@ -281,7 +281,7 @@ def _made(
     for setting in settings:
         if setting not in parameters and not takes_all:
             raise TypeError(
-                f"{name!r} has no setting {setting!r}; it has {nearest(setting, parameters)}"
+                f"{name!r} has no setting {setting!r}; it has {nearest_names(setting, parameters)}"
             )
     for needed, parameter in parameters.items():
         required = (

@@ -11,9 +11,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ...nodegraph import NodeGraph
-from ..indexes.max_score import Saturation, TermWeights
-from ..indexes.text_index import TextIndex
-from .text_analyzer import Analyzer, TextAnalyzer
+from ..indexes import Saturation, TermWeights, TextIndex
+from ..text_analyzer import Analyzer, TextAnalyzer
 
 DEFAULT_ANALYZER = TextAnalyzer()
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...nodegraph import NodeGraph
-from ..indexes.vector_index import VectorIndex
+from ..indexes import VectorIndex
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ...nodegraph import Node, NodeGraph
-from ..indexes.scan_index import ScanIndex
+from ..indexes import ScanIndex
 
 Scores = list[float | None]
 
@@ -28,8 +28,8 @@ class CustomSimilarity:
         name: What evidence calls it.
         mode: Whether the query is a text, or a vector of an embedding of the graph.
         batch: Whether the function takes all nodes at once.
-        higher_is_better: Whether more is better; else scores are turned around (negated), so that higher
-            is always better in results.
+        higher_is_better: Whether more is better; else scores are negated, so that higher is always
+            better in results.
         settings: Given to the function with each call.
 
     Raises:

@@ -7,9 +7,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypeVar, overload
 
-from ...nodegraph import NodeGraph
-from ...nodegraph.errors import nearest
-from ..indexes.exact_index import Exact
+from ...nodegraph import NodeGraph, nearest_names
+from ..indexes import Exact
 from ..protocols import Index, Similarity
 from .bm25 import Bm25
 from .cosine import Cosine
@@ -115,9 +114,9 @@ def get_similarity(similarity: str | Similarity | None, settings: Mapping[str, A
         usable = all(hasattr(similarity, name) for name in ("open", "prepare", "mode", "name"))
         if not usable or isinstance(similarity, type):
             raise TypeError(
-                f"similarity is one of {nearest('', SIMILARITIES)}, a function that was registered "
-                f"with register_similarity, or an object with open(), prepare(), mode and name, "
-                f"not {similarity!r:.80}"
+                f"similarity is one of {nearest_names('', SIMILARITIES)}, a function that was "
+                "registered with register_similarity, or an object with open(), prepare(), mode "
+                f"and name, not {similarity!r:.80}"
             )
         if settings:
             raise TypeError(
@@ -128,13 +127,13 @@ def get_similarity(similarity: str | Similarity | None, settings: Mapping[str, A
     make = SIMILARITIES.get(similarity)
     if make is None:
         raise ValueError(
-            f"no similarity {similarity!r}; there is {nearest(similarity, SIMILARITIES)}"
+            f"no similarity {similarity!r}; there is {nearest_names(similarity, SIMILARITIES)}"
         )
     known = [name for name in inspect.signature(make).parameters if name != "name"]
     for name in settings if similarity in _OURS else ():  # others check for themselves
         if name not in known:
             raise TypeError(
-                f"{similarity!r} has no setting {name!r}; it has {nearest(name, known)}"
+                f"{similarity!r} has no setting {name!r}; it has {nearest_names(name, known)}"
             )
     return make(**settings)
 
@@ -187,7 +186,7 @@ def with_index(similarity: Similarity, index: str | MakeIndex) -> Similarity:
         return similarity if isinstance(similarity, Exact) else Exact()
     if isinstance(index, str):
         if index not in INDEXES:
-            known = nearest(index, [DEFAULT, "map", *INDEXES])
+            known = nearest_names(index, [DEFAULT, "map", *INDEXES])
             raise ValueError(f"no index {index!r}; there is {known}")
         index = INDEXES[index]
     if not callable(index):

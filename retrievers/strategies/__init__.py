@@ -1,8 +1,8 @@
 """Query strategies: retrievers that let a model say what to search for."""
 
-from ...nodegraph.models.output.verdict import says_yes
-from ..plans.planned_retriever import PlannedRetriever
-from .hyde import HyDE, HyDERetriever
+from ...nodegraph.models.output import says_yes
+from ..planned_retriever import PlannedRetriever
+from .hyde import FindMean, HyDE, HyDERetriever
 from .multi_query import MultiQueryRetriever, QueryExpansion
 from .multi_step import MultiStepRetriever
 from .query_transform import QueryTransform, QueryVariants
@@ -12,10 +12,11 @@ from .step_reader import StepReader
 from .step_roles import AnsweredJudge, NextQuestion, StepAnswer
 from .steps import MultiStep, Step
 from .sub_question import QueryDecomposition, SubQuestionRetriever, SubResults
-from .transform_retriever import TransformRetriever
+from .transform_retriever import TransformRetriever, fused
 
 __all__ = [
     "AnsweredJudge",
+    "FindMean",
     "HyDE",
     "HyDERetriever",
     "MultiQueryRetriever",
@@ -37,5 +38,6 @@ __all__ = [
     "SubQuestionRetriever",
     "SubResults",
     "TransformRetriever",
+    "fused",
     "says_yes",
 ]

@@ -6,14 +6,13 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from ...nodegraph import NodeGraph
-from ...nodegraph.models.output.prose import read_passage
+from ...nodegraph.models import Vectors
+from ...nodegraph.models.output import read_passage
 from ..filters import Filters
-from ..plans.effects import Each
-from ..plans.plan import Plan
-from ..plans.prompting import Prompt
+from ..plans import Each, Plan, Prompt
 from ..protocols import RetrieverProtocol
 from ..ranking import Mode
 from ..results import OutputFormat, ScoredNode
@@ -21,12 +20,6 @@ from ..retriever import Retriever
 from ..validation import whole
 from .query_transform import QueryTransform, QueryVariants
 from .transform_retriever import Ranking, TransformRetriever
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Vectors = npt.NDArray[np.float32]
 
 PROMPT = Prompt(
     zh="""\

@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ...nodegraph.models.output.queries import read_phrasings
-from ..plans.plan import Plan
-from ..plans.prompting import Prompt
+from ...nodegraph.models.output import read_phrasings
+from ..plans import Plan, Prompt
 from ..validation import whole
 from .query_transform import QueryTransform, QueryVariants
 from .transform_retriever import TransformRetriever

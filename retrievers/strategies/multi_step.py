@@ -8,15 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from ...nodegraph import count_tokens
-from ...nodegraph.models.language import Language
-from ...nodegraph.models.output.items import normal
-from ...nodegraph.models.output.verdict import says_yes
+from ...nodegraph.models import Language
+from ...nodegraph.models.output import normal, says_yes
 from ..filters import Filters
-from ..plans.effects import Find
-from ..plans.limits import Budget, Spent
-from ..plans.plan import Plan, arun, run
-from ..plans.planned_retriever import Found, PlannedRetriever, all_of
-from ..plans.prompting import Prompt, Prompted
+from ..planned_retriever import Found, PlannedRetriever, all_of
+from ..plans import Budget, Find, Plan, Prompt, Prompted, Spent, arun, run
 from ..protocols import RetrieverProtocol
 from ..results import OutputFormat, QueryVariant, ScoredNode
 from ..tracing import start_span

@@ -7,13 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeVar, get_args
 
-from ...nodegraph import LLM
-from ...nodegraph.errors import nearest
-from ...nodegraph.models.language import Language, language_of
-from ...nodegraph.models.llm import as_llm
-from ...nodegraph.models.output.items import each_once
-from ..plans.plan import Plan, arun, run
-from ..plans.prompting import Prompt, Prompted, answered, in_json
+from ...nodegraph import LLM, nearest_names
+from ...nodegraph.models import Language, as_llm, language_of
+from ...nodegraph.models.output import each_once
+from ..plans import Plan, Prompt, Prompted, answered, arun, in_json, run
 from ..tracing import start_span
 from ..validation import seconds, whole
 
@@ -183,6 +180,6 @@ def check_language(language: Language | None) -> Language | None:
     if language is not None and language not in get_args(Language):
         raise ValueError(
             f"no prompts in the language {language!r}; there is "
-            f"{nearest(str(language), get_args(Language))}, or None for that of each query"
+            f"{nearest_names(str(language), get_args(Language))}, or None for that of each query"
         )
     return language

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from ...nodegraph.models.output.queries import read_query
-from ..plans.plan import Plan
-from ..plans.prompting import Prompt
+from ...nodegraph.models.output import read_query
+from ..plans import Plan, Prompt
 from .query_transform import QueryTransform, QueryVariants
 from .transform_retriever import TransformRetriever
 

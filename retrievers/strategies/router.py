@@ -7,13 +7,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ...nodegraph.errors import nearest
-from ...nodegraph.models.output.queries import read_routes
+from ...nodegraph import nearest_names
+from ...nodegraph.models.output import read_routes
 from ..filters import Filters
-from ..plans.limits import Call
-from ..plans.plan import Plan
-from ..plans.planned_retriever import Found, PlannedRetriever, all_of, found_or_failed
-from ..plans.prompting import Prompt, Prompted
+from ..planned_retriever import Found, PlannedRetriever, all_of, found_or_failed
+from ..plans import Call, Plan, Prompt, Prompted
 from ..protocols import RetrieverProtocol
 from ..ranking import Mode, check_mode
 from ..results import OutputFormat, QueryVariant, ScoredNode
@@ -315,7 +313,7 @@ def check_default(default: str | None, routes: Mapping[str, object]) -> str:
     if default is None:
         return next(iter(routes))
     if default not in routes:
-        raise ValueError(f"no route {default!r}; there is {nearest(str(default), routes)}")
+        raise ValueError(f"no route {default!r}; there is {nearest_names(str(default), routes)}")
     return default
 
 
@@ -363,7 +361,9 @@ class FunctionRouter(QueryRouter):
         names = [chosen] if isinstance(chosen, str) else list(chosen)
         for name in names:
             if name not in self.routes:
-                raise ValueError(f"no route {name!r}; there is {nearest(str(name), self.routes)}")
+                raise ValueError(
+                    f"no route {name!r}; there is {nearest_names(str(name), self.routes)}"
+                )
         if not names:
             raise ValueError("no route was chosen")
         return QueryVariants(tuple(names if self.multiple else names[:1]))

@@ -6,11 +6,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...nodegraph.models.output.cleaning import check_answer, clean, json_at, says_none
-from ...nodegraph.models.output.items import bare
-from ...nodegraph.models.output.queries import read_sub_questions
-from ...nodegraph.models.output.verdict import says_yes
-from ..plans.prompting import Prompt
+from ...nodegraph.models.output import (
+    bare,
+    check_answer,
+    clean,
+    json_at,
+    read_sub_questions,
+    says_none,
+    says_yes,
+)
+from ..plans import Prompt
 from .step_roles import StepRole, answer_of, object_of, property_of, question_of
 
 _START = r"^[\s>*_#•-]*(?:\d\s*[.)、]\s*)?"

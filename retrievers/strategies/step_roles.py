@@ -7,15 +7,22 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from ...nodegraph import LLM, count_tokens
-from ...nodegraph.models.language import Language, language_of
-from ...nodegraph.models.llm import as_llm
-from ...nodegraph.models.output.cleaning import check_answer, clean, says_none
-from ...nodegraph.models.output.items import ANSWER, QUESTION_KEYS, bare, normal, read, strings
-from ...nodegraph.models.output.queries import LONGEST_QUERY, read_sub_questions
-from ...nodegraph.models.output.verdict import read_verdict
-from ..plans.limits import Call
-from ..plans.plan import Plan, arun, run
-from ..plans.prompting import Prompt, Prompted, answered, in_json
+from ...nodegraph.models import Language, as_llm, language_of
+from ...nodegraph.models.output import (
+    ANSWER,
+    LONGEST_QUERY,
+    QUESTION_KEYS,
+    bare,
+    check_answer,
+    clean,
+    normal,
+    read,
+    read_sub_questions,
+    read_verdict,
+    says_none,
+    strings,
+)
+from ..plans import Call, Plan, Prompt, Prompted, answered, arun, in_json, run
 from ..validation import seconds, whole
 from .query_transform import check_language
 from .steps import Step, told_passages, told_steps

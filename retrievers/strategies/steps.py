@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ...nodegraph.models.language import Language
+from ...nodegraph.models import Language
 from ..ranking import fuse
 from ..results import ScoredNode
-from ..similarities.text_analyzer import TextAnalyzer
+from ..text_analyzer import TextAnalyzer
 
 Ended = Literal[
     "answered", "repeated", "nothing new", "no question", "steps", "calls", "seconds", "failed"

@@ -9,14 +9,11 @@ from functools import partial
 from typing import Any
 
 from ...nodegraph import LLM
-from ...nodegraph.models.language import Language
-from ...nodegraph.models.llm import as_llm
-from ...nodegraph.models.output.prose import read_partial
-from ...nodegraph.models.output.queries import read_sub_questions
+from ...nodegraph.models import Language, as_llm
+from ...nodegraph.models.output import read_partial, read_sub_questions
 from ..filters import Filters
-from ..plans.plan import Plan, arun, run
-from ..plans.planned_retriever import all_of
-from ..plans.prompting import Prompt, answered
+from ..planned_retriever import all_of
+from ..plans import Plan, Prompt, answered, arun, run
 from ..protocols import RetrieverProtocol
 from ..ranking import Mode
 from ..results import OutputFormat, ScoredNode

@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ..filters import Filters
-from ..plans.plan import Plan
-from ..plans.planned_retriever import Found, PlannedRetriever, all_of, found_or_failed
-from ..plans.prompting import Prompt, Prompted
+from ..planned_retriever import Found, PlannedRetriever, all_of, found_or_failed
+from ..plans import Plan, Prompt, Prompted
 from ..protocols import RetrieverProtocol
 from ..ranking import Mode, check_mode, fuse
 from ..results import OutputFormat, QueryVariant, ScoredNode

@@ -11,7 +11,8 @@ from scripted_server import BREAKDOWNS, ChatServer, broken, serving
 
 from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.nodegraph import CachedLLM, ModelError, NodeGraph
-from nodekin.retrievers import AnswerError, QueryEngine, Retriever
+from nodekin.retrievers import QueryEngine, Retriever
+from nodekin.retrievers.answers import AnswerError
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 MODES = ["stuff", "refine", "map_reduce", "map_rerank"]

@@ -5,7 +5,8 @@ import pytest
 from blockbuster import blockbuster_ctx
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import Bm25, Retriever
+from nodekin.retrievers import Retriever
+from nodekin.retrievers.similarities import Bm25
 
 
 async def test_the_same_as_retrieve(library) -> None:

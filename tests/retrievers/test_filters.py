@@ -4,7 +4,8 @@ import math
 import pytest
 
 from nodekin.nodegraph import Document, Node, NodeGraph
-from nodekin.retrievers import Bm25, Retriever, parse_filters
+from nodekin.retrievers import Retriever, parse_filters
+from nodekin.retrievers.similarities import Bm25
 
 WORDS = Bm25(analyzer=str.split)
 

@@ -3,8 +3,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.retrievers import Hits
 from nodekin.retrievers.ranking import merge
+from nodekin.retrievers.results import Hits
 
 INDEXES = st.lists(
     st.lists(st.sampled_from([0.5, 1.0, 2.0, 3.0]), max_size=9), min_size=1, max_size=3

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from nodekin.nodegraph import LLM, ModelError, NodeGraph
-from nodekin.retrievers import Retriever, ScoredNode, start_span, trace
+from nodekin.retrievers import Retriever, ScoredNode, trace
 from nodekin.retrievers.plans.effects import Ask, Each, Find, in_threads
 from nodekin.retrievers.plans.plan import Plan, arun, astream, run, stream
+from nodekin.retrievers.tracing import start_span
 
 ECHO = LLM(lambda prompt: prompt.upper(), "echo")
 

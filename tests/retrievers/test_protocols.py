@@ -8,21 +8,19 @@ import pytest
 
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import (
-    Bm25,
-    Cosine,
     FusionRetriever,
-    Hits,
-    Index,
     Retriever,
     RetrieverProtocol,
     ScoredNode,
-    Similarity,
     TextAnalyzer,
 )
 from nodekin.retrievers.indexes.max_score import TermWeights
 from nodekin.retrievers.indexes.text_index import TextIndex
 from nodekin.retrievers.indexes.vector_index import Vector, VectorIndex
-from nodekin.retrievers.similarities.text_analyzer import Analyzer
+from nodekin.retrievers.protocols import Index, Similarity
+from nodekin.retrievers.results import Hits
+from nodekin.retrievers.similarities import Bm25, Cosine
+from nodekin.retrievers.text_analyzer import Analyzer
 
 
 class LengthIndex:

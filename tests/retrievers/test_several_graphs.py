@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph, UnknownGroupError
-from nodekin.retrievers import Bm25, Retriever
+from nodekin.retrievers import Retriever
+from nodekin.retrievers.similarities import Bm25
 
 WORDS = Bm25(analyzer=str.split)
 LINES = st.lists(

@@ -14,10 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import Bm25, Retriever
+from nodekin.retrievers import Retriever
 from nodekin.retrievers.indexes import array_files as index_files
 from nodekin.retrievers.indexes import text_index
-from nodekin.retrievers.similarities.text_analyzer import TextAnalyzer
+from nodekin.retrievers.similarities import Bm25
+from nodekin.retrievers.text_analyzer import TextAnalyzer
 
 QUIET = [HealthCheck.function_scoped_fixture]
 BM25 = Bm25()

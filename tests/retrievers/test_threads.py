@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import Bm25, Retriever
+from nodekin.retrievers import Retriever
 from nodekin.retrievers.indexes.max_score import Posting, Saturation
+from nodekin.retrievers.similarities import Bm25
 
 WORDS = Bm25(analyzer=str.split)
 

@@ -6,7 +6,8 @@ import re
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import FusionRetriever, Retriever, Span, observe, start_span, trace
+from nodekin.retrievers import FusionRetriever, Retriever, Span, observe, trace
+from nodekin.retrievers.tracing import start_span
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from ...splitters.tokens import UNSPACED
+from ...splitters import UNSPACED
 from .items import (
     ANSWER,
     BULLET,

@@ -14,7 +14,8 @@ from langchain_core.tracers import BaseTracer
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.nodegraph.models.llm import as_llm
-from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever, start_span, trace
+from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever, trace
+from nodekin.retrievers.tracing import start_span
 
 
 class Trace(BaseTracer):

@@ -23,13 +23,8 @@ from langchain_core.tracers import BaseTracer
 from pydantic import ValidationError
 
 from nodekin.adapters.langchain.query_engine import NodeGraphQueryEngine
-from nodekin.retrievers import (
-    AnswerError,
-    MultiQueryRetriever,
-    QueryEngine,
-    RecursiveRetriever,
-    trace,
-)
+from nodekin.retrievers import MultiQueryRetriever, QueryEngine, RecursiveRetriever, trace
+from nodekin.retrievers.answers import AnswerError
 
 ANSWER = "Black tea is fermented [1]."
 

@@ -13,7 +13,8 @@ from pydantic import ValidationError
 
 from nodekin.adapters.langchain import NodeGraphRetriever, from_document
 from nodekin.adapters.langchain.reranker import NodeGraphReranker
-from nodekin.retrievers import Reranker, RerankError, RerankRetriever, ScoredNode, register_reranker
+from nodekin.retrievers import Reranker, RerankRetriever, ScoredNode, register_reranker
+from nodekin.retrievers.protocols import RerankError
 
 TEXTS = ["black tea", "green tea", "红茶和绿茶", "rivers"]
 

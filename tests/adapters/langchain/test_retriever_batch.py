@@ -19,9 +19,9 @@ from nodekin.retrievers import (
     RerankRetriever,
     Retriever,
     WindowRetriever,
-    start_span,
 )
 from nodekin.retrievers.base_retriever import Answering
+from nodekin.retrievers.tracing import start_span
 
 WORDS = ["tea", "river", "book", "茶"]
 TEXTS = {"tea": "Tea. Green tea.", "river": "A river.", "book": "A book.", "茶": "绿茶。红茶。"}

@@ -9,7 +9,7 @@ from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.tracers import BaseTracer
 
 from nodekin.adapters.langchain import NodeGraphRetriever
-from nodekin.retrievers import start_span
+from nodekin.retrievers.tracing import start_span
 
 
 class Trace(BaseTracer):

@@ -26,13 +26,13 @@ from nodekin.adapters.llama_index import (
 )
 from nodekin.nodegraph import ModelError, Node, NodeGraph
 from nodekin.retrievers import (
-    AnswerError,
     MultiStepRetriever,
     QaRetriever,
     QueryEngine,
     Retriever,
     SubQuestionRetriever,
 )
+from nodekin.retrievers.answers import AnswerError
 
 BOTH = "Is green tea fermented, and is black tea?"
 PARTS = "Is green tea fermented?\nIs black tea fermented?"

@@ -11,7 +11,8 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import ImageNode, NodeWithScore, QueryBundle, TextNode
 
 from nodekin.adapters.llama_index import NodeGraphReranker, NodeGraphRetriever, NodeWithEvidence
-from nodekin.retrievers import Reranker, RerankError, Retriever
+from nodekin.retrievers import Reranker, Retriever
+from nodekin.retrievers.protocols import RerankError
 
 TEXTS = ["Tea.", "Green tea is green.", "红茶", "Black tea"]
 

@@ -8,8 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import Bm25, Retriever, ScoredNode
+from nodekin.retrievers import Retriever, ScoredNode
 from nodekin.retrievers.indexes import text_index
+from nodekin.retrievers.similarities import Bm25
 
 SIMILARITY = Bm25(analyzer=str.split)
 QUIET = [HealthCheck.function_scoped_fixture]

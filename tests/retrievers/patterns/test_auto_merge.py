@@ -12,8 +12,9 @@ from llama_index.core.schema import NodeRelationship, NodeWithScore
 
 from nodekin.adapters.llama_index import export_nodes
 from nodekin.nodegraph import Document, Node, NodeGraph, UnknownGroupError
-from nodekin.retrievers import Bm25, Evidence, Retriever, ScoredNode, trace
+from nodekin.retrievers import Evidence, Retriever, ScoredNode, trace
 from nodekin.retrievers.composite.auto_merge import AutoMergeRetriever
+from nodekin.retrievers.similarities import Bm25
 
 WORDS = Bm25(analyzer=str.split)
 

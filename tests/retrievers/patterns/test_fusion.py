@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, Node, NodeGraph
-from nodekin.retrievers import Evidence, FusionRetriever, Retriever, ScoredNode, fuse
+from nodekin.retrievers import Evidence, FusionRetriever, Retriever, ScoredNode
+from nodekin.retrievers.ranking import fuse
 
 NODES = {name: Node(f"text {name}", id=name) for name in "abcdefgh"}
 

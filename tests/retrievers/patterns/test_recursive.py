@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph, UnknownGroupError, split_sentences
-from nodekin.retrievers import Bm25, Evidence, FusionRetriever, Retriever, ScoredNode, trace
+from nodekin.retrievers import Evidence, FusionRetriever, Retriever, ScoredNode, trace
 from nodekin.retrievers.composite.recursive import RecursiveRetriever
 from nodekin.retrievers.composite.references import put_in_place
+from nodekin.retrievers.similarities import Bm25
 
 WORDS = Bm25(analyzer=str.split)
 

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, LinkedText, Node, NodeGraph, split_sentences
-from nodekin.retrievers import Bm25, Evidence, Retriever, ScoredNode, trace
+from nodekin.retrievers import Evidence, Retriever, ScoredNode, trace
 from nodekin.retrievers.composite.document_completion import CompletionRetriever
 from nodekin.retrievers.composite.window import WindowRetriever
+from nodekin.retrievers.similarities import Bm25
 
 WORDS = Bm25(analyzer=str.split)
 

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import NodeGraph
-from nodekin.retrievers import Bm25, Retriever, TextAnalyzer
+from nodekin.retrievers import Retriever, TextAnalyzer
+from nodekin.retrievers.similarities import Bm25
 
 analyze = TextAnalyzer()
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import Bm25, Retriever
+from nodekin.retrievers import Retriever
+from nodekin.retrievers.similarities import Bm25
 
 WORDS = st.sampled_from("a b c d e f g h".split())
 TEXTS = st.lists(st.lists(WORDS, min_size=1, max_size=9).map(" ".join), min_size=1, max_size=14)

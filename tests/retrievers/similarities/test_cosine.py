@@ -9,7 +9,8 @@ import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.models.embedder import Embedder
-from nodekin.retrievers import Cosine, Retriever
+from nodekin.retrievers import Retriever
+from nodekin.retrievers.similarities import Cosine
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 

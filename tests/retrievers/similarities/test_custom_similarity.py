@@ -8,14 +8,9 @@ import numpy as np
 import pytest
 
 from nodekin.nodegraph import Document, Node, NodeGraph
-from nodekin.retrievers import (
-    Exact,
-    FusionRetriever,
-    Hits,
-    Retriever,
-    register_index,
-    register_similarity,
-)
+from nodekin.retrievers import FusionRetriever, Retriever, register_index, register_similarity
+from nodekin.retrievers.indexes import Exact
+from nodekin.retrievers.results import Hits
 from nodekin.retrievers.similarities import registry as known
 
 

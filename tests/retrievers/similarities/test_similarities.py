@@ -1,6 +1,7 @@
 import pytest
 
-from nodekin.retrievers import Bm25, Cosine, Retriever
+from nodekin.retrievers import Retriever
+from nodekin.retrievers.similarities import Bm25, Cosine
 from nodekin.retrievers.similarities.registry import get_similarity
 
 

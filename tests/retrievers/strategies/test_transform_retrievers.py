@@ -6,14 +6,8 @@ from typing import Any
 import pytest
 
 from nodekin.nodegraph import ModelError, NodeGraph
-from nodekin.retrievers import (
-    FusionRetriever,
-    RerankRetriever,
-    Retriever,
-    ScoredNode,
-    fuse,
-    trace,
-)
+from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever, ScoredNode, trace
+from nodekin.retrievers.ranking import fuse
 from nodekin.retrievers.results import QueryVariant
 from nodekin.retrievers.strategies import (
     HyDERetriever,

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from Stemmer import Stemmer
 
-from ...nodegraph.splitters.tokens import UNSPACED
+from ..nodegraph.splitters import UNSPACED
 
 # Vowel signs and points of words in Cyrillic, Hebrew, Arabic and the scripts of India, which
 # regular expressions don't take for parts of a word.

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, TypeVar
 
-from ..base_retriever import Answering, check_queries
-from ..filters import Filters, parse_filters
-from ..protocols import RetrieverProtocol
-from ..results import OutputFormat, ScoredNode
-from ..validation import check_top_k
-from .effects import Each, Find
-from .plan import Plan, arun, run
+from .base_retriever import Answering, check_queries
+from .filters import Filters, parse_filters
+from .plans import Each, Find, Plan, arun, run
+from .protocols import RetrieverProtocol
+from .results import OutputFormat, ScoredNode
+from .validation import check_top_k
 
 T = TypeVar("T")
 
