@@ -8,7 +8,7 @@ from ..extras import extra
 with extra("langchain", "langchain_core"):
     from .document_index import NodeGraphIndex
     from .documents import from_document, to_document
-    from .key_value_store import NodeStore
+    from .key_value_store import NodeGraphStore
     from .query_engine import NodeGraphQueryEngine
     from .query_transforms import (
         decompose_query,
@@ -34,8 +34,8 @@ __all__ = [
     "NodeGraphQueryEngine",
     "NodeGraphReranker",
     "NodeGraphRetriever",
+    "NodeGraphStore",
     "NodeGraphVectorStore",
-    "NodeStore",
     "NodeTextSplitter",
     "StructuredFilter",
     "answer_tool",

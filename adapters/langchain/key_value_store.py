@@ -18,7 +18,7 @@ _OWN_ID = "document_id_put"
 _REPLACED = "replaced"
 
 
-class NodeStore(BaseStore[str, Document]):
+class NodeGraphStore(BaseStore[str, Document]):
     """Get the nodes of one group by id: the parents, for code that keeps them in a store.
 
     With the group of the documents (the default) it can also be written to, as ``docstore`` of
@@ -40,7 +40,7 @@ class NodeStore(BaseStore[str, Document]):
         UnknownGroupError: If the graph has no such group.
 
     Example:
-        >>> store = NodeStore(NodeGraph())
+        >>> store = NodeGraphStore(NodeGraph())
         >>> store.mset([("tea", Document("Tea is a drink.")), ("河", Document("河流入海。"))])
         >>> [document and document.page_content for document in store.mget(["河", "none"])]
         ['河流入海。', None]
@@ -108,7 +108,7 @@ class NodeStore(BaseStore[str, Document]):
         if self.group != ROOT:
             raise ValueError(
                 f"nodes of the group {self.group!r} are made from documents, and can't be {what}; "
-                f"change the documents: NodeStore(graph)"
+                f"change the documents: NodeGraphStore(graph)"
             )
 
     def _document(self, node: Node) -> Document:

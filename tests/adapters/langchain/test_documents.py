@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 
 from nodekin.adapters.langchain import from_document, to_document
-from nodekin.adapters.langchain.documents import to_documents
+from nodekin.adapters.langchain.documents import drop, nodes_there, put, to_documents
 from nodekin.nodegraph import Document as SourceDocument
 from nodekin.nodegraph import Node, NodeGraph, split_sentences
 from nodekin.retrievers import Evidence, Retriever, ScoredNode
@@ -216,3 +216,48 @@ def test_another_document_becomes_a_source_document():
 def test_what_is_neither_is_refused():
     with pytest.raises(TypeError, match="Node or a ScoredNode, not 'text'"):
         to_document("text")
+
+
+@pytest.fixture
+def small_graph():
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("sentence", split_sentences)
+    put(graph, [Document("Tea. Milk.", id="tea"), Document("河。", id="河")])
+    return graph
+
+
+def test_ids_are_those_given_else_the_documents_else_made(small_graph):
+    ids = put(
+        small_graph, [Document("a", id="A"), Document("b", id="B"), Document("c")], ["1", None, ""]
+    )
+    assert ids[:2] == ["1", "B"]
+    assert ids[2] == small_graph.add("c")[0]
+
+
+def test_nodes_in_the_order_of_the_ids_each_once(small_graph):
+    found = nodes_there(small_graph, ["河", "none", "tea", "河"])
+    assert [node.id for node in found] == ["河", "tea"]
+    assert nodes_there(small_graph, ["tea"], "sentence") == []
+    pieces = small_graph.nodes("sentence")
+    assert nodes_there(small_graph, [pieces[1].id, pieces[0].id], "sentence") == pieces[1::-1]
+
+
+def test_what_somebody_else_removes_meanwhile_is_no_error(monkeypatch):
+    graph = NodeGraph(progress=False)
+    put(graph, [Document("Tea.", id="tea"), Document("河。", id="河")])
+    remove = graph.remove
+
+    def after_another(ids):
+        monkeypatch.setattr(graph, "remove", remove)
+        remove("tea")
+        remove(ids)
+
+    monkeypatch.setattr(graph, "remove", after_another)
+    assert drop(graph, ["tea", "河", "none"]) == ["河"]
+    assert graph.nodes("ROOT") == []
+
+
+def test_a_piece_is_not_dropped(small_graph):
+    with pytest.raises(ValueError, match="made from the document 'tea'"):
+        drop(small_graph, ["河", small_graph.nodes("sentence")[0].id])
+    assert len(small_graph.nodes("ROOT")) == 2

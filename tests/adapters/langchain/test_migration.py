@@ -368,25 +368,3 @@ async def test_self_query(graph, vectors, names, written):
     plain = ours(Retriever(graph, "ROOT", "cosine"))
     assert ids(plain.invoke("tea", filter=written)) == theirs
     assert directive.accept(StructuredFilter()) == written
-
-
-def test_structured_filters_that_can_not_be_are_errors():
-    made = StructuredFilter()
-    either = Operation(Operator.OR, [COMPARED["eq"], Comparison(Comparator.EQ, "topic", "sea")])
-    assert either.accept(made) == {"topic": ["tea", "sea"]}
-    day = {"date": "2024-01-31", "type": "date"}
-    assert Comparison(Comparator.LTE, "day", day).accept(made) == {"day": {"lte": "2024-01-31"}}
-    both = Operation(Operator.AND, [COMPARED["eq"], COMPARED["in"]])
-    assert both.accept(made) == {"topic": "tea"}
-    assert made.visit_structured_query(StructuredQuery(query="x", filter=None)) == ("x", {})
-    for wrong in (
-        Operation(Operator.OR, [COMPARED["eq"], COMPARED["from"]]),
-        Operation(Operator.OR, [COMPARED["from"], COMPARED["to"]]),
-        Operation(Operator.NOT, [COMPARED["eq"]]),
-        Operation(Operator.AND, [COMPARED["eq"], Comparison(Comparator.EQ, "topic", "sea")]),
-        Operation(Operator.AND, [COMPARED["from"], COMPARED["from"]]),
-        Comparison(Comparator.NE, "topic", "tea"),
-        Comparison(Comparator.LIKE, "topic", "t%"),
-    ):
-        with pytest.raises(ValueError, match=r"."):
-            wrong.accept(made)

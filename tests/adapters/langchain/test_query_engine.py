@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 from blockbuster import blockbuster_ctx
+from finished_runs import FinishedRuns
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.language_models import FakeListChatModel
@@ -19,7 +20,6 @@ from langchain_core.runnables import (
     RunnablePassthrough,
 )
 from langchain_core.runnables.history import RunnableWithMessageHistory
-from langchain_core.tracers import BaseTracer
 from pydantic import ValidationError
 
 from nodekin.adapters.langchain.query_engine import NodeGraphQueryEngine
@@ -27,15 +27,6 @@ from nodekin.retrievers import MultiQueryRetriever, QueryEngine, RecursiveRetrie
 from nodekin.retrievers.answers import AnswerError
 
 ANSWER = "Black tea is fermented [1]."
-
-
-class Trace(BaseTracer):
-    def __init__(self):
-        super().__init__()
-        self.roots = []
-
-    def _persist_run(self, run):
-        self.roots.append(run)
 
 
 def tree(run):
@@ -292,7 +283,7 @@ async def test_with_a_message_history_that_is_kept(native, way):
 async def test_in_a_chain(engine, model, way):
     ask = ChatPromptTemplate.from_template("Rephrase {topic}") | model | StrOutputParser()
     chain = {"topic": RunnablePassthrough()} | ask | engine
-    seen = Trace()
+    seen = FinishedRuns()
     assert await call(chain, way, "tea", {"callbacks": [seen]}) == ANSWER
     (root,) = seen.roots
     assert tree(root.child_runs[-1]) == RUN
@@ -318,7 +309,7 @@ async def _aloud(pieces):
 
 @every_way
 async def test_the_runs(engine, way):
-    seen = Trace()
+    seen = FinishedRuns()
     config = {"callbacks": [seen], "tags": ["t"], "metadata": {"user": "u"}}
     await call(engine, way, "fermented tea", config)
     (root,) = seen.roots
@@ -336,7 +327,7 @@ async def test_the_runs(engine, way):
 @every_way
 async def test_the_runs_of_a_strategy_within(native, model, way):
     phrasings = MultiQueryRetriever(native, FakeListChatModel(responses=["发酵的茶\nferment"]))
-    seen = Trace()
+    seen = FinishedRuns()
     engine = NodeGraphQueryEngine(engine=QueryEngine(phrasings, model))
     assert await call(engine, way, "fermented tea", {"callbacks": [seen]}) == ANSWER
     (answer,) = seen.roots[0].child_runs
@@ -367,7 +358,7 @@ async def test_a_question_that_comes_in_pieces(full, way):
 @pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
 async def test_what_a_consumer_does_between_pieces_is_not_the_engines(engine, retriever, way):
     """A run that is begun while an answer is streamed is no child of the engine's."""
-    seen = Trace()
+    seen = FinishedRuns()
     before = contextvars.copy_context()
     with trace() as traced:
         if way == "stream":
@@ -392,7 +383,7 @@ async def test_what_a_consumer_does_between_pieces_is_not_the_engines(engine, re
 
 @pytest.mark.parametrize("way", ["stream", "astream"])
 async def test_two_streams_read_in_turn(engine, way):
-    seen = [Trace(), Trace()]
+    seen = [FinishedRuns(), FinishedRuns()]
     if way == "stream":
         made = [engine.stream("fermented tea", {"callbacks": [each]}) for each in seen]
         pairs = list(zip(*made, strict=True))
@@ -408,7 +399,7 @@ async def test_two_streams_read_in_turn(engine, way):
 @pytest.mark.parametrize("way", ["stream", "astream"])
 async def test_a_stream_that_is_left_in_the_middle_ends_everything(engine, full, way):
     for each, pieces in ((engine, 2), (full, 3)):
-        seen = Trace()
+        seen = FinishedRuns()
         stream = getattr(each, way)("fermented tea", {"callbacks": [seen]})
         for _ in range(pieces):
             next(stream) if way == "stream" else await anext(stream)
@@ -454,7 +445,7 @@ async def test_a_model_that_fails_raises_or_falls_back(native, engine, way):
         raise RuntimeError("out of order")
 
     broken = NodeGraphQueryEngine(engine=QueryEngine(native, fails))
-    seen = Trace()
+    seen = FinishedRuns()
     with pytest.raises(AnswerError, match="out of order") as caught:
         await call(broken, way, "fermented tea", {"callbacks": [seen]})
     assert caught.value.answer.sources[0].result.node.id == "tea"

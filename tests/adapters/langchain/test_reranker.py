@@ -5,10 +5,10 @@ import time
 
 import pytest
 from blockbuster import blockbuster_ctx
+from finished_runs import FinishedRuns
 from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
-from langchain_core.tracers import BaseTracer
 from pydantic import ValidationError
 
 from nodekin.adapters.langchain import NodeGraphRetriever, from_document
@@ -17,15 +17,6 @@ from nodekin.retrievers import Reranker, RerankRetriever, ScoredNode, register_r
 from nodekin.retrievers.protocols import RerankError
 
 TEXTS = ["black tea", "green tea", "红茶和绿茶", "rivers"]
-
-
-class Trace(BaseTracer):
-    def __init__(self):
-        super().__init__()
-        self.roots = []
-
-    def _persist_run(self, run):
-        self.roots.append(run)
 
 
 def green(query, texts):
@@ -187,7 +178,7 @@ def test_a_field_of_the_users_own_with_the_scores_name_comes_back(graph, native,
 
 @both
 async def test_the_runs(reranker, documents, mode):
-    tracer = Trace()
+    tracer = FinishedRuns()
     await rerank(reranker, mode, documents, callbacks=[tracer])
     (run,) = tracer.roots
     assert (run.name, run.run_type) == ("NodeGraphReranker", "chain")
@@ -202,7 +193,7 @@ async def test_a_model_that_fails(documents, mode):
     def failing(query, texts):
         raise ConnectionError("gone")
 
-    tracer = Trace()
+    tracer = FinishedRuns()
     reranker = NodeGraphReranker(reranker=Reranker("ModuleReranker", model=failing))
     with pytest.raises(RerankError, match="gone"):
         await rerank(reranker, mode, documents, callbacks=[tracer])
@@ -219,7 +210,7 @@ async def test_in_a_contextual_compression_retriever(native, graph, mode):
         base_compressor=NodeGraphReranker(reranker=model, top_n=2),
         base_retriever=NodeGraphRetriever(retriever=native),
     )
-    query, tracer = "fermented tea or 绿茶", Trace()
+    query, tracer = "fermented tea or 绿茶", FinishedRuns()
     config = {"callbacks": [tracer]}
     if mode == "sync":
         found = compressing.invoke(query, config)
@@ -234,7 +225,7 @@ async def test_in_a_contextual_compression_retriever(native, graph, mode):
 
 
 async def test_within_a_chain_the_run_is_below_it(reranker, documents):
-    tracer = Trace()
+    tracer = FinishedRuns()
     chain = RunnableLambda(lambda query: reranker.compress_documents(documents, query), name="step")
     await chain.ainvoke("green", {"callbacks": [tracer]})
     (run,) = tracer.roots
@@ -262,7 +253,7 @@ async def test_a_cancelled_call_is_reported(documents):
         async def arerank(self, results, query):
             await asyncio.sleep(60)
 
-    tracer = Trace()
+    tracer = FinishedRuns()
     reranker = NodeGraphReranker(reranker=Endless())
     call = reranker.acompress_documents(documents, "q", callbacks=[tracer])
     with pytest.raises(asyncio.TimeoutError):

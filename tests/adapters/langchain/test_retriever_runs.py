@@ -4,23 +4,12 @@ import asyncio
 import uuid
 
 import pytest
+from finished_runs import FinishedRuns
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
-from langchain_core.tracers import BaseTracer
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.retrievers.tracing import start_span
-
-
-class Trace(BaseTracer):
-    """Keeps the finished root runs."""
-
-    def __init__(self):
-        super().__init__()
-        self.roots = []
-
-    def _persist_run(self, run):
-        self.roots.append(run)
 
 
 class Events(BaseCallbackHandler):
@@ -41,7 +30,7 @@ class Events(BaseCallbackHandler):
 
 @pytest.fixture
 def trace():
-    return Trace()
+    return FinishedRuns()
 
 
 async def call(runnable, mode, query, config, **kwargs):

@@ -2,8 +2,8 @@
 
 import pytest
 from blockbuster import blockbuster_ctx
+from finished_runs import FinishedRuns
 from langchain_core.language_models import FakeListChatModel
-from langchain_core.tracers import BaseTracer
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.retrievers.strategies import (
@@ -24,15 +24,6 @@ ANSWERS = {
 }
 
 
-class Trace(BaseTracer):
-    def __init__(self):
-        super().__init__()
-        self.roots = []
-
-    def _persist_run(self, run):
-        self.roots.append(run)
-
-
 def runs_below(run):
     for child in run.child_runs:
         yield run, child
@@ -47,7 +38,7 @@ def retriever(request, native):
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
 async def test_every_call_of_the_model_is_below_its_stage(retriever, mode):
-    tracer = Trace()
+    tracer = FinishedRuns()
     if mode == "sync":
         found = retriever.invoke(QUESTION, {"callbacks": [tracer]})
     else:
@@ -76,7 +67,7 @@ async def test_in_events(retriever):
 
 
 async def test_in_a_batch_each_question_has_its_own(retriever):
-    tracer = Trace()
+    tracer = FinishedRuns()
     questions = [QUESTION, "Do rivers dry out?"]
     found = await retriever.abatch(questions, {"callbacks": [tracer]}, k=1)
     assert [len(each) for each in found] == [1, 1]

@@ -7,26 +7,15 @@ import time
 
 import pytest
 from blockbuster import blockbuster_ctx
+from finished_runs import FinishedRuns
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
-from langchain_core.tracers import BaseTracer
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.nodegraph.models.llm import as_llm
 from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever, trace
 from nodekin.retrievers.tracing import start_span
-
-
-class Trace(BaseTracer):
-    """Keeps the finished root runs."""
-
-    def __init__(self):
-        super().__init__()
-        self.roots = []
-
-    def _persist_run(self, run):
-        self.roots.append(run)
 
 
 class Rewriting:
@@ -97,7 +86,7 @@ both = pytest.mark.parametrize("mode", ["sync", "async"])
 @pytest.mark.parametrize("in_chain", [False, True])
 async def test_every_stage_and_model_call_is_in_its_place(retriever, mode, in_chain):
     runnable = RunnablePassthrough() | retriever | RunnableLambda(len) if in_chain else retriever
-    tracer = Trace()
+    tracer = FinishedRuns()
     await call(runnable, mode, "Which tea is fermented?", {"callbacks": [tracer]})
     (root,) = tracer.roots
     if in_chain:
@@ -117,7 +106,7 @@ async def test_every_stage_and_model_call_is_in_its_place(retriever, mode, in_ch
 
 @both
 async def test_tags_and_metadata_are_inherited_but_not_names_and_ids(retriever, mode):
-    tracer = Trace()
+    tracer = FinishedRuns()
     config = {"tags": ["t"], "metadata": {"m": 1}, "run_name": "outer", "callbacks": [tracer]}
     await call(retriever, mode, "tea", config)
     (root,) = tracer.roots
@@ -189,7 +178,7 @@ class Barrier:
 async def test_branches_at_once_are_below_their_own(mode):
     barrier = threading.Barrier(2)
     fusion = FusionRetriever([Barrier("a", barrier), Barrier("b", barrier)])
-    tracer = Trace()
+    tracer = FinishedRuns()
     await call(NodeGraphRetriever(retriever=fusion), mode, "tea", {"callbacks": [tracer]})
     (root,) = tracer.roots
     (fuse,) = root.child_runs
@@ -211,7 +200,7 @@ async def test_a_stage_that_fails_is_a_run_with_an_error(native, mode):
         async def aretrieve(self, query, *, top_k=None, filters=None):
             return self.retrieve(query)
 
-    tracer = Trace()
+    tracer = FinishedRuns()
     fusion = FusionRetriever([native, Failing()], on_error="skip")
     found = await call(NodeGraphRetriever(retriever=fusion), mode, "tea", {"callbacks": [tracer]})
     assert len(found) == 3
@@ -240,7 +229,7 @@ async def test_a_retriever_within_a_retriever_is_told_once(native, mode):
                 await self.inner.ainvoke(query)
             return []
 
-    tracer = Trace()
+    tracer = FinishedRuns()
     await call(NodeGraphRetriever(retriever=Outer()), mode, "tea", {"callbacks": [tracer]})
     (root,) = tracer.roots
     expected = ("NodeGraphRetriever", [("outer work", [("inner", [SEARCH])])])
@@ -250,7 +239,7 @@ async def test_a_retriever_within_a_retriever_is_told_once(native, mode):
 @both
 async def test_a_trace_of_nodekins_own_goes_on_beside(retriever, mode):
     with trace() as traced:
-        await call(retriever, mode, "tea", {"callbacks": [Trace()]})
+        await call(retriever, mode, "tea", {"callbacks": [FinishedRuns()]})
     assert [each.name for each in traced.stages] == ["rewrite"]
 
 
@@ -365,7 +354,7 @@ async def test_a_handler_that_fails_is_logged_and_harms_nobody(retriever, mode, 
         async def on_chain_start(self, *args, **kwargs):
             raise KeyError("oops")
 
-    tracer = Trace()
+    tracer = FinishedRuns()
     with caplog.at_level(logging.WARNING):
         await call(retriever, mode, "tea", {"callbacks": [Failing(), tracer]})
     assert "oops" in caplog.text
@@ -388,13 +377,13 @@ async def test_a_handler_that_is_to_be_heard_is_heard(retriever, mode, inline):
 
 
 async def test_many_at_once_keep_apart(retriever):
-    tracers = [Trace() for _ in range(20)]
+    tracers = [FinishedRuns() for _ in range(20)]
     await asyncio.gather(*(retriever.ainvoke("tea", {"callbacks": [tracer]}) for tracer in tracers))
     assert all(tree(tracer.roots[0]) == WHOLE for tracer in tracers)
 
 
 async def test_a_sync_call_within_a_running_loop(retriever):
-    tracer = Trace()
+    tracer = FinishedRuns()
     retriever.invoke("tea", {"callbacks": [tracer, Diary()]})
     assert tree(tracer.roots[0]) == WHOLE
 
@@ -412,7 +401,7 @@ async def test_a_thread_that_outlives_its_cancelled_call(native):
         async def aretrieve(self, query, *, top_k=None, filters=None):
             return await asyncio.to_thread(self.retrieve, query)
 
-    tracer = Trace()
+    tracer = FinishedRuns()
     task = asyncio.create_task(
         NodeGraphRetriever(retriever=Slow()).ainvoke("tea", {"callbacks": [tracer, Diary()]})
     )

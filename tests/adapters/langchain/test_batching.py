@@ -7,9 +7,9 @@ from types import MappingProxyType
 
 import pytest
 from blockbuster import blockbuster_ctx
+from finished_runs import FinishedRuns
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableLambda
-from langchain_core.tracers import BaseTracer
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.nodegraph import Document, Embedder, NodeGraph, split_sentences
@@ -47,15 +47,6 @@ class AsyncModel(Model):
     async def aembed_queries(self, texts):
         await asyncio.sleep(0)
         return self.embed_queries(texts)
-
-
-class Trace(BaseTracer):
-    def __init__(self):
-        super().__init__()
-        self.roots = []
-
-    def _persist_run(self, run):
-        self.roots.append(run)
 
 
 @pytest.fixture(params=[Model, AsyncModel])
@@ -120,7 +111,7 @@ async def test_all_queries_are_embedded_in_one_call(native, model, mode, around)
 @both
 async def test_more_than_are_remembered(retriever, model, mode):
     queries = [f"tea {n}" for n in range(700)]
-    tracer = Trace()
+    tracer = FinishedRuns()
     found = await batch(retriever, mode, queries, {"callbacks": [tracer]})
     assert first_ids(found) == [["tea"]] * 700
     assert sorted(q for asked in model.asked for q in asked) == sorted(queries)
@@ -164,7 +155,7 @@ async def test_a_strategys_questions_are_not_embedded_before_it_has_made_others(
 
 @both
 async def test_every_query_has_a_run_of_its_own(retriever, mode):
-    tracer = Trace()
+    tracer = FinishedRuns()
     await batch(retriever, mode, WORDS, {"callbacks": [tracer]}, k=1)
     assert sorted(run.inputs["query"] for run in tracer.roots) == sorted(WORDS)
     assert {run.run_type for run in tracer.roots} == {"retriever"}
@@ -210,7 +201,7 @@ class Rewriting(Answering):
 @both
 async def test_what_is_done_for_one_query_is_below_its_run_alone(native, mode):
     engine = Rewriting(native, RunnableLambda(str.upper, name="model"))
-    tracer = Trace()
+    tracer = FinishedRuns()
     await batch(NodeGraphRetriever(retriever=engine), mode, WORDS, {"callbacks": [tracer]})
     assert len(tracer.roots) == 4
     for run in tracer.roots:
@@ -274,7 +265,7 @@ async def test_arguments_hold_for_all(retriever, mode):
 
 @both
 async def test_a_config_for_each(retriever, mode):
-    tracers = [Trace(), Trace()]
+    tracers = [FinishedRuns(), FinishedRuns()]
     ids = [uuid.uuid4(), uuid.uuid4()]
     configs = [
         {"run_id": id, "run_name": f"look up {n}", "tags": [str(n)], "callbacks": [tracer]}
@@ -290,7 +281,7 @@ async def test_a_config_for_each(retriever, mode):
 
 @both
 async def test_a_run_id_for_all_is_the_firsts(retriever, mode):
-    tracer, wanted = Trace(), uuid.uuid4()
+    tracer, wanted = FinishedRuns(), uuid.uuid4()
     with pytest.warns(RuntimeWarning, match="first"):
         await batch(retriever, mode, WORDS, {"run_id": wanted, "callbacks": [tracer]})
     assert {run.inputs["query"]: run.id == wanted for run in tracer.roots} == {
@@ -338,7 +329,7 @@ async def test_no_more_at_once_than_the_config_says(mode, limit):
 
 @both
 async def test_one_that_fails_does_not_spoil_the_others(retriever, mode):
-    tracer = Trace()
+    tracer = FinishedRuns()
     queries = ["tea", 5, "poison", "book"]
     found = await batch(retriever, mode, queries, {"callbacks": [tracer]}, return_exceptions=True)
     assert first_ids([found[0], found[3]]) == [["tea"], ["book"]]

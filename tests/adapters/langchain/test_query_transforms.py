@@ -6,13 +6,13 @@ import pickle
 
 import pytest
 from blockbuster import blockbuster_ctx
+from finished_runs import FinishedRuns
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel, FakeListChatModel
 from langchain_core.load import dumpd, load
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import ConfigurableField, RouterRunnable, RunnablePassthrough
-from langchain_core.tracers import BaseTracer
 from pydantic import Field, ValidationError
 
 from nodekin.adapters.langchain import NodeGraphRetriever
@@ -57,15 +57,6 @@ class Told(BaseChatModel):
     async def _agenerate(self, messages, stop=None, run_manager=None, **kwargs):
         await asyncio.sleep(self.delay)
         return self._answer(messages)
-
-
-class Trace(BaseTracer):
-    def __init__(self):
-        super().__init__()
-        self.roots = []
-
-    def _persist_run(self, run):
-        self.roots.append(run)
 
 
 def tree(run):
@@ -156,12 +147,12 @@ async def test_a_route_chooses_what_runs(mode, retriever, native):
 
 @both
 async def test_every_question_to_a_model_has_a_run(mode):
-    trace = Trace()
+    trace = FinishedRuns()
     await call(rewrite_query(model("Tea?")), mode, "tee", {"callbacks": [trace]})
     ask = ("rewrite", [("ask", [("FakeListChatModel", [])])])
     assert [tree(run) for run in trace.roots] == [("RewriteQuery", [ask])]
     assert trace.roots[0].outputs == {"output": "Tea?"}
-    trace = Trace()
+    trace = FinishedRuns()
     chain = rewrite_query(model("Tea?")) | expand_query(model("Which leaves?"))
     await call(chain, mode, "tee", {"callbacks": [trace], "run_name": "both"})
     (root,) = trace.roots
@@ -173,7 +164,7 @@ async def test_every_question_to_a_model_has_a_run(mode):
 async def test_a_batch_answers_each(mode):
     step = rewrite_query(Told(answers={"绿": "绿茶？", "river": "Rivers?"}, delay=0.01))
     queries = ["绿", "river", "neither"]
-    trace = Trace()
+    trace = FinishedRuns()
     config = {"callbacks": [trace], "max_concurrency": 2}
     made = step.batch(queries, config) if mode == "sync" else await step.abatch(queries, config)
     assert made == ["绿茶？", "Rivers?", "neither"]
@@ -217,7 +208,7 @@ def test_pickled_and_serialised():
     step = expand_query(Told(answers={"": "green\nblack"}), count=1, prompt="{query}: {count}!")
     assert pickle.loads(pickle.dumps(step)).invoke("tea") == ["tea", "green"]
     told = dumpd(step)
-    assert told["id"] == ["nodekin", "adapters", "langchain", "queries", "ExpandQuery"]
+    assert told["id"] == ["nodekin", "adapters", "langchain", "query_transforms", "ExpandQuery"]
     assert told["kwargs"]["count"] == 1
     assert told["kwargs"]["prompt"] == "{query}: {count}!"
     assert told["kwargs"]["llm"]["type"] == "constructor"

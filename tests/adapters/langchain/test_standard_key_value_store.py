@@ -4,7 +4,7 @@ import pytest
 from langchain_core.documents import Document
 from langchain_tests.integration_tests import BaseStoreAsyncTests, BaseStoreSyncTests
 
-from nodekin.adapters.langchain.key_value_store import NodeStore
+from nodekin.adapters.langchain.key_value_store import NodeGraphStore
 from nodekin.nodegraph import NodeGraph
 
 
@@ -12,7 +12,7 @@ from nodekin.nodegraph import NodeGraph
 def store(request, tmp_path):
     file = tmp_path / "graph.nodekin" if request.param == "file" else None
     with NodeGraph(store=file, progress=False) as graph:
-        yield NodeStore(graph)
+        yield NodeGraphStore(graph)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from langchain_text_splitters import CharacterTextSplitter
 from letters import Letters
 
 from nodekin.adapters.langchain import NodeGraphRetriever
-from nodekin.adapters.langchain.key_value_store import NodeStore
+from nodekin.adapters.langchain.key_value_store import NodeGraphStore
 from nodekin.nodegraph import NodeGraph, split_sentences
 from nodekin.retrievers import Retriever
 
@@ -26,7 +26,7 @@ def graph():
 
 
 def test_parents_by_id(graph):
-    store = NodeStore(graph)
+    store = NodeGraphStore(graph)
     search = NodeGraphRetriever(retriever=Retriever(graph, "sentence"))
     (found,) = search.invoke("milk")
     parent = found.metadata["nodekin"]["document_id"]
@@ -34,7 +34,7 @@ def test_parents_by_id(graph):
 
 
 def test_pieces_by_id(graph):
-    store = NodeStore(graph, "sentence", details=True)
+    store = NodeGraphStore(graph, "sentence", details=True)
     keys = list(store.yield_keys())
     found = store.mget(keys)
     assert [d.page_content.strip() for d in found] == ["Tea.", "Milk.", "河。", "海。"]
@@ -43,15 +43,15 @@ def test_pieces_by_id(graph):
 
 
 def test_pieces_can_not_be_changed(graph):
-    store = NodeStore(graph, "sentence")
+    store = NodeGraphStore(graph, "sentence")
     (key, *_) = store.yield_keys()
     for change in (lambda: store.mset([("x", Document("x"))]), lambda: store.mdelete([key])):
-        with pytest.raises(ValueError, match=r"NodeStore\(graph\)"):
+        with pytest.raises(ValueError, match=r"NodeGraphStore\(graph\)"):
             change()
 
 
 def test_what_is_put_is_in_the_graph(graph):
-    store = NodeStore(graph)
+    store = NodeGraphStore(graph)
     store.mset([("cup", Document("Cups of tea.")), ("cup", Document("A cup of milk."))])
     found = Retriever(graph, "sentence", target="ROOT").retrieve("cup")
     assert [(each.node.id, each.node.text) for each in found] == [("cup", "A cup of milk.")]
@@ -60,14 +60,14 @@ def test_what_is_put_is_in_the_graph(graph):
 
 
 def test_a_document_without_an_id_gets_its_key(graph):
-    store = NodeStore(graph)
+    store = NodeGraphStore(graph)
     store.mset([("x", Document("x"))])
     assert store.mget(["x"]) == [Document("x", id="x")]
 
 
 def test_a_piece_is_no_document_and_stays(graph):
-    store = NodeStore(graph)
-    (piece, *_) = NodeStore(graph, "sentence").yield_keys()
+    store = NodeGraphStore(graph)
+    (piece, *_) = NodeGraphStore(graph, "sentence").yield_keys()
     assert store.mget([piece]) == [None]
     store.mdelete([piece])
     assert len(graph.nodes("sentence")) == 4
@@ -90,14 +90,14 @@ documents = st.builds(
 
 @given(st.dictionaries(st.text(min_size=1, max_size=5), documents, max_size=4))
 def test_nothing_is_lost(given):
-    store = NodeStore(NodeGraph(progress=False))
+    store = NodeGraphStore(NodeGraph(progress=False))
     store.mset(list(given.items()))
     assert store.mget(list(given)) == list(given.values())
     assert list(store.yield_keys()) == list(given)
 
 
 def test_nothing_is_shared(graph):
-    store = NodeStore(graph)
+    store = NodeGraphStore(graph)
     document = Document("x", id="other", metadata={"tags": ["a"]})
     store.mset([("x", document)])
     document.metadata["tags"].append("b")
@@ -109,7 +109,7 @@ def test_it_serves_langchains_parent_retriever():
     """With the same parents as in LangChain's own store."""
     texts = [Document("Tea is hot.\n\nMilk is not.", id="t"), Document("河流。\n\n入海。")]
     found = []
-    for docstore in (NodeStore(NodeGraph(progress=False)), InMemoryStore()):
+    for docstore in (NodeGraphStore(NodeGraph(progress=False)), InMemoryStore()):
         retriever = ParentDocumentRetriever(
             vectorstore=InMemoryVectorStore(Letters()),
             docstore=docstore,
@@ -127,7 +127,7 @@ def test_it_serves_langchains_parent_retriever():
 
 async def test_nothing_blocks_the_event_loop(tmp_path):
     graph = NodeGraph(store=tmp_path / "g.nodekin", progress=False)
-    store = NodeStore(graph)
+    store = NodeGraphStore(graph)
     with blockbuster_ctx():
         await store.amset([("tea", Document("Tea."))])
         assert [key async for key in store.ayield_keys(prefix="t")] == ["tea"]
@@ -139,6 +139,6 @@ async def test_nothing_blocks_the_event_loop(tmp_path):
 
 def test_a_wrong_group_or_graph(graph):
     with pytest.raises(LookupError, match="sentence"):
-        NodeStore(graph, "sentences")
+        NodeGraphStore(graph, "sentences")
     with pytest.raises(TypeError, match="graph is a NodeGraph"):
-        NodeStore("graph")
+        NodeGraphStore("graph")

@@ -1,0 +1,12 @@
+from langchain_core.tracers import BaseTracer
+
+
+class FinishedRuns(BaseTracer):
+    """Collects the root runs that have ended."""
+
+    def __init__(self):
+        super().__init__()
+        self.roots = []
+
+    def _persist_run(self, run):
+        self.roots.append(run)
