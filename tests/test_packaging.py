@@ -117,8 +117,8 @@ PUBLIC = {
     "nodekin.adapters.langchain": """
         GraphEmbeddings NodeGraphIndex NodeGraphQueryEngine NodeGraphReranker NodeGraphRetriever
         NodeGraphStore NodeGraphVectorStore NodeTextSplitter StructuredFilter answer_tool
-        as_embedder as_index as_llm as_transform decompose_query expand_query from_document hypothesize
-        retriever_tool rewrite_query route_query to_document
+        as_embedder as_index as_llm as_transform decompose_query expand_query from_document
+        hypothesize retriever_tool rewrite_query route_query to_document
     """,
     "nodekin.adapters.llama_index": """
         Imported LiftPostprocessor NodeGraphDocstore NodeGraphQueryEngine
