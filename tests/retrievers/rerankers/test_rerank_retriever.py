@@ -6,9 +6,10 @@ import pickle
 import threading
 
 import pytest
+from fixed_retriever import FixedRetriever, ids, scored
 
 from nodekin.nodegraph import Document, Node, NodeGraph
-from nodekin.retrievers import Evidence, FusionRetriever, Retriever, ScoredNode, trace
+from nodekin.retrievers import FusionRetriever, Retriever, trace
 from nodekin.retrievers.protocols import RerankError
 from nodekin.retrievers.rerankers.rerank_retriever import RerankRetriever
 from nodekin.retrievers.rerankers.reranker import Reranker
@@ -16,23 +17,13 @@ from nodekin.retrievers.rerankers.reranker import Reranker
 NODES = {name: Node(f"text {name}", id=name) for name in "abcdefgh"}
 
 
-class Fixed:
-    """Finds a to h, in this order; notes what it was asked."""
+def letters(results) -> str:
+    return "".join(ids(results))
 
-    def __init__(self) -> None:
-        self.asked: list[tuple] = []
 
-    def retrieve(self, query, *, top_k=None, filters=None):
-        self.asked.append((query, top_k, filters))
-        found = [
-            ScoredNode(node, 9.0 - at, (Evidence(node, 9.0 - at, "bm25", query),))
-            for at, node in enumerate(NODES.values())
-        ]
-        return found[:top_k] if query else []
-
-    async def aretrieve(self, query, *, top_k=None, filters=None):
-        await asyncio.sleep(0)
-        return self.retrieve(query, top_k=top_k, filters=filters)
+def fixed() -> FixedRetriever:
+    """Return a retriever of a to h, in this order."""
+    return FixedRetriever(scored(list(NODES.values()), range(9, 1, -1), "bm25"))
 
 
 def later_is_better(query, texts):
@@ -43,43 +34,39 @@ def broken(query, texts):
     raise OSError("gone")
 
 
-def ids(results) -> str:
-    return "".join(result.node.id for result in results)
-
-
 async def test_the_best_of_many_candidates() -> None:
-    inner = Fixed()
+    inner = fixed()
     retriever = RerankRetriever(inner, "ModuleReranker", model=later_is_better, top_k=2)
     results = retriever("q")
-    assert ids(results) == "hg"
+    assert letters(results) == "hg"
     assert [e.similarity for e in results[0].evidence] == ["ModuleReranker", "bm25"]
     assert [e.score for e in results[0].evidence] == [float(ord("h")), 2.0]
     assert results == retriever.retrieve("q") == await retriever.aretrieve("q")
     assert retriever.batch(["q", ""]) == await retriever.abatch(["q", ""]) == [results, []]
-    assert inner.asked[0] == ("q", 8, None)
+    assert inner.calls[0] == ("q", 8, None)
 
 
 def test_how_many_are_fetched() -> None:
-    inner = Fixed()
+    inner = fixed()
     retriever = RerankRetriever(inner, "ModuleReranker", model=later_is_better, top_k=2, fetch=5)
-    assert ids(retriever("q")) == "ed"
-    assert ids(retriever("q", top_k=7, filters={"year": 1})) == "gfedcba"
-    assert inner.asked == [("q", 5, None), ("q", 7, {"year": 1})]
-    assert ids(RerankRetriever(inner, "KeywordFilter", required="c")("q")) == "c"
-    assert inner.asked[-1] == ("q", 24, None)
+    assert letters(retriever("q")) == "ed"
+    assert letters(retriever("q", top_k=7, filters={"year": 1})) == "gfedcba"
+    assert inner.calls == [("q", 5, None), ("q", 7, {"year": 1})]
+    assert letters(RerankRetriever(inner, "KeywordFilter", required="c")("q")) == "c"
+    assert inner.calls[-1] == ("q", 24, None)
 
 
 def test_the_rerankers_own_limits_hold() -> None:
     reranker = Reranker("ModuleReranker", model=later_is_better, top_k=3, cut_off=ord("g"))
-    assert ids(RerankRetriever(Fixed(), reranker)("q")) == "hg"
-    few = RerankRetriever(Fixed(), reranker, top_k=2)
-    assert ids(few("q")) == "hg"
-    assert ids(few("q", top_k=1)) == ""  # a to d were looked at
+    assert letters(RerankRetriever(fixed(), reranker)("q")) == "hg"
+    few = RerankRetriever(fixed(), reranker, top_k=2)
+    assert letters(few("q")) == "hg"
+    assert letters(few("q", top_k=1)) == ""  # a to d were looked at
 
 
 @pytest.mark.parametrize("way", ["retrieve", "aretrieve", "batch"])
 def test_a_model_that_fails_keeps_the_order_and_says_so(way, caplog) -> None:
-    retriever = RerankRetriever(Fixed(), "ModuleReranker", model=broken, top_k=3)
+    retriever = RerankRetriever(fixed(), "ModuleReranker", model=broken, top_k=3)
     with caplog.at_level(logging.WARNING), trace() as traced:
         if way == "batch":
             (results,) = retriever.batch(["q"])
@@ -87,11 +74,11 @@ def test_a_model_that_fails_keeps_the_order_and_says_so(way, caplog) -> None:
             results = retriever.retrieve("q")
         else:
             results = asyncio.run(retriever.aretrieve("q"))
-    assert ids(results) == "abc"
+    assert letters(results) == "abc"
     assert [r.score for r in results] == [9.0, 8.0, 7.0]
     for result in results:
         first, second = result.evidence
-        assert first.similarity.startswith("rerank failed: CrossEncoderReranker: RerankError: ")
+        assert first.similarity.startswith("rerank failed: ModuleReranker: RerankError: ")
         assert first.similarity.endswith("failed on 8 passages: OSError: gone")
         assert second.similarity == "bm25"
     assert "rerank failed" in results[0].explain()
@@ -103,7 +90,7 @@ def test_a_model_that_fails_keeps_the_order_and_says_so(way, caplog) -> None:
 
 
 def test_or_raises() -> None:
-    retriever = RerankRetriever(Fixed(), "ModuleReranker", model=broken, on_error="raise")
+    retriever = RerankRetriever(fixed(), "ModuleReranker", model=broken, on_error="raise")
     with pytest.raises(RerankError, match="OSError: gone"):
         retriever("q")
     with pytest.raises(RerankError, match="OSError: gone"):
@@ -112,26 +99,26 @@ def test_or_raises() -> None:
 
 def test_scores_that_are_no_numbers_are_a_failure() -> None:
     retriever = RerankRetriever(
-        Fixed(), "ModuleReranker", model=lambda query, texts: [float("nan")] * len(texts), top_k=2
+        fixed(), "ModuleReranker", model=lambda query, texts: [float("nan")] * len(texts), top_k=2
     )
     results = retriever("q")
-    assert ids(results) == "ab"
+    assert letters(results) == "ab"
     assert "gave nan for passage 1 of 8" in results[0].evidence[0].similarity
 
 
 def test_an_inner_retriever_that_fails_is_not_hidden() -> None:
-    class Failing(Fixed):
+    class Failing(FixedRetriever):
         def retrieve(self, query, *, top_k=None, filters=None):
             raise OSError("no disk")
 
     with pytest.raises(OSError, match="no disk"):
-        RerankRetriever(Failing(), "KeywordFilter")("q")
+        RerankRetriever(Failing([]), "KeywordFilter")("q")
     with pytest.raises(OSError, match="no disk"):
-        asyncio.run(RerankRetriever(Failing(), "KeywordFilter").aretrieve("q"))
+        asyncio.run(RerankRetriever(Failing([]), "KeywordFilter").aretrieve("q"))
 
 
 def test_nothing_found_asks_no_model() -> None:
-    retriever = RerankRetriever(Fixed(), "ModuleReranker", model=broken, on_error="raise")
+    retriever = RerankRetriever(fixed(), "ModuleReranker", model=broken, on_error="raise")
     assert retriever("") == retriever.retrieve("") == asyncio.run(retriever.aretrieve("")) == []
 
 
@@ -142,11 +129,11 @@ async def test_a_slow_model_does_not_hold_the_loop() -> None:
         assert turned.wait(20)
         return later_is_better(query, texts)
 
-    retriever = RerankRetriever(Fixed(), "ModuleReranker", model=waits, on_error="raise")
+    retriever = RerankRetriever(fixed(), "ModuleReranker", model=waits, on_error="raise")
     task = asyncio.create_task(retriever.aretrieve("q"))
     await asyncio.sleep(0.01)
     turned.set()
-    assert ids(await task) == "hgfedc"
+    assert letters(await task) == "hgfedc"
 
 
 async def test_cancelled_is_not_failed() -> None:
@@ -158,7 +145,7 @@ async def test_cancelled_is_not_failed() -> None:
             await asyncio.sleep(60)
 
     task = asyncio.create_task(
-        RerankRetriever(Fixed(), "ModuleReranker", model=Endless()).aretrieve("q")
+        RerankRetriever(fixed(), "ModuleReranker", model=Endless()).aretrieve("q")
     )
     await asyncio.sleep(0.01)
     task.cancel()
@@ -181,8 +168,8 @@ def test_on_a_graph_nested_and_pickled() -> None:
     assert [r.node.id for r in retriever("tea", filters={"year": 2})] == ["2"]
     with graph.reading("line"):
         assert len(retriever("tea")) == 2
-    again = pickle.loads(pickle.dumps(RerankRetriever(Fixed(), "KeywordFilter", required="c")))
-    assert ids(again("q")) == "c"
+    again = pickle.loads(pickle.dumps(RerankRetriever(fixed(), "KeywordFilter", required="c")))
+    assert letters(again("q")) == "c"
     text = RerankRetriever(lines, "KeywordFilter", output_format="content", join=True)("tea")
     assert text == "tea\ngreen tea\nriver"
     assert "Reranker('ModuleReranker', top_k=None), top_k=2" in repr(retriever)
@@ -192,14 +179,14 @@ def test_on_a_graph_nested_and_pickled() -> None:
     ("arguments", "settings", "error", "says"),
     [
         (("bm25", "KeywordFilter"), {}, TypeError, "object with retrieve.* not 'bm25'"),
-        ((Fixed(), "KeywordFiltr"), {}, ValueError, "no reranker 'KeywordFiltr'"),
-        ((Fixed(), "ModuleReranker"), {}, TypeError, "needs model"),
-        ((Fixed(), Reranker("KeywordFilter")), {"required": "a"}, TypeError, "itself"),
-        ((Fixed(), "KeywordFilter"), {"top_k": 0}, ValueError, "top_k must be 1 or more"),
-        ((Fixed(), "KeywordFilter"), {"fetch": 0}, ValueError, "fetch must be 1 or more, not 0"),
-        ((Fixed(), "KeywordFilter"), {"fetch": 2.5}, TypeError, "fetch is a whole number"),
-        ((Fixed(), "KeywordFilter"), {"on_error": "skip"}, ValueError, "'keep' or 'raise', not"),
-        ((Fixed(), "KeywordFilter"), {"join": True}, ValueError, "join=True joins contents"),
+        ((fixed(), "KeywordFiltr"), {}, ValueError, "no reranker 'KeywordFiltr'"),
+        ((fixed(), "ModuleReranker"), {}, TypeError, "needs model"),
+        ((fixed(), Reranker("KeywordFilter")), {"required": "a"}, TypeError, "itself"),
+        ((fixed(), "KeywordFilter"), {"top_k": 0}, ValueError, "top_k must be 1 or more"),
+        ((fixed(), "KeywordFilter"), {"fetch": 0}, ValueError, "fetch must be 1 or more, not 0"),
+        ((fixed(), "KeywordFilter"), {"fetch": 2.5}, TypeError, "fetch is a whole number"),
+        ((fixed(), "KeywordFilter"), {"on_error": "skip"}, ValueError, "'keep' or 'raise', not"),
+        ((fixed(), "KeywordFilter"), {"join": True}, ValueError, "join=True joins contents"),
     ],
 )
 def test_what_can_not_be(arguments, settings, error, says) -> None:
@@ -208,7 +195,7 @@ def test_what_can_not_be(arguments, settings, error, says) -> None:
 
 
 def test_calls_that_can_not_be() -> None:
-    retriever = RerankRetriever(Fixed(), "KeywordFilter")
+    retriever = RerankRetriever(fixed(), "KeywordFilter")
     with pytest.raises(TypeError, match="batch takes a list of queries"):
         retriever.batch("q")
     with pytest.raises(ValueError, match="top_k must be 1 or more"):

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fixed_retriever import FixedRetriever, ids, scored
 
 from nodekin.nodegraph import Document, LinkedText, Node, NodeGraph
 from nodekin.nodegraph.extractors.entity_extractor import EntityExtractor
-from nodekin.retrievers import Evidence, Retriever, ScoredNode, trace
+from nodekin.retrievers import Evidence, Retriever, trace
 from nodekin.retrievers.composite.link_retriever import LinkRetriever
 
 TEXTS = {
@@ -37,24 +38,8 @@ def graph(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NodeGraph]
         yield fill(graph)
 
 
-def ids(results: list[ScoredNode]) -> list[str]:
-    return [result.node.id for result in results]
-
-
-class Fixed:
-    """Finds the same, whatever is asked."""
-
-    def __init__(self, graph: NodeGraph, **scores: float) -> None:
-        self.results = [
-            ScoredNode(graph.node(i), score, (Evidence(graph.node(i), score, "fixed", "q"),))
-            for i, score in scores.items()
-        ]
-
-    def retrieve(self, query: str, *, top_k=None, filters=None) -> list[ScoredNode]:
-        return self.results[:top_k]
-
-    async def aretrieve(self, query: str, *, top_k=None, filters=None) -> list[ScoredNode]:
-        return self.results[:top_k]
+def fixed(graph: NodeGraph, **scores: float) -> FixedRetriever:
+    return FixedRetriever(scored([graph.node(i) for i in scores], list(scores.values())))
 
 
 def test_an_answer_behind_an_entity_is_found(graph: NodeGraph) -> None:
@@ -86,7 +71,7 @@ def test_both_of_a_pair_get_its_score_if_it_is_more(graph: NodeGraph) -> None:
     graph.create_node_group("none", lambda nodes: [], scope="group")
     graph.link("tea", "bergen", weight=7)
     results = LinkRetriever(
-        Fixed(graph, tea=2.0, play=1.9), graph, weight=1, types="related"
+        fixed(graph, tea=2.0, play=1.9), graph, weight=1, types="related"
     ).retrieve("drink university")
     assert ids(results) == ["tea", "bergen", "play"]
     assert results[0].score == results[1].score > 2
@@ -98,7 +83,7 @@ def test_links_made_by_hand_are_followed_both_ways_by_their_type(graph: NodeGrap
     graph.link("tea", "bergen", "cites", weight=0.25)
     graph.link("tea", "play", "denies")
     graph.link("tea", "brand", "cites", weight=0)
-    inner = Fixed(graph, tea=1.0)
+    inner = fixed(graph, tea=1.0)
     found = LinkRetriever(inner, graph, types="cites", weight=1).retrieve("drink")
     assert [(r.node.id, r.score) for r in found] == [("tea", 1.0), ("ibsen", 1.0), ("bergen", 0.5)]
     assert found[1].evidence == (Evidence(graph.node("tea"), 1.0, "link 'cites'", "drink"),)
@@ -111,7 +96,7 @@ def test_links_made_by_hand_are_followed_both_ways_by_their_type(graph: NodeGrap
 def test_one_around_another_goes_one_link_farther(graph: NodeGraph) -> None:
     graph.link("tea", "play")
     graph.link("play", "bergen")
-    once = LinkRetriever(Fixed(graph, tea=1.0), graph)
+    once = LinkRetriever(fixed(graph, tea=1.0), graph)
     assert ids(once.retrieve("drink")) == ["tea", "play"]
     assert ids(LinkRetriever(once, graph).retrieve("drink")) == ["tea", "play", "bergen"]
 
@@ -125,7 +110,7 @@ def test_what_is_removed_or_added_is_followed_no_more_or_at_once(graph: NodeGrap
 
 
 def test_a_hit_that_is_gone_is_not_followed(graph: NodeGraph) -> None:
-    inner = Fixed(graph, brand=2.0, tea=1.0)
+    inner = fixed(graph, brand=2.0, tea=1.0)
     graph.remove("brand")
     assert ids(LinkRetriever(inner, graph, via="entity").retrieve("Brand")) == ["brand", "tea"]
 
@@ -151,7 +136,7 @@ def test_bounds(graph: NodeGraph) -> None:
     graph.add([Document(f"Oslo number {at}", id=f"oslo {at}") for at in range(5)])
 
     def found(**settings: int) -> list[str]:
-        inner = Fixed(graph, ibsen=3.0, brand=2.0)
+        inner = fixed(graph, ibsen=3.0, brand=2.0)
         return ids(LinkRetriever(inner, graph, via="entity", **settings).retrieve("number"))
 
     assert found(top_k=3) == ["ibsen", "brand", "oslo 0"]
@@ -169,14 +154,14 @@ def test_ties_go_by_what_passages_score_themselves_then_by_document_order(
 ) -> None:
     for other in ("play", "ibsen", "bergen"):
         graph.link("tea", other)
-    results = LinkRetriever(Fixed(graph, tea=1.0), graph, weight=1).retrieve("nothing of it")
+    results = LinkRetriever(fixed(graph, tea=1.0), graph, weight=1).retrieve("nothing of it")
     assert ids(results) == ["tea", "ibsen", "bergen", "play"]
     assert {r.score for r in results} == {1.0}
 
 
 def test_negative_scores_keep_their_order(graph: NodeGraph) -> None:
     graph.link("tea", "bergen")
-    results = LinkRetriever(Fixed(graph, tea=-1.0, play=-3.0, brand=-2.5), graph).retrieve("drink")
+    results = LinkRetriever(fixed(graph, tea=-1.0, play=-3.0, brand=-2.5), graph).retrieve("drink")
     assert ids(results) == ["tea", "bergen", "brand", "play"]
     assert [round(r.score, 6) for r in results] == [-1.0, -1.2, -2.5, -3.0]
 
@@ -215,7 +200,7 @@ def test_entities_of_ones_own(graph: NodeGraph) -> None:
         ]
 
     graph.create_node_group("letter", by_letter, scope="group")
-    results = LinkRetriever(Fixed(graph, brand=1.0), graph, via="letter").retrieve("university")
+    results = LinkRetriever(fixed(graph, brand=1.0), graph, via="letter").retrieve("university")
     assert ids(results) == ["brand", "bergen"]
     assert results[1].evidence[1].node.text == "B"
     assert results[1].evidence[1].similarity == "link 'begins'"

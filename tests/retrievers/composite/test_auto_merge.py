@@ -4,6 +4,7 @@ import asyncio
 from collections import defaultdict
 
 import pytest
+from fixed_retriever import fixed, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from llama_index.core import StorageContext
@@ -12,31 +13,11 @@ from llama_index.core.schema import NodeRelationship, NodeWithScore
 
 from nodekin.adapters.llama_index import export_nodes
 from nodekin.nodegraph import Document, Node, NodeGraph, UnknownGroupError
-from nodekin.retrievers import Evidence, Retriever, ScoredNode, trace
+from nodekin.retrievers import Retriever, trace
 from nodekin.retrievers.composite.auto_merge import AutoMergeRetriever
 from nodekin.retrievers.similarities import Bm25
 
 WORDS = Bm25(analyzer=str.split)
-
-
-class Scripted:
-    """Finds what it is told, best first; notes how much was asked for."""
-
-    def __init__(self, nodes, scores=None) -> None:
-        scores = scores or range(len(nodes), 0, -1)
-        self.results = [
-            ScoredNode(n, float(s), (Evidence(n, float(s), "told", "q"),))
-            for n, s in zip(nodes, scores, strict=True)
-        ]
-        self.asked: list[int | None] = []
-
-    def retrieve(self, query, *, top_k=None, filters=None):
-        self.asked.append(top_k)
-        return self.results[:top_k]
-
-    async def aretrieve(self, query, *, top_k=None, filters=None):
-        await asyncio.sleep(0)
-        return self.retrieve(query, top_k=top_k, filters=filters)
 
 
 def tree(*documents: str, store=None) -> NodeGraph:
@@ -54,17 +35,13 @@ def pick(graph: NodeGraph, words: str, group: str = "word") -> list[Node]:
     return [next(n for n in nodes if n.text == word) for word in words.split(",")]
 
 
-def texts(results) -> list[str]:
-    return [result.node.text for result in results]
-
-
 def test_more_than_the_ratio_merges_half_does_not() -> None:
     graph = tree("a b c d/e f g h|x/y/z w")
-    assert texts(AutoMergeRetriever(Scripted(pick(graph, "a,b")))("q")) == ["a", "b"]
-    (result,) = AutoMergeRetriever(Scripted(pick(graph, "a,b,c"), [5, 3, 1]))("q")
+    assert texts(AutoMergeRetriever(fixed(pick(graph, "a,b")))("q")) == ["a", "b"]
+    (result,) = AutoMergeRetriever(fixed(pick(graph, "a,b,c"), [5, 3, 1]))("q")
     assert (result.node.text, result.score) == ("a b c d", 5.0)
     assert [e.node.text for e in result.evidence] == ["a", "b", "c"]
-    assert texts(AutoMergeRetriever(Scripted(pick(graph, "e,a,f,g,w")))("q")) == [
+    assert texts(AutoMergeRetriever(fixed(pick(graph, "e,a,f,g,w")))("q")) == [
         "e f g h",
         "a",
         "w",
@@ -73,7 +50,7 @@ def test_more_than_the_ratio_merges_half_does_not() -> None:
 
 def test_every_level_up_to_the_target() -> None:
     graph = tree("a b/c d|e f")
-    inner = Scripted(pick(graph, "a,c,b,d,e,f"))
+    inner = fixed(pick(graph, "a,c,b,d,e,f"))
     for target, expected in (
         ("ROOT", ["a b/c d|e f"]),
         ("section", ["a b/c d", "e f"]),
@@ -87,7 +64,7 @@ def test_every_level_up_to_the_target() -> None:
 
 def test_scores() -> None:
     graph = tree("a b/c d|e")
-    inner = Scripted(pick(graph, "a,e,b,d"), [9, 5, 3, 1])
+    inner = fixed(pick(graph, "a,e,b,d"), [9, 5, 3, 1])
     for lift, expected in (
         ("max", [("a b", 9), ("e", 5), ("d", 1)]),
         ("sum", [("a b", 12), ("e", 5), ("d", 1)]),
@@ -100,23 +77,23 @@ def test_scores() -> None:
 def test_what_is_found_above_takes_in_what_is_below() -> None:
     graph = tree("a b c/d|e")
     (line,) = pick(graph, "a b c", "line")
-    results = AutoMergeRetriever(Scripted([*pick(graph, "a,e"), line]), target="line")("q")
+    results = AutoMergeRetriever(fixed([*pick(graph, "a,e"), line]), target="line")("q")
     assert texts(results) == ["a b c", "e"]
-    whole = AutoMergeRetriever(Scripted([*pick(graph, "a"), graph.node("d0")]), target="line")
+    whole = AutoMergeRetriever(fixed([*pick(graph, "a"), graph.node("d0")]), target="line")
     assert texts(whole("q")) == ["a b c/d|e"]  # though it is above the target
 
 
 def test_top_k_counts_results_and_reads_no_more_hits_than_it_takes() -> None:
     graph = tree("a b c/d e f/g h i/j k l m n o p q/r s t u v w")
-    inner = Scripted(pick(graph, "a,b,d,e,g,h,j,r,s"))
+    inner = fixed(pick(graph, "a,b,d,e,g,h,j,r,s"))
     merging = AutoMergeRetriever(inner, top_k=3, target="line")
     # With g there are three, so h, with which g would merge, is not read.
     assert texts(merging("q")) == ["a b c", "d e f", "g"]
-    assert inner.asked[-1] == 12
+    assert inner.top_ks[-1] == 12
     assert texts(AutoMergeRetriever(inner, target="line")("q")) == [
         *("a b c", "d e f", "g h i", "j", "r", "s")
     ]
-    assert inner.asked[-1] is None
+    assert inner.top_ks[-1] is None
     assert len(merging("q", top_k=1)) == 1
 
 
@@ -149,9 +126,9 @@ def test_nodes_without_kin_stay() -> None:
     nodes = pick(graph, "a,b")
     alone = Node("alone", id="alone")
     graph.remove("d0")
-    merging = AutoMergeRetriever(Scripted([*nodes, alone]))
+    merging = AutoMergeRetriever(fixed([*nodes, alone]))
     assert texts(merging("q")) == ["a", "b", "alone"]
-    assert AutoMergeRetriever(Scripted([]))("q") == []
+    assert AutoMergeRetriever(fixed([]))("q") == []
 
 
 class ScriptedThere(BaseRetriever):
@@ -213,7 +190,7 @@ def test_nothing_is_lost_and_nothing_twice(shape, data, ratio) -> None:
     hits = data.draw(st.lists(st.sampled_from(words), unique=True, max_size=12))
     top_k = data.draw(st.one_of(st.none(), st.integers(1, 4)))
     target = data.draw(st.sampled_from(["ROOT", "section", "line"]))
-    inner = Scripted(hits)
+    inner = fixed(hits)
     for lift in ("max", "mean", "sum"):
         merging = AutoMergeRetriever(inner, ratio=ratio, target=target, lift=lift, top_k=top_k)
         results = merging.retrieve("q")
@@ -257,7 +234,7 @@ def test_llama_index_merges_the_same_but_nests(shape, data, ratio) -> None:
     expected = {r.node.node_id: r.score for r in found}
     # It leaves a node beside what its kin were merged into, where that is more than one level up.
     nested = {i for i in expected if any(above.id in expected for above in ancestors(graph, i))}
-    results = AutoMergeRetriever(Scripted(hits, scores), ratio=ratio, lift="mean").retrieve("q")
+    results = AutoMergeRetriever(fixed(hits, scores), ratio=ratio, lift="mean").retrieve("q")
     assert {r.node.id for r in results} == set(expected) - nested
     for result in results:
         one_level = all(e.node.parent_id in (None, result.node.id) for e in result.evidence)
@@ -271,7 +248,7 @@ def test_children_are_counted_by_group() -> None:
     graph.create_node_group("half", lambda text: text.split("; "))
     graph.create_node_group("word", str.split)
     graph.add(Document("a b c d e f; g h i j k l", id="d"))
-    merging = AutoMergeRetriever(Scripted(graph.nodes("half")))
+    merging = AutoMergeRetriever(fixed(graph.nodes("half")))
     graph.nodes("word")
     assert [r.node.id for r in merging("q")] == ["d"]
 
@@ -289,10 +266,10 @@ def test_children_are_counted_by_group() -> None:
 )
 def test_what_can_not_be(arguments, error, message) -> None:
     with pytest.raises(error, match=message):
-        AutoMergeRetriever(**{"inner": Scripted([]), **arguments})
+        AutoMergeRetriever(**{"inner": fixed([]), **arguments})
 
 
 def test_an_unknown_target_is_told_with_the_first_hits() -> None:
     graph = tree("a b")
     with pytest.raises(UnknownGroupError, match="lines"):
-        AutoMergeRetriever(Scripted(graph.nodes("word")), target="lines")("q")
+        AutoMergeRetriever(fixed(graph.nodes("word")), target="lines")("q")

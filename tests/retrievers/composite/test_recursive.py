@@ -6,24 +6,16 @@ import pickle
 import random
 
 import pytest
+from fixed_retriever import ids, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph, UnknownGroupError, split_sentences
 from nodekin.retrievers import Evidence, FusionRetriever, Retriever, ScoredNode, trace
 from nodekin.retrievers.composite.recursive import RecursiveRetriever
-from nodekin.retrievers.composite.references import put_in_place
 from nodekin.retrievers.similarities import Bm25
 
 WORDS = Bm25(analyzer=str.split)
-
-
-def ids(results) -> list[str]:
-    return [result.node.id for result in results]
-
-
-def texts(results) -> list[str]:
-    return [result.node.text for result in results]
 
 
 def corpus(**documents: str) -> NodeGraph:
@@ -346,19 +338,6 @@ def test_an_empty_part_leaves_nothing_and_an_error_reaches_the_caller() -> None:
     bad = RecursiveRetriever(entries, ["ROOT"], references=lambda node: "teas")
     with pytest.raises(TypeError, match=r"stands for is an object with retrieve.*not 'teas'"):
         bad("tea")
-
-
-FINITE = st.floats(-1e6, 1e6, allow_nan=False)
-
-
-@given(st.lists(FINITE, min_size=1), FINITE)
-def test_put_in_place_keeps_the_order(scores, place) -> None:
-    put = put_in_place(scores, place)
-    assert max(put) == place
-    for one, other in zip(range(len(scores)), range(1, len(scores)), strict=False):
-        if scores[one] <= scores[other]:
-            assert put[one] <= put[other]
-    assert put_in_place([], place) == []
 
 
 NAMES = st.sampled_from("abcd")

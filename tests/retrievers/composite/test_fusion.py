@@ -6,41 +6,23 @@ import threading
 from typing import Any
 
 import pytest
+from fixed_retriever import FixedRetriever, scored
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, Node, NodeGraph
-from nodekin.retrievers import Evidence, FusionRetriever, Retriever, ScoredNode
+from nodekin.retrievers import FusionRetriever, Retriever, ScoredNode
 from nodekin.retrievers.ranking import fuse
 
 NODES = {name: Node(f"text {name}", id=name) for name in "abcdefgh"}
 
 
 def ranking(similarity: str, **scores: float) -> list[ScoredNode]:
-    return [
-        ScoredNode(NODES[n], score, (Evidence(NODES[n], score, similarity, "q"),))
-        for n, score in scores.items()
-    ]
+    return scored([NODES[name] for name in scores], list(scores.values()), similarity)
 
 
 ONE = ranking("one", a=9.0, b=5.0, c=1.0)
 TWO = ranking("two", c=0.9, d=0.8, a=0.7)
-
-
-class Fixed:
-    """Has one answer; notes what it was asked."""
-
-    def __init__(self, results: list[ScoredNode]) -> None:
-        self.results = results
-        self.asked: list[tuple] = []
-
-    def retrieve(self, query, *, top_k=None, filters=None):
-        self.asked.append((query, top_k, filters))
-        return self.results[:top_k]
-
-    async def aretrieve(self, query, *, top_k=None, filters=None):
-        await asyncio.sleep(0)
-        return self.retrieve(query, top_k=top_k, filters=filters)
 
 
 def seen(results) -> list[tuple[str, float]]:
@@ -126,29 +108,29 @@ def test_any_rankings(names, mode, top_k) -> None:
 
 
 async def test_the_retriever_fuses_what_its_retrievers_find() -> None:
-    first, second = Fixed(ONE), Fixed(TWO)
+    first, second = FixedRetriever(ONE), FixedRetriever(TWO)
     fusion = FusionRetriever([first, second], top_k=3)
     expected = fuse([ONE, TWO], top_k=3)
     assert fusion.retrieve("q") == fusion("q") == await fusion.aretrieve("q") == expected
     assert fusion.batch(["q", "p"]) == [expected, expected]
-    assert first.asked == [(q, None, None) for q in "qqqqp"]
+    assert first.calls == [(q, None, None) for q in "qqqqp"]
     fusion.retrieve("q", top_k=1, filters={"year": 2000})
-    assert second.asked[-1] == ("q", 1, {"year": 2000})
+    assert second.calls[-1] == ("q", 1, {"year": 2000})
     assert len(fusion.retrieve("q", top_k=1)) == 1
 
 
 def test_no_weight_no_question() -> None:
-    first, second = Fixed(ONE), Fixed(TWO)
+    first, second = FixedRetriever(ONE), FixedRetriever(TWO)
     fusion = FusionRetriever([first, second], weights=[0, 2])
     assert fusion.retrieve("q") == fuse([TWO], weights=[2]) == fuse([ONE, TWO], weights=[0, 2])
     assert fuse([ranking("x", e=-1.0), TWO], "concat", [0, 1]) == fuse([TWO], "concat")
-    assert first.asked == []
+    assert first.calls == []
 
 
 async def test_one_that_fails_takes_the_others_with_it() -> None:
     cancelled = []
 
-    class Slow(Fixed):
+    class Slow(FixedRetriever):
         async def aretrieve(self, query, *, top_k=None, filters=None):
             try:
                 await asyncio.sleep(60)
@@ -156,7 +138,7 @@ async def test_one_that_fails_takes_the_others_with_it() -> None:
                 cancelled.append(query)
                 raise
 
-    class Failing(Fixed):
+    class Failing(FixedRetriever):
         async def aretrieve(self, query, *, top_k=None, filters=None):
             await asyncio.sleep(0)
             raise OSError("gone")
@@ -170,7 +152,7 @@ async def test_one_that_fails_takes_the_others_with_it() -> None:
 async def test_branches_are_asked_at_once() -> None:
     barrier = [asyncio.Event(), asyncio.Event()]
 
-    class Meeting(Fixed):
+    class Meeting(FixedRetriever):
         async def aretrieve(self, query, *, top_k=None, filters=None):
             mine = barrier.index(self.event)
             self.event.set()
@@ -199,7 +181,9 @@ def test_on_a_graph_nested_and_pickled() -> None:
         assert len(fusion("tea")) == 2
     text = FusionRetriever([lines], output_format="content", join=True)("tea green")
     assert text == "green tea\nriver\ntea"
-    assert "'rrf', top_k=6" in repr(pickle.loads(pickle.dumps(FusionRetriever([Fixed(ONE)]))))
+    assert "'rrf', top_k=6" in repr(
+        pickle.loads(pickle.dumps(FusionRetriever([FixedRetriever(ONE)])))
+    )
 
 
 @pytest.mark.parametrize(
@@ -207,14 +191,22 @@ def test_on_a_graph_nested_and_pickled() -> None:
     [
         (([],), ValueError, "leaves nothing to fuse"),
         ((["bm25"],), TypeError, "object with retrieve.* not 'bm25'"),
-        (([Fixed(ONE)], "rff"), ValueError, "no mode 'rff'; there is 'rrf'"),
-        (([Fixed(ONE)], "rrf", [1, 2]), ValueError, r"weights=\[1, 2\] are 2, for 1 retriever"),
-        (([Fixed(ONE)], "rrf", [-1]), ValueError, "a weight must be 0 or more"),
-        (([Fixed(ONE)], "rrf", [float("nan")]), ValueError, "a weight must be 0 or more"),
-        (([Fixed(ONE)], "rrf", ["1"]), TypeError, "a weight is a number, not '1'"),
-        (([Fixed(ONE)], "rrf", [0]), ValueError, "leave no retriever to ask"),
-        (([Fixed(ONE)], "rrf", None, 0), ValueError, "top_k must be 1 or more"),
-        (([Fixed(ONE)], "rrf", None, 5, -1), ValueError, "rank_constant must be 0 or more"),
+        (([FixedRetriever(ONE)], "rff"), ValueError, "no mode 'rff'; there is 'rrf'"),
+        (
+            ([FixedRetriever(ONE)], "rrf", [1, 2]),
+            ValueError,
+            r"weights=\[1, 2\] are 2, for 1 retriever",
+        ),
+        (([FixedRetriever(ONE)], "rrf", [-1]), ValueError, "a weight must be 0 or more"),
+        (([FixedRetriever(ONE)], "rrf", [float("nan")]), ValueError, "a weight must be 0 or more"),
+        (([FixedRetriever(ONE)], "rrf", ["1"]), TypeError, "a weight is a number, not '1'"),
+        (([FixedRetriever(ONE)], "rrf", [0]), ValueError, "leave no retriever to ask"),
+        (([FixedRetriever(ONE)], "rrf", None, 0), ValueError, "top_k must be 1 or more"),
+        (
+            ([FixedRetriever(ONE)], "rrf", None, 5, -1),
+            ValueError,
+            "rank_constant must be 0 or more",
+        ),
     ],
 )
 def test_what_can_not_be(arguments, error, message) -> None:
@@ -223,7 +215,7 @@ def test_what_can_not_be(arguments, error, message) -> None:
 
 
 def test_calls_that_can_not_be() -> None:
-    fusion = FusionRetriever([Fixed(ONE)])
+    fusion = FusionRetriever([FixedRetriever(ONE)])
     with pytest.raises(TypeError, match="batch takes a list of queries"):
         fusion.batch("q")
     with pytest.raises(ValueError, match="top_k must be 1 or more"):

@@ -1,0 +1,130 @@
+"""Models of every form, and what they may return."""
+
+import asyncio
+import math
+import pickle
+import threading
+import time
+
+import pytest
+from cross_encoders import ComputesScores, Predicts, Reranks, Scores
+from fixed_retriever import candidates, text_scores
+
+from nodekin.retrievers import Reranker
+from nodekin.retrievers.protocols import RerankError
+from nodekin.retrievers.rerankers.cross_encoder import as_cross_encoder
+
+
+def _name(model) -> str:
+    return type(model).__name__
+
+
+@pytest.mark.parametrize("model", [Predicts(), Scores(), ComputesScores(), Reranks()], ids=_name)
+def test_models_are_known_by_their_shape(model) -> None:
+    reranker = Reranker("ModuleReranker", model=model)
+    assert text_scores(reranker(candidates("a", "ccc", "bb"), "q")) == [
+        ("ccc", 3.0),
+        ("bb", 2.0),
+        ("a", 1.0),
+    ]
+    assert text_scores(reranker(candidates("bb"), "q")) == [("bb", 2.0)]
+    assert text_scores(asyncio.run(reranker.arerank(candidates("a", "bb"), "q"))) == [
+        ("bb", 2.0),
+        ("a", 1.0),
+    ]
+    again = pickle.loads(pickle.dumps(reranker))
+    assert text_scores(again(candidates("a", "bb"), "q")) == [("bb", 2.0), ("a", 1.0)]
+
+
+def test_a_langchain_cross_encoder() -> None:
+    cross_encoders = pytest.importorskip("langchain_core.cross_encoders")
+
+    class Lengths(cross_encoders.BaseCrossEncoder):
+        def score(self, text_pairs):
+            return [len(text) for query, text in text_pairs]
+
+    reranker = Reranker("ModuleReranker", model=Lengths())
+    assert text_scores(reranker(candidates("a", "bb"), "q")) == [("bb", 2.0), ("a", 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        ("bge-reranker-large", r"name of a model.*CrossEncoder\('bge-reranker-large'\)"),
+        (None, "None is no reranking model"),
+        (Scores, "the class Scores is no reranking model"),
+        (3, "3 is no reranking model; give a function"),
+    ],
+)
+def test_what_is_no_model(model, says) -> None:
+    with pytest.raises(TypeError, match=says):
+        Reranker("ModuleReranker", model=model)
+
+
+def test_an_async_function_alone_is_refused() -> None:
+    async def model(query, texts):
+        return [1.0]
+
+    with pytest.raises(TypeError, match="is async alone; give an object with both"):
+        as_cross_encoder(model)
+
+
+async def test_the_async_form_of_a_model_is_used() -> None:
+    class Both:
+        def rerank(self, query, texts):
+            raise AssertionError("called")
+
+        async def arerank(self, query, texts):
+            await asyncio.sleep(0)
+            return [float(text == query) for text in texts]
+
+    results = await Reranker("ModuleReranker", model=Both()).arerank(candidates("a", "b"), "b")
+    assert text_scores(results) == [("b", 1.0), ("a", 0.0)]
+
+
+async def test_others_run_in_a_thread_and_one_at_a_time() -> None:
+    inside, most = [0], [0]
+
+    class Slow:
+        def predict(self, pairs):
+            assert threading.current_thread() is not threading.main_thread()
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+            time.sleep(0.02)
+            inside[0] -= 1
+            return [1.0] * len(pairs)
+
+    reranker = Reranker("ModuleReranker", model=Slow())
+    await asyncio.gather(*(reranker.arerank(candidates("a"), "q") for _ in range(4)))
+    assert most == [1]
+
+
+@pytest.mark.parametrize(
+    ("scores", "says"),
+    [
+        ([1.0], "gave 1 scores for 2 passages"),
+        ([1.0, 2.0, 3.0], "gave 3 scores for 2 passages"),
+        ([1.0, math.nan], "gave nan for passage 2 of 2; a score is a finite number"),
+        ([-math.inf, 1.0], "gave -inf for passage 1"),
+        ([[1.0, 2.0], [1.0, 2.0]], "one number a passage .a cross-encoder with num_labels=1"),
+        (["1", "2"], "one number a passage"),
+        ([None, 1.0], "one number a passage"),
+        (None, "one number a passage"),
+        ("ab", "one number a passage"),
+    ],
+)
+def test_scores_that_can_not_be(scores, says) -> None:
+    with pytest.raises(RerankError, match=says):
+        Reranker("ModuleReranker", model=lambda query, texts: scores)(candidates("a", "b"), "q")
+
+
+def test_a_model_that_fails() -> None:
+    def model(query, texts):
+        raise OSError("gone")
+
+    reranker = Reranker("ModuleReranker", model=model)
+    with pytest.raises(RerankError, match="failed on 2 passages: OSError: gone") as caught:
+        reranker(candidates("a", "b"), "q")
+    assert isinstance(caught.value.__cause__, OSError)
+    with pytest.raises(RerankError, match="OSError: gone"):
+        asyncio.run(reranker.arerank(candidates("a", "b"), "q"))

@@ -1,0 +1,104 @@
+"""Functions as rerankers."""
+
+import math
+
+import numpy as np
+import pytest
+from fixed_retriever import candidates, text_scores
+
+from nodekin.nodegraph import Node
+from nodekin.retrievers import Reranker, register_reranker
+from nodekin.retrievers.protocols import RerankError
+
+
+@pytest.mark.usefixtures("clean_registry")
+def test_a_function_of_one_node() -> None:
+    @register_reranker(batch=False)
+    def by_length(node, query, at_least=0):
+        return len(node.text) + len(query) if len(node.text) >= at_least else None
+
+    results = candidates("a", "bbb", "cc")
+    assert text_scores(Reranker("by_length")(results, "q")) == [
+        ("bbb", 4.0),
+        ("cc", 3.0),
+        ("a", 2.0),
+    ]
+    assert text_scores(Reranker(by_length, at_least=2)(results, "q")) == [("bbb", 4.0), ("cc", 3.0)]
+    reranker = Reranker("by_length", at_least=2, top_k=2)
+    assert text_scores(reranker(results, "q", at_least=3)) == [("bbb", 4.0)]
+    assert text_scores(reranker(results, "q")) == [("bbb", 4.0), ("cc", 3.0)]
+    best = Reranker("by_length")(results, "q")[0]
+    assert [e.similarity for e in best.evidence] == ["by_length", "bm25"]
+    assert by_length(Node("abc"), "q") == 4
+
+
+@pytest.mark.usefixtures("clean_registry")
+@pytest.mark.parametrize("bare", [True, False])
+def test_a_function_that_filters(bare) -> None:
+    def keeps(node, **kwargs):
+        assert kwargs == {"query": "q", "words": ["a", "c"]}
+        return node if node.text in kwargs["words"] else None
+
+    (register_reranker if bare else register_reranker())(keeps)
+    results = candidates("a", "b", "c")
+    assert Reranker("keeps", words=["a", "c"])(results, query="q") == [results[0], results[2]]
+
+
+@pytest.mark.usefixtures("clean_registry")
+def test_a_filter_of_yes_and_no() -> None:
+    register_reranker(lambda node: node.text != "b", name="not_b")
+    assert [r.node.text for r in Reranker("not_b")(candidates("a", "b", "c"), "q")] == ["a", "c"]
+
+
+@pytest.mark.usefixtures("clean_registry")
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (lambda nodes: [3, 1, 2], [("a", 3.0), ("c", 2.0), ("b", 1.0)]),
+        (lambda nodes: np.array([-1, -2, -1.0]), [("a", -1.0), ("c", -1.0), ("b", -2.0)]),
+        (lambda nodes: [1, None, 2], [("c", 2.0), ("a", 1.0)]),
+        (lambda nodes: nodes[::-1], [("c", 1.0), ("b", 0.5), ("a", 1 / 3)]),
+        (lambda nodes: nodes[1:2], [("b", 1.0)]),
+        (lambda nodes: [(nodes[1], 5), (nodes[0], 7)], [("a", 7.0), ("b", 5.0)]),
+        (lambda nodes: [], []),
+    ],
+)
+def test_a_function_of_all_nodes(made, expected) -> None:
+    @register_reranker(batch=True)
+    def whole(nodes, q):
+        assert q == "q"
+        return made(nodes)
+
+    results = Reranker("whole")(candidates("a", "b", "c"), "q")
+    assert text_scores(results) == expected
+    assert all(r.evidence[0].similarity == "whole" for r in results)
+    assert Reranker("whole")([], "q") == []
+
+
+@pytest.mark.usefixtures("clean_registry")
+@pytest.mark.parametrize(
+    ("batch", "made", "says"),
+    [
+        (False, "yes", "'bad' returned 'yes'; for one node it returns a score, the node"),
+        (False, math.nan, "finite number as a score"),
+        (True, None, "for all nodes at once it returns a list of scores"),
+        (True, [1.0], "a score for each of 2 nodes"),
+        (True, [Node("other")], "one of the nodes that it was given"),
+        (True, [1.0, "x"], "finite number as a score"),
+        (True, [True, False], "finite number as a score"),
+    ],
+)
+def test_what_a_function_may_not_return(batch, made, says) -> None:
+    register_reranker(batch=batch, name="bad")(lambda nodes: made)
+    with pytest.raises(RerankError, match=says):
+        Reranker("bad")(candidates("a", "b"), "q")
+
+
+@pytest.mark.usefixtures("clean_registry")
+def test_a_function_that_raises() -> None:
+    @register_reranker
+    def broken(node, query):
+        raise KeyError(query)
+
+    with pytest.raises(RerankError, match="'broken' failed: KeyError: 'q'"):
+        Reranker(broken)(candidates("a"), "q")

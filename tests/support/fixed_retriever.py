@@ -1,0 +1,69 @@
+"""A retriever with fixed results, for tests of retrievers around it."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from nodekin.nodegraph import Node
+from nodekin.retrievers import Evidence, ScoredNode
+
+
+class FixedRetriever:
+    """Return the same results for every query, none for a blank one; record the calls."""
+
+    def __init__(self, results: Sequence[ScoredNode]) -> None:
+        self.results = list(results)
+        self.calls: list[tuple[str, int | None, Any]] = []
+
+    @property
+    def top_ks(self) -> list[int | None]:
+        return [top_k for _, top_k, _ in self.calls]
+
+    def retrieve(
+        self, query: str, *, top_k: int | None = None, filters: Any = None
+    ) -> list[ScoredNode]:
+        self.calls.append((query, top_k, filters))
+        return self.results[:top_k] if query else []
+
+    async def aretrieve(
+        self, query: str, *, top_k: int | None = None, filters: Any = None
+    ) -> list[ScoredNode]:
+        await asyncio.sleep(0)
+        return self.retrieve(query, top_k=top_k, filters=filters)
+
+
+def scored(
+    nodes: Sequence[Node],
+    scores: Sequence[float] | None = None,
+    similarity: str = "fixed",
+    query: str = "q",
+) -> list[ScoredNode]:
+    """Return nodes as results with evidence; scored n, n-1, ... 1 where no scores are given."""
+    scores = range(len(nodes), 0, -1) if scores is None else scores
+    return [
+        ScoredNode(node, float(score), (Evidence(node, float(score), similarity, query),))
+        for node, score in zip(nodes, scores, strict=True)
+    ]
+
+
+def ids(results: Sequence[ScoredNode]) -> list[str]:
+    return [result.node.id for result in results]
+
+
+def texts(results: Sequence[ScoredNode]) -> list[str]:
+    return [result.node.text for result in results]
+
+
+def text_scores(results: Sequence[ScoredNode]) -> list[tuple[str, float]]:
+    return [(result.node.text, result.score) for result in results]
+
+
+def fixed(nodes: Sequence[Node], scores: Sequence[float] | None = None) -> FixedRetriever:
+    """Return a retriever of these nodes, scored as ``scored`` does."""
+    return FixedRetriever(scored(nodes, scores))
+
+
+def candidates(*texts: str) -> list[ScoredNode]:
+    """Return results of these texts, scored 10, 9, 8 and so on, for a reranker."""
+    nodes = [Node(text, id=f"n{place}") for place, text in enumerate(texts)]
+    return scored(nodes, [10.0 - place for place in range(len(nodes))], "bm25")
