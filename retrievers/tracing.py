@@ -101,7 +101,7 @@ def trace(name: str = "trace") -> Iterator[Span]:
         >>> ids = graph.add(["Green tea.", "Black tea."])
         >>> with trace() as traced:
         ...     results = Retriever(graph, "ROOT", "bm25")("green")
-        >>> [(span.name, stage.facts["results"]) for stage in traced.stages]
+        >>> [(span.name, span.facts["results"]) for span in traced.stages]
         [('search', 1)]
     """
     root = Span(name)

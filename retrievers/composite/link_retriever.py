@@ -82,7 +82,7 @@ class LinkRetriever(Answering):
         ValueError: If a number is out of range.
 
     Example:
-        >>> from nodekin.nodegraph.entities.extractor import EntityExtractor
+        >>> from nodekin.nodegraph import EntityExtractor
         >>> from nodekin.retrievers import Retriever
         >>> graph = NodeGraph()
         >>> ids = graph.add(["Brand\\nA play by Henrik Ibsen.", "Henrik Ibsen\\nBorn in Skien."])

@@ -49,7 +49,7 @@ class CrossEncoderReranker:
 
     Example:
         >>> from nodekin.nodegraph import Node
-        >>> from nodekin.retrievers.scored_node import ScoredNode
+        >>> from nodekin.retrievers import ScoredNode
         >>> model = lambda query, texts: [text.count(query) for text in texts]
         >>> found = [ScoredNode(Node("water"), 2.0), ScoredNode(Node("tea, tea"), 1.0)]
         >>> [(r.node.text, r.score) for r in CrossEncoderReranker(model).rerank(found, "tea")]

@@ -36,7 +36,7 @@ class KeywordFilter:
 
     Example:
         >>> from nodekin.nodegraph import Node
-        >>> from nodekin.retrievers.scored_node import ScoredNode
+        >>> from nodekin.retrievers import ScoredNode
         >>> found = [ScoredNode(Node("Rivers of China"), 2.0), ScoredNode(Node("黄河与长江"), 1.0)]
         >>> [r.node.text for r in KeywordFilter(required="长江").rerank(found, "rivers?")]
         ['黄河与长江']

@@ -202,8 +202,8 @@ def register_reranker(
 
     Example:
         >>> from nodekin.nodegraph import Node
-        >>> from nodekin.retrievers.rerankers.reranker import Reranker
-        >>> from nodekin.retrievers.scored_node import ScoredNode
+        >>> from nodekin.retrievers import Reranker
+        >>> from nodekin.retrievers import ScoredNode
         >>> @register_reranker(batch=False)
         ... def shortest(node, query, most=20):
         ...     return -len(node.text) if len(node.text) <= most else None

@@ -196,7 +196,7 @@ class NextQuestion(StepRole["str | None"]):
             ``language``, ``retries``, ``timeout``, ``max_tokens``, ``length``; see ``StepRole``.
 
     Example:
-        >>> from nodekin.retrievers.strategies.steps import Step
+        >>> from nodekin.retrievers.strategies import Step
         >>> ask = NextQuestion(lambda prompt: "Next question: Where was Henrik Ibsen born?")
         >>> ask("Where was the author of Brand born?", [Step("Who wrote Brand?", (), "Ibsen")])
         'Where was Henrik Ibsen born?'

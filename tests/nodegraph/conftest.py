@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import nodekin.nodegraph.graph
+import nodekin.nodegraph.memory_store
 from nodekin.nodegraph import MemoryStore, NodeStore
 from nodekin.nodegraph.sqlite import SQLiteStore
 
@@ -24,7 +24,7 @@ def every_store(
         return made[-1]
 
     make = MemoryStore if request.param == "memory" else keep_in_file
-    monkeypatch.setattr(nodekin.nodegraph.graph, "MemoryStore", make)
+    monkeypatch.setattr(nodekin.nodegraph.memory_store, "MemoryStore", make)
     yield request.param
     for store in made:
         store.close()
