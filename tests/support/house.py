@@ -1,0 +1,274 @@
+"""Measure the source: sizes, imports, names. ``python tests/support/house.py`` prints it all.
+
+With ``picture`` it draws the packages for docs/architecture.md.
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import re
+import statistics
+import sys
+import tokenize
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+REPO = Path(__file__).parents[2]
+ROOMS = ("nodegraph", "retrievers", "adapters")
+
+# Words that say something only to whoever wrote the code. The field has a word for each.
+DIALECT = frozenset(
+    """
+    each found made asked asking asks known kept told tell tells telling teller said says speak
+    given wanted begun began gone there here mine ours theirs alone whole held heard hear hears
+    took taken left drafts needs pools marks slots slot pieces piece forest around within prose
+    cutting unite united fits remember remembered forget forgotten recall shown bare came forms
+    form facts owed lent quiet unread
+    """.split()
+)
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    """Return the syntax tree of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def files(*, faces: bool = True) -> list[Path]:
+    """Return the source files, with or without the packages' ``__init__.py``."""
+    found = sorted(path for room in ROOMS for path in (REPO / room).rglob("*.py"))
+    return [path for path in found if faces or path.name != "__init__.py"]
+
+
+def short(path: Path) -> str:
+    """Return a path below the repository, with slashes."""
+    return path.relative_to(REPO).as_posix()
+
+
+def code_lines(path: Path) -> tuple[int, int]:
+    """Count the lines of code (no docstrings, comments, blanks), and those of docstrings."""
+    docs: set[int] = set()
+    for node in ast.walk(tree(path)):
+        for child in node.body if isinstance(getattr(node, "body", None), list) else ():
+            if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
+                docs |= set(range(child.lineno, (child.end_lineno or 0) + 1))
+    lines = path.read_text(encoding="utf-8").splitlines()
+    code = (line.strip() for number, line in enumerate(lines, 1) if number not in docs)
+    return sum(1 for line in code if line and not line.startswith("#")), len(docs)
+
+
+def _module(base: Path, name: str) -> Path | None:
+    place = base / name.replace(".", "/") if name else base
+    for path in (place.with_suffix(".py") if name else None, place / "__init__.py"):
+        if path is not None and path.exists():
+            return path
+    return None
+
+
+def imports(path: Path) -> Iterator[Path]:
+    """Yield the files that a file imports from, those it needs for its types only included."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = path.parents[node.level - 1]
+            for name in [node.module] if node.module else [alias.name for alias in node.names]:
+                target = _module(base, name) or _module(base, "")
+                if target is not None and target != path:
+                    yield target
+
+
+def past_a_face() -> list[tuple[str, str]]:
+    """List imports of another package's module, past its ``__init__.py``."""
+    return [
+        (short(path), short(target))
+        for path in files()
+        for target in imports(path)
+        if target.name != "__init__.py" and target.parent not in path.parents
+    ]
+
+
+def rings() -> list[list[str]]:
+    """List the files that import each other in a ring, types included (Tarjan's algorithm)."""
+    arrows = {path: set(imports(path)) for path in files()}
+    index: dict[Path, int] = {}
+    low: dict[Path, int] = {}
+    stack: list[Path] = []
+    result: list[list[str]] = []
+
+    def visit(path: Path) -> None:
+        index[path] = low[path] = len(index)
+        stack.append(path)
+        for target in arrows[path]:
+            if target not in index:
+                visit(target)
+                low[path] = min(low[path], low[target])
+            elif target in stack:
+                low[path] = min(low[path], index[target])
+        if low[path] == index[path]:
+            ring = [stack.pop()]
+            while ring[-1] != path:
+                ring.append(stack.pop())
+            if len(ring) > 1:
+                result.append(sorted(map(short, ring)))
+
+    for path in arrows:
+        if path not in index:
+            visit(path)
+    return result
+
+
+def identifiers(path: Path) -> Counter[str]:
+    """Count the names in a file, keywords apart."""
+    with path.open("rb") as file:
+        return Counter(
+            token.string
+            for token in tokenize.tokenize(file.readline)
+            if token.type == tokenize.NAME and not keyword.iskeyword(token.string)
+        )
+
+
+def _words(name: str) -> set[str]:
+    return {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
+
+
+def dialect(paths: Iterable[Path]) -> tuple[int, int, Counter[str]]:
+    """Count the names that have a dialect word in them, all names, and which those are."""
+    names: Counter[str] = Counter()
+    for path in paths:
+        names += identifiers(path)
+    private = Counter({name: n for name, n in names.items() if _words(name) & DIALECT})
+    return private.total(), names.total(), private
+
+
+def twice(names: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """Keep what stands in several places."""
+    return {name: places for name, places in names.items() if len(places) > 1}
+
+
+def file_names() -> dict[str, list[str]]:
+    """Map the name of each file to where it is."""
+    names: dict[str, list[str]] = defaultdict(list)
+    for path in files(faces=False):
+        names[path.name].append(short(path))
+    return names
+
+
+def classes() -> Iterator[tuple[Path, ast.ClassDef]]:
+    """Yield all classes with their files."""
+    for path in files(faces=False):
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.ClassDef):
+                yield path, node
+
+
+def class_names() -> dict[str, list[str]]:
+    """Map the name of each class to where it is."""
+    names: dict[str, list[str]] = defaultdict(list)
+    for path, node in classes():
+        names[node.name].append(short(path))
+    return names
+
+
+def wide_constructors(most: int = 10) -> list[tuple[str, int]]:
+    """List constructors with more arguments than that, and how many they have."""
+    wide = []
+    for _, node in classes():
+        for child in node.body:
+            if isinstance(child, ast.FunctionDef) and child.name == "__init__":
+                args = child.args
+                count = len(args.posonlyargs + args.args + args.kwonlyargs) - 1
+                count += args.kwarg is not None
+                if count > most:
+                    wide.append((node.name, count))
+    return wide
+
+
+def untyped_options(room: str = "retrievers") -> list[str]:
+    """List the functions of a room that take ``**anything: Any``."""
+    return [
+        f"{short(path)}: {node.name}"
+        for path in files()
+        if short(path).startswith(room)
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.args.kwarg is not None
+        and node.args.kwarg.annotation is not None
+        and ast.unparse(node.args.kwarg.annotation) == "Any"
+    ]
+
+
+def without_tests() -> list[str]:
+    """List the source files that have no test at the mirrored path."""
+    return [
+        short(path)
+        for path in files(faces=False)
+        if not (REPO / "tests" / path.relative_to(REPO).parent / f"test_{path.name}").exists()
+    ]
+
+
+def packages() -> dict[str, set[str]]:
+    """Map each package to the packages of the project that it imports from."""
+    arrows: dict[str, set[str]] = {short(p.parent): set() for p in files() if "__init__" in p.name}
+    for path in files():
+        source = short(path.parent)
+        for target in imports(path):
+            other = short(target.parent)
+            if other != source and target.parent not in path.parents:
+                arrows[source].add(other)
+    return arrows
+
+
+def picture() -> str:
+    """Draw the packages as a Mermaid diagram: who imports from whom, what follows left out.
+
+    An arrow is left out where another way leads there too, and from a package to those in it.
+    """
+    arrows = {
+        source: {t for t in targets if source not in t} for source, targets in packages().items()
+    }
+    reach: dict[str, set[str]] = {}
+
+    def below(source: str) -> set[str]:
+        if source not in reach:
+            reach[source] = set()  # there is no ring: the line below is its first and last value
+            reach[source] = arrows[source].union(*(below(target) for target in arrows[source]))
+        return reach[source]
+
+    lines = ["flowchart TD"]
+    for source in sorted(arrows):
+        direct = {
+            target
+            for target in arrows[source]
+            if not any(target in below(other) for other in arrows[source])
+        }
+        lines += [
+            f"    {source.replace('/', '.')} --> {t.replace('/', '.')}" for t in sorted(direct)
+        ]
+    return "```mermaid\n" + "\n".join(lines) + "\n```"
+
+
+def _report() -> Iterator[str]:
+    sources = files(faces=False)
+    lines = [len(path.read_text(encoding="utf-8").splitlines()) for path in sources]
+    yield f"{len(sources)} files, {statistics.median(lines):.0f} lines in the median"
+    for part in ("", *ROOMS, *sorted(packages())):
+        sizes = [code_lines(path) for path in files() if short(path).startswith(part)]
+        words, names, _ = dialect(path for path in files() if short(path).startswith(part))
+        code, docs = (sum(column) for column in zip(*sizes, strict=True))
+        yield f"{part or 'all':28} {code:6} code {docs:5} docstrings {words / names:6.1%} dialect"
+    yield f"dialect: {dialect(files())[2].most_common(40)}"
+    yield f"rings of imports: {rings()}"
+    yield f"past a face: {len(past_a_face())}"
+    for source, target in past_a_face():
+        yield f"    {source} -> {target}"
+    yield f"file names in two places: {twice(file_names())}"
+    yield f"class names in two places: {twice(class_names())}"
+    yield f"constructors with more than ten arguments: {wide_constructors()}"
+    yield f"untyped options: {untyped_options()}"
+    yield f"without a test at the mirrored path: {len(without_tests())} {without_tests()}"
+
+
+if __name__ == "__main__":
+    sys.stdout.write((picture() if "picture" in sys.argv else "\n".join(_report())) + "\n")
