@@ -1,12 +1,12 @@
-"""Show the stages of a retrieval as LangChain runs."""
+"""Show the spans of a retrieval as LangChain runs."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from langchain_core.callbacks import (
     BaseCallbackManager,
@@ -14,76 +14,79 @@ from langchain_core.callbacks import (
     CallbackManagerForChainRun,
 )
 from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.runnables.config import set_config_context, var_child_runnable_config
 
-from ...retrievers import Span, observe
-from .event_dispatch import Teller
+from ...retrievers import Span
+from ..observing import observe_once
+from .event_dispatch import EventDispatcher
+
+T = TypeVar("T")
 
 
 class RunObserver:
-    """Make a chain run of every stage, below the run in which it happens.
+    """Create a chain run for every span, as a child of the run in which the span starts.
 
-    Where many queries are worked on at once, a stage of one is below that query's run, and one of
-    all is below each.
-
-    That run is the one of LangChain's config context, which threads and tasks inherit: a stage
-    of a branch that works in a thread is below its fusion, and a LangChain model or chain that
-    is called within a stage, with or without a config, is below the stage. Inputs are the facts
-    known when the stage begins, outputs those that came of it.
+    The parent is the run of LangChain's config context, which threads and tasks inherit. So the
+    search of a fusion's branch is a child of the fusion also in a thread, and a LangChain model
+    or chain that is called in a span, with or without a config, is a child of the span. Where a
+    batch of queries is searched together, the span of one query is a child of that query's run,
+    and a span of all queries has a run below each of theirs. Inputs are the attributes that the
+    span starts with, outputs those that are added later.
 
     Args:
-        loop: The event loop that is not to be blocked; None where nothing is async.
+        loop: The event loop that must not be blocked; None where nothing is async.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
-        self.teller = Teller(loop)
-        self._begun: dict[int, _Begun] = {}
+        self.dispatcher = EventDispatcher(loop)
+        self._open: dict[int, _OpenSpan] = {}
 
     def begin(self, span: Span, parent: Span | None) -> None:
-        """Start a run, and let it be the one in which further things happen."""
-        config = var_child_runnable_config.get()
-        at_once = _at_once.get()
-        places = _places(config, at_once, span.facts.get("query"))
-        if config is None or not places:
+        """Start the run of a span, and make it the parent of the runs that follow."""
+        config, batch = var_child_runnable_config.get(), _batch.get()
+        parents = _parents(config, batch, span.facts.get("query"))
+        if config is None or not parents:
             return
-        runs = [_Run(query, manager, _new_run(manager, span.name)) for query, manager in places]
-        self._begun[id(span)] = _Begun(span, dict(span.facts), config, at_once, runs)
-        children = tuple((run.query, _child(run.run, self.teller)) for run in runs)
-        var_child_runnable_config.set(_inherited(config, children[0][1]))
-        _at_once.set(children if at_once else ())
+        runs = [_Run(query, manager, _new_run(manager, span.name)) for query, manager in parents]
+        self._open[id(span)] = _OpenSpan(span, dict(span.facts), config, batch, runs)
+        children = tuple((run.query, _child(run.run, self.dispatcher)) for run in runs)
+        var_child_runnable_config.set(_with_callbacks(config, children[0][1]))
+        _batch.set(children if batch else ())
         for run in runs:
-            named = {"metadata": run.manager.metadata, "name": span.name}
-            self._tell(run, "on_chain_start", None, dict(span.facts), **named)
+            metadata = {"metadata": run.manager.metadata, "name": span.name}
+            self._dispatch(run, "on_chain_start", None, dict(span.facts), **metadata)
 
     def end(self, span: Span) -> None:
-        """End the run, with the stage's error where it has one."""
-        begun = self._begun.pop(id(span), None)
-        if begun is None:
+        """End the run of a span, with the span's error where it has one."""
+        opened = self._open.pop(id(span), None)
+        if opened is None:
             return
-        var_child_runnable_config.set(begun.config)
-        _at_once.set(begun.at_once)
-        for run in begun.runs:
+        var_child_runnable_config.set(opened.config)
+        _batch.set(opened.batch)
+        for run in opened.runs:
             if span.error is not None:
-                self._tell(run, "on_chain_error", span.error)
+                self._dispatch(run, "on_chain_error", span.error)
             else:
-                self._tell(run, "on_chain_end", _came_of_it(begun.facts, span.facts))
+                self._dispatch(run, "on_chain_end", _outputs(opened.inputs, span.facts))
 
-    def _tell(self, run: _Run, event: str, *args: Any, **named: Any) -> None:
-        self.teller.tell(
+    def _dispatch(self, run: _Run, event: str, *args: Any, **kwargs: Any) -> None:
+        self.dispatcher.dispatch(
             run.manager.handlers,
             event,
             *args,
             run_id=run.run.run_id,
             parent_run_id=run.manager.parent_run_id,
             tags=run.manager.tags,
-            **named,
+            **kwargs,
         )
 
 
-Place = tuple[str, BaseCallbackManager]
-"""A query, and what tells of things that happen in its run."""
+ParentRun = tuple[str, BaseCallbackManager]
+"""A query, and the callback manager of its run: what ``run_manager.get_child()`` returns."""
 
-_at_once: ContextVar[tuple[Place, ...]] = ContextVar("queries at once", default=())
+_batch: ContextVar[tuple[ParentRun, ...]] = ContextVar("runs of a batch", default=())
+
+_observer: ContextVar[RunObserver | None] = ContextVar("run observer", default=None)
 
 
 class _Run(NamedTuple):
@@ -92,102 +95,113 @@ class _Run(NamedTuple):
     run: CallbackManagerForChainRun
 
 
-class _Begun(NamedTuple):
-    """A stage that began, where it did, and its runs."""
+class _OpenSpan(NamedTuple):
+    """A span that has started, the context it started in, and its runs."""
 
     span: Span
-    facts: dict[str, Any]
+    inputs: dict[str, Any]
     config: RunnableConfig
-    at_once: tuple[Place, ...]
+    batch: tuple[ParentRun, ...]
     runs: list[_Run]
 
 
-def _places(
-    config: RunnableConfig | None, at_once: tuple[Place, ...], query: object
-) -> list[Place]:
-    """Return where a stage is to be shown: below what is going on, for one query or several."""
-    manager = None if config is None else config.get("callbacks")
-    if not isinstance(manager, BaseCallbackManager):
-        return []
-    if not at_once or manager.parent_run_id != at_once[0][1].parent_run_id:
-        return [("", manager)] if manager.handlers else []  # a run of LangChain's is in between
-    own = [place for place in at_once if place[0] == query]
-    return [place for place in own or at_once if place[1].handlers]
-
-
-_observer: ContextVar[RunObserver | None] = ContextVar("run observer", default=None)
-
-
 @contextmanager
-def observed() -> Iterator[None]:
-    """Show the stages of what is done in the block as runs below the one it is done in.
+def child_runs(
+    config: RunnableConfig | None = None, *, loop: asyncio.AbstractEventLoop | None = None
+) -> Iterator[RunObserver | None]:
+    """Show the spans of the block as child runs of the current run.
 
-    Does nothing where nobody is to be told.
+    Does nothing where there are no handlers.
+
+    Args:
+        config: What LangChain passes to the function that a runnable runs: its run is the parent.
+            None where the config context is that of the run already.
+        loop: The event loop that must not be blocked; use ``achild_runs`` there.
     """
-    if _observer.get() is not None or not _anyone():
-        yield
-        return
-    observer = RunObserver()
-    token = _observer.set(observer)
+    token = None if config is None else var_child_runnable_config.set(child_config(config))
     try:
-        with observe(observer):
-            yield
+        if _observer.get() is None and not _has_handlers():
+            yield None
+        else:
+            with observe_once(_observer, lambda: RunObserver(loop)) as observer:
+                yield observer
     finally:
-        _observer.reset(token)
+        if token is not None:
+            var_child_runnable_config.reset(token)
 
 
 @asynccontextmanager
-async def aobserved() -> AsyncIterator[None]:
-    """Do the same without blocking the event loop; at the end everyone has been told."""
-    around = _observer.get()
-    if around is not None or not _anyone():
-        yield
-        if around is not None:
-            await around.teller.told()
-        return
-    observer = RunObserver(asyncio.get_running_loop())
-    token = _observer.set(observer)
+async def achild_runs(config: RunnableConfig | None = None) -> AsyncIterator[None]:
+    """Do the same without blocking the event loop; wait for the handlers at the end."""
+    observer = None
     try:
-        with observe(observer):
+        with child_runs(config, loop=asyncio.get_running_loop()) as observer:
             yield
     finally:
-        _observer.reset(token)
-        await observer.teller.told()
+        if observer is not None:
+            await observer.dispatcher.finish()
 
 
 @contextmanager
-def below(*places: Place) -> Iterator[None]:
-    """Let what is done in the block, here and in threads and tasks begun here, be below runs.
+def parent_runs(*parents: ParentRun) -> Iterator[None]:
+    """Let the runs of the block, also of its threads and tasks, be children of these runs.
 
     Args:
-        places: One query, or several that are worked on at once, and what
-            ``run_manager.get_child()`` gives for each.
+        parents: One query, or the queries of a batch, each with the callbacks of its run.
     """
-    config = _inherited(var_child_runnable_config.get() or {}, places[0][1])
+    config = _with_callbacks(var_child_runnable_config.get() or {}, parents[0][1])
     token = var_child_runnable_config.set(config)
-    many = _at_once.set(places if len(places) > 1 else ())
+    batch = _batch.set(parents if len(parents) > 1 else ())
     try:
         yield
     finally:
-        _at_once.reset(many)
+        _batch.reset(batch)
         var_child_runnable_config.reset(token)
 
 
-def around(config: RunnableConfig) -> RunnableConfig:
-    """Return the config for what happens in a run, whose name and id are the run's alone."""
-    kept = {key: value for key, value in config.items() if key not in ("run_id", "run_name")}
-    return cast("RunnableConfig", kept)
+def child_config(config: RunnableConfig) -> RunnableConfig:
+    """Return the config for what is called in a run, without the name and id of the run itself."""
+    inherited = {key: value for key, value in config.items() if key not in ("run_id", "run_name")}
+    return cast("RunnableConfig", inherited)
 
 
-def _anyone() -> bool:
+def call_with_config(config: RunnableConfig, function: Callable[[], T]) -> T:
+    """Call a function with a config as LangChain's config context."""
+    with set_config_context(child_config(config)) as context:
+        return context.run(function)
+
+
+async def acall_with_config(
+    config: RunnableConfig, function: Callable[[], Coroutine[Any, Any, T]]
+) -> T:
+    """Await an async function with a config as LangChain's config context."""
+    with set_config_context(child_config(config)) as context:
+        return await context.run(asyncio.create_task, function())
+
+
+def _parents(
+    config: RunnableConfig | None, batch: tuple[ParentRun, ...], query: object
+) -> list[ParentRun]:
+    """Return the runs below which a span is shown: that of one query, or those of a batch."""
+    manager = None if config is None else config.get("callbacks")
+    if not isinstance(manager, BaseCallbackManager):
+        return []
+    if not batch or manager.parent_run_id != batch[0][1].parent_run_id:
+        # No batch, or a run of LangChain's own is in between.
+        return [("", manager)] if manager.handlers else []
+    own = [parent for parent in batch if parent[0] == query]
+    return [parent for parent in own or batch if parent[1].handlers]
+
+
+def _has_handlers() -> bool:
     manager = (var_child_runnable_config.get() or {}).get("callbacks")
-    one = isinstance(manager, BaseCallbackManager) and bool(manager.handlers)
-    return one or any(each.handlers for _, each in _at_once.get())
+    single = isinstance(manager, BaseCallbackManager) and bool(manager.handlers)
+    return single or any(manager.handlers for _, manager in _batch.get())
 
 
 def _new_run(manager: BaseCallbackManager, name: str) -> CallbackManagerForChainRun:
-    """Return a run below a manager's, of which nobody has been told yet."""
-    quiet = CallbackManager(
+    """Return a child run of which no handler has been notified yet."""
+    silent = CallbackManager(
         handlers=[],
         inheritable_handlers=manager.inheritable_handlers,
         parent_run_id=manager.parent_run_id,
@@ -196,47 +210,22 @@ def _new_run(manager: BaseCallbackManager, name: str) -> CallbackManagerForChain
         metadata=manager.metadata,
         inheritable_metadata=manager.inheritable_metadata,
     )
-    return quiet.on_chain_start(None, {}, name=name)
+    return silent.on_chain_start(None, {}, name=name)
 
 
-def _child(run: CallbackManagerForChainRun, teller: Teller) -> CallbackManager:
-    """Return what tells of things in a run, after all have been told of the run itself."""
+def _child(run: CallbackManagerForChainRun, dispatcher: EventDispatcher) -> CallbackManager:
+    """Return the callbacks of a run's children, which wait for the events of the run itself."""
     child = run.get_child()
-    others = [each for each in child.handlers if each not in teller.in_order]
-    child.set_handlers([*teller.in_order, *others] if others else [])
+    handlers = [handler for handler in child.handlers if handler not in dispatcher.gates]
+    child.set_handlers([*dispatcher.gates, *handlers] if handlers else [])
     return child
 
 
-def _inherited(config: RunnableConfig, callbacks: BaseCallbackManager) -> RunnableConfig:
-    return cast("RunnableConfig", {**around(config), "callbacks": callbacks})
+def _with_callbacks(config: RunnableConfig, callbacks: BaseCallbackManager) -> RunnableConfig:
+    return cast("RunnableConfig", {**child_config(config), "callbacks": callbacks})
 
 
-def _came_of_it(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    new = object()
-    return {fact: value for fact, value in after.items() if before.get(fact, new) != value}
-
-
-@contextmanager
-def within(config: RunnableConfig) -> Iterator[None]:
-    """Show what is done in the block, in stages, below the run that a config is of.
-
-    Args:
-        config: What LangChain gives the function that a runnable runs.
-    """
-    token = var_child_runnable_config.set(around(config))
-    try:
-        with observed():
-            yield
-    finally:
-        var_child_runnable_config.reset(token)
-
-
-@asynccontextmanager
-async def awithin(config: RunnableConfig) -> AsyncIterator[None]:
-    """Do the same without blocking the event loop."""
-    token = var_child_runnable_config.set(around(config))
-    try:
-        async with aobserved():
-            yield
-    finally:
-        var_child_runnable_config.reset(token)
+def _outputs(inputs: Mapping[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes that were added or changed since the span started."""
+    missing = object()
+    return {name: value for name, value in attributes.items() if inputs.get(name, missing) != value}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from typing import Any
+from typing import Annotated, Any
 
 from langchain_core.documents import Document
+from pydantic import AfterValidator
 
 from ...nodegraph import ROOT, Node, NodeGraph
 from ...nodegraph import Document as SourceDocument
@@ -15,6 +16,18 @@ from ..evidence import evidence_dicts
 
 NODE_KEY = "nodekin"
 """The one metadata field that is ours; the others are the user's, and the score."""
+
+
+def _check_score_key(key: str | None) -> str | None:
+    if key in ("", NODE_KEY):
+        raise ValueError(
+            f"score_key can't be {key!r}; give another name, or None to leave the score out"
+        )
+    return key
+
+
+ScoreKey = Annotated[str | None, AfterValidator(_check_score_key)]
+"""The metadata field for the score; None leaves it out."""
 
 _PLACE = ("group", "document_id", "parent_id", "start", "end", "offset", "order")
 

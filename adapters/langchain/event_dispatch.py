@@ -1,4 +1,4 @@
-"""Tell LangChain's handlers of events, from code that can't wait for them."""
+"""Send events to LangChain's handlers from code that can't await them."""
 
 from __future__ import annotations
 
@@ -18,53 +18,53 @@ from langchain_core.tracers import BaseTracer
 
 logger = logging.getLogger(__name__)
 
-_telling: contextvars.ContextVar[bool] = contextvars.ContextVar("telling", default=False)
+_dispatching: contextvars.ContextVar[bool] = contextvars.ContextVar("dispatching", default=False)
 
 
-class Teller:
-    """Tell handlers of events in code that is not async, also where an event loop runs around it.
+class EventDispatcher:
+    """Send the events of chain runs to handlers from sync code, also below an event loop.
 
-    LangChain has two ways: one waits for every handler, which blocks an event loop; the other is
-    awaited, which code that begins in one place and ends in another, in threads and tasks, can't.
-    With an event loop, handlers that put runs into their places (tracers, what streams events,
-    ``run_inline``) are told at once; all others in the loop, while the caller goes on, in order,
-    and before anything that LangChain itself tells of runs within (``in_order``).
+    LangChain has two ways: ``handle_event`` waits for every handler, which blocks an event loop;
+    ``ahandle_event`` has to be awaited, which a span that starts and ends in sync code can't do.
+    With an event loop, handlers that order runs (tracers, those that stream events, and
+    ``run_inline``) get an event at once. All others get it in the loop while the caller goes on:
+    in order, and before any event of LangChain's own runs inside (see ``gates``).
 
     Args:
-        loop: The event loop that is not to be blocked; None where there is none.
+        loop: The event loop that must not be blocked; None where there is none.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.loop = loop
-        self.in_order: list[BaseCallbackHandler] = [] if loop is None else [_InOrder(self)]
+        self.gates: list[BaseCallbackHandler] = [] if loop is None else [_Gate(self)]
         self._thread = threading.get_ident()
-        self._events: deque[tuple[contextvars.Context, Coroutine[Any, Any, None]]] = deque()
+        self._queue: deque[tuple[contextvars.Context, Coroutine[Any, Any, None]]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._error: Exception | None = None
 
-    def tell(
+    def dispatch(
         self, handlers: Sequence[BaseCallbackHandler], event: str, *args: Any, **kwargs: Any
     ) -> None:
-        """Tell handlers of an event of a chain run: ``on_chain_start``, ``on_chain_end``, ..."""
-        handlers = [each for each in handlers if not isinstance(each, _InOrder)]
+        """Send an event of a chain run: ``on_chain_start``, ``on_chain_end``, ..."""
+        handlers = [handler for handler in handlers if not isinstance(handler, _Gate)]
         if self.loop is None:
             handle_event(handlers, event, "ignore_chain", *args, **kwargs)
             return
-        at_once = [each for each in handlers if _at_once(each, event)]
-        for handler in at_once:
+        immediate = [handler for handler in handlers if _is_immediate(handler, event)]
+        for handler in immediate:
             if _streams(handler) and self._in_loop():
-                self._step(_told(handler, event, *args, **kwargs))
+                self._step(_notify(handler, event, *args, **kwargs))
             else:
                 handle_event([handler], event, "ignore_chain", *args, **kwargs)
-        later = [each for each in handlers if each not in at_once]
-        if later:
-            self._later(ahandle_event(later, event, "ignore_chain", *args, **kwargs))
+        others = [handler for handler in handlers if handler not in immediate]
+        if others:
+            self._enqueue(ahandle_event(others, event, "ignore_chain", *args, **kwargs))
 
-    async def told(self) -> None:
-        """Wait until all handlers know.
+    async def finish(self) -> None:
+        """Wait until all handlers have all events.
 
         Raises:
-            Exception: What a handler raised that is to be heard (``raise_error``).
+            Exception: The error of a handler whose errors count (``raise_error``).
         """
         await self.drain()
         error, self._error = self._error, None
@@ -72,44 +72,44 @@ class Teller:
             raise error
 
     async def drain(self) -> None:
-        """Wait until all handlers have been told, in the loop that tells them."""
+        """Wait until the queue is empty, in the loop that works it off."""
         while self._task is not None and self._in_loop():
             await asyncio.shield(self._task)
 
     def _in_loop(self) -> bool:
         return threading.get_ident() == self._thread
 
-    def _step(self, told: Coroutine[Any, Any, None]) -> None:
-        """Run a handler's coroutine here and now, its rest in the loop where it has to wait."""
+    def _step(self, notification: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine up to its first wait, here and now; its rest in the loop."""
         try:
-            waiting = told.send(None)
+            waits_for = notification.send(None)
         except StopIteration:
             return
-        self._later(_rest(told, waiting))
+        self._enqueue(_rest(notification, waits_for))
 
-    def _later(self, told: Coroutine[Any, Any, None]) -> None:
+    def _enqueue(self, notification: Coroutine[Any, Any, None]) -> None:
         assert self.loop is not None
-        self._events.append((contextvars.copy_context(), told))
+        self._queue.append((contextvars.copy_context(), notification))
         if self._in_loop():
             self._wake()
             return
         try:
             self.loop.call_soon_threadsafe(self._wake)
-        except RuntimeError:  # the loop was closed before a thread, whose caller is gone, ended
-            self._events.pop()[1].close()
+        except RuntimeError:  # a cancelled call's thread can end after the loop was closed
+            self._queue.pop()[1].close()
 
     def _wake(self) -> None:
-        if self._task is None and self._events:
+        if self._task is None and self._queue:
             assert self.loop is not None
-            self._task = self.loop.create_task(self._tell_all())
+            self._task = self.loop.create_task(self._work_off())
 
-    async def _tell_all(self) -> None:
+    async def _work_off(self) -> None:
         try:
-            while self._events:
-                context, told = self._events.popleft()
-                context.run(_telling.set, True)
+            while self._queue:
+                context, notification = self._queue.popleft()
+                context.run(_dispatching.set, True)
                 try:
-                    await context.run(asyncio.ensure_future, told)
+                    await context.run(asyncio.ensure_future, notification)
                 except Exception as error:
                     self._error = self._error or error
         finally:
@@ -117,64 +117,64 @@ class Teller:
             self._wake()
 
 
-class _InOrder(AsyncCallbackHandler):
-    """Stands before the handlers of runs within stages, until they know of the stages."""
+class _Gate(AsyncCallbackHandler):
+    """Stands before the handlers of child runs until they have the events of the parent."""
 
     run_inline = True
 
-    def __init__(self, teller: Teller) -> None:
-        self._teller = teller
+    def __init__(self, dispatcher: EventDispatcher) -> None:
+        self._dispatcher = dispatcher
 
     async def _wait(self, *args: Any, **kwargs: Any) -> None:
-        if not _telling.get():  # a handler that runs something of its own must not wait for itself
-            await self._teller.drain()
+        if not _dispatching.get():  # a handler that runs a chain must not wait for itself
+            await self._dispatcher.drain()
 
     on_chain_start = on_llm_start = on_chat_model_start = _wait
     on_retriever_start = on_tool_start = _wait
 
 
-def _at_once(handler: BaseCallbackHandler, event: str) -> bool:
-    """Tell whether a handler has to know of a run before anything happens in it."""
+def _is_immediate(handler: BaseCallbackHandler, event: str) -> bool:
+    """Return whether a handler must have an event before anything happens in the run."""
     if inspect.iscoroutinefunction(getattr(handler, event)):
         return _streams(handler)
     return handler.run_inline or isinstance(handler, BaseTracer) or _streams(handler)
 
 
 def _streams(handler: BaseCallbackHandler) -> bool:
-    """Tell whether a handler makes the events of ``astream_events`` and the like."""
+    """Return whether a handler creates the events of ``astream_events`` or ``astream_log``."""
     return hasattr(handler, "tap_output_aiter")
 
 
-async def _told(handler: BaseCallbackHandler, event: str, *args: Any, **kwargs: Any) -> None:
-    """Tell one handler, without letting anything run in between that it does not wait for."""
+async def _notify(handler: BaseCallbackHandler, event: str, *args: Any, **kwargs: Any) -> None:
+    """Send an event to one handler; switch tasks only where the handler itself waits."""
     if handler.ignore_chain:
         return
     try:
-        told = getattr(handler, event)(*args, **kwargs)
-        if inspect.isawaitable(told):
-            await told
+        result = getattr(handler, event)(*args, **kwargs)
+        if inspect.isawaitable(result):
+            await result
     except Exception as error:
         logger.warning("Error in %s.%s callback: %r", type(handler).__name__, event, error)
         if handler.raise_error:
             raise
 
 
-async def _rest(begun: Coroutine[Any, Any, None], waiting: Any) -> None:
-    """Go on with a coroutine that waits for something."""
-    await _going_on(begun, waiting)
+async def _rest(started: Coroutine[Any, Any, None], waits_for: Any) -> None:
+    """Run the rest of a coroutine that has been started."""
+    await _resume(started, waits_for)
 
 
 @coroutine
-def _going_on(begun: Coroutine[Any, Any, None], waiting: Any) -> Generator[Any, Any, None]:
+def _resume(started: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
     while True:
         try:
-            answer = yield waiting
+            value = yield waits_for
         except BaseException as error:
-            step: Any = begun.throw
-            answer = error
+            step: Any = started.throw
+            value = error
         else:
-            step = begun.send
+            step = started.send
         try:
-            waiting = step(answer)
+            waits_for = step(value)
         except StopIteration:
             return

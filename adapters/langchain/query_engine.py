@@ -17,8 +17,8 @@ from pydantic import ConfigDict, Field, SkipValidation, field_validator
 
 from ...retrievers import QueryEngine, child_k_override
 from ...retrievers.answers import AnswerStream, AsyncAnswerStream
-from .callbacks import awithin, within
-from .documents import NODE_KEY
+from .callbacks import achild_runs, child_runs
+from .documents import ScoreKey
 from .graph_drawing import draw
 from .query_engine_io import (
     Question,
@@ -120,7 +120,7 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
     history_key: str = "chat_history"
     """Where in a mapping the conversation is."""
 
-    score_key: str | None = "relevance_score"
+    score_key: ScoreKey = "relevance_score"
     """The metadata field of documents for the score; None leaves it out."""
 
     details: bool = True
@@ -133,15 +133,6 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
             raise TypeError(
                 f"engine is a QueryEngine(retriever, llm), not {value!r:.80}; a retriever alone "
                 "goes into NodeGraphRetriever"
-            )
-        return value
-
-    @field_validator("score_key")
-    @classmethod
-    def _check_score_key(cls, value: str | None) -> str | None:
-        if value in ("", NODE_KEY):
-            raise ValueError(
-                f"score_key can't be {value!r}; give another name, or None to leave the score out"
             )
         return value
 
@@ -254,7 +245,7 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
         **call: Any,
     ) -> Any:
         asked, child_k = self._asked(given, **call)
-        with within(config), child_k_override(child_k):
+        with child_runs(config), child_k_override(child_k):
             return self._told(self.engine.query(**asked))
 
     async def _arun(
@@ -265,7 +256,7 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
         **call: Any,
     ) -> Any:
         asked, child_k = self._asked(given, **call)
-        async with awithin(config):
+        async with achild_runs(config):
             with child_k_override(child_k):
                 answer = await self.engine.aquery(**asked)
         return await asyncio.to_thread(self._told, answer)
@@ -280,7 +271,11 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
         asked, child_k = self._asked(added_up(list(given)), **call)
 
         def pieces() -> Generator[Any, None, None]:
-            with within(config), child_k_override(child_k), self.engine.stream(**asked) as stream:
+            with (
+                child_runs(config),
+                child_k_override(child_k),
+                self.engine.stream(**asked) as stream,
+            ):
                 if self.output == "text":
                     yield from stream
                     return
@@ -303,7 +298,7 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
         asked, child_k = self._asked(added_up([piece async for piece in given]), **call)
 
         async def work(tell: Callable[[Any], None]) -> None:
-            async with awithin(config):
+            async with achild_runs(config):
                 with child_k_override(child_k):
                     async with self.engine.astream(**asked) as stream:
                         if self.output == "text":

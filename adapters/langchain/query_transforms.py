@@ -19,7 +19,7 @@ from ...retrievers.strategies import (
     QueryRouter,
     QueryTransform,
 )
-from .callbacks import awithin, within
+from .callbacks import achild_runs, child_runs
 
 Made = TypeVar("Made")
 
@@ -100,13 +100,13 @@ class QueryStep(RunnableSerializable[str, Made], Generic[Made]):
     def _run(
         self, query: str, run_manager: CallbackManagerForChainRun, config: RunnableConfig
     ) -> Made:
-        with within(config):
+        with child_runs(config):
             return self._made(self._transform.transform(query))
 
     async def _arun(
         self, query: str, run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig
     ) -> Made:
-        async with awithin(config):
+        async with achild_runs(config):
             return self._made(await self._transform.atransform(query))
 
 

@@ -17,8 +17,8 @@ from pydantic import ConfigDict, Field, SkipValidation, field_validator
 from ...nodegraph import Node
 from ...retrievers import Reranker, ScoredNode
 from ..evidence import evidence_dicts
-from .callbacks import aobserved, observed
-from .documents import NODE_KEY, from_document
+from .callbacks import achild_runs, child_runs
+from .documents import NODE_KEY, ScoreKey, from_document
 
 
 class NodeGraphReranker(BaseDocumentCompressor):
@@ -70,22 +70,13 @@ class NodeGraphReranker(BaseDocumentCompressor):
     top_n: int | None = Field(default=None, ge=1, strict=True)
     """How many documents to return at most; None for the reranker's own ``top_k``."""
 
-    score_key: str | None = "relevance_score"
+    score_key: ScoreKey = "relevance_score"
     """The metadata field for the score; None leaves it out."""
 
     @field_validator("reranker", mode="before")
     @classmethod
     def _check_reranker(cls, value: Any) -> Reranker:
         return value if isinstance(value, Reranker) else Reranker(value)
-
-    @field_validator("score_key")
-    @classmethod
-    def _check_score_key(cls, value: str | None) -> str | None:
-        if value in ("", NODE_KEY):
-            raise ValueError(
-                f"score_key can't be {value!r}; give another name, or None to leave the score out"
-            )
-        return value
 
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
@@ -97,7 +88,7 @@ class NodeGraphReranker(BaseDocumentCompressor):
         """
 
         def rerank(asked: Mapping[str, Any]) -> list[Document]:
-            with observed():
+            with child_runs():
                 given = self._results(documents)
                 made = self.reranker.rerank(given, asked["query"], top_k=self.top_n)
             return self._documents(documents, given, made)
@@ -112,7 +103,7 @@ class NodeGraphReranker(BaseDocumentCompressor):
         """Return the same without blocking the event loop."""
 
         async def rerank(asked: Mapping[str, Any]) -> list[Document]:
-            async with aobserved():
+            async with achild_runs():
                 given = await asyncio.to_thread(self._results, documents)
                 made = await self.reranker.arerank(given, asked["query"], top_k=self.top_n)
             return await asyncio.to_thread(self._documents, documents, given, made)

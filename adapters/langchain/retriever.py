@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from contextlib import contextmanager
+from functools import partial
+from typing import Annotated, Any, Literal, NamedTuple
 
 from langchain_core.callbacks import (
     AsyncCallbackManagerForRetrieverRun,
@@ -14,14 +16,15 @@ from langchain_core.callbacks import (
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig, ensure_config
-from langchain_core.runnables.config import get_config_list, set_config_context
+from langchain_core.runnables.config import get_config_list
 from langchain_core.runnables.graph import Graph
 from pydantic import ConfigDict, Field, SkipValidation, field_validator
 
 from ...retrievers import RetrieverProtocol, ScoredNode, child_k_override
-from .batching import EMBEDDED_AHEAD, AtOnce, aembed_ahead, embed_ahead, portions, together
-from .callbacks import aobserved, around, below, observed
-from .documents import NODE_KEY, to_documents
+from ...retrievers.plans import Plan, arun, run
+from .batching import Invoke, batch_runs, embed_queries, portions, supports_batch
+from .callbacks import acall_with_config, achild_runs, call_with_config, child_runs, parent_runs
+from .documents import ScoreKey, to_documents
 from .graph_drawing import draw
 
 
@@ -111,7 +114,7 @@ class NodeGraphRetriever(BaseRetriever):
     score_threshold: float | None = Field(default=None, allow_inf_nan=False)
     """Keeps results that score this or more."""
 
-    score_key: str | None = "relevance_score"
+    score_key: ScoreKey = "relevance_score"
     """The metadata field for the score; None leaves it out."""
 
     details: bool = True
@@ -127,15 +130,6 @@ class NodeGraphRetriever(BaseRetriever):
             )
         return value
 
-    @field_validator("score_key")
-    @classmethod
-    def _check_score_key(cls, value: str | None) -> str | None:
-        if value in ("", NODE_KEY):
-            raise ValueError(
-                f"score_key can't be {value!r}; give another name, or None to leave the score out"
-            )
-        return value
-
     def invoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
@@ -148,16 +142,14 @@ class NodeGraphRetriever(BaseRetriever):
                 retriever's own.
         """
         config = _with_run_id(config, kwargs)
-        with set_config_context(around(config)) as context:
-            return context.run(super().invoke, input, config, **kwargs)
+        return call_with_config(config, partial(super().invoke, input, config, **kwargs))
 
     async def ainvoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
         """Return the same without blocking the event loop."""
         config = _with_run_id(config, kwargs)
-        with set_config_context(around(config)) as context:
-            return await context.run(asyncio.create_task, super().ainvoke(input, config, **kwargs))
+        return await acall_with_config(config, partial(super().ainvoke, input, config, **kwargs))
 
     def batch(
         self,
@@ -169,7 +161,7 @@ class NodeGraphRetriever(BaseRetriever):
     ) -> list[list[Document]]:
         """Return the documents of each query; a run for each, and one embedding of all of them.
 
-        The queries are embedded together, then searched at once, as many as the config's
+        The queries are embedded together, then searched together, as many as the config's
         ``max_concurrency`` allows.
 
         Args:
@@ -178,18 +170,7 @@ class NodeGraphRetriever(BaseRetriever):
             return_exceptions: Whether a query that fails gives its error in place of documents.
             **kwargs: As for ``invoke``, for all queries.
         """
-        configs = get_config_list(config, len(inputs))
-        if len(inputs) < 2 or not together(self.retriever, "batch"):
-            found: list[Any] = []
-            for some, own in _portions(inputs, configs):
-                embed_ahead(self.retriever, some)
-                found += super().batch(some, own, return_exceptions=return_exceptions, **kwargs)
-            return found
-        found = [None] * len(inputs)
-        for portion in portions(inputs, configs):
-            for place, documents in AtOnce(self, portion, kwargs, return_exceptions).retrieve():
-                found[place] = documents
-        return found
+        return run(self._batch("batch", inputs, config, return_exceptions, kwargs))
 
     async def abatch(
         self,
@@ -200,21 +181,7 @@ class NodeGraphRetriever(BaseRetriever):
         **kwargs: Any,
     ) -> list[list[Document]]:
         """Do what ``batch`` does without blocking the event loop."""
-        configs = get_config_list(config, len(inputs))
-        if len(inputs) < 2 or not together(self.retriever, "abatch"):
-            found: list[Any] = []
-            for some, own in _portions(inputs, configs):
-                await aembed_ahead(self.retriever, some)
-                found += await super().abatch(
-                    some, own, return_exceptions=return_exceptions, **kwargs
-                )
-            return found
-        found = [None] * len(inputs)
-        for portion in portions(inputs, configs):
-            at_once = AtOnce(self, portion, kwargs, return_exceptions)
-            for place, documents in await at_once.aretrieve():
-                found[place] = documents
-        return found
+        return await arun(self._batch("abatch", inputs, config, return_exceptions, kwargs))
 
     def get_graph(self, config: RunnableConfig | None = None) -> Graph:
         """Return a graph to be drawn: the way of a query through the retrievers within."""
@@ -237,10 +204,10 @@ class NodeGraphRetriever(BaseRetriever):
         filter: Mapping[str, Any] | None = None,
         score_threshold: float | None = None,
     ) -> list[Document]:
-        asked = self._asked(k, child_k, filter, score_threshold)
-        with below((query, run_manager.get_child())), observed(), child_k_override(asked.child_k):
-            found = self.retriever.retrieve(query, top_k=asked.k, filters=asked.filter)
-        return self._documents(found, asked)
+        options = self._options(k, child_k, filter, score_threshold)
+        with self._run_context(options, [query], [run_manager]), child_runs():
+            results = self.retriever.retrieve(query, top_k=options.k, filters=options.filter)
+        return self._documents(results, options)
 
     async def _aget_relevant_documents(
         self,
@@ -253,24 +220,85 @@ class NodeGraphRetriever(BaseRetriever):
         score_threshold: float | None = None,
     ) -> list[Document]:
         try:
-            asked = self._asked(k, child_k, filter, score_threshold)
-            with below((query, run_manager.get_child())), child_k_override(asked.child_k):
-                async with aobserved():
-                    found = await self.retriever.aretrieve(
-                        query, top_k=asked.k, filters=asked.filter
+            options = self._options(k, child_k, filter, score_threshold)
+            with self._run_context(options, [query], [run_manager]):
+                async with achild_runs():
+                    results = await self.retriever.aretrieve(
+                        query, top_k=options.k, filters=options.filter
                     )
-            return await asyncio.to_thread(self._documents, found, asked)
+            return await asyncio.to_thread(self._documents, results, options)
         except asyncio.CancelledError as error:  # the base class reports an Exception only
             await run_manager.on_retriever_error(error)
             raise
 
-    def _asked(
+    def _batch(
+        self,
+        method: Literal["batch", "abatch"],
+        inputs: list[str],
+        config: RunnableConfig | list[RunnableConfig] | None,
+        return_exceptions: bool,
+        kwargs: dict[str, Any],
+    ) -> Plan[list[Any]]:
+        configs = get_config_list(config, len(inputs))
+        together = len(inputs) > 1 and supports_batch(self.retriever, method)
+        limit = configs[0].get("max_concurrency") if together else None
+        documents: list[Any] = []
+
+        def search(queries: list[str], run_managers: list[Any]) -> Invoke:
+            return Invoke(
+                partial(self._search_batch, queries, run_managers, kwargs),
+                partial(self._asearch_batch, queries, run_managers, kwargs),
+            )
+
+        def search_one(queries: list[str], run_managers: list[Any]) -> Invoke:
+            arguments = {**kwargs, "run_manager": run_managers[0]}
+            return Invoke(
+                partial(self._get_relevant_documents, queries[0], **arguments),
+                partial(self._aget_relevant_documents, queries[0], **arguments),
+            )
+
+        for queries, own in portions(inputs, configs, limit):
+            if together:
+                documents += yield from batch_runs(
+                    self, queries, own, search, search_one, return_exceptions=return_exceptions
+                )
+                continue
+            yield from embed_queries(self.retriever, queries)
+            arguments = {**kwargs, "return_exceptions": return_exceptions}
+            documents += yield Invoke(
+                partial(super().batch, queries, own, **arguments),
+                partial(super().abatch, queries, own, **arguments),
+            )
+        return documents
+
+    def _search_batch(
+        self, queries: list[str], run_managers: list[Any], kwargs: dict[str, Any]
+    ) -> list[list[Document]]:
+        options = self._options(**kwargs)
+        retriever: Any = self.retriever
+        with self._run_context(options, queries, run_managers), child_runs():
+            run(embed_queries(retriever, queries))  # else each branch would embed them
+            results = retriever.batch(queries, top_k=options.k, filters=options.filter)
+        return self._batch_documents(results, options)
+
+    async def _asearch_batch(
+        self, queries: list[str], run_managers: list[Any], kwargs: dict[str, Any]
+    ) -> list[list[Document]]:
+        options = self._options(**kwargs)
+        retriever: Any = self.retriever
+        with self._run_context(options, queries, run_managers):
+            async with achild_runs():
+                await arun(embed_queries(retriever, queries))
+                results = await retriever.abatch(queries, top_k=options.k, filters=options.filter)
+        return await asyncio.to_thread(self._batch_documents, results, options)
+
+    def _options(
         self,
         k: int | None = None,
         child_k: int | None = None,
         filter: Mapping[str, Any] | None = None,
         score_threshold: float | None = None,
-    ) -> Wanted:
+    ) -> SearchOptions:
         """Put the call's arguments over the retriever's own."""
         if filter is None or self.filter is None:
             filter = self.filter if filter is None else filter
@@ -279,21 +307,38 @@ class NodeGraphRetriever(BaseRetriever):
         threshold = self.score_threshold if score_threshold is None else score_threshold
         if threshold is not None and math.isnan(threshold):
             raise ValueError("score_threshold is NaN, which no score reaches; give a number")
-        return Wanted(
+        return SearchOptions(
             self.k if k is None else k,
             self.child_k if child_k is None else child_k,
             filter,
             threshold,
         )
 
-    def _documents(self, found: Sequence[ScoredNode], asked: Wanted) -> list[Document]:
-        threshold = asked.score_threshold
-        kept = [each for each in found if threshold is None or each.score >= threshold]
-        return to_documents(kept, score_key=self.score_key, details=self.details)
+    @contextmanager
+    def _run_context(
+        self, options: SearchOptions, queries: list[str], run_managers: list[Any]
+    ) -> Iterator[None]:
+        children = (run_manager.get_child() for run_manager in run_managers)
+        with (
+            parent_runs(*zip(queries, children, strict=True)),
+            child_k_override(options.child_k),
+        ):
+            yield
+
+    def _documents(self, results: Sequence[ScoredNode], options: SearchOptions) -> list[Document]:
+        threshold = options.score_threshold
+        if threshold is not None:
+            results = [result for result in results if result.score >= threshold]
+        return to_documents(results, score_key=self.score_key, details=self.details)
+
+    def _batch_documents(
+        self, results: Sequence[Sequence[ScoredNode]], options: SearchOptions
+    ) -> list[list[Document]]:
+        return [self._documents(of_query, options) for of_query in results]
 
 
-class Wanted(NamedTuple):
-    """What a call asks for."""
+class SearchOptions(NamedTuple):
+    """The arguments of one call, in place of which the retriever's own hold."""
 
     k: int | None
     child_k: int | None
@@ -302,16 +347,7 @@ class Wanted(NamedTuple):
 
 
 def _with_run_id(config: RunnableConfig | None, kwargs: dict[str, Any]) -> RunnableConfig:
-    """Return the config of a call; give ``kwargs`` the run's id, as the base class wants it."""
+    """Return a call's config; set its run id in ``kwargs``, where the base class reads it."""
     config = ensure_config(config)
     kwargs["run_id"] = kwargs.get("run_id") or config.get("run_id")
     return config
-
-
-def _portions(
-    inputs: list[str], configs: list[RunnableConfig]
-) -> Iterator[tuple[list[str], list[RunnableConfig]]]:
-    """Cut a batch into portions of queries, with their configs, whose vectors are remembered."""
-    for begin in range(0, len(inputs), EMBEDDED_AHEAD):
-        part = slice(begin, begin + EMBEDDED_AHEAD)
-        yield inputs[part], configs[part]
