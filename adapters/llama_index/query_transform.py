@@ -109,7 +109,7 @@ class NodeGraphQueryTransform(BaseQueryTransform):
     def _made(self, bundle: QueryBundle, forms: list[str]) -> QueryBundle:
         """Return a new bundle; the vector of the old one stands for another query."""
         query = bundle.query_str
-        if len(forms) == 1 and not isinstance(self._transform, HyDE | QueryExpansion):
+        if len(forms) == 1 and not self._transform.supplements:
             return QueryBundle(forms[0], image_path=bundle.image_path)
         forms = forms if forms != [query] else []
         return QueryBundle(

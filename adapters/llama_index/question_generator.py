@@ -117,7 +117,9 @@ class _ToolQuestions(QueryDecomposition):
             return best[-1]
 
         try:
-            made = yield from self._asked(query, read, _SCHEMA, _FORM, limit=self.limit, tools=told)
+            made = yield from self.ask(
+                query, read, schema=_SCHEMA, example=_FORM, limit=self.limit, tools=told
+            )
         except ModelError:
             made = max(best, key=len, default=[])
             if not made or self.on_error == "raise":

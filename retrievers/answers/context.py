@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...nodegraph import LLM, ModelError, Node
 from ...nodegraph.models import Language
 from ...nodegraph.models.output import Said, read_said
-from ..plans import Ask, Plan, Prompt, Speak
+from ..plans import Ask, Plan, Prompt, Speak, neutralize
 from ..results import ScoredNode
 from .answer import LeftOut, Reason, Source
 from .citations import is_bare
@@ -267,8 +266,6 @@ def _document(source: Source) -> tuple[int, str]:
     return id(source.result.node.graph), source.result.node.document_id
 
 
-_MARK = re.compile(r"<(?=\s*/?\s*(?:passage|partial)\b)", re.I)
-
 _LONGEST_TITLE = 120
 
 
@@ -285,20 +282,15 @@ def shown(sources: Iterable[Source]) -> str:
         </passage>
     """
     return "\n".join(
-        f"<passage>\n[{source.number}] {inert(source.title)}".rstrip()
-        + f"\n{inert(source.text)}\n</passage>"
+        f"<passage>\n[{source.number}] {neutralize(source.title)}".rstrip()
+        + f"\n{neutralize(source.text)}\n</passage>"
         for source in sources
     )
 
 
 def shown_partials(texts: Iterable[str]) -> str:
     """Return partial answers as a prompt has them."""
-    return "\n".join(f"<partial>\n{inert(text)}\n</partial>" for text in texts)
-
-
-def inert(text: str) -> str:
-    """Return a text in which nothing begins or ends a passage; all else is as it was."""
-    return _MARK.sub("‹", text)
+    return "\n".join(f"<partial>\n{neutralize(text)}\n</partial>" for text in texts)
 
 
 def title_of(node: Node) -> str:

@@ -2,6 +2,7 @@
 
 from .effects import Ask, Each, Find, Speak, in_threads
 from .limits import Budget, Call, Spent, Tally, counted
+from .passages import fit_passages, neutralize
 from .plan import Plan, arun, astream, run, stream
 from .prompting import Prompt, Prompted, answered, in_json
 
@@ -21,8 +22,10 @@ __all__ = [
     "arun",
     "astream",
     "counted",
+    "fit_passages",
     "in_json",
     "in_threads",
+    "neutralize",
     "run",
     "stream",
 ]

@@ -2,7 +2,8 @@
 
 from ...nodegraph.models.output import says_yes
 from ..planned_retriever import PlannedRetriever
-from .hyde import FindMean, HyDE, HyDERetriever
+from .hyde import HyDE, HyDERetriever
+from .mean_search import FindMean
 from .multi_query import MultiQueryRetriever, QueryExpansion
 from .multi_step import MultiStepRetriever
 from .query_transform import QueryTransform, QueryVariants

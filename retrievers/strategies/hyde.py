@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, cast
 
-from ...nodegraph import NodeGraph
-from ...nodegraph.models import Vectors
 from ...nodegraph.models.output import read_passage
 from ..filters import Filters
 from ..plans import Each, Plan, Prompt
 from ..protocols import RetrieverProtocol
-from ..ranking import Mode
-from ..results import OutputFormat, ScoredNode
 from ..retriever import Retriever
 from ..validation import whole
-from .query_transform import QueryTransform, QueryVariants
-from .transform_retriever import Ranking, TransformRetriever
+from .mean_search import FindMean, mean_name
+from .query_transform import QueryTransform, QueryVariants, TransformOptions
+from .transform_retriever import FusionOptions, TransformRetriever, VariantResults
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 PROMPT = Prompt(
     zh="""\
@@ -42,16 +40,23 @@ Passage (two or three sentences):""",
 )
 
 
+class HyDEOptions(TransformOptions, FusionOptions, total=False):
+    """The options of ``HyDERetriever`` but ``mean``."""
+
+    count: int
+    include_query: bool
+
+
 class HyDE(QueryTransform):
     """Let a model write passages that could answer a query, to be searched for.
 
-    Each passage is a call of its own, all at once; a model that always answers the same gives one.
+    Each passage is a separate call, all at once; equal passages count once.
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
         count: How many passages to ask for.
         include_query: Whether the query itself comes first.
-        **settings: ``prompt`` (with ``{query}``), ``language``, ``on_error``, ``retries``,
+        **options: ``prompt`` (with ``{query}``), ``language``, ``on_error``, ``retries``,
             ``timeout``; see ``QueryTransform``.
 
     Source:
@@ -64,49 +69,53 @@ class HyDE(QueryTransform):
 
     name = "hyde"
     PROMPT = PROMPT
+    supplements = True
 
     def __init__(
-        self, llm: object, *, count: int = 1, include_query: bool = True, **settings: Any
+        self,
+        llm: object,
+        *,
+        count: int = 1,
+        include_query: bool = True,
+        **options: Unpack[TransformOptions],
     ) -> None:
-        super().__init__(llm, **settings)
+        super().__init__(llm, **options)
         self.count = whole(count, "count", 1)
         self.include_query = include_query
 
-    def _forms(self, query: str) -> Plan[QueryVariants]:
+    def variants(self, query: str) -> Plan[QueryVariants]:
+        """Return the passages as a plan."""
         read = partial(read_passage, query=query)
-        made = yield Each([self._asked(query, read) for _ in range(self.count)])
-        passages = [each for each in made if isinstance(each, str)]
-        failed = [each for each in made if not isinstance(each, str)]
-        if failed and (not passages or self.on_error == "raise"):
-            raise failed[0]
-        note = f"{len(failed)} of {self.count} passages failed: {failed[0]}" if failed else None
+        answers = yield Each([self.ask(query, read) for _ in range(self.count)])
+        passages = [answer for answer in answers if isinstance(answer, str)]
+        errors = [answer for answer in answers if not isinstance(answer, str)]
+        if errors and (not passages or self.on_error == "raise"):
+            raise errors[0]
+        note = f"{len(errors)} of {self.count} passages failed: {errors[0]}" if errors else None
         return QueryVariants((query, *passages) if self.include_query else tuple(passages), note)
 
 
 class HyDERetriever(TransformRetriever):
-    """Search for passages that a model imagines, which are closer to passages than questions are.
+    """Search for passages that a model imagines: they resemble the documents more than a question.
 
-    Where the inner retriever is a ``Retriever`` that compares embeddings, the mean of the vectors
-    of the passages (as passages) and the query is searched for, as published. Any other inner
-    retriever is asked the passages and the query, and what they find is fused, which is ours.
+    If the inner retriever is a ``Retriever`` that compares embeddings, the mean of the vectors of
+    the passages (as passages) and the query is searched for, as published. Any other inner
+    retriever searches for the passages and the query, and their results are fused, an addition to
+    the published method.
 
-    Choose it for questions that are far from the words of the documents, with a model that knows
+    Choose it for questions that share few words with the documents, with a model that knows
     something of the field: what it imagines wrongly is searched for as well.
 
     Args:
         inner: Any retriever.
         llm: The model, in any form that ``LLM`` takes; or a ``HyDE``.
-        mean: Whether the mean of vectors is searched for; None where the inner retriever can.
-        mode: How results are fused, where they are.
-        query_weight: What the query itself counts beside 1 for each passage, in the fusion or in
-            the mean.
-        top_k: How many results at most; None for the inner retriever's own.
-        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
-        join: Join contents to one text: True with line breaks, or the separator.
-        **settings: Those of ``HyDE``: ``count``, ``include_query``, ``prompt``, ``on_error``.
+        mean: Whether to search for the mean of vectors; None for True if the inner retriever can.
+        **options: ``mode``, ``query_weight`` (in the fusion or in the mean), ``top_k``,
+            ``output_format``, ``join`` as for ``TransformRetriever``; all others are those of
+            ``HyDE``: ``count``, ``include_query``, ``prompt``, ``on_error``.
 
     Raises:
-        ValueError: If the mean is wanted of a retriever that has none.
+        ValueError: If ``mean`` is True for a retriever that compares no embeddings.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -122,8 +131,8 @@ class HyDERetriever(TransformRetriever):
     """
 
     name = "hyde search"
-    form = "hyde"
-    Transform = HyDE
+    variant_name = "hyde"
+    transform_type = HyDE
 
     def __init__(
         self,
@@ -131,23 +140,9 @@ class HyDERetriever(TransformRetriever):
         llm: object,
         *,
         mean: bool | None = None,
-        mode: Mode = "rrf",
-        query_weight: float = 1.0,
-        top_k: int | None = None,
-        output_format: OutputFormat | None = None,
-        join: bool | str = False,
-        **settings: Any,
+        **options: Unpack[HyDEOptions],
     ) -> None:
-        super().__init__(
-            inner,
-            llm,
-            mode=mode,
-            query_weight=query_weight,
-            top_k=top_k,
-            output_format=output_format,
-            join=join,
-            **settings,
-        )
+        super().__init__(inner, llm, **options)
         able = isinstance(inner, Retriever) and inner.similarity.mode == "embedding"
         if mean and not able:
             raise ValueError(
@@ -156,123 +151,20 @@ class HyDERetriever(TransformRetriever):
             )
         self.mean = able if mean is None else bool(mean)
 
-    def _rankings(
+    def search_variants(
         self,
         queries: Sequence[str],
-        forms: Sequence[QueryVariants],
+        variants: Sequence[QueryVariants],
         limit: int | None,
         filters: Filters | None,
-    ) -> Plan[list[list[Ranking]]]:
+    ) -> Plan[list[list[VariantResults]]]:
+        """Search for the mean of each query's variants, or for all of them."""
         if not self.mean:
-            return (yield from super()._rankings(queries, forms, limit, filters))
-        found = yield FindMean(
-            cast(Retriever, self.inner),
-            queries,
-            [made.queries for made in forms],
-            self.query_weight,
-            limit,
-            filters,
-        )
+            return (yield from super().search_variants(queries, variants, limit, filters))
+        texts = [group.queries for group in variants]
+        inner = cast("Retriever", self.inner)
+        rankings = yield FindMean(inner, queries, texts, self.query_weight, limit, filters)
         return [
-            [Ranking(name_of(query, made.queries), results)]
-            for query, made, results in zip(queries, forms, found, strict=True)
+            [VariantResults(mean_name(query, group), ranking)]
+            for query, group, ranking in zip(queries, texts, rankings, strict=True)
         ]
-
-
-@dataclass(frozen=True, slots=True)
-class FindMean:
-    """Ask a retriever that compares embeddings for the mean of each query's forms.
-
-    Attributes:
-        retriever: The retriever.
-        queries: The queries.
-        forms: What each is searched for with: itself, embedded as a query, and passages.
-        weight: What the query itself counts, beside 1 for each passage.
-        top_k: How many results of each query.
-        filters: Conditions, checked before ranking.
-    """
-
-    retriever: Retriever
-    queries: Sequence[str]
-    forms: Sequence[Sequence[str]]
-    weight: float = 1.0
-    top_k: int | None = None
-    filters: Filters | None = None
-
-    def do(self) -> list[list[ScoredNode]]:
-        """Return the results of each query, in their order; none of a blank one."""
-        asked = self._asked()
-        found = self.retriever.batch_vectors(
-            self._names(asked),
-            lambda graph, key: self._means(
-                graph, key, asked, graph.embeddings.query_vectors(self._own(asked), key)
-            ),
-            top_k=self.top_k,
-            filters=self.filters,
-        )
-        return self._spread(asked, found)
-
-    async def ado(self) -> list[list[ScoredNode]]:
-        """Return the same without blocking the event loop."""
-        asked = self._asked()
-
-        async def means(graph: NodeGraph, key: str) -> Vectors:
-            known = await graph.embeddings.aquery_vectors(self._own(asked), key)
-            return await asyncio.to_thread(self._means, graph, key, asked, known)
-
-        found = await self.retriever.abatch_vectors(
-            self._names(asked), means, top_k=self.top_k, filters=self.filters
-        )
-        return self._spread(asked, found)
-
-    def _asked(self) -> list[int]:
-        return [at for at, query in enumerate(self.queries) if query.strip()]
-
-    def _names(self, asked: Sequence[int]) -> list[str]:
-        """Return what evidence calls each search: its passages."""
-        return [name_of(self.queries[at], self.forms[at]) for at in asked]
-
-    def _own(self, asked: Sequence[int]) -> list[str]:
-        """Return the queries that count themselves."""
-        return [self.queries[at] for at in asked if self.queries[at] in self.forms[at]]
-
-    def _means(self, graph: NodeGraph, key: str, asked: Sequence[int], own: Vectors) -> Vectors:
-        """Return the mean of the unit vectors of each query, (queries, dimension)."""
-        import numpy as np
-
-        known = dict(zip(self._own(asked), own, strict=True))
-        passages = [f for at in asked for f in self.forms[at] if f != self.queries[at]]
-        texts = list(dict.fromkeys(passages))
-        vectors: dict[str, Any] = {}
-        if texts:
-            made = graph.embeddings.embedder(key).passages(texts)
-            vectors.update(zip(texts, made, strict=True))
-        means = []
-        for at in asked:
-            query = self.queries[at]
-            parts = [
-                self.weight * _unit(known[query]) if form == query else _unit(vectors[form])
-                for form in self.forms[at]
-            ]
-            means.append(np.sum(parts, axis=0))
-        return np.array(means, np.float32)
-
-    def _spread(
-        self, asked: Sequence[int], found: Sequence[list[ScoredNode]]
-    ) -> list[list[ScoredNode]]:
-        results: list[list[ScoredNode]] = [[] for _ in self.queries]
-        for at, each in zip(asked, found, strict=True):
-            results[at] = each
-        return results
-
-
-def name_of(query: str, forms: Sequence[str]) -> str:
-    """Return what evidence calls a mean: the passages, or the query where there are none."""
-    return "\n".join(each for each in forms if each != query) or query
-
-
-def _unit(vector: Any) -> Any:
-    import numpy as np
-
-    length = float(np.linalg.norm(vector))
-    return vector / length if length else vector

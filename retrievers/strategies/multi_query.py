@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ...nodegraph.models.output import read_phrasings
 from ..plans import Plan, Prompt
+from ..protocols import RetrieverProtocol
 from ..validation import whole
-from .query_transform import QueryTransform, QueryVariants
-from .transform_retriever import TransformRetriever
+from .query_transform import QueryTransform, QueryVariants, TransformOptions
+from .transform_retriever import FusionOptions, TransformRetriever
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 PROMPT = Prompt(
     zh="""\
@@ -48,7 +52,7 @@ Other phrasings:
     optional=("count",),
 )
 
-_FORM = '{"queries": ["...", "..."]}'
+_EXAMPLE = '{"queries": ["...", "..."]}'
 
 _SCHEMA = {
     "title": "phrasings",
@@ -60,6 +64,13 @@ _SCHEMA = {
 }
 
 
+class MultiQueryOptions(TransformOptions, FusionOptions, total=False):
+    """The options of ``MultiQueryRetriever``."""
+
+    count: int
+    include_query: bool
+
+
 class QueryExpansion(QueryTransform):
     """Let a model write a query in several phrasings.
 
@@ -67,7 +78,7 @@ class QueryExpansion(QueryTransform):
         llm: The model, in any form that ``LLM`` takes.
         count: How many phrasings to ask for, and to take at most.
         include_query: Whether the query itself comes first.
-        **settings: ``prompt`` (with ``{query}``; ``{count}`` may stand in it), ``language``,
+        **options: ``prompt`` (with ``{query}``; ``{count}`` may stand in it), ``language``,
             ``on_error``, ``retries``, ``timeout``; see ``QueryTransform``.
 
     Example:
@@ -78,30 +89,39 @@ class QueryExpansion(QueryTransform):
 
     name = "expand"
     PROMPT = PROMPT
+    supplements = True
 
     def __init__(
-        self, llm: object, *, count: int = 3, include_query: bool = True, **settings: Any
+        self,
+        llm: object,
+        *,
+        count: int = 3,
+        include_query: bool = True,
+        **options: Unpack[TransformOptions],
     ) -> None:
-        super().__init__(llm, **settings)
+        super().__init__(llm, **options)
         self.count = whole(count, "count", 1)
         self.include_query = include_query
 
-    def _forms(self, query: str) -> Plan[QueryVariants]:
+    def variants(self, query: str) -> Plan[QueryVariants]:
+        """Return the phrasings as a plan."""
         read = partial(read_phrasings, query=query, limit=self.count)
-        phrasings = yield from self._asked(query, read, _SCHEMA, _FORM, count=self.count)
+        phrasings = yield from self.ask(
+            query, read, schema=_SCHEMA, example=_EXAMPLE, count=self.count
+        )
         return QueryVariants((query, *phrasings) if self.include_query else tuple(phrasings))
 
 
 class MultiQueryRetriever(TransformRetriever):
     """Search for a query in several phrasings that a model writes, and fuse what they find.
 
-    Choose it where people ask in other words than the documents have; ``HyDERetriever`` goes
-    further from the question, ``SubQuestionRetriever`` is for questions that ask several things.
+    Choose it where questions use other words than the documents; ``HyDERetriever`` goes further
+    from the question, ``SubQuestionRetriever`` is for questions that ask several things.
 
     Args:
         inner: Any retriever.
         llm: The model, in any form that ``LLM`` takes; or a ``QueryExpansion``.
-        **settings: ``mode``, ``query_weight``, ``top_k``, ``output_format``, ``join`` as for
+        **options: ``mode``, ``query_weight``, ``top_k``, ``output_format``, ``join`` as for
             ``TransformRetriever``; all others are those of ``QueryExpansion``: ``count``,
             ``include_query``, ``prompt``, ``on_error``.
 
@@ -119,5 +139,10 @@ class MultiQueryRetriever(TransformRetriever):
     """
 
     name = "multi-query"
-    form = "phrasing"
-    Transform = QueryExpansion
+    variant_name = "phrasing"
+    transform_type = QueryExpansion
+
+    def __init__(
+        self, inner: RetrieverProtocol, llm: object, **options: Unpack[MultiQueryOptions]
+    ) -> None:
+        super().__init__(inner, llm, **options)

@@ -29,7 +29,7 @@ from .step_roles import (
     question_of,
 )
 from .steps import Ended, MultiStep, Step, merged, same_question
-from .transform_retriever import formed
+from .transform_retriever import with_variant
 
 logger = logging.getLogger(__name__)
 
@@ -333,7 +333,7 @@ def _told(steps: Sequence[Step], ended: Ended, note: str | None) -> list[Step]:
         answer = "" if step.answer is None else f", answer {step.answer!r}"
         said = f"step {at}{answer}; {ending}" if at else ending
         form = QueryVariant(steps[0].question, "multi-step", said)
-        told.append(replace(step, results=tuple(formed(step.results, form))))
+        told.append(replace(step, results=tuple(with_variant(step.results, form))))
     return told
 
 

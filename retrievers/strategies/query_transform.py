@@ -1,11 +1,11 @@
-"""What turns a query into other forms of it, and what that does where its model fails."""
+"""Turn a query into other queries with a model, and fall back to the query where that fails."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeVar, get_args
+from typing import Any, ClassVar, Literal, TypedDict, TypeVar, get_args
 
 from ...nodegraph import LLM, nearest_names
 from ...nodegraph.models import Language, as_llm, language_of
@@ -21,13 +21,23 @@ T = TypeVar("T")
 OnError = Literal["keep", "raise"]
 
 
+class TransformOptions(TypedDict, total=False):
+    """The options of every query transform, to type ``**options``; see ``QueryTransform``."""
+
+    prompt: str | Mapping[Language, str] | Prompt | None
+    language: Language | None
+    on_error: OnError
+    retries: int
+    timeout: float | None
+
+
 @dataclass(frozen=True, slots=True)
 class QueryVariants:
     """Hold what to search for in place of a query.
 
     Attributes:
         queries: At least one.
-        note: What went wrong on the way, None where nothing did.
+        note: What went wrong, None where nothing did.
     """
 
     queries: tuple[str, ...]
@@ -35,28 +45,48 @@ class QueryVariants:
 
 
 class QueryTransform(Prompted):
-    """Turn a query into one or more; what every query transform offers.
+    """Turn a query into one or more queries; the base class of all query transforms.
 
-    A subclass has a ``name``, which traces call it by, a ``PROMPT``, and ``_forms``: a plan that
-    returns the queries, or raises where the model gave none that can be used.
+    A subclass defines ``name``, ``PROMPT`` and ``variants``. It needs nothing else: errors,
+    retries, languages, traces and async calls are handled here.
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
         prompt: In place of the built-in one: a text with the same names in braces, or texts by
             language, ``{"zh": ..., "en": ...}``, or a ``Prompt``.
         language: Of the prompt: ``"zh"`` or ``"en"``; None for that of each query.
-        on_error: Where the model fails: ``"keep"`` the query as it is, or ``"raise"``.
-        retries: How often the model is asked again where its answer can't be used.
-        timeout: Seconds to wait for each of the model's answers; None leaves it to its client.
+        on_error: What to do if the model fails: ``"keep"`` the query as it is, or ``"raise"``.
+        retries: How often to repeat a call whose answer can't be used.
+        timeout: Seconds to wait for each answer of the model; None leaves it to its client.
 
     Raises:
         TypeError: If the model is none, or a number is not one, or a prompt is no text.
         ValueError: If there is no such choice, or a number is out of range, or a prompt lacks a
             name or has an unknown one.
+
+    Example:
+        >>> class StepBack(QueryTransform):
+        ...     name = "step back"
+        ...     PROMPT = Prompt(
+        ...         zh="写出一个更一般的问题：{query}",
+        ...         en="Write a more general question: {query}",
+        ...         required=("query",),
+        ...     )
+        ...     def variants(self, query):
+        ...         general = yield from self.ask(query, str.strip)
+        ...         return QueryVariants((query, general))
+        >>> StepBack(lambda prompt: "Which rivers are long?")("How long is the Nile?")
+        ['How long is the Nile?', 'Which rivers are long?']
     """
 
     name: ClassVar[str] = "transform"
+    """What traces call it, and ``prompts`` its prompt."""
+
     PROMPT: ClassVar[Prompt]
+    """The built-in prompt, with a place for ``{query}``."""
+
+    supplements: ClassVar[bool] = False
+    """Whether the variants stand beside the query (passages, other phrasings), not in its place."""
 
     def __init__(
         self,
@@ -71,9 +101,7 @@ class QueryTransform(Prompted):
         self.llm: LLM = as_llm(llm)
         self._prompts = {self.name: self.PROMPT.replaced(prompt)}
         self.language = check_language(language)
-        if on_error not in ("keep", "raise"):
-            raise ValueError(f"on_error is 'keep' or 'raise', not {on_error!r}")
-        self.on_error = on_error
+        self.on_error = check_on_error(on_error)
         self.retries = whole(retries, "retries", 0)
         self.timeout = seconds(timeout, "timeout")
 
@@ -82,15 +110,15 @@ class QueryTransform(Prompted):
 
     @property
     def prompt(self) -> Prompt:
-        """What the model is asked."""
+        """The prompt of the model."""
         return self._prompts[self.name]
 
     def __call__(self, query: str) -> list[str]:
-        """Return the forms of a query; see ``transform``."""
+        """Return the variants of a query; see ``transform``."""
         return self.transform(query)
 
     def transform(self, query: str) -> list[str]:
-        """Return the forms of a query: the query itself where the model fails, or it is blank.
+        """Return the variants of a query: the query itself if the model fails, or it is blank.
 
         Raises:
             TypeError: If the query is no text.
@@ -103,58 +131,66 @@ class QueryTransform(Prompted):
         return list((await arun(self.plan(query))).queries)
 
     def plan(self, query: str) -> Plan[QueryVariants]:
-        """Return the forms of a query, and what went wrong on the way, as a plan."""
+        """Return the variants of a query, and what went wrong, as a plan."""
         if not isinstance(query, str):
             raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
-        kept = self._kept(query)
+        fallback = self.fallback(query)
         if not query.strip():
-            return QueryVariants(kept)
-        with start_span(self.name, query=query) as done:
+            return QueryVariants(fallback)
+        with start_span(self.name, query=query) as span:
             try:
-                made = yield from self._forms(query)
-                forms = QueryVariants(tuple(each_once(made.queries)) or kept, made.note)
+                result = yield from self.variants(query)
+                variants = QueryVariants(tuple(each_once(result.queries)) or fallback, result.note)
             except Exception as error:
                 if self.on_error == "raise":
                     raise
-                forms = QueryVariants(kept, f"{self.name} failed: {type(error).__name__}: {error}")
-            if forms.note is not None:
-                logger.warning("of the query %r: %s", query[:80], forms.note)
-                done.facts["note"] = forms.note
-            done.facts["queries"] = list(forms.queries)
-        return forms
+                note = f"{self.name} failed: {type(error).__name__}: {error}"
+                variants = QueryVariants(fallback, note)
+            if variants.note is not None:
+                logger.warning("of the query %r: %s", query[:80], variants.note)
+                span.facts["note"] = variants.note
+            span.facts["queries"] = list(variants.queries)
+        return variants
 
-    def _kept(self, query: str) -> tuple[str, ...]:
-        """Return what there is without the model."""
+    def variants(self, query: str) -> Plan[QueryVariants]:
+        """Return the variants of a query as a plan; every subclass defines it.
+
+        Call the model with ``yield from self.ask(...)``, and raise any error where its answer
+        can't be used: ``plan`` then does what ``on_error`` says.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has to define variants(query)")
+
+    def fallback(self, query: str) -> tuple[str, ...]:
+        """Return the variants to use if the query is blank or the model fails: the query."""
         return (query,)
 
-    def _forms(self, query: str) -> Plan[QueryVariants]:
-        raise NotImplementedError
-
-    def _language(self, query: str) -> Language:
-        return language_of(query) if self.language is None else self.language
-
-    def _asked(
+    def ask(
         self,
         query: str,
         read: Callable[[str], T],
+        *,
         schema: Mapping[str, Any] | None = None,
-        form: str = "",
+        example: str = "",
         **values: object,
     ) -> Plan[T]:
-        """Ask the model for forms of a query; return what is read out of its answer.
+        """Ask the model with the prompt filled for a query; return what ``read`` makes of it.
 
         Args:
             query: The query.
-            read: Reads an answer; raises ValueError where it can't be used.
-            schema: What a model that offers it is held to.
-            form: The same as an example, for the prompt.
-            **values: For the prompt.
+            read: Reads an answer; raises ValueError if it can't be used, and the model is asked
+                again as often as ``retries`` says, with that message.
+            schema: A JSON schema for models that support one.
+            example: JSON that fits the schema, for the prompt.
+            **values: For the other places of the prompt.
+
+        Raises:
+            ModelError: If the model fails, or none of its answers can be read.
         """
-        language = self._language(query)
+        language = self.prompt_language(query)
         prompt = self.prompt.fill(language, query=query, **values)
         if schema is not None and self.llm.structured:
-            prompt += in_json(form, language)
-        read_ = yield from answered(
+            prompt += in_json(example, language)
+        result = yield from answered(
             self.llm,
             prompt,
             read,
@@ -163,16 +199,20 @@ class QueryTransform(Prompted):
             retries=self.retries,
             timeout=self.timeout,
         )
-        return read_
+        return result
+
+    def prompt_language(self, query: str) -> Language:
+        """Return the language of the prompt for a query."""
+        return language_of(query) if self.language is None else self.language
 
 
-def told(queries: Sequence[str]) -> str:
-    """Return in a few words which queries a stage has."""
+def summarize_queries(queries: Sequence[str]) -> str:
+    """Return the queries of a span in a few words."""
     return queries[0] if len(queries) == 1 else f"{len(queries)} queries"
 
 
 def check_language(language: Language | None) -> Language | None:
-    """Return what is a language of prompts, or None for the query's.
+    """Return a language of prompts, or None for that of the query.
 
     Raises:
         ValueError: If it is neither.
@@ -183,3 +223,24 @@ def check_language(language: Language | None) -> Language | None:
             f"{nearest_names(str(language), get_args(Language))}, or None for that of each query"
         )
     return language
+
+
+def check_on_error(on_error: OnError) -> OnError:
+    """Return what to do on an error.
+
+    Raises:
+        ValueError: If there is no such choice.
+    """
+    if on_error not in get_args(OnError):
+        raise ValueError(f"on_error is 'keep' or 'raise', not {on_error!r}")
+    return on_error
+
+
+def join_notes(*notes: str | None) -> str | None:
+    """Return notes as one, None where there are none."""
+    return "; ".join(filter(None, notes)) or None
+
+
+def describe_error(error: BaseException | None) -> str:
+    """Return an error's class and message."""
+    return f"{type(error).__name__}: {error}"

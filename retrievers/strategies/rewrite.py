@@ -1,15 +1,19 @@
-"""Put a query into a clearer form before it is searched for."""
+"""Rewrite a query more clearly before it is searched for."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ...nodegraph.models.output import read_query
 from ..plans import Plan, Prompt
-from .query_transform import QueryTransform, QueryVariants
-from .transform_retriever import TransformRetriever
+from ..protocols import RetrieverProtocol
+from .query_transform import QueryTransform, QueryVariants, TransformOptions
+from .transform_retriever import FusionOptions, TransformRetriever
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 PROMPT = Prompt(
     zh="""\
@@ -45,7 +49,7 @@ _DOMAIN = Prompt("问题属于以下领域：{domain}。", "The field is: {domai
 
 _GLOSSARY = Prompt("使用下列术语：\n{terms}\n", "Use these terms:\n{terms}\n", ("terms",))
 
-_FORM = '{"query": "..."}'
+_EXAMPLE = '{"query": "..."}'
 
 _SCHEMA = {
     "title": "rewriting",
@@ -57,15 +61,22 @@ _SCHEMA = {
 }
 
 
+class RewriteOptions(TransformOptions, FusionOptions, total=False):
+    """The options of ``QueryRewriteRetriever``."""
+
+    domain: str | None
+    glossary: Mapping[str, str] | None
+
+
 class QueryRewrite(QueryTransform):
-    """Let a model put a query into a clearer form.
+    """Let a model rewrite a query more clearly.
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
-        domain: What the questions are about, in a few words.
-        glossary: Terms as the corpus writes them, by the forms people use: ``{"tea": "Camellia
-            sinensis"}``. Those whose form is in the query are shown to the model.
-        **settings: ``prompt`` (with ``{query}``; ``{domain}`` and ``{glossary}`` may stand in
+        domain: The field of the questions, in a few words.
+        glossary: The terms of the corpus by those that people use: ``{"tea": "Camellia
+            sinensis"}``. The model sees the entries whose key is in the query.
+        **options: ``prompt`` (with ``{query}``; ``{domain}`` and ``{glossary}`` may stand in
             it), ``language``, ``on_error``, ``retries``, ``timeout``; see ``QueryTransform``.
 
     Raises:
@@ -86,31 +97,37 @@ class QueryRewrite(QueryTransform):
         *,
         domain: str | None = None,
         glossary: Mapping[str, str] | None = None,
-        **settings: Any,
+        **options: Unpack[TransformOptions],
     ) -> None:
-        super().__init__(llm, **settings)
+        super().__init__(llm, **options)
         self.domain = domain
         self.glossary = dict(glossary or {})
 
-    def _forms(self, query: str) -> Plan[QueryVariants]:
-        language = self._language(query)
+    def variants(self, query: str) -> Plan[QueryVariants]:
+        """Return the rewritten query as a plan."""
+        language = self.prompt_language(query)
         domain = "" if not self.domain else _DOMAIN.fill(language, domain=self.domain)
-        told = [f"{k}: {v}" for k, v in self.glossary.items() if k.casefold() in query.casefold()]
-        glossary = "" if not told else _GLOSSARY.fill(language, terms="\n".join(told))
-        read = partial(read_query, query=query)
-        rewritten = yield from self._asked(
-            query, read, _SCHEMA, _FORM, domain=domain, glossary=glossary
+        terms = [f"{k}: {v}" for k, v in self.glossary.items() if k.casefold() in query.casefold()]
+        rewritten = yield from self.ask(
+            query,
+            partial(read_query, query=query),
+            schema=_SCHEMA,
+            example=_EXAMPLE,
+            domain=domain,
+            glossary="" if not terms else _GLOSSARY.fill(language, terms="\n".join(terms)),
         )
         return QueryVariants((rewritten,))
 
 
 class QueryRewriteRetriever(TransformRetriever):
-    """Search for a clearer form of the query that a model writes.
+    """Search for the query as a model rewrites it.
+
+    Choose it where questions have typing errors, short forms or chatter.
 
     Args:
         inner: Any retriever.
         llm: The model, in any form that ``LLM`` takes; or a ``QueryRewrite``.
-        **settings: ``top_k``, ``output_format``, ``join`` as for ``TransformRetriever``; all others
+        **options: ``top_k``, ``output_format``, ``join`` as for ``TransformRetriever``; all others
             are those of ``QueryRewrite``: ``prompt``, ``glossary``, ``on_error``.
 
     Example:
@@ -127,5 +144,10 @@ class QueryRewriteRetriever(TransformRetriever):
     """
 
     name = "rewrite search"
-    form = "rewrite"
-    Transform = QueryRewrite
+    variant_name = "rewrite"
+    transform_type = QueryRewrite
+
+    def __init__(
+        self, inner: RetrieverProtocol, llm: object, **options: Unpack[RewriteOptions]
+    ) -> None:
+        super().__init__(inner, llm, **options)

@@ -1,11 +1,11 @@
-"""Ask the retriever that a model, or a function, chooses for a question."""
+"""Search with the retriever that a model, or a function, chooses for a question."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...nodegraph import nearest_names
 from ...nodegraph.models.output import read_routes
@@ -14,188 +14,30 @@ from ..planned_retriever import Found, PlannedRetriever, all_of, found_or_failed
 from ..plans import Call, Plan, Prompt, Prompted
 from ..protocols import RetrieverProtocol
 from ..ranking import Mode, check_mode
-from ..results import OutputFormat, QueryVariant, ScoredNode
+from ..results import QueryVariant, ScoredNode
 from ..tracing import start_span
 from ..validation import check_retriever
-from .query_transform import QueryTransform, QueryVariants, told
-from .transform_retriever import failure, formed, fused
+from .query_transform import (
+    OnError,
+    QueryTransform,
+    QueryVariants,
+    TransformOptions,
+    describe_error,
+    join_notes,
+    summarize_queries,
+)
+from .transform_retriever import OutputOptions, fused, with_variant
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 logger = logging.getLogger(__name__)
 
+Choose = Callable[[str], "str | Iterable[str] | Awaitable[str | Iterable[str]]"]
+"""Chooses a route's name, or several, for a query."""
 
-class RouterRetriever(Prompted, PlannedRetriever):
-    """Ask the retriever, or the few, that a model or a function chooses for a question.
-
-    Routes are corpora, or ways to search one: sub-questions for comparisons, the plain retriever
-    for the rest. The evidence's notes say which route was taken, and why where it was the default.
-
-    Args:
-        routes: By name, retrievers, or pairs of a description and a retriever; a model sees names
-            and descriptions.
-        llm: The model, in any form that ``LLM`` takes.
-        choose: In place of a model: a function, also an async one, from the question to a name,
-            or to several.
-        default: The route where the choice can't be used, or all that were chosen fail (which is an
-            error with ``on_error="raise"``); None for the first.
-        multiple: Whether several may be chosen; what they find is fused.
-        mode: How it is fused; see ``fuse``.
-        top_k: How many results at most, also of each route; None for the retrievers' own.
-        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
-        join: Join contents to one text: True with line breaks, or the separator.
-        **settings: Those of ``QueryRouter`` and ``QueryTransform``: ``prompt``, ``on_error``.
-
-    Raises:
-        TypeError: If a route is no retriever, or there are a model and a function, or neither.
-        ValueError: If there is no route, or a choice is unknown.
-
-    Example:
-        >>> from nodekin.nodegraph import NodeGraph
-        >>> from nodekin.retrievers import Retriever
-        >>> graph = NodeGraph()
-        >>> ids = graph.add(["Tea is a drink.", "The Nile is a river."])
-        >>> words, exact = Retriever(graph, "ROOT"), Retriever(graph, "ROOT", index="map")
-        >>> routes = {"words": ("Questions", words), "exact": ("Quotations", exact)}
-        >>> router = RouterRetriever(routes, lambda prompt: "I would choose: words")
-        >>> print(router("What is tea?")[0].explain())  # doctest: +ELLIPSIS
-        0...  ROOT  "Tea is a drink."
-          0...  ROOT  bm25 for "What is tea?": itself
-            route of "What is tea?" (to 'words')
-    """
-
-    name = "router"
-
-    def __init__(
-        self,
-        routes: Mapping[str, RetrieverProtocol | tuple[str, RetrieverProtocol]],
-        llm: object = None,
-        *,
-        choose: Choose | None = None,
-        default: str | None = None,
-        multiple: bool = False,
-        mode: Mode = "rrf",
-        top_k: int | None = None,
-        output_format: OutputFormat | None = None,
-        join: bool | str = False,
-        **settings: Any,
-    ) -> None:
-        super().__init__(top_k=top_k, output_format=output_format, join=join)
-        pairs = {name: _pair(route) for name, route in routes.items()}
-        self.routes = {name: retriever for name, (_, retriever) in pairs.items()}
-        if (llm is None) == (choose is None):
-            raise TypeError("a router takes a model (llm=) or a function (choose=), one of the two")
-        described = {name: text for name, (text, _) in pairs.items()}
-        kind = {"default": default, "multiple": multiple, **settings}
-        self.query_router: QueryRouter = (
-            QueryRouter(llm, described, **kind)
-            if choose is None
-            else FunctionRouter(choose, described, **kind)
-        )
-        self.mode: Mode = check_mode(mode)
-
-    def __repr__(self) -> str:
-        return f"RouterRetriever({self.routes!r})"
-
-    @property
-    def prompts(self) -> Mapping[str, Prompt]:
-        """The prompts by their names."""
-        return self.query_router.prompts
-
-    def _replace_prompts(self, prompts: Mapping[str, Prompt]) -> None:
-        self.query_router = self.query_router.with_prompts(prompts)
-
-    def transform(self, query: str) -> list[str]:
-        """Return the names of the routes that are chosen for a query."""
-        return self.query_router.transform(query)
-
-    async def atransform(self, query: str) -> list[str]:
-        """Return the same without blocking the event loop."""
-        return await self.query_router.atransform(query)
-
-    def plans(
-        self, queries: Sequence[str], limit: int | None, filters: Filters | None
-    ) -> Plan[list[Found]]:
-        """Return the results of each query as a plan."""
-        with start_span(self.name, query=told(queries)) as done:
-            chosen = yield from all_of([self.query_router.plan(query) for query in queries])
-            found = yield from self._found(queries, [f.queries for f in chosen], limit, filters)
-            # Where nothing that was chosen can be searched, the default is.
-            others = [self._other(each) for each in found]
-            more = yield from self._found(queries, others, limit, filters)
-            for each, routes in zip(found, more, strict=True):
-                each |= routes
-            results = [
-                self._fused(query, forms, each, limit)
-                for query, forms, each in zip(queries, chosen, found, strict=True)
-            ]
-            done.facts["results"] = sum(map(len, results))
-        return results
-
-    def _found(
-        self,
-        queries: Sequence[str],
-        routes: Sequence[Iterable[str]],
-        limit: int | None,
-        filters: Filters | None,
-    ) -> Plan[list[dict[str, Found | Exception]]]:
-        """Return what each query's routes find, or why they fail, by their names."""
-        asked: dict[str, list[int]] = {}  # each route gets all its queries at once
-        for at, names in enumerate(routes):
-            for name in names:
-                asked.setdefault(name, []).append(at)
-        told = yield from all_of(
-            [
-                found_or_failed(self.routes[name], [queries[at] for at in places], limit, filters)
-                for name, places in asked.items()
-            ]
-        )
-        found: list[dict[str, Found | Exception]] = [
-            {name: [] for name in names} for names in routes
-        ]
-        for (name, places), each in zip(asked.items(), told, strict=True):
-            for at, one in zip(places, each, strict=True):
-                found[at][name] = one
-        return found
-
-    def _other(self, found: Mapping[str, Found | Exception]) -> list[str]:
-        """Return the route to take in place of those that all failed; none where one did not."""
-        default = self.query_router.default
-        failed = all(isinstance(each, Exception) for each in found.values())
-        keeps = self.query_router.on_error == "keep"
-        return [default] if failed and keeps and default not in found else []
-
-    def _fused(
-        self,
-        query: str,
-        forms: QueryVariants,
-        found: Mapping[str, Found | Exception],
-        limit: int | None,
-    ) -> list[ScoredNode]:
-        errors = {name: each for name, each in found.items() if isinstance(each, Exception)}
-        if errors and (len(errors) == len(found) or self.query_router.on_error == "raise"):
-            raise next(iter(errors.values()))
-        failed = [f"route {name!r} failed: {failure(error)}" for name, error in errors.items()]
-        if failed:
-            logger.warning("of the query %r: %s", query[:80], "; ".join(failed))
-        rankings = []
-        for name, each in found.items():
-            if not isinstance(each, Exception):
-                note = "; ".join(filter(None, [f"to {name!r}", forms.note, *failed]))
-                rankings.append(formed(each, QueryVariant(query, "route", note)))
-        return fused(rankings, self.mode, limit)
-
-
-def _pair(
-    route: RetrieverProtocol | tuple[str, RetrieverProtocol],
-) -> tuple[str, RetrieverProtocol]:
-    """Return a route's description, empty where it has none, and its retriever."""
-    if not isinstance(route, tuple | list):
-        return "", check_retriever(route)
-    if len(route) != 2 or not isinstance(route[0], str):
-        raise TypeError(
-            f"a route is a retriever or a pair (description, retriever), not {route!r:.80}"
-        )
-    return route[0], check_retriever(route[1])
-
+Route = RetrieverProtocol | tuple[str, RetrieverProtocol]
+"""A retriever, or a description and a retriever."""
 
 PROMPT = Prompt(
     zh="""\
@@ -230,14 +72,14 @@ _HOW_MANY = {
 
 
 class QueryRouter(QueryTransform):
-    """Let a model choose among routes by their descriptions; what it returns are their names.
+    """Let a model choose among routes by their descriptions; the variants are routes' names.
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
-        routes: What each route is good for, by its name.
-        default: The route where the model's answer can't be used; None for the first.
+        routes: Descriptions of the routes, by their names.
+        default: The route if the model's answer can't be used; None for the first.
         multiple: Whether several may be chosen.
-        **settings: ``prompt`` (with ``{query}`` and ``{routes}``), ``language``, ``on_error``,
+        **options: ``prompt`` (with ``{query}`` and ``{routes}``), ``language``, ``on_error``,
             ``retries``, ``timeout``; see ``QueryTransform``.
 
     Raises:
@@ -259,45 +101,46 @@ class QueryRouter(QueryTransform):
         *,
         default: str | None = None,
         multiple: bool = False,
-        **settings: Any,
+        **options: Unpack[TransformOptions],
     ) -> None:
-        super().__init__(llm, **settings)
+        super().__init__(llm, **options)
         self.routes = dict(routes)
         self.default = check_default(default, self.routes)
         self.multiple = multiple
 
-    def _kept(self, query: str) -> tuple[str, ...]:
+    def fallback(self, query: str) -> tuple[str, ...]:
+        """Return the default route."""
         return (self.default,)
 
-    def _forms(self, query: str) -> Plan[QueryVariants]:
+    def variants(self, query: str) -> Plan[QueryVariants]:
+        """Return the names of the chosen routes as a plan."""
         names = list(self.routes)
-        one: dict[str, Any] = {"type": "string", "enum": names}
-        choice = {"type": "array", "items": one} if self.multiple else one
-        lines = [
-            f"{number}. {name}{': ' if text else ''}{text}"
-            for number, (name, text) in enumerate(self.routes.items(), 1)
-        ]
+        name: dict[str, Any] = {"type": "string", "enum": names}
         schema = {
             "title": "route",
             "description": "The names of the routes that suit the question",
             "type": "object",
-            "properties": {"names": choice},
+            "properties": {"names": {"type": "array", "items": name} if self.multiple else name},
             "required": ["names"],
             "additionalProperties": False,
         }
-        chosen = yield from self._asked(
+        lines = [
+            f"{number}. {name}{': ' if text else ''}{text}"
+            for number, (name, text) in enumerate(self.routes.items(), 1)
+        ]
+        chosen = yield from self.ask(
             query,
             partial(read_routes, names=names, multiple=self.multiple),
-            schema,
-            '{"names": ["..."]}' if self.multiple else '{"names": "..."}',
+            schema=schema,
+            example='{"names": ["..."]}' if self.multiple else '{"names": "..."}',
             routes="\n".join(lines),
-            how_many=_HOW_MANY[self._language(query), self.multiple],
+            how_many=_HOW_MANY[self.prompt_language(query), self.multiple],
         )
         return QueryVariants(tuple(chosen))
 
 
 def check_default(default: str | None, routes: Mapping[str, object]) -> str:
-    """Return the route to take where none is chosen: the first unless another is named.
+    """Return the route to take if none is chosen: the first by default.
 
     Raises:
         TypeError: If a name is no text.
@@ -317,18 +160,15 @@ def check_default(default: str | None, routes: Mapping[str, object]) -> str:
     return default
 
 
-Choose = Callable[[str], "str | Iterable[str] | Awaitable[str | Iterable[str]]"]
-
-
 class FunctionRouter(QueryRouter):
     """Let a function choose among routes.
 
     Args:
         choose: A function, also an async one, from a query to a route's name, or to several.
-        routes: What each route is good for, by its name.
-        default: The route where the function fails or names none; None for the first.
+        routes: Descriptions of the routes, by their names.
+        default: The route if the function fails or names none; None for the first.
         multiple: Whether several may be chosen.
-        **settings: ``on_error``.
+        on_error: What to do if the function fails: take the default, or ``"raise"``.
 
     Raises:
         TypeError: If there is no function.
@@ -344,19 +184,25 @@ class FunctionRouter(QueryRouter):
         self,
         choose: Choose,
         routes: Mapping[str, str],
-        **settings: Any,
+        *,
+        default: str | None = None,
+        multiple: bool = False,
+        on_error: OnError = "keep",
     ) -> None:
         if not callable(choose):
             raise TypeError(f"choose is a function from a query to a name, not {choose!r:.80}")
-        super().__init__(lambda prompt: prompt, routes, **settings)  # a model that is not asked
+        super().__init__(  # with a model that is never called
+            *(lambda prompt: prompt, routes), default=default, multiple=multiple, on_error=on_error
+        )
         self.choose = choose
 
     @property
     def prompts(self) -> Mapping[str, Prompt]:
-        """None: a function is asked nothing but the query."""
+        """None: a function gets the query only."""
         return {}
 
-    def _forms(self, query: str) -> Plan[QueryVariants]:
+    def variants(self, query: str) -> Plan[QueryVariants]:
+        """Return the names that the function returns as a plan."""
         chosen = yield Call(self.choose, (query,))
         names = [chosen] if isinstance(chosen, str) else list(chosen)
         for name in names:
@@ -367,3 +213,183 @@ class FunctionRouter(QueryRouter):
         if not names:
             raise ValueError("no route was chosen")
         return QueryVariants(tuple(names if self.multiple else names[:1]))
+
+
+class RouterOptions(TransformOptions, OutputOptions, total=False):
+    """The options of ``RouterRetriever`` that are not named in its signature."""
+
+
+class RouterRetriever(Prompted, PlannedRetriever):
+    """Search with the retriever, or the few, that a model or a function chooses for a question.
+
+    Routes are corpora, or ways to search one: sub-questions for comparisons, the plain retriever
+    for the rest. The evidence's notes name the route, and why the default one was taken.
+
+    Args:
+        routes: By name, retrievers, or pairs of a description and a retriever; a model sees names
+            and descriptions.
+        llm: The model, in any form that ``LLM`` takes.
+        choose: In place of a model: a function, also an async one, from the question to a name,
+            or to several.
+        default: The route if the choice can't be used, or all chosen ones fail (which is an error
+            with ``on_error="raise"``); None for the first.
+        multiple: Whether several may be chosen; their results are fused.
+        mode: How they are fused; see ``fuse``.
+        **options: ``top_k`` (also of each route; None for the retrievers' own),
+            ``output_format``, ``join`` as for ``TransformRetriever``; all others are those of
+            ``QueryTransform``: ``prompt``, ``on_error``; a function has ``on_error`` alone.
+
+    Raises:
+        TypeError: If a route is no retriever, or there are a model and a function, or neither.
+        ValueError: If there is no route, or a choice is unknown.
+
+    Example:
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> from nodekin.retrievers import Retriever
+        >>> graph = NodeGraph()
+        >>> ids = graph.add(["Tea is a drink.", "The Nile is a river."])
+        >>> words, exact = Retriever(graph, "ROOT"), Retriever(graph, "ROOT", index="map")
+        >>> routes = {"words": ("Questions", words), "exact": ("Quotations", exact)}
+        >>> router = RouterRetriever(routes, lambda prompt: "I would choose: words")
+        >>> print(router("What is tea?")[0].explain())  # doctest: +ELLIPSIS
+        0...  ROOT  "Tea is a drink."
+          0...  ROOT  bm25 for "What is tea?": itself
+            route of "What is tea?" (to 'words')
+    """
+
+    name = "router"
+
+    def __init__(
+        self,
+        routes: Mapping[str, Route],
+        llm: object = None,
+        *,
+        choose: Choose | None = None,
+        default: str | None = None,
+        multiple: bool = False,
+        mode: Mode = "rrf",
+        **options: Unpack[RouterOptions],
+    ) -> None:
+        super().__init__(
+            top_k=options.pop("top_k", None),
+            output_format=options.pop("output_format", None),
+            join=options.pop("join", False),
+        )
+        pairs = {name: _described(route) for name, route in routes.items()}
+        self.routes = {name: retriever for name, (_, retriever) in pairs.items()}
+        if (llm is None) == (choose is None):
+            raise TypeError("a router takes a model (llm=) or a function (choose=), one of the two")
+        chooser: Callable[..., QueryRouter] = QueryRouter if choose is None else FunctionRouter
+        self.query_router = chooser(
+            llm if choose is None else choose,
+            {name: description for name, (description, _) in pairs.items()},
+            default=default,
+            multiple=multiple,
+            **options,
+        )
+        self.mode: Mode = check_mode(mode)
+
+    def __repr__(self) -> str:
+        return f"RouterRetriever({self.routes!r})"
+
+    @property
+    def prompts(self) -> Mapping[str, Prompt]:
+        """The prompts by their names."""
+        return self.query_router.prompts
+
+    def _replace_prompts(self, prompts: Mapping[str, Prompt]) -> None:
+        self.query_router = self.query_router.with_prompts(prompts)
+
+    def transform(self, query: str) -> list[str]:
+        """Return the names of the routes that are chosen for a query."""
+        return self.query_router.transform(query)
+
+    async def atransform(self, query: str) -> list[str]:
+        """Return the same without blocking the event loop."""
+        return await self.query_router.atransform(query)
+
+    def plans(
+        self, queries: Sequence[str], limit: int | None, filters: Filters | None
+    ) -> Plan[list[Found]]:
+        """Return the results of each query as a plan."""
+        with start_span(self.name, query=summarize_queries(queries)) as span:
+            chosen = yield from all_of([self.query_router.plan(query) for query in queries])
+            names = [choice.queries for choice in chosen]
+            results = yield from self._search_routes(queries, names, limit, filters)
+            # If every chosen route fails, the default is searched.
+            defaults = [self._default_after(by_route) for by_route in results]
+            more = yield from self._search_routes(queries, defaults, limit, filters)
+            rankings = [
+                self._fuse_routes(query, choice, {**by_route, **by_default}, limit)
+                for query, choice, by_route, by_default in zip(
+                    queries, chosen, results, more, strict=True
+                )
+            ]
+            span.facts["results"] = sum(map(len, rankings))
+        return rankings
+
+    def _search_routes(
+        self,
+        queries: Sequence[str],
+        routes: Sequence[Iterable[str]],
+        limit: int | None,
+        filters: Filters | None,
+    ) -> Plan[list[dict[str, Found | Exception]]]:
+        """Return the results of each query's routes by their names, or why they fail."""
+        places: dict[str, list[int]] = {}  # each route gets all its queries at once
+        for place, names in enumerate(routes):
+            for name in names:
+                places.setdefault(name, []).append(place)
+        rankings = yield from all_of(
+            [
+                found_or_failed(self.routes[name], [queries[at] for at in own], limit, filters)
+                for name, own in places.items()
+            ]
+        )
+        results: list[dict[str, Found | Exception]] = [
+            {name: [] for name in names} for names in routes
+        ]
+        for (name, own), of_route in zip(places.items(), rankings, strict=True):
+            for place, ranking in zip(own, of_route, strict=True):
+                results[place][name] = ranking
+        return results
+
+    def _default_after(self, results: Mapping[str, Found | Exception]) -> list[str]:
+        """Return the default route if all others failed, else none."""
+        router = self.query_router
+        failed = all(isinstance(ranking, Exception) for ranking in results.values())
+        use_default = failed and router.on_error == "keep" and router.default not in results
+        return [router.default] if use_default else []
+
+    def _fuse_routes(
+        self,
+        query: str,
+        choice: QueryVariants,
+        results: Mapping[str, Found | Exception],
+        limit: int | None,
+    ) -> list[ScoredNode]:
+        errors = {name: item for name, item in results.items() if isinstance(item, Exception)}
+        if errors and (len(errors) == len(results) or self.query_router.on_error == "raise"):
+            raise next(iter(errors.values()))
+        failures = [
+            f"route {name!r} failed: {describe_error(error)}" for name, error in errors.items()
+        ]
+        if failures:
+            logger.warning("of the query %r: %s", query[:80], "; ".join(failures))
+        rankings = []
+        for name, ranking in results.items():
+            if not isinstance(ranking, Exception):
+                note = join_notes(f"to {name!r}", choice.note, *failures)
+                rankings.append(with_variant(ranking, QueryVariant(query, "route", note)))
+        return fused(rankings, self.mode, limit)
+
+
+def _described(route: Route) -> tuple[str, RetrieverProtocol]:
+    """Return a route's description, empty by default, and its retriever."""
+    if not isinstance(route, tuple | list):
+        return "", check_retriever(route)
+    if len(route) != 2 or not isinstance(route[0], str):
+        raise TypeError(
+            f"a route is a retriever or a pair (description, retriever), not {route!r:.80}"
+        )
+    return route[0], check_retriever(route[1])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...nodegraph.models import Language
+from ..plans import fit_passages
 from ..ranking import fuse
 from ..results import ScoredNode
 from ..text_analyzer import TextAnalyzer
@@ -103,18 +104,8 @@ def told_passages(
     told: dict[tuple[str, str], None] = {}
     for step in reversed(steps):
         told |= dict.fromkeys((result.node.id, result.node.text) for result in step.results)
-    parts: list[str] = []
-    left = max_tokens
-    for at, (_, text) in enumerate(told, 1):
-        part = f"[{at}] {text.strip()}"
-        size = length(part)
-        if size > left:
-            cut = part[: len(part) * left // max(size, 1)]
-            parts += [f"{cut} ..."] if left > max_tokens // 20 else []
-            break
-        parts.append(part)
-        left -= size
-    return "\n\n".join(parts) or _NOTHING[language]
+    texts, _ = fit_passages((text for _, text in told), max_tokens, length)
+    return texts or _NOTHING[language]
 
 
 def _words(text: str) -> frozenset[str]:

@@ -1,13 +1,13 @@
-"""Search for other forms of the query, and fuse what they find."""
+"""Search for the variants of a query, and fuse the results."""
 
 from __future__ import annotations
 
 import copy
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar, TypedDict
 
 from ..filters import Filters
 from ..planned_retriever import Found, PlannedRetriever, all_of, found_or_failed
@@ -17,21 +17,42 @@ from ..ranking import Mode, check_mode, fuse
 from ..results import OutputFormat, QueryVariant, ScoredNode
 from ..tracing import start_span
 from ..validation import check_retriever
-from .query_transform import QueryTransform, QueryVariants, told
+from .query_transform import (
+    QueryTransform,
+    QueryVariants,
+    describe_error,
+    join_notes,
+    summarize_queries,
+)
 
 logger = logging.getLogger(__name__)
 
 
+class OutputOptions(TypedDict, total=False):
+    """The options of every strategy's results, to type ``**options``."""
+
+    top_k: int | None
+    output_format: OutputFormat | None
+    join: bool | str
+
+
+class FusionOptions(OutputOptions, total=False):
+    """The options of every ``TransformRetriever``, to type ``**options``."""
+
+    mode: Mode
+    query_weight: float
+
+
 @dataclass(frozen=True, slots=True)
-class Ranking:
-    """Hold what one form of a query found.
+class VariantResults:
+    """Hold the results of one variant of a query.
 
     Attributes:
-        query: The form that was searched for.
-        results: What was found, best first.
+        query: The variant that was searched for.
+        results: Best first.
         error: Why the search failed, None where it did not.
-        answer: What a model answers from the results, where it was asked.
-        problem: What went wrong on the way to the answer.
+        answer: What a model answers from the results, if it was asked to.
+        problem: What went wrong with the answer.
     """
 
     query: str
@@ -42,39 +63,43 @@ class Ranking:
 
     @property
     def note(self) -> str | None:
-        """What is to be known of it, for the evidence."""
+        """The note for the evidence."""
         return self.problem if self.answer is None else f"answer: {self.answer}"
 
 
 class TransformRetriever(Prompted, PlannedRetriever):
-    """Search for what a query transform makes of the query; what these strategies share.
+    """Search for the variants that a query transform returns, and fuse their results.
 
-    The results' evidence has the form that was searched for as its ``query``, and the query it
-    was made of in ``forms``, with a note where the model failed and the query was searched for as
-    it is. Where some forms can't be searched for, those that can are the results, and a note
-    says so.
+    The results' evidence has the variant that was searched for as its ``query``, and the original
+    query in ``forms``, with a note if the model failed and the query was searched for as it is.
+    If some variants can't be searched for, the results of the others are returned, and a note
+    names the failures.
+
+    A subclass for one transform sets ``transform_type``, and ``variant_name``; it then takes a
+    model and the options of the transform in place of a transform.
 
     Args:
         inner: Any retriever, also another strategy.
-        transform: Makes the queries: a ``QueryTransform``; or, for a retriever that has a kind of
-            its own, a model, in any form that ``LLM`` takes.
+        transform: A ``QueryTransform``; or, for a subclass with a ``transform_type``, a model, in
+            any form that ``LLM`` takes.
         mode: How the results of several queries are fused; see ``fuse``.
-        query_weight: What the query itself counts in the fusion, beside 1 for each of its forms.
+        query_weight: The weight of the query itself in the fusion; each variant has 1.
         top_k: How many results at most, also of each query; None for the inner retriever's own.
         output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
         join: Join contents to one text: True with line breaks, or the separator.
-        **settings: Those of the retriever's own kind of transform, with a model.
+        **options: Those of the transform, with a model.
 
     Raises:
-        TypeError: If there is no retriever or model, a number is none, or there is no such setting.
+        TypeError: If there is no retriever or model, a number is none, or there is no such option.
         ValueError: If a number is out of range or a choice unknown.
     """
 
     name = "transform search"
-    form: ClassVar[str] = "form"
-    """What evidence calls a query that the transform made."""
-    Transform: ClassVar[type[QueryTransform] | None] = None
-    """What is made of a model that is given in place of a transform."""
+    variant_name: ClassVar[str] = "variant"
+    """What the evidence calls a query that the transform returned."""
+
+    transform_type: ClassVar[Callable[..., QueryTransform] | None] = None
+    """Creates the transform from a model and its options."""
 
     def __init__(
         self,
@@ -86,33 +111,33 @@ class TransformRetriever(Prompted, PlannedRetriever):
         top_k: int | None = None,
         output_format: OutputFormat | None = None,
         join: bool | str = False,
-        **settings: Any,
+        **options: object,
     ) -> None:
         super().__init__(top_k=top_k, output_format=output_format, join=join)
         self.inner = check_retriever(inner)
-        self.query_transform = self._made(transform, settings)
+        self.query_transform = self._as_transform(transform, options)
         self.mode: Mode = check_mode(mode)
         self.query_weight = check_weight(query_weight, "query_weight")
 
-    def _made(self, transform: object, settings: Mapping[str, Any]) -> QueryTransform:
-        """Return a query transform that is given, or made of a model."""
-        if not isinstance(transform, QueryTransform):
-            if self.Transform is None:
-                raise TypeError(f"transform is a QueryTransform, not {transform!r:.80}")
-            return self.Transform(transform, **settings)
-        if settings:
-            raise TypeError(
-                f"settings {sorted(settings)} go with a model; give them to "
-                f"{type(transform).__name__}(...) itself"
-            )
-        return transform
+    def _as_transform(self, transform: object, options: Mapping[str, object]) -> QueryTransform:
+        """Return the transform itself, or one created from a model."""
+        if isinstance(transform, QueryTransform):
+            if options:
+                raise TypeError(
+                    f"settings {sorted(options)} go with a model; give them to "
+                    f"{type(transform).__name__}(...) itself"
+                )
+            return transform
+        if self.transform_type is None:
+            raise TypeError(f"transform is a QueryTransform, not {transform!r:.80}")
+        return type(self).transform_type(transform, **options)  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.inner!r}, {self.query_transform.llm.name!r})"
 
     @property
     def prompts(self) -> Mapping[str, Prompt]:
-        """The prompts by their names, those of the transform among them."""
+        """The prompts by their names, those of the transform included."""
         return {**self.query_transform.prompts, **self._prompts}
 
     def _replace_prompts(self, prompts: Mapping[str, Prompt]) -> None:
@@ -123,7 +148,7 @@ class TransformRetriever(Prompted, PlannedRetriever):
         self._prompts = {name: prompt for name, prompt in prompts.items() if name not in own}
 
     def transform(self, query: str) -> list[str]:
-        """Return what is searched for in place of a query."""
+        """Return the queries to search for in place of a query."""
         return self.query_transform.transform(query)
 
     async def atransform(self, query: str) -> list[str]:
@@ -134,72 +159,81 @@ class TransformRetriever(Prompted, PlannedRetriever):
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> Plan[list[Found]]:
         """Return the results of each query as a plan."""
-        with start_span(self.name, query=told(queries)) as done:
-            forms = yield from all_of([self.query_transform.plan(query) for query in queries])
-            found = yield from self._rankings(queries, forms, limit, filters)
+        with start_span(self.name, query=summarize_queries(queries)) as span:
+            variants = yield from all_of([self.query_transform.plan(query) for query in queries])
+            rankings = yield from self.search_variants(queries, variants, limit, filters)
             results = [
-                self._fused(query, made, rankings, limit)
-                for query, made, rankings in zip(queries, forms, found, strict=True)
+                self.fuse_variants(*items, limit)
+                for items in zip(queries, variants, rankings, strict=True)
             ]
-            done.facts["results"] = sum(map(len, results))
+            span.facts["results"] = sum(map(len, results))
         return results
 
-    def _rankings(
+    def search_variants(
         self,
         queries: Sequence[str],
-        forms: Sequence[QueryVariants],
+        variants: Sequence[QueryVariants],
         limit: int | None,
         filters: Filters | None,
-    ) -> Plan[list[list[Ranking]]]:
-        """Search for all forms of all queries at once; return what each found, by query."""
-        asked = [form for made in forms for form in made.queries]
-        found = iter((yield from found_or_failed(self.inner, asked, limit, filters)))
-        rankings = [[ranking(form, next(found)) for form in made.queries] for made in forms]
-        for query, each in zip(queries, rankings, strict=True):
-            self._check(query, each)
+    ) -> Plan[list[list[VariantResults]]]:
+        """Search for all variants of all queries at once; return their results by query.
+
+        A subclass may search in another way, or add to the results.
+        """
+        flat = [variant for group in variants for variant in group.queries]
+        results = iter((yield from found_or_failed(self.inner, flat, limit, filters)))
+        rankings = [
+            [variant_results(variant, next(results)) for variant in group.queries]
+            for group in variants
+        ]
+        for query, ranking in zip(queries, rankings, strict=True):
+            self._check_errors(query, ranking)
         return rankings
 
-    def _check(self, query: str, rankings: Sequence[Ranking]) -> None:
-        """Raise where all searches failed, or one did that must not."""
-        errors = [each.error for each in rankings if each.error is not None]
+    def _check_errors(self, query: str, rankings: Sequence[VariantResults]) -> None:
+        """Raise if all searches failed, or any did with ``on_error="raise"``."""
+        errors = [ranking.error for ranking in rankings if ranking.error is not None]
         if errors and (len(errors) == len(rankings) or self.query_transform.on_error == "raise"):
             raise errors[0]
         if errors:
-            logger.warning("of the query %r: %s", query[:80], failures(rankings))
+            logger.warning("of the query %r: %s", query[:80], describe_failures(rankings))
 
-    def _fused(
-        self, query: str, forms: QueryVariants, rankings: Sequence[Ranking], limit: int | None
+    def fuse_variants(
+        self,
+        query: str,
+        variants: QueryVariants,
+        rankings: Sequence[VariantResults],
+        limit: int | None,
     ) -> list[ScoredNode]:
-        """Return one ranking of a query's, whose evidence tells what was searched for."""
-        note = "; ".join(filter(None, [forms.note, failures(rankings)])) or None
-        found, weights = [], []
-        for each in rankings:
-            if each.error is not None:
+        """Return one ranking for a query, whose evidence names what was searched for."""
+        note = join_notes(variants.note, describe_failures(rankings))
+        results, weights = [], []
+        for ranking in rankings:
+            if ranking.error is not None:
                 continue
-            own = each.query == query
-            said = "; ".join(filter(None, [note, each.note])) or None
-            form = QueryVariant(query, self.form, said)
-            # What was searched for as it was asked needs no form, unless there is something to say.
-            found.append(list(each.results) if own and not said else formed(each.results, form))
-            weights.append(self.query_weight if own else 1.0)
-        return fused(found, self.mode, limit, weights)
+            is_query = ranking.query == query
+            variant = QueryVariant(query, self.variant_name, join_notes(note, ranking.note))
+            # The query itself needs no variant, unless there is a note.
+            plain = is_query and variant.note is None
+            results.append(
+                list(ranking.results) if plain else with_variant(ranking.results, variant)
+            )
+            weights.append(self.query_weight if is_query else 1.0)
+        return fused(results, self.mode, limit, weights)
 
 
-def ranking(query: str, found: Found | Exception) -> Ranking:
-    """Return what a query found, or why it failed, as a ranking."""
-    return Ranking(query, [], found) if isinstance(found, Exception) else Ranking(query, found)
+def variant_results(query: str, results: Found | Exception) -> VariantResults:
+    """Return the results of a variant, or why its search failed."""
+    if isinstance(results, Exception):
+        return VariantResults(query, [], results)
+    return VariantResults(query, results)
 
 
-def failures(rankings: Sequence[Ranking]) -> str:
-    """Tell which searches failed; nothing where none did."""
-    failed = [each for each in rankings if each.error is not None]
-    told = "; ".join(f"{each.query[:60]!r}: {failure(each.error)}" for each in failed)
-    return f"{len(failed)} of {len(rankings)} searches failed: {told}" if failed else ""
-
-
-def failure(error: BaseException | None) -> str:
-    """Return an error in words."""
-    return f"{type(error).__name__}: {error}"
+def describe_failures(rankings: Sequence[VariantResults]) -> str:
+    """Return which searches failed, and why; an empty text where none did."""
+    failed = [ranking for ranking in rankings if ranking.error is not None]
+    reasons = "; ".join(f"{item.query[:60]!r}: {describe_error(item.error)}" for item in failed)
+    return f"{len(failed)} of {len(rankings)} searches failed: {reasons}" if failed else ""
 
 
 def fused(
@@ -208,26 +242,28 @@ def fused(
     top_k: int | None,
     weights: Sequence[float] | None = None,
 ) -> list[ScoredNode]:
-    """Return one ranking of several, as long as the longest unless ``top_k`` says; one as it is."""
+    """Fuse rankings into one, as long as the longest unless ``top_k`` is set; keep a single one."""
     if len(rankings) == 1:
         return list(rankings[0][:top_k])
-    longest = max((len(each) for each in rankings), default=0)
+    longest = max(map(len, rankings), default=0)
     return fuse(rankings, mode, weights, longest if top_k is None else top_k)
 
 
-def formed(results: Sequence[ScoredNode], form: QueryVariant) -> list[ScoredNode]:
-    """Return results whose evidence tells that they were found for a form of this query."""
+def with_variant(results: Sequence[ScoredNode], variant: QueryVariant) -> list[ScoredNode]:
+    """Return results whose evidence has a variant of the query before its own."""
     return [
         replace(
             result,
-            evidence=tuple(replace(match, forms=(form, *match.forms)) for match in result.evidence),
+            evidence=tuple(
+                replace(match, forms=(variant, *match.forms)) for match in result.evidence
+            ),
         )
         for result in results
     ]
 
 
 def check_weight(weight: float, name: str) -> float:
-    """Return what is a weight.
+    """Return a weight.
 
     Raises:
         TypeError: If it is no number.

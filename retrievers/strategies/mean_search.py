@@ -1,0 +1,117 @@
+"""Search for the mean of the vectors of several texts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...nodegraph import NodeGraph
+from ...nodegraph.models import Vectors
+from ..filters import Filters
+from ..results import ScoredNode
+from ..retriever import Retriever
+
+Pairs = list[tuple[str, Sequence[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class FindMean:
+    """Search a retriever that compares embeddings for the mean of each query's texts; an effect.
+
+    Attributes:
+        retriever: The retriever.
+        queries: The queries.
+        texts: What is averaged for each query: the query itself, embedded as a query, and
+            passages.
+        weight: The weight of the query itself; each passage has 1.
+        top_k: How many results of each query.
+        filters: Conditions, checked before ranking.
+    """
+
+    retriever: Retriever
+    queries: Sequence[str]
+    texts: Sequence[Sequence[str]]
+    weight: float = 1.0
+    top_k: int | None = None
+    filters: Filters | None = None
+
+    def do(self) -> list[list[ScoredNode]]:
+        """Return the results of each query, in their order; none of a blank one."""
+        pairs = self._pairs()
+
+        def means(graph: NodeGraph, key: str) -> Vectors:
+            vectors = graph.embeddings.query_vectors(_queries(pairs), key)
+            return self._means(graph, key, pairs, vectors)
+
+        names = [mean_name(*pair) for pair in pairs]
+        results = self.retriever.batch_vectors(names, means, top_k=self.top_k, filters=self.filters)
+        return self._by_query(results)
+
+    async def ado(self) -> list[list[ScoredNode]]:
+        """Return the same without blocking the event loop."""
+        pairs = self._pairs()
+
+        async def means(graph: NodeGraph, key: str) -> Vectors:
+            vectors = await graph.embeddings.aquery_vectors(_queries(pairs), key)
+            return await asyncio.to_thread(self._means, graph, key, pairs, vectors)
+
+        names = [mean_name(*pair) for pair in pairs]
+        results = await self.retriever.abatch_vectors(
+            names, means, top_k=self.top_k, filters=self.filters
+        )
+        return self._by_query(results)
+
+    def _pairs(self) -> Pairs:
+        """Return the queries that are not blank, and their texts."""
+        pairs = zip(self.queries, self.texts, strict=True)
+        return [(query, texts) for query, texts in pairs if query.strip()]
+
+    def _means(self, graph: NodeGraph, key: str, pairs: Pairs, query_vectors: Vectors) -> Vectors:
+        """Return the mean of the unit vectors of each query's texts, (queries, dimension)."""
+        import numpy as np
+
+        by_query = dict(zip(_queries(pairs), query_vectors, strict=True))
+        passages = list(
+            dict.fromkeys(text for query, texts in pairs for text in texts if text != query)
+        )
+        by_passage: dict[str, Any] = {}
+        if passages:
+            vectors = graph.embeddings.embedder(key).passages(passages)
+            by_passage.update(zip(passages, vectors, strict=True))
+        means = [
+            np.sum(
+                [
+                    self.weight * _unit(by_query[text])
+                    if text == query
+                    else _unit(by_passage[text])
+                    for text in texts
+                ],
+                axis=0,
+            )
+            for query, texts in pairs
+        ]
+        return np.array(means, np.float32)
+
+    def _by_query(self, results: Sequence[list[ScoredNode]]) -> list[list[ScoredNode]]:
+        """Return the results with empty ones for blank queries."""
+        rest = iter(results)
+        return [next(rest) if query.strip() else [] for query in self.queries]
+
+
+def mean_name(query: str, texts: Sequence[str]) -> str:
+    """Return what evidence calls a mean: the passages, or the query if there are none."""
+    return "\n".join(text for text in texts if text != query) or query
+
+
+def _queries(pairs: Pairs) -> list[str]:
+    """Return the queries that are themselves among their texts."""
+    return [query for query, texts in pairs if query in texts]
+
+
+def _unit(vector: Any) -> Any:
+    import numpy as np
+
+    length = float(np.linalg.norm(vector))
+    return vector / length if length else vector
