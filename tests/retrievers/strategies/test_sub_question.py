@@ -13,9 +13,6 @@ QUERY, NILE, AMAZON = "Which is longer?", "How long is the Nile?", "How long is 
 PARTS = f"1. {NILE}\n2. {AMAZON}"
 PASSAGE = "Passages:\n<passages>\n[1] The "
 ANSWERS = {f"{PASSAGE}Nile": "6,650 km", f"{PASSAGE}Amazon": "NONE"}
-    "Passages:\n<passages>\n[1] The Nile": "6,650 km",
-    "Passages:\n<passages>\n[1] The Amazon": "NONE",
-}
 
 
 class Failing:
