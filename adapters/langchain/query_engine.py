@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from contextlib import aclosing
+from itertools import chain
 from typing import Annotated, Any, Literal
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
@@ -15,23 +16,20 @@ from langchain_core.runnables.graph import Graph
 from langchain_core.runnables.utils import AddableDict
 from pydantic import ConfigDict, Field, SkipValidation, field_validator
 
-from ...retrievers import QueryEngine, child_k_override
-from ...retrievers.answers import AnswerStream, AsyncAnswerStream
+from ...retrievers import Answer, QueryEngine, child_k_override
 from .callbacks import achild_runs, child_runs
 from .documents import ScoreKey
 from .graph_drawing import draw
 from .query_engine_io import (
-    Question,
-    added_up,
-    answer_dict,
-    begun,
-    ended,
-    in_own_context,
-    in_own_task,
+    first_fields,
+    join_chunks,
+    last_fields,
     read_question,
+    stream_from_task,
+    stream_in_context,
 )
 
-Asked = str | Mapping[str, Any] | BaseMessage | list[Any] | PromptValue
+EngineInput = str | Mapping[str, Any] | BaseMessage | list[Any] | PromptValue
 
 
 class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
@@ -139,7 +137,7 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
     @property
     def InputType(self) -> Any:
         """A question, alone or with the conversation before it."""
-        return Asked
+        return EngineInput
 
     @property
     def OutputType(self) -> Any:
@@ -171,147 +169,143 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
     ) -> AsyncIterator[Any]:
         """Yield the same without blocking the event loop."""
 
-        async def one() -> AsyncIterator[Any]:
+        async def inputs() -> AsyncIterator[Any]:
             yield input
 
-        pieces = self.atransform(one(), config, **kwargs)
-        async with aclosing(pieces) as told:  # type: ignore[type-var]
-            async for piece in told:
-                yield piece
+        chunks = self.atransform(inputs(), config, **kwargs)
+        async with aclosing(chunks):  # type: ignore[type-var]
+            async for chunk in chunks:
+                yield chunk
 
     def transform(
         self, input: Iterator[Any], config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[Any]:
-        """Yield the answer to a question that comes in pieces."""
+        """Yield the answer to a question that is streamed itself."""
         yield from self._transform_stream_with_config(input, self._stream, config, **kwargs)
 
     async def atransform(
         self, input: AsyncIterator[Any], config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[Any]:
         """Yield the same without blocking the event loop."""
-        pieces = self._atransform_stream_with_config(input, self._astream, config, **kwargs)
-        async with aclosing(pieces) as told:  # type: ignore[type-var]
-            async for piece in told:
-                yield piece
+        chunks = self._atransform_stream_with_config(input, self._astream, config, **kwargs)
+        async with aclosing(chunks):  # type: ignore[type-var]
+            async for chunk in chunks:
+                yield chunk
 
     def get_graph(self, config: RunnableConfig | None = None) -> Graph:
         """Return a graph to be drawn: the way of a question through the retrievers within."""
         graph = Graph()
         question = graph.add_node(self.get_input_schema(config))
         model = RunnableLambda(self.engine.llm.complete, name=f"{self.engine.mode} answer")
-        here = graph.add_node(model, metadata=config.get("metadata") if config else None)
+        answer = graph.add_node(model, metadata=config.get("metadata") if config else None)
         for end in draw(self.engine.retriever, graph, [question]):
-            graph.add_edge(end, here)
-        graph.add_edge(here, graph.add_node(self.get_output_schema(config)))
+            graph.add_edge(end, answer)
+        graph.add_edge(answer, graph.add_node(self.get_output_schema(config)))
         return graph
 
-    def _asked(
+    def _request(
         self,
-        given: Any,
+        input: Any,
         *,
         k: int | None = None,
         child_k: int | None = None,
         filter: Mapping[str, Any] | None = None,
     ) -> tuple[dict[str, Any], int | None]:
-        """Return what the engine is asked, and how many children are to be looked at.
-
-        A call's arguments go over the own ones.
-        """
-        asked: Question = read_question(given, self.question_key, self.history_key)
+        """Return the arguments of the engine, and ``child_k``: the call's over the own ones."""
+        question = read_question(input, self.question_key, self.history_key)
         if filter is not None and self.filter is not None:
             filter = {**self.filter, **filter}
-        wanted = {
-            "question": asked.text,
-            "history": asked.history,
+        arguments = {
+            "question": question.text,
+            "history": question.history,
             "top_k": self.k if k is None else k,
             "filters": self.filter if filter is None else filter,
         }
-        return wanted, self.child_k if child_k is None else child_k
+        return arguments, self.child_k if child_k is None else child_k
 
-    def _told(self, answer: Any) -> Any:
+    def _first_chunk(self, answer: Answer) -> AddableDict:
+        fields = first_fields(answer, score_key=self.score_key, details=self.details)
+        return AddableDict(fields)
+
+    def _output(self, answer: Answer) -> Any:
         if self.output == "text":
             return answer.text
-        return answer_dict(answer, score_key=self.score_key, details=self.details)
-
-    def _begun(self, stream: AnswerStream | AsyncAnswerStream) -> AddableDict:
-        made = begun(stream.answer, score_key=self.score_key, details=self.details)
-        return AddableDict(made)
+        return {**self._first_chunk(answer), "answer": answer.text, **last_fields(answer)}
 
     def _run(
         self,
-        given: Any,
+        input: Any,
         run_manager: CallbackManagerForChainRun,
         config: RunnableConfig,
-        **call: Any,
+        **kwargs: Any,
     ) -> Any:
-        asked, child_k = self._asked(given, **call)
+        arguments, child_k = self._request(input, **kwargs)
         with child_runs(config), child_k_override(child_k):
-            return self._told(self.engine.query(**asked))
+            return self._output(self.engine.query(**arguments))
 
     async def _arun(
         self,
-        given: Any,
+        input: Any,
         run_manager: AsyncCallbackManagerForChainRun,
         config: RunnableConfig,
-        **call: Any,
+        **kwargs: Any,
     ) -> Any:
-        asked, child_k = self._asked(given, **call)
+        arguments, child_k = self._request(input, **kwargs)
         async with achild_runs(config):
             with child_k_override(child_k):
-                answer = await self.engine.aquery(**asked)
-        return await asyncio.to_thread(self._told, answer)
+                answer = await self.engine.aquery(**arguments)
+        return await asyncio.to_thread(self._output, answer)
 
     def _stream(
         self,
-        given: Iterator[Any],
+        input: Iterator[Any],
         run_manager: CallbackManagerForChainRun,
         config: RunnableConfig,
-        **call: Any,
+        **kwargs: Any,
     ) -> Iterator[Any]:
-        asked, child_k = self._asked(added_up(list(given)), **call)
+        arguments, child_k = self._request(join_chunks(list(input)), **kwargs)
 
-        def pieces() -> Generator[Any, None, None]:
+        def chunks() -> Generator[Any, None, None]:
             with (
                 child_runs(config),
                 child_k_override(child_k),
-                self.engine.stream(**asked) as stream,
+                self.engine.stream(**arguments) as stream,
             ):
                 if self.output == "text":
                     yield from stream
                     return
-                first = next(stream, "")  # the sources are known when it has come
-                yield self._begun(stream)
-                yield AddableDict(answer=first)
-                for piece in stream:
-                    yield AddableDict(answer=piece)
-                yield AddableDict(ended(stream.answer))
+                first = next(stream, "")  # the sources are known from now on
+                yield self._first_chunk(stream.answer)
+                for text in chain([first], stream):
+                    yield AddableDict(answer=text)
+                yield AddableDict(last_fields(stream.answer))
 
-        yield from in_own_context(pieces())
+        yield from stream_in_context(chunks())
 
     async def _astream(
         self,
-        given: AsyncIterator[Any],
+        input: AsyncIterator[Any],
         run_manager: AsyncCallbackManagerForChainRun,
         config: RunnableConfig,
-        **call: Any,
+        **kwargs: Any,
     ) -> AsyncIterator[Any]:
-        asked, child_k = self._asked(added_up([piece async for piece in given]), **call)
+        arguments, child_k = self._request(join_chunks([part async for part in input]), **kwargs)
 
-        async def work(tell: Callable[[Any], None]) -> None:
+        async def produce(emit: Callable[[Any], None]) -> None:
             async with achild_runs(config):
                 with child_k_override(child_k):
-                    async with self.engine.astream(**asked) as stream:
+                    async with self.engine.astream(**arguments) as stream:
                         if self.output == "text":
-                            async for piece in stream:
-                                tell(piece)
+                            async for text in stream:
+                                emit(text)
                             return
-                        first = await anext(stream, "")  # the sources are known when it has come
-                        tell(await asyncio.to_thread(self._begun, stream))
-                        tell(AddableDict(answer=first))
-                        async for piece in stream:
-                            tell(AddableDict(answer=piece))
-                        tell(AddableDict(ended(stream.answer)))
+                        text = await anext(stream, "")  # the sources are known from now on
+                        emit(await asyncio.to_thread(self._first_chunk, stream.answer))
+                        emit(AddableDict(answer=text))
+                        async for text in stream:
+                            emit(AddableDict(answer=text))
+                        emit(AddableDict(last_fields(stream.answer)))
 
-        async with aclosing(in_own_task(work)) as pieces:
-            async for piece in pieces:
-                yield piece
+        async with aclosing(stream_from_task(produce)) as chunks:
+            async for chunk in chunks:
+                yield chunk

@@ -1,4 +1,4 @@
-"""Read what a query engine is asked out of what chains hand on."""
+"""Read the inputs of a query engine's runnable, and build its outputs and streams."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import (
     Awaitable,
     Callable,
     Generator,
-    Iterator,
     Mapping,
     Sequence,
 )
@@ -30,11 +29,11 @@ from .documents import to_documents
 
 Message = Mapping[str, str]
 
-_QUESTIONS = ("question", "input", "query")
+_QUESTION_KEYS = ("question", "input", "query")
 
 
 class Question(NamedTuple):
-    """Hold what is asked, and what was said before.
+    """Hold a question, and the conversation before it.
 
     Attributes:
         text: The question.
@@ -45,18 +44,18 @@ class Question(NamedTuple):
     history: list[Message]
 
 
-def read_question(given: Any, question_key: str | None, history_key: str) -> Question:
-    """Return the question, and the conversation before it.
+def read_question(input: Any, question_key: str | None, history_key: str) -> Question:
+    """Return the question of a runnable's input, and the conversation before it.
 
     Args:
-        given: A text; a message; messages, the last of which asks; or a mapping with one of
-            these, and with a history beside it.
+        input: A text; a message; messages, the last of which is the question; or a mapping with
+            one of these, and with a history beside it.
         question_key: Where in a mapping the question is; None for ``question``, ``input`` or
             ``query``.
-        history_key: Where the history is: messages in any form that LangChain takes.
+        history_key: Where the history is: messages in any format that LangChain takes.
 
     Raises:
-        TypeError: If there is no question in it.
+        TypeError: If the input has no question.
         ValueError: If a mapping has none, or the last message is not the user's.
 
     Example:
@@ -64,48 +63,49 @@ def read_question(given: Any, question_key: str | None, history_key: str) -> Que
         ...               None, "chat_history")
         Question(text='And how long?', history=[{'role': 'user', 'content': 'Nile?'}])
     """
-    if not isinstance(given, Mapping):
-        return _asked(given)
-    keys = _QUESTIONS if question_key is None else (question_key,)
-    named = [key for key in keys if key in given]
-    if not named:
+    if not isinstance(input, Mapping):
+        return _question(input)
+    keys = _QUESTION_KEYS if question_key is None else (question_key,)
+    key = next((key for key in keys if key in input), None)
+    if key is None:
         raise ValueError(
-            f"there is no question: the input has the keys {sorted(map(str, given))}, and it is "
+            f"there is no question: the input has the keys {sorted(map(str, input))}, and it is "
             f"looked for under {' or '.join(map(repr, keys))}; name yours with question_key="
         )
-    asked = _asked(given[named[0]])
-    before = given.get(history_key)
-    if before is None:
-        return asked
-    if isinstance(before, str):
+    question = _question(input[key])
+    history = input.get(history_key)
+    if history is None:
+        return question
+    if isinstance(history, str):
         raise TypeError(
-            f"{history_key!r} holds messages, such as ('human', 'What is tea?'), not {before!r:.80}"
+            f"{history_key!r} holds messages, such as ('human', 'What is tea?'), not "
+            f"{history!r:.80}"
         )
-    return Question(asked.text, [*_history(before), *asked.history])
+    return Question(question.text, [*_history(history), *question.history])
 
 
-def _asked(given: Any) -> Question:
-    if isinstance(given, str):
-        return Question(given, [])
-    if isinstance(given, PromptValue):
-        given = given.to_messages()
-    if isinstance(given, BaseMessage):
-        given = [given]
-    if not isinstance(given, Sequence) or not given:
+def _question(input: Any) -> Question:
+    if isinstance(input, str):
+        return Question(input, [])
+    if isinstance(input, PromptValue):
+        input = input.to_messages()
+    if isinstance(input, BaseMessage):
+        input = [input]
+    if not isinstance(input, Sequence) or not input:
         raise TypeError(
             "a question is a text, a message, a list of messages, or a mapping with one of these, "
-            f"not {given!r:.80}"
+            f"not {input!r:.80}"
         )
-    *before, last = convert_to_messages(given)
+    *history, last = convert_to_messages(input)
     if _role(last) != "user":
         raise ValueError(f"the last message is the user's question, not {last!r:.80}")
-    return Question(_text(last), _history(before))
+    return Question(_text(last), _history(history))
 
 
 def _history(messages: Any) -> list[Message]:
-    """Return messages as a query engine takes them; what tools were asked and said is left out."""
-    told = [(_role(each), _text(each)) for each in convert_to_messages(messages)]
-    return [{"role": role, "content": text} for role, text in told if role and text]
+    """Return messages as a query engine takes them, without those of tools and the system."""
+    turns = [(_role(message), _text(message)) for message in convert_to_messages(messages)]
+    return [{"role": role, "content": text} for role, text in turns if role and text]
 
 
 def _role(message: BaseMessage) -> str:
@@ -119,104 +119,88 @@ def _role(message: BaseMessage) -> str:
 
 
 def _text(message: BaseMessage) -> str:
-    """Return the text of a message, of several parts too; what is no text has none."""
+    """Return the text of a message, its parts joined; parts that are no text are left out."""
     if isinstance(message.content, str):
         return message.content
-    parts = (each if isinstance(each, str) else each.get("text") for each in message.content)
+    parts = (part if isinstance(part, str) else part.get("text") for part in message.content)
     return "\n".join(part for part in parts if isinstance(part, str))
 
 
-def in_own_context(made: Generator[Any, None, Any]) -> Generator[Any, None, None]:
-    """Yield what a generator yields, which runs in a context of its own.
+def join_chunks(chunks: Sequence[Any]) -> Any:
+    """Return an input that was streamed: texts and messages are joined, mappings by key.
 
-    What it sets there (the run that things happen in) does not hold for whoever reads it, between
-    one piece and the next.
+    Raises:
+        TypeError: If there are no chunks.
+
+    Example:
+        >>> join_chunks([{"question": "What "}, {"question": "is tea?"}, {"chat_history": []}])
+        {'question': 'What is tea?', 'chat_history': []}
+    """
+    if not chunks:
+        raise TypeError("there is no question: the input is empty")
+    joined = chunks[0]
+    for chunk in chunks[1:]:
+        if isinstance(joined, dict) and isinstance(chunk, Mapping):
+            joined = AddableDict(joined) + AddableDict(chunk)
+        else:
+            joined = joined + chunk
+    return joined
+
+
+def stream_in_context(chunks: Generator[Any, None, Any]) -> Generator[Any, None, None]:
+    """Yield the chunks of a generator that runs in a context of its own.
+
+    What it sets there (the current run) does not apply to the consumer between two chunks.
     """
     context = contextvars.copy_context()
     end = object()
     try:
-        while (piece := context.run(next, made, end)) is not end:
-            yield piece
+        while (chunk := context.run(next, chunks, end)) is not end:
+            yield chunk
     finally:
-        context.run(made.close)
+        context.run(chunks.close)
 
 
-async def in_own_task(
-    work: Callable[[Callable[[Any], None]], Awaitable[None]],
+async def stream_from_task(
+    produce: Callable[[Callable[[Any], None]], Awaitable[None]],
 ) -> AsyncGenerator[Any, None]:
-    """Yield what a work tells, which runs in a task of its own; cancel it when no one wants more.
+    """Yield the chunks of a function that runs in a task of its own.
+
+    The task is cancelled when the consumer stops.
 
     Args:
-        work: Is given the function to tell a piece with.
+        produce: Is called with the function that emits a chunk.
     """
-    pieces: asyncio.Queue[Any] = asyncio.Queue()
+    chunks: asyncio.Queue[Any] = asyncio.Queue()
     end = object()
-
-    async def work_() -> None:
-        await work(pieces.put_nowait)
-
-    task = asyncio.create_task(work_())
-    task.add_done_callback(lambda _: pieces.put_nowait(end))
+    task = asyncio.ensure_future(produce(chunks.put_nowait))
+    task.add_done_callback(lambda _: chunks.put_nowait(end))
     try:
-        while (piece := await pieces.get()) is not end:
-            yield piece
+        while (chunk := await chunks.get()) is not end:
+            yield chunk
         await task
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
 
-def added_up(pieces: Sequence[Any]) -> Any:
-    """Return an input that came in pieces: texts and messages are joined, mappings by key.
-
-    Raises:
-        TypeError: If there is none.
-
-    Example:
-        >>> added_up([{"question": "What "}, {"question": "is tea?"}, {"chat_history": []}])
-        {'question': 'What is tea?', 'chat_history': []}
-    """
-    if not pieces:
-        raise TypeError("there is no question: the input is empty")
-    whole = pieces[0]
-    for piece in pieces[1:]:
-        if isinstance(whole, dict) and isinstance(piece, Mapping):
-            whole = AddableDict(whole) + AddableDict(piece)
-        else:
-            whole = whole + piece
-    return whole
-
-
-def answer_dict(answer: Answer, *, score_key: str | None, details: bool) -> dict[str, Any]:
-    """Return an answer as a mapping, of plain values and documents; see ``NodeGraphQueryEngine``.
+def first_fields(answer: Answer, *, score_key: str | None, details: bool) -> dict[str, Any]:
+    """Return the fields of an answer's mapping that come before its text.
 
     Args:
         answer: The answer.
         score_key: The documents' field for the score.
-        details: Whether documents tell their place and evidence.
+        details: Whether documents have their position and evidence.
     """
-    return {
-        **begun(answer, score_key=score_key, details=details),
-        "answer": answer.text,
-        **ended(answer),
-    }
-
-
-def begun(answer: Answer, *, score_key: str | None, details: bool) -> dict[str, Any]:
-    """Return what is known when the answer begins: the question and the documents."""
     results = [source.result for source in answer.sources]
     context = to_documents(results, score_key=score_key, details=details)
     return {"question": answer.question, "context": context}
 
 
-def ended(answer: Answer) -> dict[str, Any]:
-    """Return what is known when the answer has ended."""
-    return {"sources": list(_sources(answer)), "found": answer.found, "notes": list(answer.notes)}
-
-
-def _sources(answer: Answer) -> Iterator[dict[str, Any]]:
-    for source in answer.sources:
-        yield {
+def last_fields(answer: Answer) -> dict[str, Any]:
+    """Return the fields of an answer's mapping that come after its text."""
+    sources = [
+        {
             "number": source.number,
             "cited": source.cited,
             "title": source.title,
@@ -225,3 +209,6 @@ def _sources(answer: Answer) -> Iterator[dict[str, Any]]:
             "score": float(source.result.score),
             "text": source.text,
         }
+        for source in answer.sources
+    ]
+    return {"sources": sources, "found": answer.found, "notes": list(answer.notes)}
