@@ -12,16 +12,16 @@ from pydantic import model_validator
 
 from ...nodegraph import ROOT, NodeGraph
 from ...retrievers import Retriever
-from .documents import check_all_known, drop, nodes_there, put, to_document
+from .documents import check_no_kwargs, delete_documents, existing_nodes, put_documents, to_document
 from .retriever import NodeGraphRetriever
 
 
 class NodeGraphIndex(NodeGraphRetriever, DocumentIndex):
-    """Give a graph to ``langchain_core.indexing.index``, which keeps it true to a loader.
+    """Give a graph to ``langchain_core.indexing.index``, which synchronizes it with a loader.
 
     It is a ``NodeGraphRetriever`` that can be written to. ``index(loader, record_manager, it,
-    cleanup="incremental")`` adds what is new, and removes what has gone, parents and all that was
-    made from them; only what changed is derived and embedded again.
+    cleanup="incremental")`` adds new documents, and removes those that the loader no longer
+    gives, with the nodes below them; only what changed is derived and embedded again.
 
     LangChain calls its ``DocumentIndex`` beta, so its interface may change.
 
@@ -73,40 +73,40 @@ class NodeGraphIndex(NodeGraphRetriever, DocumentIndex):
         return values
 
     def upsert(self, items: Sequence[Document], /, **kwargs: Any) -> UpsertResponse:
-        """Add documents, or update those whose id is known, all or none.
+        """Add documents, or update those whose id exists, all or none.
 
-        A document without an id gets one made from its text and metadata.
+        A document without an id gets one, a hash of its text and metadata.
 
         Raises:
             ValueError: If two different documents have one id; nothing is changed then.
         """
-        check_all_known("upsert", kwargs)
-        return {"succeeded": put(self.graph, items), "failed": []}
+        check_no_kwargs("upsert", kwargs)
+        return {"succeeded": put_documents(self.graph, items), "failed": []}
 
     async def aupsert(self, items: Sequence[Document], /, **kwargs: Any) -> UpsertResponse:
         """Do the same without blocking the event loop."""
         return await asyncio.to_thread(self.upsert, items, **kwargs)
 
     def delete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> DeleteResponse:
-        """Remove documents and all that was made from them; ids that are not there do nothing.
+        """Remove documents and the nodes below them; ids that do not exist are skipped.
 
         Raises:
-            ValueError: If no ids are given, or one is that of a piece of a document.
+            ValueError: If no ids are given, or one is that of a node below a document.
         """
-        check_all_known("delete", kwargs)
+        check_no_kwargs("delete", kwargs)
         if ids is None:
             raise ValueError("delete() takes the ids of the documents to remove; give a list")
-        gone = drop(self.graph, ids)
-        return {"num_deleted": len(gone), "num_failed": 0, "succeeded": gone, "failed": []}
+        deleted = delete_documents(self.graph, ids)
+        return {"num_deleted": len(deleted), "num_failed": 0, "succeeded": deleted, "failed": []}
 
     async def adelete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> DeleteResponse:
         """Do the same without blocking the event loop."""
         return await asyncio.to_thread(self.delete, ids, **kwargs)
 
     def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
-        """Return the documents that are there as they were put in, in the order of the ids."""
-        check_all_known("get", kwargs)
-        return [to_document(node, details=False) for node in nodes_there(self.graph, ids)]
+        """Return the documents that exist as they were put in, in the order of the ids."""
+        check_no_kwargs("get", kwargs)
+        return [to_document(node, details=False) for node in existing_nodes(self.graph, ids)]
 
     async def aget(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
         """Do the same without blocking the event loop."""

@@ -12,10 +12,10 @@ from pydantic import AfterValidator
 from ...nodegraph import ROOT, Node, NodeGraph
 from ...nodegraph import Document as SourceDocument
 from ...retrievers import ScoredNode
-from ..evidence import evidence_dicts
+from ..conversion import different_text, evidence_dicts, inherited_fields, restore_inherited
 
 NODE_KEY = "nodekin"
-"""The one metadata field that is ours; the others are the user's, and the score."""
+"""The metadata field of nodekin's own; the others are the user's, and the score."""
 
 
 def _check_score_key(key: str | None) -> str | None:
@@ -29,7 +29,7 @@ def _check_score_key(key: str | None) -> str | None:
 ScoreKey = Annotated[str | None, AfterValidator(_check_score_key)]
 """The metadata field for the score; None leaves it out."""
 
-_PLACE = ("group", "document_id", "parent_id", "start", "end", "offset", "order")
+_POSITION = ("group", "document_id", "parent_id", "start", "end", "offset", "order")
 
 
 def to_document(
@@ -42,12 +42,12 @@ def to_document(
     only ours stands in one field, ``metadata["nodekin"]``: ``group``, ``document_id``,
     ``parent_id``, ``start``, ``end``, ``offset``, ``order``, for a result its ``evidence`` (the
     matches that led to it), and under ``restore`` what the way back needs besides: a text that
-    differs from the content, which fields were inherited, fields whose place is taken.
+    differs from the content, which fields were inherited, fields that were replaced.
 
     Args:
         item: The node or result.
         score_key: The field for a result's score (a float, higher is better); None for none.
-        details: Whether there is a field ``"nodekin"``. Without it there is no way back.
+        details: Whether to add the field ``"nodekin"``. Without it there is no way back.
 
     Raises:
         TypeError: If the item is neither.
@@ -67,37 +67,28 @@ def to_document(
     added: dict[str, Any] = {}
     if isinstance(item, ScoredNode) and score_key is not None:
         added[score_key] = float(item.score)
-    taken = [field for field in added if field in metadata]
-    if not details and taken:
+    replaced = {field: metadata[field] for field in added if field in metadata}
+    if not details and replaced:
         raise ValueError(
-            f"the score would replace the field {taken[0]!r} of node {node.id!r}; give another "
-            "score_key (None leaves the score out), or details=True, which keeps both"
+            f"the score would replace the field {next(iter(replaced))!r} of node {node.id!r}; give "
+            "another score_key (None leaves the score out), or details=True, which keeps both"
         )
     content = node.content if isinstance(node.content, str) else str(node.content)
     if details:
-        taken += [NODE_KEY] if NODE_KEY in metadata else []
-        restore = _restore(node, content, added, {field: metadata[field] for field in taken})
+        if NODE_KEY in metadata:
+            replaced[NODE_KEY] = metadata[NODE_KEY]
+        inherited, overridden = inherited_fields(node)
+        restore = {
+            "inherited": inherited,
+            "overridden": overridden,
+            "added": dict(added),
+            "replaced": replaced,
+            **different_text(node, content),
+        }
         evidence = evidence_dicts(item) if isinstance(item, ScoredNode) else []
-        place = {name: getattr(node, name) for name in _PLACE}
-        metadata[NODE_KEY] = {**place, "evidence": evidence, "restore": restore}
+        position = {name: getattr(node, name) for name in _POSITION}
+        metadata[NODE_KEY] = {**position, "evidence": evidence, "restore": restore}
     return Document(content, metadata={**metadata, **added}, id=node.id or None)
-
-
-def _restore(
-    node: Node, content: str, added: dict[str, Any], replaced: dict[str, Any]
-) -> dict[str, Any]:
-    own, inherited = node.own_metadata, node.inherited
-    restore = {
-        "inherited": [field for field in inherited if field not in own],
-        "overridden": {f: deepcopy(value) for f, value in inherited.items() if f in own},
-        "added": dict(added),
-        "replaced": replaced,
-    }
-    if node.text != content:
-        restore["text"] = node.text
-    if not isinstance(node.content, str):
-        restore["content"] = deepcopy(node.content)
-    return restore
 
 
 def to_documents(
@@ -108,11 +99,11 @@ def to_documents(
 ) -> list[Document]:
     """Make documents that all have the same metadata fields, None where a node lacks one.
 
-    A prompt that names a field fails at a document without it; ``from_document`` knows which
-    fields were filled in.
+    A prompt that names a field fails at a document without it; ``from_document`` removes the
+    fields that were filled in.
     """
     documents = [to_document(item, score_key=score_key, details=details) for item in items]
-    fields = dict.fromkeys(field for each in documents for field in each.metadata)
+    fields = dict.fromkeys(field for document in documents for field in document.metadata)
     for document in documents:
         missing = dict.fromkeys(field for field in fields if field not in document.metadata)
         document.metadata.update(missing)
@@ -136,7 +127,7 @@ def from_document(document: Document) -> Node | SourceDocument:
     """
     metadata = deepcopy(document.metadata)
     details = metadata.get(NODE_KEY)
-    if not (isinstance(details, Mapping) and details.keys() >= {*_PLACE, "restore"}):
+    if not (isinstance(details, Mapping) and details.keys() >= {*_POSITION, "restore"}):
         return SourceDocument(document.page_content, metadata, id=document.id or None)
     del metadata[NODE_KEY]
     restore = details["restore"]
@@ -144,79 +135,81 @@ def from_document(document: Document) -> Node | SourceDocument:
         if field in metadata and metadata[field] == value:
             del metadata[field]
     metadata.update(restore["replaced"])
-    inherited = {field: metadata.pop(field) for field in restore["inherited"] if field in metadata}
+    inherited = restore_inherited(metadata, restore["inherited"], restore["overridden"])
     return Node(
         restore.get("text", document.page_content),
         metadata,
         restore.get("content", document.page_content),
         id=document.id or "",
-        inherited={**inherited, **restore["overridden"]},
-        **{name: details[name] for name in _PLACE},
+        inherited=inherited,
+        **{name: details[name] for name in _POSITION},
     )
 
 
-def put(
+def put_documents(
     graph: NodeGraph, documents: Iterable[Document], ids: Sequence[str | None] | None = None
 ) -> list[str]:
-    """Add documents, or update those whose id is known, all or none; return their ids.
+    """Add documents, or update those whose id exists, all or none; return their ids.
 
     Args:
         graph: The node graph.
-        documents: Whose text, metadata (copied) and id are taken.
+        documents: Whose text, metadata (copied) and id are used.
         ids: In place of the documents' own, one for each; None for a document's own.
 
     Raises:
         ValueError: If there are not as many ids as documents, or two documents have one id.
     """
-    given = list(documents)
-    chosen = [None] * len(given) if ids is None else list(ids)
-    check_same_length("documents", given, "ids", chosen)
+    documents = list(documents)
+    ids = [None] * len(documents) if ids is None else list(ids)
+    check_same_length("documents", documents, "ids", ids)
     return graph.add(
         [
-            SourceDocument(each.page_content, deepcopy(each.metadata), id=own or each.id or None)
-            for each, own in zip(given, chosen, strict=True)
+            SourceDocument(
+                document.page_content, deepcopy(document.metadata), id=own or document.id or None
+            )
+            for document, own in zip(documents, ids, strict=True)
         ]
     )
 
 
-def nodes_there(graph: NodeGraph, ids: Iterable[str], group: str | None = None) -> list[Node]:
-    """Return the nodes that are there, in the order of the ids, each once.
+def existing_nodes(graph: NodeGraph, ids: Iterable[str], group: str | None = None) -> list[Node]:
+    """Return the nodes that exist, in the order of the ids, each once.
 
     Args:
         graph: The node graph.
-        ids: Ids of nodes; those that are not there are passed over.
-        group: The group they have to be of, built where it is not; None for any.
+        ids: Ids of nodes; those that do not exist are skipped.
+        group: The group they must be of, built where it is not; None for any.
     """
-    wanted = list(dict.fromkeys(ids))
+    ids = list(dict.fromkeys(ids))
     with graph.reading(*(() if group is None else [group])):
         try:
-            nodes = graph.nodes_by_id(wanted)
+            nodes = graph.nodes_by_id(ids)
         except LookupError:  # some are missing: one by one
-            nodes = [node for each in wanted if (node := _node(graph, each)) is not None]
+            nodes = [node for id in ids if (node := _existing_node(graph, id)) is not None]
     return [node for node in nodes if group is None or node.group == group]
 
 
-def drop(graph: NodeGraph, ids: Iterable[str]) -> list[str]:
-    """Remove documents and all that was made from them; return the ids of those that were there.
+def delete_documents(graph: NodeGraph, ids: Iterable[str]) -> list[str]:
+    """Remove documents and all nodes below them; return the ids of those that existed.
 
     Raises:
-        ValueError: If an id is that of a node that was made from a document; nothing is removed.
+        ValueError: If an id is that of a node below a document; nothing is removed.
     """
-    wanted = list(ids)
+    ids = list(ids)
     while True:
-        nodes = nodes_there(graph, wanted)
+        nodes = existing_nodes(graph, ids)
         for node in nodes:
             if node.group != ROOT:
                 raise ValueError(
                     f"{node.id!r} is a node of the group {node.group!r}, which was made from the "
                     f"document {node.document_id!r}; remove or change that document"
                 )
-        there = [node.id for node in nodes]
+        existing = [node.id for node in nodes]
         try:
-            graph.remove(there)
-        except LookupError:  # somebody else removed one meanwhile
+            graph.remove(existing)
+        except LookupError:  # another thread removed one meanwhile
             continue
-        return there
+        return existing
 
 
 def check_same_length(name: str, some: Sequence[Any], other: str, others: Sequence[Any]) -> None:
@@ -231,17 +224,17 @@ def check_same_length(name: str, some: Sequence[Any], other: str, others: Sequen
         )
 
 
-def check_all_known(method: str, kwargs: Mapping[str, Any]) -> None:
-    """Check that a call had no keywords besides those it knows.
+def check_no_kwargs(method: str, kwargs: Mapping[str, Any]) -> None:
+    """Check that a call has no keyword that the method does not know.
 
     Raises:
-        TypeError: If there are any left.
+        TypeError: If there is one.
     """
     if kwargs:
         raise TypeError(f"{method}() has no argument {next(iter(kwargs))!r}")
 
 
-def _node(graph: NodeGraph, id: str) -> Node | None:
+def _existing_node(graph: NodeGraph, id: str) -> Node | None:
     try:
         return graph.node(id)
     except LookupError:

@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from langchain_core.stores import BaseStore
 
 from ...nodegraph import ROOT, Node, NodeGraph
-from .documents import NODE_KEY, drop, nodes_there, to_document
+from .documents import NODE_KEY, delete_documents, existing_nodes, to_document
 
 _OWN_ID = "document_id_put"
 
@@ -19,24 +19,23 @@ _REPLACED = "replaced"
 
 
 class NodeGraphStore(BaseStore[str, Document]):
-    """Get the nodes of one group by id: the parents, for code that keeps them in a store.
+    """Get the nodes of one group by id: the parents, for code that wants them in a store.
 
     With the group of the documents (the default) it can also be written to, as ``docstore`` of
-    LangChain's ``ParentDocumentRetriever`` for example. What is put under a key becomes the
-    document of that id in the graph, and whatever is made from it follows; putting a key again
-    updates it.
+    LangChain's ``ParentDocumentRetriever`` for example. The value of a key becomes the document
+    of that id in the graph, and the nodes below it are updated with it.
 
-    Documents come back as they were put in, with an id that is not the key too; one without an
-    id gets the key for it. With ``details=True`` they tell their place in the graph besides, as
-    ``to_document`` has it.
+    Documents come back as they were put in, also with an id that is not the key; one without an
+    id gets the key as its id. With ``details=True`` they have their position in the graph
+    besides, as in ``to_document``.
 
     Args:
         graph: The node graph.
         group: The group whose nodes are the values.
-        details: Whether ``metadata["nodekin"]`` tells a node's place.
+        details: Whether ``metadata["nodekin"]`` has a node's position.
 
     Raises:
-        TypeError: If what was given is no graph.
+        TypeError: If ``graph`` is no ``NodeGraph``.
         UnknownGroupError: If the graph has no such group.
 
     Example:
@@ -58,7 +57,7 @@ class NodeGraphStore(BaseStore[str, Document]):
 
     def mget(self, keys: Sequence[str]) -> list[Document | None]:
         """Return the document of each key, None where there is none."""
-        nodes = {node.id: node for node in nodes_there(self.graph, keys, self.group)}
+        nodes = {node.id: node for node in existing_nodes(self.graph, keys, self.group)}
         return [self._document(nodes[key]) if key in nodes else None for key in keys]
 
     async def amget(self, keys: Sequence[str]) -> list[Document | None]:
@@ -66,28 +65,28 @@ class NodeGraphStore(BaseStore[str, Document]):
         return await asyncio.to_thread(self.mget, keys)
 
     def mset(self, key_value_pairs: Sequence[tuple[str, Document]]) -> None:
-        """Put documents under keys, all or none; the last one of a key counts.
+        """Set the documents of keys, all or none; the last one of a key counts.
 
         Raises:
-            ValueError: If the store is not one of documents.
+            ValueError: If the group is not that of the documents.
         """
         self._check_writable("put there")
-        given = dict(key_value_pairs)
-        self.graph.add([_keyed(key, document) for key, document in given.items()])
+        documents = dict(key_value_pairs)
+        self.graph.add([_with_key(key, document) for key, document in documents.items()])
 
     async def amset(self, key_value_pairs: Sequence[tuple[str, Document]]) -> None:
         """Do the same without blocking the event loop."""
         await asyncio.to_thread(self.mset, key_value_pairs)
 
     def mdelete(self, keys: Sequence[str]) -> None:
-        """Remove documents and all that was made from them; keys that are not there do nothing.
+        """Remove documents and the nodes below them; keys that do not exist are skipped.
 
         Raises:
-            ValueError: If the store is not one of documents.
+            ValueError: If the group is not that of the documents.
         """
         self._check_writable("removed")
-        there = [node.id for node in nodes_there(self.graph, keys, self.group)]
-        drop(self.graph, there)
+        existing = [node.id for node in existing_nodes(self.graph, keys, self.group)]
+        delete_documents(self.graph, existing)
 
     async def amdelete(self, keys: Sequence[str]) -> None:
         """Do the same without blocking the event loop."""
@@ -112,16 +111,16 @@ class NodeGraphStore(BaseStore[str, Document]):
             )
 
     def _document(self, node: Node) -> Document:
-        kept = node.own_metadata.get(NODE_KEY)
-        if not (isinstance(kept, dict) and kept.keys() == {_OWN_ID, _REPLACED}):
+        original = node.own_metadata.get(NODE_KEY)
+        if not (isinstance(original, dict) and original.keys() == {_OWN_ID, _REPLACED}):
             return to_document(node, details=self.details)
         fields: dict[str, Any] = {k: v for k, v in node.metadata.items() if k != NODE_KEY}
-        metadata = deepcopy({**fields, **kept[_REPLACED]})
-        return Document(node.text, metadata=metadata, id=kept[_OWN_ID])
+        metadata = deepcopy({**fields, **original[_REPLACED]})
+        return Document(node.text, metadata=metadata, id=original[_OWN_ID])
 
 
-def _keyed(key: str, document: Document) -> Document:
-    """Return the document of that key, which knows its own id if that is another."""
+def _with_key(key: str, document: Document) -> Document:
+    """Return the document with the key as its id; its own id, if another, is stored in it."""
     metadata = deepcopy(document.metadata)
     if document.id and document.id != key:
         replaced = {NODE_KEY: metadata.pop(NODE_KEY)} if NODE_KEY in metadata else {}

@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field, SkipValidation, field_validator
 
 from ...nodegraph import Node
 from ...retrievers import Reranker, ScoredNode
-from ..evidence import evidence_dicts
+from ..conversion import evidence_dicts, input_positions
 from .callbacks import achild_runs, child_runs
 from .documents import NODE_KEY, ScoreKey, from_document
 
@@ -87,76 +87,78 @@ class NodeGraphReranker(BaseDocumentCompressor):
             RerankError: If the reranker fails.
         """
 
-        def rerank(asked: Mapping[str, Any]) -> list[Document]:
+        def rerank(inputs: Mapping[str, Any]) -> list[Document]:
             with child_runs():
-                given = self._results(documents)
-                made = self.reranker.rerank(given, asked["query"], top_k=self.top_n)
-            return self._documents(documents, given, made)
+                candidates = self._candidates(documents)
+                results = self.reranker.rerank(candidates, inputs["query"], top_k=self.top_n)
+            return self._documents(documents, candidates, results)
 
         run = RunnableLambda(rerank, name=type(self).__name__)
-        made: list[Document] = run.invoke(_inputs(documents, query), _config(callbacks))
-        return made
+        reranked: list[Document] = run.invoke(_inputs(documents, query), _config(callbacks))
+        return reranked
 
     async def acompress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> Sequence[Document]:
         """Return the same without blocking the event loop."""
 
-        async def rerank(asked: Mapping[str, Any]) -> list[Document]:
+        async def rerank(inputs: Mapping[str, Any]) -> list[Document]:
             async with achild_runs():
-                given = await asyncio.to_thread(self._results, documents)
-                made = await self.reranker.arerank(given, asked["query"], top_k=self.top_n)
-            return await asyncio.to_thread(self._documents, documents, given, made)
+                candidates = await asyncio.to_thread(self._candidates, documents)
+                results = await self.reranker.arerank(candidates, inputs["query"], top_k=self.top_n)
+            return await asyncio.to_thread(self._documents, documents, candidates, results)
 
         run = RunnableLambda(rerank, name=type(self).__name__)
-        made: list[Document] = await run.ainvoke(_inputs(documents, query), _config(callbacks))
-        return made
+        reranked: list[Document] = await run.ainvoke(_inputs(documents, query), _config(callbacks))
+        return reranked
 
-    def _results(self, documents: Sequence[Document]) -> list[ScoredNode]:
+    def _candidates(self, documents: Sequence[Document]) -> list[ScoredNode]:
         """Return documents as results, with the scores they have."""
-        results = []
-        for id, document in zip(_ids(documents), documents, strict=True):
-            made = from_document(document)
-            node = made if isinstance(made, Node) else Node(made.text, made.metadata)
+        candidates = []
+        for id, document in zip(_unique_ids(documents), documents, strict=True):
+            source = from_document(document)
+            node = source if isinstance(source, Node) else Node(source.text, source.metadata)
             score = None if self.score_key is None else document.metadata.get(self.score_key)
-            known = isinstance(score, int | float) and not isinstance(score, bool)
-            results.append(ScoredNode(replace(node, id=id), float(score or 0.0) if known else 0.0))
-        return results
+            if not isinstance(score, int | float) or isinstance(score, bool):
+                score = 0.0
+            candidates.append(ScoredNode(replace(node, id=id), float(score)))
+        return candidates
 
     def _documents(
         self,
         documents: Sequence[Document],
-        given: Sequence[ScoredNode],
-        made: Sequence[ScoredNode],
+        candidates: Sequence[ScoredNode],
+        results: Sequence[ScoredNode],
     ) -> list[Document]:
-        """Return copies of the documents that stay, with what the reranker says of them."""
-        places = {each.node.id: place for place, each in enumerate(given)}
+        """Return copies of the documents that stay, with the reranker's score and evidence."""
         reranked = []
-        for result in made:
-            place = places[result.node.id]
-            document = deepcopy(documents[place])
-            scored = bool(result.evidence) or result.score != given[place].score
-            if scored:
-                self._put(result, document)
+        for result, position in zip(results, input_positions(results, candidates), strict=True):
+            if position is None:
+                raise LookupError(
+                    f"the reranker returned {result.node!r:.80}, which it was not given"
+                )
+            document = deepcopy(documents[position])
+            if result.evidence or result.score != candidates[position].score:
+                self._add_score(result, document)
             reranked.append(document)
         return reranked
 
-    def _put(self, result: ScoredNode, document: Document) -> None:
+    def _add_score(self, result: ScoredNode, document: Document) -> None:
         metadata = document.metadata
         details: Any = metadata.get(NODE_KEY)
         if _is_details(details):
-            new = evidence_dicts(result)
-            for each in new:  # a window of a passage has no id
-                each["id"] = each["id"] and (document.id or "")
-            details["evidence"][:0] = new
+            evidence = evidence_dicts(result)
+            for match in evidence:  # a window of a passage has no id
+                match["id"] = match["id"] and (document.id or "")
+            details["evidence"][:0] = evidence
             if self.score_key is not None:
-                _remember(self.score_key, float(result.score), metadata, details["restore"])
+                _note_added(self.score_key, float(result.score), metadata, details["restore"])
         if self.score_key is not None:
             metadata[self.score_key] = float(result.score)
 
 
 def _is_details(details: Any) -> bool:
-    """Tell whether metadata has what ``to_document`` puts there."""
+    """Return whether metadata has the details that ``to_document`` adds."""
     return (
         isinstance(details, dict)
         and isinstance(details.get("evidence"), list)
@@ -164,23 +166,23 @@ def _is_details(details: Any) -> bool:
     )
 
 
-def _remember(
+def _note_added(
     field: str, score: float, metadata: Mapping[str, Any], restore: dict[str, Any]
 ) -> None:
-    """Note that a field was added, so that ``from_document`` takes it away again."""
+    """Note that a field was added, so that ``from_document`` removes it again."""
     if field in metadata and field not in restore["added"]:
         restore["replaced"].setdefault(field, metadata[field])
     restore["added"][field] = score
 
 
-def _ids(documents: Sequence[Document]) -> list[str]:
-    """Return the documents' ids; others for those that have none or another's."""
-    taken = {document.id for document in documents}
+def _unique_ids(documents: Sequence[Document]) -> list[str]:
+    """Return the documents' ids; new ones for those that have none or that of an earlier one."""
+    existing = {document.id for document in documents}
     ids: dict[str, None] = {}
-    for place, document in enumerate(documents):
+    for position, document in enumerate(documents):
         id = document.id or ""
         if not id or id in ids:
-            id = next(name for n in count() if (name := f"{place}.{n}") not in taken)
+            id = next(name for n in count() if (name := f"{position}.{n}") not in existing)
         ids[id] = None
     return list(ids)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -11,22 +10,23 @@ from typing import Any
 from langchain_core.documents import Document
 
 from ...nodegraph import Node
+from ..conversion import is_start, own_metadata
 
 
 def as_transform(splitter: object) -> SplitterTransform:
     """Make a transform of a LangChain splitter, for ``graph.create_node_group``.
 
-    A graph takes a bare text splitter too, and finds where its pieces stand. Choose this one for
-    a splitter with ``add_start_index=True``, whose word on that is taken where it is true, and
-    for what splits or changes documents and has no ``split_text``.
+    A graph takes a bare text splitter too, and finds where its chunks start. Choose this one for
+    a splitter with ``add_start_index=True``, whose index is used where it is true, and for what
+    splits or changes documents and has no ``split_text``.
 
-    What the splitter puts into its pieces' metadata (headings, ``start_index``) becomes the
-    nodes' own. A piece that is no part of the text, for example one that
+    The metadata that the splitter adds to its chunks (headings, ``start_index``) becomes the
+    nodes' own. A chunk that is no part of the text, for example one that
     ``MarkdownHeaderTextSplitter`` joined of several lines, has no span.
 
     Args:
         splitter: An object with ``create_documents``, ``split_text``, ``transform_documents`` or
-            ``split_documents``, asked in this order. The first two see a text; the others a
+            ``split_documents``, tried in this order. The first two see a text; the others a
             document with the node's metadata and id.
 
     Raises:
@@ -40,8 +40,8 @@ def as_transform(splitter: object) -> SplitterTransform:
         ... )
         >>> graph = NodeGraph()
         >>> ids = graph.add("Rivers run to the sea.")
-        >>> graph.create_node_group("piece", as_transform(splitter))
-        >>> [(node.text, node.start) for node in graph.nodes("piece")]
+        >>> graph.create_node_group("chunk", as_transform(splitter))
+        >>> [(node.text, node.start) for node in graph.nodes("chunk")]
         [('Rivers', 0), ('run to', 7), ('the sea.', 14)]
     """
     return SplitterTransform(splitter)
@@ -71,52 +71,44 @@ class SplitterTransform:
 
     @property
     def trans_node(self) -> bool:
-        """Whether it wants nodes: then a change of a document's metadata makes its nodes anew."""
+        """Whether it takes nodes: then a change of a document's metadata rebuilds its nodes."""
         return not any(hasattr(self.splitter, method) for method in _TEXT_METHODS)
 
     def __call__(self, node: Node | str) -> list[Node]:
-        """Return the pieces of a node or a text."""
-        text = node if isinstance(node, str) else node.text
-        given = {} if isinstance(node, str) else node.metadata
-        made = self._made(text, deepcopy(given), None if isinstance(node, str) else node.id or None)
-        pieces = [Document(each) if isinstance(each, str) else each for each in made]
-        starts = _true_starts(pieces, text)
+        """Split a node or a text."""
+        if isinstance(node, str):
+            node = Node(node)
+        chunks = [
+            Document(chunk) if isinstance(chunk, str) else chunk for chunk in self._split(node)
+        ]
         return [
-            Node(piece.page_content, _own(piece.metadata, given), start=start)
-            for piece, start in zip(pieces, starts, strict=True)
+            Node(chunk.page_content, own_metadata(chunk.metadata, node.metadata), start=start)
+            for chunk, start in zip(chunks, _starts(chunks, node.text), strict=True)
         ]
 
-    def _made(self, text: str, metadata: dict[str, Any], id: str | None) -> Iterable[Any]:
+    def _split(self, node: Node) -> list[Document] | list[str]:
         splitter: Any = self.splitter
+        chunks: list[Document] | list[str]
         if hasattr(splitter, "create_documents"):
-            return splitter.create_documents([text])  # type: ignore[no-any-return]
-        if hasattr(splitter, "split_text"):
-            return splitter.split_text(text)  # type: ignore[no-any-return]
-        document = Document(text, metadata=metadata, id=id)
-        method = next(m for m in _DOCUMENT_METHODS if hasattr(splitter, m))
-        return getattr(splitter, method)([document])  # type: ignore[no-any-return]
+            chunks = splitter.create_documents([node.text])
+        elif hasattr(splitter, "split_text"):
+            chunks = splitter.split_text(node.text)
+        else:
+            document = Document(node.text, metadata=deepcopy(node.metadata), id=node.id or None)
+            method = next(name for name in _DOCUMENT_METHODS if hasattr(splitter, name))
+            chunks = list(getattr(splitter, method)([document]))
+        return chunks
 
 
-def _own(metadata: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what the pieces have from the document that was given."""
-    return {
-        field: value
-        for field, value in metadata.items()
-        if field not in given or given[field] != value
-    }
+def _starts(chunks: list[Document], text: str) -> list[int | None]:
+    """Return the chunks' ``start_index``; None for all where one is wrong.
 
-
-def _true_starts(pieces: list[Document], text: str) -> list[int | None]:
-    """Return the pieces' ``start_index``; None for all where one is wrong.
-
-    They are a search's result, which goes astray where overlap is counted in tokens.
+    Splitters search for it, and miss where the overlap is counted in tokens.
     """
-    starts = [piece.metadata.get("start_index") for piece in pieces]
-    before = 0
-    for piece, start in zip(pieces, starts, strict=True):
-        if not isinstance(start, int) or start < before:
-            return [None] * len(pieces)
-        if not text.startswith(piece.page_content, start):
-            return [None] * len(pieces)
-        before = start
+    starts: list[Any] = [chunk.metadata.get("start_index") for chunk in chunks]
+    previous = 0
+    for chunk, start in zip(chunks, starts, strict=True):
+        if not is_start(start, chunk.page_content, text) or start < previous:
+            return [None] * len(chunks)
+        previous = start
     return starts

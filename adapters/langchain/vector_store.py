@@ -20,7 +20,14 @@ from ...retrievers.ranking import most_marginal
 from ...retrievers.search import Search, pools
 from ...retrievers.similarities import DEFAULT, Bm25, Cosine, MakeIndex
 from ...retrievers.validation import check_top_k
-from .documents import check_all_known, check_same_length, drop, nodes_there, put, to_document
+from .documents import (
+    check_no_kwargs,
+    check_same_length,
+    delete_documents,
+    existing_nodes,
+    put_documents,
+    to_document,
+)
 
 StoreT = TypeVar("StoreT", bound="NodeGraphVectorStore")
 
@@ -141,8 +148,8 @@ class NodeGraphVectorStore(VectorStore):
             TypeError: If there is an unknown argument.
             ValueError: If there are not as many ids as documents, or two documents have one id.
         """
-        check_all_known("add_documents", kwargs)
-        return put(self.graph, documents, ids)
+        check_no_kwargs("add_documents", kwargs)
+        return put_documents(self.graph, documents, ids)
 
     async def aadd_documents(self, documents: Iterable[Document], **kwargs: Any) -> list[str]:
         """Do the same without blocking the event loop."""
@@ -180,10 +187,10 @@ class NodeGraphVectorStore(VectorStore):
         Raises:
             ValueError: If no ids are given, or one is that of a piece of a document.
         """
-        check_all_known("delete", kwargs)
+        check_no_kwargs("delete", kwargs)
         if ids is None:
             raise ValueError("delete() takes the ids of the documents to remove; give a list")
-        drop(self.graph, ids)
+        delete_documents(self.graph, ids)
         return True
 
     async def adelete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> bool:
@@ -192,7 +199,7 @@ class NodeGraphVectorStore(VectorStore):
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """Return the documents and pieces that are there, in the order of the ids, each once."""
-        nodes = nodes_there(self.graph, ids)
+        nodes = existing_nodes(self.graph, ids)
         return [to_document(node, details=self._details) for node in nodes]
 
     async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
@@ -212,14 +219,14 @@ class NodeGraphVectorStore(VectorStore):
             filter: Conditions on metadata, checked before ranking.
             **kwargs: None are known.
         """
-        check_all_known("similarity_search_with_score", kwargs)
+        check_no_kwargs("similarity_search_with_score", kwargs)
         return self._scored(self.retriever.retrieve(query, top_k=k, filters=filter))
 
     async def asimilarity_search_with_score(
         self, query: str, k: int = 4, *, filter: Filters | None = None, **kwargs: Any
     ) -> list[tuple[Document, float]]:
         """Do the same; the query is embedded by the model's async form."""
-        check_all_known("asimilarity_search_with_score", kwargs)
+        check_no_kwargs("asimilarity_search_with_score", kwargs)
         found = await self.retriever.aretrieve(query, top_k=k, filters=filter)
         return await asyncio.to_thread(self._scored, found)
 
@@ -241,7 +248,7 @@ class NodeGraphVectorStore(VectorStore):
         **kwargs: Any,
     ) -> list[tuple[Document, float]]:
         """Return the documents that are nearest to a vector of the graph's model, and scores."""
-        check_all_known("similarity_search_with_score_by_vector", kwargs)
+        check_no_kwargs("similarity_search_with_score_by_vector", kwargs)
         return self._scored(self._near(embedding, k, filter))
 
     def similarity_search_by_vector(
@@ -280,7 +287,7 @@ class NodeGraphVectorStore(VectorStore):
         Raises:
             ValueError: If the graph has no embeddings, by which likeness is measured.
         """
-        check_all_known("max_marginal_relevance_search", kwargs)
+        check_no_kwargs("max_marginal_relevance_search", kwargs)
         key = self._embed_key()
         found = self.retriever.retrieve(query, top_k=max(k, fetch_k), filters=filter)
         if not found:
@@ -299,7 +306,7 @@ class NodeGraphVectorStore(VectorStore):
         **kwargs: Any,
     ) -> list[Document]:
         """Return the same without blocking the event loop."""
-        check_all_known("amax_marginal_relevance_search", kwargs)
+        check_no_kwargs("amax_marginal_relevance_search", kwargs)
         key = self._embed_key()
         found = await self.retriever.aretrieve(query, top_k=max(k, fetch_k), filters=filter)
         if not found:
@@ -318,7 +325,7 @@ class NodeGraphVectorStore(VectorStore):
         **kwargs: Any,
     ) -> list[Document]:
         """Return documents that are like a vector and unlike each other."""
-        check_all_known("max_marginal_relevance_search_by_vector", kwargs)
+        check_no_kwargs("max_marginal_relevance_search_by_vector", kwargs)
         found = self._near(embedding, max(k, fetch_k), filter)
         return self._various(embedding, found, k, lambda_mult) if found else []
 

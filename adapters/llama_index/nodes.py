@@ -19,7 +19,7 @@ from llama_index.core.schema import (
 
 from ...nodegraph import ROOT, Document, Node
 from ...retrievers import ScoredNode
-from ..evidence import evidence_dicts
+from ..conversion import evidence_dicts
 
 OURS = "nodekin_"
 """How metadata fields begin that are ours; a user's field of that kind is kept behind _USERS."""

@@ -19,7 +19,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from ...nodegraph import Node
 from ...retrievers import Evidence, KeywordFilter, Reranker, ScoredNode
 from ...retrievers.protocols import RerankerProtocol
-from ..evidence import evidence_dicts
+from ..conversion import evidence_dicts
 from .instrumentation import telling
 from .nodes import NodeWithEvidence, from_text_node, to_node_with_score
 

@@ -6,7 +6,12 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 
 from nodekin.adapters.langchain import from_document, to_document
-from nodekin.adapters.langchain.documents import drop, nodes_there, put, to_documents
+from nodekin.adapters.langchain.documents import (
+    delete_documents,
+    existing_nodes,
+    put_documents,
+    to_documents,
+)
 from nodekin.nodegraph import Document as SourceDocument
 from nodekin.nodegraph import Node, NodeGraph, split_sentences
 from nodekin.retrievers import Evidence, Retriever, ScoredNode
@@ -222,12 +227,12 @@ def test_what_is_neither_is_refused():
 def small_graph():
     graph = NodeGraph(progress=False)
     graph.create_node_group("sentence", split_sentences)
-    put(graph, [Document("Tea. Milk.", id="tea"), Document("河。", id="河")])
+    put_documents(graph, [Document("Tea. Milk.", id="tea"), Document("河。", id="河")])
     return graph
 
 
 def test_ids_are_those_given_else_the_documents_else_made(small_graph):
-    ids = put(
+    ids = put_documents(
         small_graph, [Document("a", id="A"), Document("b", id="B"), Document("c")], ["1", None, ""]
     )
     assert ids[:2] == ["1", "B"]
@@ -235,16 +240,16 @@ def test_ids_are_those_given_else_the_documents_else_made(small_graph):
 
 
 def test_nodes_in_the_order_of_the_ids_each_once(small_graph):
-    found = nodes_there(small_graph, ["河", "none", "tea", "河"])
+    found = existing_nodes(small_graph, ["河", "none", "tea", "河"])
     assert [node.id for node in found] == ["河", "tea"]
-    assert nodes_there(small_graph, ["tea"], "sentence") == []
+    assert existing_nodes(small_graph, ["tea"], "sentence") == []
     pieces = small_graph.nodes("sentence")
-    assert nodes_there(small_graph, [pieces[1].id, pieces[0].id], "sentence") == pieces[1::-1]
+    assert existing_nodes(small_graph, [pieces[1].id, pieces[0].id], "sentence") == pieces[1::-1]
 
 
 def test_what_somebody_else_removes_meanwhile_is_no_error(monkeypatch):
     graph = NodeGraph(progress=False)
-    put(graph, [Document("Tea.", id="tea"), Document("河。", id="河")])
+    put_documents(graph, [Document("Tea.", id="tea"), Document("河。", id="河")])
     remove = graph.remove
 
     def after_another(ids):
@@ -253,11 +258,11 @@ def test_what_somebody_else_removes_meanwhile_is_no_error(monkeypatch):
         remove(ids)
 
     monkeypatch.setattr(graph, "remove", after_another)
-    assert drop(graph, ["tea", "河", "none"]) == ["河"]
+    assert delete_documents(graph, ["tea", "河", "none"]) == ["河"]
     assert graph.nodes("ROOT") == []
 
 
 def test_a_piece_is_not_dropped(small_graph):
     with pytest.raises(ValueError, match="made from the document 'tea'"):
-        drop(small_graph, ["河", small_graph.nodes("sentence")[0].id])
+        delete_documents(small_graph, ["河", small_graph.nodes("sentence")[0].id])
     assert len(small_graph.nodes("ROOT")) == 2

@@ -1,0 +1,95 @@
+"""Convert nodes and results to another framework's and back: what all adapters share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import asdict
+from typing import Any
+
+from ..nodegraph import Node
+from ..retrievers import ScoredNode
+
+
+def evidence_dicts(result: ScoredNode) -> list[dict[str, Any]]:
+    """Return a result's evidence as dicts that JSON can hold, the best match first.
+
+    Each has the matching node's ``id``, ``group``, ``text``, ``start`` and ``end``, the ``score``
+    and ``similarity`` of the match, and the form of the ``query`` that was searched for;
+    ``embed_key`` where embeddings were compared, ``share`` where retrievers were fused, ``forms``
+    (dicts of ``query``, ``strategy``, ``note``) where strategies changed the query.
+    """
+    return [
+        {
+            "id": match.node.id,
+            "group": match.group,
+            "text": match.node.text,
+            "start": match.node.start,
+            "end": match.node.end,
+            "score": float(match.score),
+            "similarity": match.similarity,
+            "query": match.query,
+            **({} if match.embed_key is None else {"embed_key": match.embed_key}),
+            **({} if match.share is None else {"share": float(match.share)}),
+            **({"forms": [asdict(form) for form in match.forms]} if match.forms else {}),
+        }
+        for match in result.evidence
+    ]
+
+
+def input_positions(
+    reranked: Iterable[ScoredNode], candidates: Sequence[ScoredNode]
+) -> list[int | None]:
+    """Return where each result of a reranker was among the candidates; None for a new one.
+
+    Candidates are known by their node object, so that one node can be there twice, or else by
+    the node's id.
+    """
+    by_id = {candidate.node.id: at for at, candidate in enumerate(candidates)}
+    by_object = {id(candidate.node): at for at, candidate in enumerate(candidates)}
+    return [by_object.get(id(result.node), by_id.get(result.node.id)) for result in reranked]
+
+
+def inherited_fields(node: Node) -> tuple[list[str], dict[str, Any]]:
+    """Return which metadata a node inherits, for ``restore_inherited``.
+
+    Returns:
+        The names of the inherited fields, and copies of the inherited values that fields of the
+        node's own override.
+    """
+    own = node.own_metadata
+    names = [field for field in node.inherited if field not in own]
+    overridden = {field: value for field, value in node.inherited.items() if field in own}
+    return names, deepcopy(overridden)
+
+
+def restore_inherited(
+    metadata: dict[str, Any], names: Iterable[str], overridden: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Take the inherited fields out of a node's metadata; return all that the node inherited."""
+    inherited = {field: metadata.pop(field) for field in names if field in metadata}
+    return {**inherited, **overridden}
+
+
+def different_text(node: Node, content: str) -> dict[str, Any]:
+    """Return what ``content``, a node's content as a text, loses: ``text`` and ``content``."""
+    lost: dict[str, Any] = {}
+    if node.text != content:
+        lost["text"] = node.text
+    if not isinstance(node.content, str):
+        lost["content"] = deepcopy(node.content)
+    return lost
+
+
+def own_metadata(metadata: Mapping[str, Any], inherited: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata that a splitter's part does not have from the node it was split from."""
+    return {
+        field: value
+        for field, value in metadata.items()
+        if field not in inherited or inherited[field] != value
+    }
+
+
+def is_start(start: Any, part: str, text: str) -> bool:
+    """Return whether a part of a text starts where a splitter says."""
+    return isinstance(start, int) and start >= 0 and text.startswith(part, start)
