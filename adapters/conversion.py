@@ -16,7 +16,7 @@ def evidence_dicts(result: ScoredNode) -> list[dict[str, Any]]:
 
     Each has the matching node's ``id``, ``group``, ``text``, ``start`` and ``end``, the ``score``
     and ``similarity`` of the match, and the form of the ``query`` that was searched for;
-    ``embed_key`` where embeddings were compared, ``share`` where retrievers were fused, ``forms``
+    ``embed_key`` where embeddings were compared, ``share`` where retrievers were fused, ``variants``
     (dicts of ``query``, ``strategy``, ``note``) where strategies changed the query.
     """
     return [
@@ -31,7 +31,7 @@ def evidence_dicts(result: ScoredNode) -> list[dict[str, Any]]:
             "query": match.query,
             **({} if match.embed_key is None else {"embed_key": match.embed_key}),
             **({} if match.share is None else {"share": float(match.share)}),
-            **({"forms": [asdict(form) for form in match.forms]} if match.forms else {}),
+            **({"variants": [asdict(form) for form in match.variants]} if match.variants else {}),
         }
         for match in result.evidence
     ]

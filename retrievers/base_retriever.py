@@ -13,7 +13,7 @@ from .results import OutputFormat, ScoredNode, formatted
 from .validation import check_child_k, check_output
 
 
-class Answering:
+class BaseRetriever:
     """Give a retriever with ``retrieve`` and ``aretrieve`` its other methods.
 
     Subclassing is not required of a retriever; it spares writing them.
@@ -114,7 +114,7 @@ def child_k_override(child_k: int | None) -> Iterator[None]:
         _child_k.reset(token)
 
 
-def hits_to_look_at(own: int | None) -> int | None:
+def effective_child_k(own: int | None) -> int | None:
     """Return how many hits a retriever looks at: what the block says, else its own number."""
     said = _child_k.get()
     return own if said is None else said

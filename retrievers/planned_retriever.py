@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
-from .base_retriever import Answering, check_queries
+from .base_retriever import BaseRetriever, check_queries
 from .filters import Filters, parse_filters
-from .plans import Each, Find, Plan, arun, run
-from .protocols import RetrieverProtocol
-from .results import OutputFormat, ScoredNode
+from .plans import Plan, arun, run
+from .results import OutputFormat, Results, ScoredNode
 from .validation import check_top_k
 
-T = TypeVar("T")
 
-Found = list[ScoredNode]
-
-
-class PlannedRetriever(Answering):
+class PlannedRetriever(BaseRetriever):
     """Give a retriever that has ``plans`` its ways of being asked.
 
     Args:
@@ -40,7 +35,7 @@ class PlannedRetriever(Answering):
 
     def plans(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
-    ) -> Plan[list[Found]]:
+    ) -> Plan[list[Results]]:
         """Return the results of each query as a plan; ``limit`` is how many at most."""
         raise NotImplementedError
 
@@ -89,44 +84,10 @@ class PlannedRetriever(Answering):
 
     def _plans(
         self, queries: Sequence[str], top_k: int | None, filters: Filters | None
-    ) -> Plan[list[Found]]:
+    ) -> Plan[list[Results]]:
         return self.plans(queries, self._limit(top_k, filters), filters)
 
     def _limit(self, top_k: int | None, filters: Filters | None) -> int | None:
         """Check what a call is given; return how many results it wants."""
         parse_filters(filters)
         return self.top_k if top_k is None else check_top_k(top_k)
-
-
-def all_of(plans: Sequence[Plan[T]]) -> Plan[list[T]]:
-    """Run plans at once; return what all return, or raise what the first that fails raises."""
-    done = yield Each(plans)
-    for each in done:
-        if isinstance(each, BaseException):
-            raise each
-    results: list[T] = done
-    return results
-
-
-def found_or_failed(
-    retriever: RetrieverProtocol, queries: Sequence[str], limit: int | None, filters: Filters | None
-) -> Plan[list[Found | Exception]]:
-    """Ask a retriever all queries at once; return for each its results, or why it failed.
-
-    Only where that fails it is asked them one by one, to find out which do.
-    """
-    try:
-        found: list[Found | Exception] = yield Find(retriever, queries, limit, filters)
-    except Exception as error:
-        if len(queries) == 1:
-            return [error]
-        found = yield Each([_found(retriever, query, limit, filters) for query in queries])
-    return found
-
-
-def _found(
-    retriever: RetrieverProtocol, query: str, limit: int | None, filters: Filters | None
-) -> Plan[Found]:
-    (found,) = yield Find(retriever, [query], limit, filters)
-    results: Found = found
-    return results

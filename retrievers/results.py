@@ -36,7 +36,7 @@ class Evidence:
         embed_key: Which embedding of the graph was compared; None where texts were.
         share: What the retriever that found it gave to the result's score, where several were
             fused.
-        forms: The earlier forms of the query where strategies changed it, the user's first.
+        variants: The earlier forms of the query where strategies changed it, the user's first.
     """
 
     node: Node
@@ -45,7 +45,7 @@ class Evidence:
     query: str
     embed_key: str | None = None
     share: float | None = None
-    forms: tuple[QueryVariant, ...] = ()
+    variants: tuple[QueryVariant, ...] = ()
 
     @property
     def group(self) -> str:
@@ -84,18 +84,22 @@ class ScoredNode:
                 f"  {match.score:.4f}  {match.group}  {match.similarity}{key} for "
                 f"{_quoted(match.query)}: {found}{share}"
             )
-            lines += [f"    {_told(form)}" for form in reversed(match.forms)]
+            lines += [f"    {_variant_line(variant)}" for variant in reversed(match.variants)]
         return "\n".join(lines)
 
 
-def _told(form: QueryVariant) -> str:
-    note = "" if form.note is None else f" ({form.note})"
-    return f"{form.strategy} of {_quoted(form.query)}{note}"
+def _variant_line(variant: QueryVariant) -> str:
+    note = "" if variant.note is None else f" ({variant.note})"
+    return f"{variant.strategy} of {_quoted(variant.query)}{note}"
 
 
 def _quoted(text: str) -> str:
     line = " ".join(text.split())
     return f'"{line}"' if len(line) <= 60 else f'"{line[:57]}..."'
+
+
+Results = list[ScoredNode]
+"""What a query returns: scored nodes, best first."""
 
 
 @dataclass(frozen=True, slots=True)

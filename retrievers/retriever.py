@@ -9,7 +9,7 @@ from typing import Any
 
 from ..nodegraph import NodeGraph
 from ..nodegraph.models import Vectors
-from .base_retriever import Answering, check_queries, hits_to_look_at
+from .base_retriever import BaseRetriever, check_queries, effective_child_k
 from .filters import Filters, parse_filters
 from .protocols import Similarity
 from .ranking import Lift
@@ -25,7 +25,7 @@ VectorsOf = Callable[[NodeGraph, str], Any]
 AsyncVectorsOf = Callable[[NodeGraph, str], Awaitable[Any]]
 
 
-class Retriever(Answering):
+class Retriever(BaseRetriever):
     """Search a node group by a similarity; return the nodes, or their kin in a target group.
 
     Nothing is built before the first query. A query sees one consistent state of the graph, and
@@ -298,7 +298,7 @@ class Retriever(Answering):
             self.lift,
             self.top_k if top_k is None else check_top_k(top_k),
             {**self._conditions, **parse_filters(filters)},
-            hits=hits_to_look_at(self.child_k),
+            hits=effective_child_k(self.child_k),
         )
 
 

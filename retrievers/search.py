@@ -69,7 +69,7 @@ class Search:
         asked = queries[0] if len(queries) == 1 else f"{len(queries)} queries"
         with start_span("search", query=asked, **facts) as done:
             results = self._results(queries, vectors)
-            done.facts["results"] = sum(map(len, results))
+            done.attributes["results"] = sum(map(len, results))
         return results
 
     def _results(

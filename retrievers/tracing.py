@@ -16,28 +16,28 @@ class Span:
 
     Attributes:
         name: What was done: ``"search"``, ``"fuse"``, ``"rerank"``, ``"model"``.
-        facts: What it was done with and what came of it, as plain values.
+        attributes: What it was done with and what came of it, as plain values.
         seconds: How long it took, None while it runs.
         error: What it failed of, None where it did not.
-        stages: The steps within, in the order they began.
+        children: The steps within, in the order they began.
     """
 
     name: str
-    facts: dict[str, Any] = field(default_factory=dict)
+    attributes: dict[str, Any] = field(default_factory=dict)
     seconds: float | None = None
     error: BaseException | None = None
-    stages: list[Span] = field(default_factory=list)
+    children: list[Span] = field(default_factory=list)
 
     def __str__(self) -> str:
         return "\n".join(self._lines("", ""))
 
     def _lines(self, first: str, rest: str) -> Iterator[str]:
-        facts = "".join(f" {key}={_short(value)}" for key, value in self.facts.items())
+        facts = "".join(f" {key}={_short(value)}" for key, value in self.attributes.items())
         took = "" if self.seconds is None else f" ({1000 * self.seconds:.1f} ms)"
         failed = "" if self.error is None else f" failed: {type(self.error).__name__}: {self.error}"
         yield f"{first}{self.name}{facts}{took}{failed}"
-        for at, span in enumerate(self.stages, 1):
-            last = at == len(self.stages)
+        for at, span in enumerate(self.children, 1):
+            last = at == len(self.children)
             yield from span._lines(
                 rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  ")
             )
@@ -73,7 +73,7 @@ def start_span(name: str, /, **facts: Any) -> Iterator[Span]:
         yield made
         return
     if parent is not None:
-        parent.stages.append(made)
+        parent.children.append(made)
     for observer in observers:
         observer.begin(made, parent)
     token = _current.set(made)
@@ -101,7 +101,7 @@ def trace(name: str = "trace") -> Iterator[Span]:
         >>> ids = graph.add(["Green tea.", "Black tea."])
         >>> with trace() as traced:
         ...     results = Retriever(graph, "ROOT", "bm25")("green")
-        >>> [(span.name, span.facts["results"]) for span in traced.stages]
+        >>> [(span.name, span.attributes["results"]) for span in traced.children]
         [('search', 1)]
     """
     root = Span(name)

@@ -160,9 +160,9 @@ def _match_record(match: Evidence, places: Places) -> dict[str, Any]:
         "query": match.query,
         "embed_key": match.embed_key,
         "share": match.share,
-        "forms": [
+        "variants": [
             {"strategy": form.strategy, "query": form.query, "note": form.note}
-            for form in match.forms
+            for form in match.variants
         ],
         "text": match.node.text,
     }
@@ -176,10 +176,10 @@ def stage_record(span: Span) -> dict[str, Any]:
     """Return what a stage of a retrieval did, and the stages within it."""
     return {
         "name": span.name,
-        "facts": {key: _plain(value) for key, value in span.facts.items()},
+        "attributes": {key: _plain(value) for key, value in span.attributes.items()},
         "seconds": span.seconds,
         "error": None if span.error is None else f"{type(span.error).__name__}: {span.error}",
-        "stages": [stage_record(each) for each in span.stages],
+        "children": [stage_record(each) for each in span.children],
     }
 
 

@@ -81,7 +81,7 @@ def nothing_found(query: str, search: Searching) -> str:
 
 EXPLAIN_JSON = """\b
 With --json: {"format": 1, "command": "explain", "query", "trace": {"name",
-  "facts", "seconds", "error", "stages": [...]}, "count", "results": [...]}
+  "attributes", "seconds", "error", "children": [...]}, "count", "results": [...]}
 with the results of "nodekin search --json".
 """
 

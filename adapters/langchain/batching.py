@@ -14,8 +14,8 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
 
 from ...retrievers import RecursiveRetriever, Retriever
-from ...retrievers.base_retriever import Answering
-from ...retrievers.plans import Plan, arun, run
+from ...retrievers.base_retriever import BaseRetriever as NativeRetriever
+from ...retrievers.plans import Effect, Plan, arun, run
 from .callbacks import acall_with_config, call_with_config
 from .graph_drawing import asks_a_model, held
 
@@ -26,7 +26,7 @@ MAX_BATCH = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Invoke:
+class Invoke(Effect[Any]):
     """The effect of a plan that has a sync and an async function.
 
     Attributes:
@@ -37,11 +37,11 @@ class Invoke:
     function: Callable[[], Any]
     afunction: Callable[[], Awaitable[Any]]
 
-    def do(self) -> Any:
+    def run(self) -> Any:
         """Call the function."""
         return self.function()
 
-    async def ado(self) -> Any:
+    async def arun(self) -> Any:
         """Await the async function."""
         return await self.afunction()
 
@@ -53,7 +53,7 @@ def supports_batch(retriever: object, method: str) -> bool:
         retriever: Any retriever.
         method: ``"batch"`` or ``"abatch"``.
     """
-    default = getattr(Answering, method)
+    default = getattr(NativeRetriever, method)
     own = getattr(type(retriever), method, default) is not default
     return own and all(supports_batch(inner, method) for _, inner in held(retriever))
 
@@ -145,7 +145,7 @@ def _run_each(plans: Sequence[Callable[[], Plan[Any]]]) -> Invoke:
 def _with_config(config: RunnableConfig, search: Invoke) -> Invoke:
     return Invoke(
         partial(call_with_config, config, search.function),
-        partial(acall_with_config, config, search.ado),
+        partial(acall_with_config, config, search.arun),
     )
 
 

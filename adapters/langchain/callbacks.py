@@ -44,17 +44,17 @@ class RunObserver:
     def begin(self, span: Span, parent: Span | None) -> None:
         """Start the run of a span, and make it the parent of the runs that follow."""
         config, batch = var_child_runnable_config.get(), _batch.get()
-        parents = _parents(config, batch, span.facts.get("query"))
+        parents = _parents(config, batch, span.attributes.get("query"))
         if config is None or not parents:
             return
         runs = [_Run(query, manager, _new_run(manager, span.name)) for query, manager in parents]
-        self._open[id(span)] = _OpenSpan(span, dict(span.facts), config, batch, runs)
+        self._open[id(span)] = _OpenSpan(span, dict(span.attributes), config, batch, runs)
         children = tuple((run.query, _child(run.run, self.dispatcher)) for run in runs)
         var_child_runnable_config.set(_with_callbacks(config, children[0][1]))
         _batch.set(children if batch else ())
         for run in runs:
             metadata = {"metadata": run.manager.metadata, "name": span.name}
-            self._dispatch(run, "on_chain_start", None, dict(span.facts), **metadata)
+            self._dispatch(run, "on_chain_start", None, dict(span.attributes), **metadata)
 
     def end(self, span: Span) -> None:
         """End the run of a span, with the span's error where it has one."""
@@ -67,7 +67,7 @@ class RunObserver:
             if span.error is not None:
                 self._dispatch(run, "on_chain_error", span.error)
             else:
-                self._dispatch(run, "on_chain_end", _outputs(opened.inputs, span.facts))
+                self._dispatch(run, "on_chain_end", _outputs(opened.inputs, span.attributes))
 
     def _dispatch(self, run: _Run, event: str, *args: Any, **kwargs: Any) -> None:
         self.dispatcher.dispatch(

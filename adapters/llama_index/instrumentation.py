@@ -32,11 +32,11 @@ class StageStartEvent(BaseEvent):
 
     Attributes:
         stage: Its name: ``"search"``, ``"fuse"``, ``"rerank"``.
-        facts: What it is done with.
+        attributes: What it is done with.
     """
 
     span: str
-    facts: dict[str, Any]
+    attributes: dict[str, Any]
 
     @classmethod
     def class_name(cls) -> str:
@@ -49,13 +49,13 @@ class StageEndEvent(BaseEvent):
 
     Attributes:
         stage: Its name.
-        facts: What it was done with, and what came of it.
+        attributes: What it was done with, and what came of it.
         seconds: How long it took.
         error: What it failed of, None where it did not.
     """
 
     span: str
-    facts: dict[str, Any]
+    attributes: dict[str, Any]
     seconds: float
     error: str | None = None
 
@@ -84,8 +84,8 @@ class StageObserver:
     within it is its child in turn. A stage that fails drops its span, even where another one
     bears the failure.
 
-    Callback handlers see a stage as a ``FUNCTION_CALL`` with the stage's name and facts, and one
-    that reranks as ``RERANKING``; not as ``RETRIEVE`` or ``LLM``, whose handlers count nodes and
+    Callback handlers see a stage as a ``FUNCTION_CALL`` with its name and attributes, and one that
+    reranks as ``RERANKING``; not as ``RETRIEVE`` or ``LLM``, whose handlers count nodes and
     tokens that the retriever and LlamaIndex's own models report already.
 
     Args:
@@ -100,9 +100,9 @@ class StageObserver:
 
     def begin(self, span: Span, parent: Span | None) -> None:
         """Enter a span in the context in which the stage is done."""
-        facts = dict(span.facts)
+        attributes = dict(span.attributes)
         span_id = f"nodekin.{span.name}-{uuid.uuid4()}"
-        bound = _FACTS.bind(**facts)
+        bound = _SIGNATURE.bind(**attributes)
         above = active_span_id.get()
         token = active_span_id.set(span_id)
         dispatcher.span_enter(
@@ -112,7 +112,7 @@ class StageObserver:
             parent_id=above,
             tags=active_instrument_tags.get(),
         )
-        dispatcher.event(StageStartEvent(span=span.name, facts=facts, span_id=span_id))
+        dispatcher.event(StageStartEvent(span=span.name, attributes=attributes, span_id=span_id))
         event_id = str(uuid.uuid4())
         self._open[id(span)] = _Open(span_id, bound, token, event_id)
         if self._manager is not None:
@@ -121,19 +121,23 @@ class StageObserver:
     def end(self, span: Span) -> None:
         """Leave the stage's span, or drop it where the stage failed."""
         opened = self._open.pop(id(span))
-        facts, error = dict(span.facts), span.error
+        attributes, error = dict(span.attributes), span.error
         if self._manager is not None:
             self._manager.on_event_end(_kind(span), _answered(span), opened.event_id)
         told = None if error is None else f"{type(error).__name__}: {error}"
         took = span.seconds or 0.0
         dispatcher.event(
             StageEndEvent(
-                span=span.name, facts=facts, seconds=took, error=told, span_id=opened.span_id
+                span=span.name,
+                attributes=attributes,
+                seconds=took,
+                error=told,
+                span_id=opened.span_id,
             )
         )
         known: dict[str, Any] = {"id_": opened.span_id, "bound_args": opened.bound}
         if error is None:
-            dispatcher.span_exit(instance=self._owner, result=facts, **known)
+            dispatcher.span_exit(instance=self._owner, result=attributes, **known)
         else:
             dispatcher.event(SpanDropEvent(span_id=opened.span_id, err_str=str(error)))
             dispatcher.span_drop(instance=self._owner, err=error, **known)
@@ -161,10 +165,10 @@ def telling(callback_manager: CallbackManager | None, owner: Any) -> Iterator[No
         _telling.reset(token)
 
 
-def _any_facts(**facts: Any) -> None: ...
+def _any_attributes(**attributes: Any) -> None: ...
 
 
-_FACTS = inspect.signature(_any_facts)
+_SIGNATURE = inspect.signature(_any_attributes)
 
 
 def _kind(span: Span) -> CBEventType:
@@ -172,21 +176,21 @@ def _kind(span: Span) -> CBEventType:
 
 
 def _asked(span: Span) -> dict[str, Any]:
-    facts = dict(span.facts)
+    attributes = dict(span.attributes)
     if span.name == "rerank":
         return {
-            EventPayload.QUERY_STR: str(facts.get("query", "")),
-            EventPayload.MODEL_NAME: str(facts.get("reranker", "")),
-            EventPayload.ADDITIONAL_KWARGS: facts,
+            EventPayload.QUERY_STR: str(attributes.get("query", "")),
+            EventPayload.MODEL_NAME: str(attributes.get("reranker", "")),
+            EventPayload.ADDITIONAL_KWARGS: attributes,
         }
     what = ToolMetadata(name=f"nodekin.{span.name}", description=f"nodekin stage {span.name}")
-    return {EventPayload.FUNCTION_CALL: facts, EventPayload.TOOL: what}
+    return {EventPayload.FUNCTION_CALL: attributes, EventPayload.TOOL: what}
 
 
 def _answered(span: Span) -> dict[str, Any]:
     if span.error is not None:
         return {EventPayload.EXCEPTION: span.error}
-    facts = dict(span.facts)
+    attributes = dict(span.attributes)
     if span.name == "rerank":
-        return {EventPayload.ADDITIONAL_KWARGS: facts}
-    return {EventPayload.FUNCTION_OUTPUT: facts}
+        return {EventPayload.ADDITIONAL_KWARGS: attributes}
+    return {EventPayload.FUNCTION_OUTPUT: attributes}

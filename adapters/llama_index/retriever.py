@@ -24,7 +24,7 @@ from ...retrievers import (
     ScoredNode,
     SubQuestionRetriever,
 )
-from ...retrievers.plans import Prompted
+from ...retrievers.plans import PromptMixin
 from ...retrievers.strategies import FindMean, MultiStep, SubResults, fused
 from .filters import as_filters
 from .instrumentation import telling
@@ -126,7 +126,7 @@ class NodeGraphRetriever(BaseRetriever):
         with telling(self.callback_manager, self):
             mean = self._mean(query_bundle)
             if mean is not None:
-                (results,) = mean.do()
+                (results,) = mean.run()
                 self._keep(results)
             else:
                 results = self._searched.retrieve(
@@ -141,7 +141,7 @@ class NodeGraphRetriever(BaseRetriever):
         with telling(self.callback_manager, self):
             mean = self._mean(query_bundle)
             if mean is not None:
-                (results,) = await mean.ado()
+                (results,) = await mean.arun()
                 self._keep(results)
             else:
                 results = await self._searched.aretrieve(
@@ -183,12 +183,12 @@ class NodeGraphRetriever(BaseRetriever):
 
     def _update_prompts(self, prompts_dict: dict[str, BasePromptTemplate]) -> None:
         changed = prompts_given(_prompts_of(self.retriever), prompts_dict)
-        if changed and isinstance(self.retriever, Prompted):
+        if changed and isinstance(self.retriever, PromptMixin):
             self.retriever = self.retriever.with_prompts(changed)
 
 
 def _prompts_of(retriever: RetrieverProtocol) -> Mapping[str, Prompt]:
-    return retriever.prompts if isinstance(retriever, Prompted) else {}
+    return retriever.prompts if isinstance(retriever, PromptMixin) else {}
 
 
 def converted(results: Sequence[ScoredNode]) -> list[NodeWithScore]:
@@ -305,7 +305,7 @@ def _of_steps(done: MultiStep) -> Found:
 
 def _plain(query: str, results: list[ScoredNode]) -> Found:
     """Return what any other retriever found; what failed within stands in the evidence."""
-    forms = (form for each in results for match in each.evidence for form in match.forms)
+    forms = (form for each in results for match in each.evidence for form in match.variants)
     notes = dict.fromkeys((form.query, form.note) for form in forms if form.note is not None)
     # A strategy within may note partial answers as well.
     return Found(results, errors=tuple(each for each in notes if not each[1].startswith(_ANSWER)))

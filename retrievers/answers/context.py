@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from ...nodegraph import LLM, ModelError, Node
 from ...nodegraph.models import Language
 from ...nodegraph.models.output import Said, read_said
-from ..plans import Ask, Plan, Prompt, Speak, neutralize
+from ..plans import Ask, Plan, Prompt, StreamedAsk, neutralize
 from ..results import ScoredNode
 from .answer import LeftOut, Reason, Source
 from .citations import is_bare
@@ -72,10 +72,10 @@ class Task:
             ModelError: If it fails, or says nothing.
         """
         if last:
-            effect: Ask = Speak(self.llm, prompt, timeout=self.timeout, told=self.told)
+            effect: Ask = StreamedAsk(self.llm, prompt, timeout=self.timeout, emitted=self.told)
         else:
             effect = Ask(self.llm, prompt, timeout=self.timeout)
-        said = read_said((yield effect))
+        said = read_said((yield from effect))
         if said.found and is_bare(said.text):
             raise ModelError(f"the language model {self.llm.name!r} gave an empty answer")
         return said

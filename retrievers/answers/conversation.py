@@ -11,7 +11,7 @@ from ...nodegraph import LLM
 from ...nodegraph.models import Language
 from ...nodegraph.models.output import read_query
 from ..filters import Filters
-from ..plans import Plan, Prompt, answered
+from ..plans import Plan, Prompt, ask_and_parse
 from ..tracing import start_span
 from .answer import Answer
 from .stream import AnswerStream, AsyncAnswerStream
@@ -152,16 +152,16 @@ def condensed(
             notes.append("there is no room for the conversation beside the question")
             return question
         try:
-            made = yield from answered(
+            made = yield from ask_and_parse(
                 llm, asked, lambda made: read_query(made, question), language, timeout=timeout
             )
         except Exception as error:
             note = f"condensing the question failed: {type(error).__name__}: {error}"
             logger.warning("the question %r is taken as it is: %s", question[:80], note)
-            done.facts["failed"] = note
+            done.attributes["failed"] = note
             notes.append(f"{note}; it was searched for as it is")
             return question
-        done.facts["condensed"] = made
+        done.attributes["condensed"] = made
     return made
 
 

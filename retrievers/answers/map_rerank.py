@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from ...nodegraph import ModelError
 from ...nodegraph.models.output import Said, json_at, read_said
-from ..plans import Each, Plan, answered
+from ..plans import Each, Plan, ask_and_parse
 from .context import Task, shown
 
 SCHEMA: Mapping[str, Any] = {
@@ -57,9 +57,9 @@ def map_rerank(task: Task) -> Plan[Said]:
     parts = task.parts(lambda source: task.fits("rank", [source]))
     parts = task.keep(parts, task.max_calls)
     task.check_room("rank")
-    outcomes = yield Each(
+    outcomes = yield from Each(
         [
-            answered(
+            ask_and_parse(
                 task.llm,
                 task.prompt("rank", passages=shown([part])),
                 read_ranked,

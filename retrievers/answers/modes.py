@@ -76,7 +76,7 @@ def map_reduce(task: Task) -> Plan[Said]:
 
 def _answers(task: Task, prompts: Sequence[str], names: Sequence[str]) -> Plan[list[str]]:
     """Ask several prompts at once; return the answers that there are, and note what failed."""
-    outcomes = yield Each([task.ask(prompt) for prompt in prompts])
+    outcomes = yield from Each([task.ask(prompt) for prompt in prompts])
     texts = []
     failed: BaseException | None = None
     for name, outcome in zip(names, cast("list[Any]", outcomes), strict=True):

@@ -10,7 +10,7 @@ from ...nodegraph import EmbeddingError, ModelError
 from ...nodegraph.models import Language, language_of
 from ...nodegraph.models.output import Said
 from ..filters import Filters
-from ..plans import Find, Plan, counted
+from ..plans import Effect, Find, Plan, count_calls
 from ..results import ScoredNode
 from ..tracing import start_span
 from .answer import Answer, AnswerError, Source
@@ -49,9 +49,9 @@ def answering(
     """
     with start_span("answer", question=question, mode=settings.mode) as done:
         plan = _answer(settings, question, pairs, top_k, filters, progress)
-        answer = yield from counted(plan, progress.tally)
+        answer = yield from count_calls(plan, progress.counter)
         progress.ended = answer
-        done.facts.update(
+        done.attributes.update(
             answer=answer.text,
             found=answer.found,
             preset=answer.preset is not None,
@@ -60,7 +60,7 @@ def answering(
             calls=answer.calls,
         )
         if answer.notes:
-            done.facts["notes"] = list(answer.notes)
+            done.attributes["notes"] = list(answer.notes)
     return answer
 
 
@@ -107,8 +107,8 @@ def _answer(
     results: list[ScoredNode] = []
     if question.strip():
         with start_span("retrieve", query=task.question) as done:
-            (results,) = yield Find(settings.retriever, [task.question], top_k, filters)
-            done.facts["results"] = len(results)
+            (results,) = yield from Find(settings.retriever, [task.question], top_k, filters)
+            done.attributes["results"] = len(results)
     progress.notes += _notes_of(results)
     names = PROMPTS_OF[settings.mode]
     task.candidates, task.left_out = merged(
@@ -139,7 +139,7 @@ def _preset(
     if settings.qa is None or not question.strip():
         return None
     try:
-        preset = yield Preset(settings.qa, question, filters)
+        preset = yield from Preset(settings.qa, question, filters)
     except (EmbeddingError, ModelError) as error:
         progress.notes.append(f"the preset answers could not be searched: {error}")
         return None
@@ -154,7 +154,7 @@ def _preset(
         preset=preset,
         notes=tuple(dict.fromkeys(progress.notes)),
         searched=question,
-        calls=progress.tally.calls,
+        calls=progress.counter.calls,
     )
 
 
@@ -170,14 +170,14 @@ def _told(said: Said, task: Task, progress: Progress, *, read: bool = True) -> A
         left_out=tuple(task.left_out),
         notes=tuple(dict.fromkeys([*progress.notes, *notes])),
         searched=task.question,
-        calls=progress.tally.calls,
+        calls=progress.counter.calls,
         confidence=task.confidence,
     )
 
 
 def _notes_of(results: Sequence[ScoredNode]) -> list[str]:
     """Return what the evidence says of how the query was changed: what failed, partial answers."""
-    forms = (form for result in results for match in result.evidence for form in match.forms)
+    forms = (form for result in results for match in result.evidence for form in match.variants)
     return list(dict.fromkeys(f"{form.strategy}: {form.note}" for form in forms if form.note))
 
 
@@ -189,17 +189,17 @@ def _quoted(sources: Sequence[Source]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Preset:
+class Preset(Effect["PresetAnswer | None"]):
     """Look whether a question-answer pair has this question; None comes of it where none does."""
 
     qa: QaRetriever
     question: str
     filters: Filters | None = None
 
-    def do(self) -> PresetAnswer | None:
+    def run(self) -> PresetAnswer | None:
         """Return the pair's answer."""
         return self.qa.answer(self.question, filters=self.filters)
 
-    async def ado(self) -> PresetAnswer | None:
+    async def arun(self) -> PresetAnswer | None:
         """Return the same without blocking the event loop."""
         return await self.qa.aanswer(self.question, filters=self.filters)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...nodegraph import Node, NodeGraph
-from ..base_retriever import Answering
+from ..base_retriever import BaseRetriever
 from ..filters import Condition, Filters, parse_filters
 from ..indexes import QuestionMap, normal_question
 from ..protocols import Similarity
@@ -24,7 +24,7 @@ _LOOKED_AT = 10  # of what a search for a preset answer finds
 _EXACT = "exact match"
 
 
-class QaRetriever(Answering):
+class QaRetriever(BaseRetriever):
     """Search the questions of question-answer pairs, return both; answer alone where it is sure.
 
     The group is one that ``LLMExtractor(llm, "qa")`` makes, or any whose nodes have a question as
@@ -140,7 +140,7 @@ class QaRetriever(Answering):
             if found is None and self.threshold <= 1:
                 near = self.retriever.retrieve(query, top_k=_LOOKED_AT, filters=filters)
                 found = self._near(query, near)
-            done.facts.update(_facts(found))
+            done.attributes.update(_facts(found))
         return found
 
     async def aanswer(self, query: str, *, filters: Filters | None = None) -> PresetAnswer | None:
@@ -150,7 +150,7 @@ class QaRetriever(Answering):
             if found is None and self.threshold <= 1:
                 near = await self.retriever.aretrieve(query, top_k=_LOOKED_AT, filters=filters)
                 found = self._near(query, near)
-            done.facts.update(_facts(found))
+            done.attributes.update(_facts(found))
         return found
 
     def recommend(

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
 
-from ..plans import Tally
+from ..plans import CallCounter
 from .answer import Answer, Source
 from .context import Task
 
@@ -124,7 +124,7 @@ class Progress:
     searched: str = ""
     notes: list[str] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
-    tally: Tally = field(default_factory=Tally)
+    counter: CallCounter = field(default_factory=CallCounter)
     task: Task | None = None
     ended: Answer | None = None
 
@@ -153,5 +153,5 @@ class Progress:
             left_out=() if task is None else tuple(task.left_out),
             notes=(*dict.fromkeys(self.notes), why),
             searched=self.searched,
-            calls=self.tally.calls,
+            calls=self.counter.calls,
         )

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from ..base_retriever import Answering, check_queries
+from ..base_retriever import BaseRetriever, check_queries
 from ..filters import Filters, parse_filters
-from ..plans import in_threads
+from ..plans import run_in_threads
 from ..protocols import RetrieverProtocol
 from ..ranking import RANK_CONSTANT, Mode, check_mode, fuse
 from ..results import OutputFormat, ScoredNode
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class FusionRetriever(Answering):
+class FusionRetriever(BaseRetriever):
     """Ask several retrievers and make one ranking of their results.
 
     Choose ``"rrf"`` for retrievers whose scores can't be compared (``bm25`` and ``cosine``): only
@@ -108,7 +108,7 @@ class FusionRetriever(Answering):
         with start_span("fuse", mode=self.mode, query=query) as done:
             found = self._all(lambda r: r.retrieve(query, top_k=_depth(r, top_k), filters=filters))
             results = self._fused(self._good(found), limit)
-            done.facts["results"] = len(results)
+            done.attributes["results"] = len(results)
         return results
 
     async def aretrieve(
@@ -121,7 +121,7 @@ class FusionRetriever(Answering):
                 lambda r: r.aretrieve(query, top_k=_depth(r, top_k), filters=filters)
             )
             results = self._fused(self._good(found), limit)
-            done.facts["results"] = len(results)
+            done.attributes["results"] = len(results)
         return results
 
     def batch(
@@ -175,7 +175,7 @@ class FusionRetriever(Answering):
                     raise
                 return error
 
-        return in_threads([partial(try_, each) for each in asked], len(asked))
+        return run_in_threads([partial(try_, each) for each in asked], len(asked))
 
     async def _aall(
         self, ask: Callable[[RetrieverProtocol], Awaitable[T]]

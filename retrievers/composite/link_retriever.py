@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...nodegraph import Node, NodeGraph
-from ..base_retriever import Answering
+from ..base_retriever import BaseRetriever
 from ..filters import Filters, parse_filters
 from ..protocols import RetrieverProtocol
 from ..results import Evidence, OutputFormat, ScoredNode
@@ -30,7 +30,7 @@ class _Ranked(NamedTuple):
     pair: Pair | None
 
 
-class LinkRetriever(Answering):
+class LinkRetriever(BaseRetriever):
     """Take another retriever's first hits, follow links from them, and rank linked pairs.
 
     Choose it where an answer lies in two passages, of which the question describes the second
@@ -174,8 +174,8 @@ class LinkRetriever(Answering):
         """Go on from the hits, where there are any."""
         with start_span("follow links", query=query, via=self.via, hits=len(hits)) as done:
             inside = {**_filters_of(self.inner), **filters}
-            results = self._results(query, hits, wanted, inside, done.facts)
-            done.facts["results"] = len(results)
+            results = self._results(query, hits, wanted, inside, done.attributes)
+            done.attributes["results"] = len(results)
         return results
 
     def _results(

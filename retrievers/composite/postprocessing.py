@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...nodegraph import Node
-from ..base_retriever import Answering, check_queries, hits_to_look_at
+from ..base_retriever import BaseRetriever, check_queries, effective_child_k
 from ..filters import Filters
 from ..protocols import RetrieverProtocol
 from ..results import OutputFormat, ScoredNode
@@ -17,7 +17,7 @@ from ..validation import check_retriever, check_top_k
 OVER_FETCH = 4  # hits that are asked for, for each result that is wanted
 
 
-class Around(Answering):
+class Around(BaseRetriever):
     """Ask a retriever, then regroup what it found: ``regroup`` is all that a subclass writes.
 
     Args:
@@ -63,7 +63,7 @@ class Around(Answering):
         with start_span(self.name, query=query) as done:
             found = self.inner.retrieve(query, top_k=asked, filters=filters)
             results = self.regroup(found, limit)
-            done.facts.update(hits=len(found), results=len(results))
+            done.attributes.update(hits=len(found), results=len(results))
         return results
 
     async def aretrieve(
@@ -74,7 +74,7 @@ class Around(Answering):
         with start_span(self.name, query=query) as done:
             found = await self.inner.aretrieve(query, top_k=asked, filters=filters)
             results = await asyncio.to_thread(self.regroup, found, limit)
-            done.facts.update(hits=len(found), results=len(results))
+            done.attributes.update(hits=len(found), results=len(results))
         return results
 
     def batch(
@@ -108,7 +108,7 @@ class Around(Answering):
     def _limits(self, top_k: int | None) -> tuple[int | None, int | None]:
         limit = self.top_k if top_k is None else check_top_k(top_k)
         asked = None if limit is None else self.over_fetch * limit
-        return limit, hits_to_look_at(asked)
+        return limit, effective_child_k(asked)
 
 
 def span(nodes: Sequence[Node], like: Node, text: str) -> Node | None:

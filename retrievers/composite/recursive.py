@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from typing import Any, Literal
 
 from ...nodegraph import Node, NodeGraph, nearest_names
-from ..base_retriever import Answering, check_queries
+from ..base_retriever import BaseRetriever, check_queries
 from ..filters import Filters
 from ..protocols import RetrieverProtocol, Similarity
 from ..ranking import Lift
@@ -36,7 +36,7 @@ Asking = Generator[tuple[list[RetrieverProtocol], int], list[list[ScoredNode]], 
 _above: ContextVar[tuple[int, ...]] = ContextVar("recursive retrievers at work", default=())
 
 
-class RecursiveRetriever(Answering):
+class RecursiveRetriever(BaseRetriever):
     """Search several groups as one pool; lift every hit to the target; follow references.
 
     Choose it over ``Retriever`` where a text is to be found by more than one kind of node: chunks
@@ -245,7 +245,7 @@ class RecursiveRetriever(Answering):
         try:
             with start_span("recurse", query=query, target=self.target) as done:
                 if back:
-                    done.facts["leads_back"] = True
+                    done.attributes["leads_back"] = True
                 yield None if back else done
         finally:
             _above.reset(token)
@@ -263,7 +263,7 @@ class RecursiveRetriever(Answering):
                 break
             wanted *= 4
         results = results[: limit * max(1, len(self._pool.embed_keys))]  # as many as the pool's
-        done.facts.update(asked=len(answers), results=len(results))
+        done.attributes.update(asked=len(answers), results=len(results))
         return results
 
     def _followed(

@@ -1,31 +1,35 @@
 """What a retriever does, written once: plans of effects, run in threads, loops or as streams."""
 
-from .effects import Ask, Each, Find, Speak, in_threads
-from .limits import Budget, Call, Spent, Tally, counted
+from .effects import Ask, Each, Find, StreamedAsk, gather, results_or_errors, run_in_threads
+from .limits import Budget, BudgetExceededError, Call, CallCounter, count_calls
 from .passages import fit_passages, neutralize
-from .plan import Plan, arun, astream, run, stream
-from .prompting import Prompt, Prompted, answered, in_json
+from .plan import Effect, Plan, arun, astream, interpose, run, stream
+from .prompting import Prompt, PromptMixin, ask_and_parse, json_instruction
 
 __all__ = [
     "Ask",
     "Budget",
+    "BudgetExceededError",
     "Call",
+    "CallCounter",
     "Each",
+    "Effect",
     "Find",
     "Plan",
     "Prompt",
-    "Prompted",
-    "Speak",
-    "Spent",
-    "Tally",
-    "answered",
+    "PromptMixin",
+    "StreamedAsk",
     "arun",
+    "ask_and_parse",
     "astream",
-    "counted",
+    "count_calls",
     "fit_passages",
-    "in_json",
-    "in_threads",
+    "gather",
+    "interpose",
+    "json_instruction",
     "neutralize",
+    "results_or_errors",
     "run",
+    "run_in_threads",
     "stream",
 ]

@@ -1,4 +1,4 @@
-"""What plans want done: models asked, retrievers asked, several plans run at once."""
+"""The effects of plans: ask a model, query a retriever, run several plans in parallel."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ...nodegraph import LLM, ModelTimeoutError
 from ...nodegraph.locking import holding
 from ...nodegraph.models.output import SaidReader
-from ..base_retriever import Answering
+from ..base_retriever import BaseRetriever
 from ..filters import Filters
 from ..protocols import RetrieverProtocol
-from ..results import ScoredNode
+from ..results import Results
 from ..tracing import start_span
-from .plan import Plan, arun, run
+from .plan import Effect, Plan, arun, run
 
 T = TypeVar("T")
 
-AT_ONCE = 8
-"""How many plans, or queries, are worked on at a time."""
+MAX_PARALLEL = 8
+"""How many plans or queries run at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """Ask a language model; the answer is a text.
+class Ask(Effect[str]):
+    """Ask a language model; the result is its answer.
 
     Attributes:
         llm: The model.
-        prompt: What it is asked.
-        schema: A JSON schema to hold the model to, where it offers that; the answer is JSON then,
-            as a text.
+        prompt: The prompt.
+        schema: A JSON schema for the answer, where the model supports one; the result is JSON
+            then, as a text.
         timeout: Seconds to wait for the answer; None leaves it to the model's client. A model
-            that is asked in a thread is not interrupted, but no longer waited for.
-        streamed: Whether this is what ``stream`` yields the pieces of.
+            that runs in a thread is not interrupted, but no longer waited for.
+        streamed: Whether ``stream`` and ``astream`` pass on the answer as it comes.
     """
 
     llm: LLM
@@ -49,76 +49,124 @@ class Ask:
     timeout: float | None = None
     streamed: bool = False
 
-    def do(self) -> str:
+    def run(self) -> str:
         """Return the model's answer.
 
         Raises:
             ModelTimeoutError: If the model takes too long.
             ModelError: If it fails.
         """
-        with start_span("ask", model=self.llm.name, prompt=self.prompt) as done:
+        with start_span("ask", model=self.llm.name, prompt=self.prompt) as span:
             if self.timeout is None:
-                answer = self._answer()
+                answer = self._complete()
             else:
                 try:
-                    answer = _waited(self._answer, self.timeout)
+                    answer = _run_with_timeout(self._complete, self.timeout)
                 except FutureTimeout:
-                    raise self._late() from None
-            done.facts["answer"] = answer
+                    raise self._timeout_error() from None
+            span.attributes["answer"] = answer
         return answer
 
-    async def ado(self) -> str:
+    async def arun(self) -> str:
         """Return the same without blocking the event loop."""
-        with start_span("ask", model=self.llm.name, prompt=self.prompt) as done:
+        with start_span("ask", model=self.llm.name, prompt=self.prompt) as span:
             try:
-                answer = await asyncio.wait_for(self._aanswer(), self.timeout)
+                answer = await asyncio.wait_for(self._acomplete(), self.timeout)
             except asyncio.TimeoutError:
-                raise self._late() from None
-            done.facts["answer"] = answer
+                raise self._timeout_error() from None
+            span.attributes["answer"] = answer
         return answer
 
-    def pieces(self) -> Generator[str, None, str]:
-        """Yield the answer as it comes; return the whole."""
-        with start_span("ask", model=self.llm.name, prompt=self.prompt) as done:
-            told = []
-            for piece in self.llm.stream(self.prompt):
-                told.append(piece)
-                yield piece
-            done.facts["answer"] = "".join(told)
-        return "".join(told)
+    def stream(self) -> Generator[str, None, str]:
+        """Yield the answer as it comes; return all of it."""
+        with start_span("ask", model=self.llm.name, prompt=self.prompt) as span:
+            texts = []
+            for text in self.llm.stream(self.prompt):
+                texts.append(text)
+                yield text
+            span.attributes["answer"] = answer = "".join(texts)
+        return answer
 
-    async def say(self, hear: Callable[[str], None]) -> str:
-        """Tell the answer as it comes; return the whole."""
-        with start_span("ask", model=self.llm.name, prompt=self.prompt) as done:
-            told = []
-            async for piece in self.llm.astream(self.prompt):
-                told.append(piece)
-                hear(piece)
-            done.facts["answer"] = "".join(told)
-        return "".join(told)
+    async def astream(self, on_text: Callable[[str], None]) -> str:
+        """Call ``on_text`` with the answer as it comes; return all of it."""
+        with start_span("ask", model=self.llm.name, prompt=self.prompt) as span:
+            texts = []
+            async for text in self.llm.astream(self.prompt):
+                texts.append(text)
+                on_text(text)
+            span.attributes["answer"] = answer = "".join(texts)
+        return answer
 
-    def _answer(self) -> str:
+    def _complete(self) -> str:
         if self.schema is None:
             return self.llm.complete(self.prompt)
-        return _as_text(self.llm.json(self.prompt, self.schema))
+        return _json_text(self.llm.json(self.prompt, self.schema))
 
-    async def _aanswer(self) -> str:
+    async def _acomplete(self) -> str:
         if self.schema is None:
             return await self.llm.acomplete(self.prompt)
-        return _as_text(await self.llm.ajson(self.prompt, self.schema))
+        return _json_text(await self.llm.ajson(self.prompt, self.schema))
 
-    def _late(self) -> ModelTimeoutError:
+    def _timeout_error(self) -> ModelTimeoutError:
         return ModelTimeoutError(
             f"the language model {self.llm.name!r} did not answer within {self.timeout:g} s"
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Find:
-    """Ask a retriever one or more queries; what comes of it is a list of results for each.
+class StreamedAsk(Ask):
+    """Ask a model for a final answer; only text that is certain to be part of it is streamed.
 
-    A retriever that has a ``batch`` of its own is asked them at once (they are embedded in one
-    call), any other in threads or tasks.
+    The result is all that the model wrote: ``read_said`` reads it.
+
+    Attributes:
+        emitted: Gets the streamed texts.
+    """
+
+    streamed: bool = True
+    emitted: list[str] = field(default_factory=list, compare=False)
+
+    def stream(self) -> Generator[str, None, str]:
+        """Yield the answer as it comes; return all that the model wrote."""
+        reader = SaidReader()
+        source = Ask.stream(self)
+        try:
+            while True:
+                try:
+                    text = reader.feed(next(source))
+                except StopIteration as end:
+                    answer: str = end.value
+                    break
+                if text:
+                    self.emitted.append(text)
+                    yield text
+            if text := reader.close():
+                self.emitted.append(text)
+                yield text
+            return answer
+        finally:
+            source.close()
+
+    async def astream(self, on_text: Callable[[str], None]) -> str:
+        """Call ``on_text`` with the answer as it comes; return all that the model wrote."""
+        reader = SaidReader()
+
+        def emit(text: str) -> None:
+            if text:
+                self.emitted.append(text)
+                on_text(text)
+
+        answer = await Ask.astream(self, lambda text: emit(reader.feed(text)))
+        emit(reader.close())
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Find(Effect[list[Results]]):
+    """Query a retriever; the result is the scored nodes of each query, in their order.
+
+    A retriever that has a ``batch`` of its own gets all queries in one call (they are embedded
+    together), any other gets them in threads or tasks.
     """
 
     retriever: RetrieverProtocol
@@ -126,78 +174,123 @@ class Find:
     top_k: int | None = None
     filters: Filters | None = None
 
-    def do(self) -> list[list[ScoredNode]]:
-        """Return the results of each query, in the order of the queries."""
-        batch = getattr(type(self.retriever), "batch", Answering.batch)
-        settings: dict[str, Any] = {"top_k": self.top_k, "filters": self.filters}
-        if batch is not Answering.batch and len(self.queries) > 1:
-            return self.retriever.batch(list(self.queries), **settings)  # type: ignore[attr-defined, no-any-return]
-        asked = [partial(self.retriever.retrieve, query, **settings) for query in self.queries]
-        return in_threads(asked)
+    def run(self) -> list[Results]:
+        """Return the results of each query."""
+        params: dict[str, Any] = {"top_k": self.top_k, "filters": self.filters}
+        if batch := self._batch_method("batch"):
+            results: list[Results] = batch(list(self.queries), **params)
+            return results
+        return run_in_threads(
+            [partial(self.retriever.retrieve, query, **params) for query in self.queries]
+        )
 
-    async def ado(self) -> list[list[ScoredNode]]:
+    async def arun(self) -> list[Results]:
         """Return the same without blocking the event loop."""
-        batch = getattr(type(self.retriever), "abatch", Answering.abatch)
-        settings: dict[str, Any] = {"top_k": self.top_k, "filters": self.filters}
-        if batch is not Answering.abatch and len(self.queries) > 1:
-            return await self.retriever.abatch(list(self.queries), **settings)  # type: ignore[attr-defined, no-any-return]
-        asked = [partial(self.retriever.aretrieve, query, **settings) for query in self.queries]
-        return await _in_tasks(asked)
+        params: dict[str, Any] = {"top_k": self.top_k, "filters": self.filters}
+        if abatch := self._batch_method("abatch"):
+            results: list[Results] = await abatch(list(self.queries), **params)
+            return results
+        return await _run_in_tasks(
+            [partial(self.retriever.aretrieve, query, **params) for query in self.queries]
+        )
+
+    def _batch_method(self, name: str) -> Callable[..., Any] | None:
+        """Return the retriever's own batch method, where it has one and there are many queries."""
+        default = getattr(BaseRetriever, name)
+        if len(self.queries) < 2 or getattr(type(self.retriever), name, default) is default:
+            return None
+        method: Callable[..., Any] = getattr(self.retriever, name)
+        return method
 
 
 @dataclass(frozen=True, slots=True)
-class Each:
-    """Run several plans at once; what comes of it is a list of their results.
+class Each(Effect["list[T | Exception]"], Generic[T]):
+    """Run several plans in parallel; the result is a list of their results.
 
-    The place of a plan that fails has its exception, for the plan that asked to judge.
+    The list has the exception of a plan that fails in the place of its result.
     """
 
-    plans: Sequence[Plan[Any]]
+    plans: Sequence[Plan[T]]
 
-    def do(self) -> list[Any]:
+    def run(self) -> list[T | Exception]:
         """Return the result or the exception of each plan, in their order."""
 
-        def try_(plan: Plan[Any]) -> Any:
+        def outcome(plan: Plan[T]) -> T | Exception:
             try:
                 return run(plan)
             except Exception as error:
                 return error
 
-        return in_threads([partial(try_, plan) for plan in self.plans])
+        return run_in_threads([partial(outcome, plan) for plan in self.plans])
 
-    async def ado(self) -> list[Any]:
+    async def arun(self) -> list[T | Exception]:
         """Return the same without blocking the event loop."""
 
-        async def try_(plan: Plan[Any]) -> Any:
+        async def outcome(plan: Plan[T]) -> T | Exception:
             try:
                 return await arun(plan)
             except Exception as error:
                 return error
 
-        return await _in_tasks([partial(try_, plan) for plan in self.plans])
+        return await _run_in_tasks([partial(outcome, plan) for plan in self.plans])
 
 
-def in_threads(works: Sequence[Callable[[], T]], at_once: int = AT_ONCE) -> list[T]:
-    """Do works at once in threads; one after the other where this thread holds a graph.
+def gather(plans: Sequence[Plan[T]]) -> Plan[list[T]]:
+    """Run plans in parallel; return all results, or raise the error of the first that fails."""
+    outcomes = yield from Each(plans)
+    results = []
+    for outcome in outcomes:
+        if isinstance(outcome, Exception):
+            raise outcome
+        results.append(outcome)
+    return results
+
+
+def results_or_errors(
+    retriever: RetrieverProtocol, queries: Sequence[str], limit: int | None, filters: Filters | None
+) -> Plan[list[Results | Exception]]:
+    """Query a retriever; return for each query its results, or the error it raised.
+
+    All queries go in one call; only if that fails they go one by one, to see which of them fail.
+    """
+    try:
+        return [*(yield from Find(retriever, queries, limit, filters))]
+    except Exception as error:
+        if len(queries) == 1:
+            return [error]
+        return (yield from Each([_find(retriever, query, limit, filters) for query in queries]))
+
+
+def _find(
+    retriever: RetrieverProtocol, query: str, limit: int | None, filters: Filters | None
+) -> Plan[Results]:
+    (results,) = yield from Find(retriever, [query], limit, filters)
+    return results
+
+
+def run_in_threads(
+    functions: Sequence[Callable[[], T]], max_workers: int = MAX_PARALLEL
+) -> list[T]:
+    """Call functions in parallel threads; one by one where this thread holds a graph's lock.
 
     Waiting for other threads could then be waiting for itself.
     """
-    if len(works) < 2 or holding():
-        return [work() for work in works]
-    contexts = [contextvars.copy_context() for _ in works]
-    with ThreadPoolExecutor(min(len(works), at_once), "nodekin") as pool:
-        return list(pool.map(lambda context, work: context.run(work), contexts, works))
+    if len(functions) < 2 or holding():
+        return [function() for function in functions]
+    contexts = [contextvars.copy_context() for _ in functions]
+    with ThreadPoolExecutor(min(len(functions), max_workers), "nodekin") as pool:
+        return list(pool.map(lambda context, function: context.run(function), contexts, functions))
 
 
-async def _in_tasks(works: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
-    """Do works at once in tasks; one that fails takes the others with it."""
-    gate = asyncio.Semaphore(AT_ONCE)
+async def _run_in_tasks(functions: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
+    """Await functions in parallel tasks; if one fails the others are cancelled."""
+    gate = asyncio.Semaphore(MAX_PARALLEL)
 
-    async def work_(work: Callable[[], Awaitable[T]]) -> T:
+    async def gated(function: Callable[[], Awaitable[T]]) -> T:
         async with gate:
-            return await work()
+            return await function()
 
-    tasks = [asyncio.ensure_future(work_(work)) for work in works]
+    tasks = [asyncio.ensure_future(gated(function)) for function in functions]
     try:
         return await asyncio.gather(*tasks)
     finally:
@@ -205,73 +298,25 @@ async def _in_tasks(works: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
             task.cancel()
 
 
-def _as_text(value: Any) -> str:
-    """Return a JSON value as text; what JSON has not, in words."""
-    return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _waited(work: Callable[[], T], seconds: float) -> T:
-    """Do a work in a thread that no one waits for longer.
+def _run_with_timeout(function: Callable[[], T], seconds: float) -> T:
+    """Call a function in a thread that nobody waits for after some seconds.
 
     Raises:
         concurrent.futures.TimeoutError: If it takes longer.
     """
     future: Future[T] = Future()
 
-    def work_() -> None:
+    def work() -> None:
         try:
-            future.set_result(work())
+            future.set_result(function())
         except BaseException as error:
             future.set_exception(error)
 
     context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(work_,), daemon=True, name="nodekin-ask").start()
+    threading.Thread(target=context.run, args=(work,), daemon=True, name="nodekin-ask").start()
     return future.result(seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class Speak(Ask):
-    """Ask a model; streamed, only what is certain to be part of its answer is told.
-
-    What comes of it is the whole answer as the model gave it: ``read_said`` reads it.
-
-    Attributes:
-        told: Gets the pieces that were told.
-    """
-
-    streamed: bool = True
-    told: list[str] = field(default_factory=list, compare=False)
-
-    def pieces(self) -> Generator[str, None, str]:
-        """Yield the answer as it comes; return the whole."""
-        reader = SaidReader()
-        pieces = Ask.pieces(self)
-        try:
-            while True:
-                try:
-                    piece = next(pieces)
-                except StopIteration as end:
-                    whole: str = end.value
-                    break
-                if text := reader.feed(piece):
-                    self.told.append(text)
-                    yield text
-            if text := reader.close():
-                self.told.append(text)
-                yield text
-            return whole
-        finally:
-            pieces.close()
-
-    async def say(self, hear: Callable[[str], None]) -> str:
-        """Tell the answer as it comes; return the whole."""
-        reader = SaidReader()
-
-        def tell(text: str) -> None:
-            if text:
-                self.told.append(text)
-                hear(text)
-
-        whole = await Ask.say(self, lambda piece: tell(reader.feed(piece)))
-        tell(reader.close())
-        return whole
+def _json_text(value: Any) -> str:
+    """Return a JSON value as text; a value that JSON has no type for as its ``str``."""
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,4 +1,4 @@
-"""Bound what a plan may do, in model calls and seconds, whatever it is told."""
+"""Limit what a plan may do, in model calls and seconds, and count its model calls."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from ...nodegraph import ModelError
 from ...nodegraph.models import is_async
 from ..tracing import start_span
 from .effects import Ask, Each
-from .plan import Effect, Plan
+from .plan import Effect, Plan, interpose
 
 T = TypeVar("T")
 
@@ -26,54 +25,54 @@ _SLACK = 0.02
 """Seconds that a timer may be early."""
 
 
-class Spent(Exception):
-    """A budget is spent.
+class BudgetExceededError(Exception):
+    """A plan needs more calls or seconds than its budget has.
 
     Attributes:
-        on: What there is no more of.
+        resource: What is used up: ``"calls"`` or ``"seconds"``.
     """
 
-    def __init__(self, on: Literal["calls", "seconds"]) -> None:
-        super().__init__(f"no {on} are left")
-        self.on: Literal["calls", "seconds"] = on
+    def __init__(self, resource: Literal["calls", "seconds"]) -> None:
+        super().__init__(f"no {resource} are left")
+        self.resource: Literal["calls", "seconds"] = resource
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """Call a user's function; counts as a model call, since it may well ask one.
+class Call(Effect[Any]):
+    """Call a user's function; it counts as a model call, since it may well make one.
 
     Attributes:
-        function: Also an async one.
-        arguments: What it is called with.
+        function: A function, async or not.
+        arguments: Its arguments.
     """
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
 
-    def do(self) -> Any:
-        """Return what it returns."""
+    def run(self) -> Any:
+        """Return what the function returns."""
         with start_span("call", function=repr(self.function)):
-            made = self.function(*self.arguments)
-            if not inspect.isawaitable(made):
-                return made
+            result = self.function(*self.arguments)
+            if not inspect.isawaitable(result):
+                return result
             # This thread may be an event loop's, which can't run another one.
             with ThreadPoolExecutor(1, "nodekin-call") as pool:
-                return pool.submit(asyncio.run, _awaited(made)).result()
+                return pool.submit(asyncio.run, _await(result)).result()
 
-    async def ado(self) -> Any:
+    async def arun(self) -> Any:
         """Return the same without blocking the event loop."""
         with start_span("call", function=repr(self.function)):
             if is_async(self.function):
                 return await self.function(*self.arguments)
-            made = await asyncio.to_thread(self.function, *self.arguments)
-            return await made if inspect.isawaitable(made) else made
+            result = await asyncio.to_thread(self.function, *self.arguments)
+            return await result if inspect.isawaitable(result) else result
 
 
 class Budget:
     """Count the model calls and seconds of one query.
 
     Args:
-        max_calls: Model calls at most, those that are asked again included.
+        max_calls: Model calls at most, repeated ones included.
         max_seconds: Seconds from now; None for no limit.
     """
 
@@ -83,116 +82,92 @@ class Budget:
         self._end = None if max_seconds is None else clock() + max_seconds
         self._lock = threading.Lock()
 
-    def left(self) -> float | None:
-        """Return the seconds that are left, None for no limit."""
+    def remaining(self) -> float | None:
+        """Return the remaining seconds, None for no limit."""
         return None if self._end is None else max(0.0, self._end - clock())
 
-    def over(self, slack: float = 0.0) -> bool:
-        """Tell whether no seconds are left."""
+    def expired(self, slack: float = 0.0) -> bool:
+        """Return whether no seconds remain."""
         return self._end is not None and clock() + slack >= self._end
 
-    def bounded(self, plan: Plan[T]) -> Plan[T]:
+    def enforce(self, plan: Plan[T]) -> Plan[T]:
         """Return a plan that does the same as far as the budget goes.
 
         Raises:
-            Spent: If it goes no farther; the plan is not told, and can't go on.
+            BudgetExceededError: If it goes no farther; the plan is closed and can't catch this.
         """
-        step: Callable[[], Effect] = partial(next, plan)
-        while True:
-            try:
-                effect = step()
-            except StopIteration as end:
-                result: T = end.value
-                return result
-            try:
-                value = yield self._bounded(effect)
-            except Spent:
-                plan.close()
-                raise
-            except BaseException as error:
-                step = partial(plan.throw, error)
-            else:
-                step = partial(plan.send, value)
+        return interpose(plan, self._limited, fatal=(BudgetExceededError,))
 
-    def _bounded(self, effect: Effect) -> Effect:
-        if self.over():
-            raise Spent("seconds")
+    def _limited(self, effect: Effect[T]) -> Plan[Any]:
+        if self.expired():
+            raise BudgetExceededError("seconds")
         if isinstance(effect, Each):
-            return Each([self.bounded(plan) for plan in effect.plans])
+            return (yield Each([self.enforce(plan) for plan in effect.plans]))
         if isinstance(effect, Ask | Call):
             with self._lock:
                 if self.calls >= self._max_calls:
-                    raise Spent("calls")
+                    raise BudgetExceededError("calls")
                 self.calls += 1
-        return effect if self._end is None else _Timed(effect, self)
+        return (yield effect if self._end is None else _Timed(effect, self))
 
 
 @dataclass(frozen=True, slots=True)
-class _Timed:
-    """Do an effect for as long as there is time.
+class _Timed(Effect[T]):
+    """Run an effect for as long as the budget has seconds.
 
     In an event loop it is cancelled then. Elsewhere a model is no longer waited for; a search
     comes to its end.
     """
 
-    effect: Effect
+    effect: Effect[T]
     budget: Budget
 
-    def do(self) -> Any:
-        effect, left = self.effect, self.budget.left()
+    def run(self) -> Any:
+        effect, seconds = self.effect, self.budget.remaining()
         if not isinstance(effect, Ask):
-            return effect.do()
-        limit = left if effect.timeout is None or left is None else min(left, effect.timeout)
+            return effect.run()
+        limits = [limit for limit in (seconds, effect.timeout) if limit is not None]
         try:
-            return replace(effect, timeout=limit).do()
+            return replace(effect, timeout=min(limits, default=None)).run()
         except ModelError:
-            if self.budget.over(_SLACK):
-                raise Spent("seconds") from None
+            if self.budget.expired(_SLACK):
+                raise BudgetExceededError("seconds") from None
             raise
 
-    async def ado(self) -> Any:
+    async def arun(self) -> T:
         try:
-            return await asyncio.wait_for(self.effect.ado(), self.budget.left())
+            return await asyncio.wait_for(self.effect.arun(), self.budget.remaining())
         except asyncio.TimeoutError:
-            if self.budget.over(_SLACK):
-                raise Spent("seconds") from None
+            if self.budget.expired(_SLACK):
+                raise BudgetExceededError("seconds") from None
             raise
 
 
-async def _awaited(made: Awaitable[T]) -> T:
-    return await made
+async def _await(result: Awaitable[T]) -> T:
+    return await result
 
 
 @dataclass(slots=True)
-class Tally:
-    """Hold how often a model was asked."""
+class CallCounter:
+    """Count model calls."""
 
     calls: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def add(self) -> None:
+        """Count one call; plans may run in parallel threads."""
+        with self._lock:
+            self.calls += 1
 
 
-def counted(plan: Plan[T], tally: Tally) -> Plan[T]:
-    """Run a plan, and count the calls of models in it and in the plans that it runs at once."""
-    step: Callable[[], Effect] = partial(next, plan)
-    while True:
-        try:
-            effect = step()
-        except StopIteration as end:
-            result: T = end.value
-            return result
+def count_calls(plan: Plan[T], counter: CallCounter) -> Plan[T]:
+    """Run a plan and count its model calls, those of plans that it runs in parallel included."""
+
+    def counted(effect: Effect[Any]) -> Plan[Any]:
         if isinstance(effect, Ask):
-            tally.calls += 1
+            counter.add()
         elif isinstance(effect, Each):
-            # Each of them has a tally of its own: they may run in threads.
-            own = [Tally() for _ in effect.plans]
-            plans = [counted(inner, mine) for inner, mine in zip(effect.plans, own, strict=True)]
-            effect = replace(effect, plans=plans)
-        else:
-            own = []
-        try:
-            value = yield effect
-        except BaseException as error:
-            step = partial(plan.throw, error)
-        else:
-            step = partial(plan.send, value)
-        if isinstance(effect, Each):
-            tally.calls += sum(mine.calls for mine in own)
+            effect = Each([count_calls(inner, counter) for inner in effect.plans])
+        return (yield effect)
+
+    return interpose(plan, counted)

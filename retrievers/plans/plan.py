@@ -1,77 +1,112 @@
 """Write what asks models and retrievers once, and run it in threads or in an event loop.
 
-A plan is a generator that yields what it wants done (an effect, see ``effects``) and is sent what
-came of it, or has the error raised where it waits. What decides stands in the plan; how it is
-waited for, here.
+A plan is a generator that yields effects (a model's answer, a retrieval) and is sent their
+results, or has their errors raised where it waits. The decisions are in the plan; how its effects
+are waited for is decided here.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Generator
 from functools import partial
-from typing import Any, Protocol, TypeGuard, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
-
-class Effect(Protocol):
-    """What a plan wants done."""
-
-    def do(self) -> Any:
-        """Do it and return what came of it."""
-        ...
-
-    async def ado(self) -> Any:
-        """Do it without blocking the event loop."""
-        ...
+Y = TypeVar("Y")
 
 
-class Streamed(Effect, Protocol):
-    """An effect whose answer can be told as it comes."""
+class Effect(ABC, Generic[T]):
+    """Work that a plan waits for, with a result of type ``T``.
 
-    @property
-    def streamed(self) -> bool:
-        """Whether it is to be."""
-        ...
+    A plan writes ``result = yield from effect``: a type checker knows the result's type then.
 
-    def pieces(self) -> Generator[str, None, Any]:
-        """Yield the answer as it comes; return the whole."""
-        ...
+    Attributes:
+        streamed: Whether ``stream`` and ``astream`` pass on the text of this effect.
+    """
 
-    async def say(self, hear: Callable[[str], None]) -> Any:
-        """Tell the answer as it comes; return the whole."""
-        ...
+    __slots__ = ()
+
+    streamed: bool = False
+
+    def __iter__(self) -> Generator[Effect[Any], Any, T]:
+        result: T = yield self
+        return result
+
+    @abstractmethod
+    def run(self) -> T:
+        """Do the work and return its result."""
+
+    @abstractmethod
+    async def arun(self) -> T:
+        """Do the work without blocking the event loop."""
+
+    def stream(self) -> Generator[str, None, T]:
+        """Do the work; yield its text as it comes and return the result."""
+        yield from ()
+        return self.run()
+
+    async def astream(self, on_text: Callable[[str], None]) -> T:
+        """Do the work; call ``on_text`` with its text as it comes and return the result."""
+        return await self.arun()
 
 
-Plan = Generator[Effect, Any, T]
+Plan = Generator[Effect[Any], Any, T]
+"""A generator that yields effects, is sent their results, and returns a ``T``."""
 
 
 def run(plan: Plan[T]) -> T:
-    """Do what a plan wants, and return what it returns."""
-    driven = _drive(plan, streaming=False)
+    """Run the effects of a plan in this thread and return what the plan returns.
+
+    Example:
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> from nodekin.retrievers import Retriever
+        >>> from nodekin.retrievers.plans import Each, Find, Plan, run
+        >>> graph = NodeGraph()
+        >>> ids = graph.add(["Green tea.", "Black tea.", "Coffee."])
+        >>> def count(query: str) -> Plan[int]:
+        ...     (results,) = yield from Find(Retriever(graph, "ROOT"), [query])
+        ...     return len(results)
+        >>> def count_both() -> Plan[list[int | Exception]]:
+        ...     return (yield from Each([count("tea"), count("coffee")]))
+        >>> run(count_both())
+        [2, 1]
+    """
+    driver = interpose(plan, _run_effect)
     try:
-        next(driven)
+        contextvars.copy_context().run(next, driver)  # a span of the plan is never the caller's
     except StopIteration as end:
         result: T = end.value
         return result
-    raise RuntimeError("a plan that is not streamed yielded a piece of text")
+    raise RuntimeError("a plan that is not streamed yielded text")
 
 
 def stream(plan: Plan[T]) -> Generator[str, None, T]:
-    """Do what a plan wants; yield the pieces of the answers it wants streamed."""
-    return _drive(plan, streaming=True)
+    """Run a plan; yield the text of its streamed effects and return what it returns."""
+    context, driver = contextvars.copy_context(), interpose(plan, _stream_effect)
+    try:
+        while True:
+            try:
+                text = context.run(next, driver)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            yield text
+    finally:
+        context.run(driver.close)
 
 
-async def arun(plan: Plan[T], hear: Callable[[str], None] | None = None) -> T:
-    """Do what a plan wants without blocking the event loop.
+async def arun(plan: Plan[T], on_text: Callable[[str], None] | None = None) -> T:
+    """Run a plan without blocking the event loop.
 
     Args:
         plan: The plan.
-        hear: Is told the pieces of the answers that the plan wants streamed.
+        on_text: Is called with the text of the plan's streamed effects as it comes.
     """
-    step: Callable[[], Effect] = partial(next, plan)
+    step: Callable[[], Effect[Any]] = partial(next, plan)
     while True:
         try:
             effect = step()
@@ -79,10 +114,10 @@ async def arun(plan: Plan[T], hear: Callable[[str], None] | None = None) -> T:
             result: T = end.value
             return result
         try:
-            if hear is not None and _is_streamed(effect):
-                value: Any = await effect.say(hear)
+            if on_text is not None and effect.streamed:
+                value = await effect.astream(on_text)
             else:
-                value = await effect.ado()
+                value = await effect.arun()
         except BaseException as error:
             step = partial(plan.throw, error)
         else:
@@ -90,64 +125,63 @@ async def arun(plan: Plan[T], hear: Callable[[str], None] | None = None) -> T:
 
 
 async def astream(plan: Plan[Any]) -> AsyncGenerator[str, None]:
-    """Do what a plan wants in a task of its own; yield the pieces of what it wants streamed.
+    """Run a plan in a task of its own; yield the text of its streamed effects.
 
-    The task is cancelled when nobody wants more.
+    The task is cancelled when the generator is closed.
     """
-    pieces: asyncio.Queue[str | None] = asyncio.Queue()
+    texts: asyncio.Queue[str | None] = asyncio.Queue()
 
     async def work() -> None:
         try:
-            await arun(plan, pieces.put_nowait)
+            await arun(plan, texts.put_nowait)
         finally:
-            pieces.put_nowait(None)
+            texts.put_nowait(None)
 
     task = asyncio.create_task(work())
     try:
-        while (piece := await pieces.get()) is not None:
-            yield piece
+        while (text := await texts.get()) is not None:
+            yield text
         await task
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
 
-def _drive(plan: Plan[T], *, streaming: bool) -> Generator[str, None, T]:
-    """Do what a plan wants, in a context of its own: a stage of it never is the caller's."""
-    context = contextvars.copy_context()
-    step: Callable[[], Effect] = partial(next, plan)
+def interpose(
+    plan: Plan[T],
+    hook: Callable[[Effect[Any]], Generator[Y, Any, Any]],
+    fatal: tuple[type[BaseException], ...] = (),
+) -> Generator[Y, Any, T]:
+    """Run a plan with a hook in place of each effect; return what the plan returns.
+
+    Args:
+        plan: The plan.
+        hook: Is called with each effect. What the generator returns is sent to the plan, what it
+            raises is raised in the plan.
+        fatal: Exceptions of the hook that the plan can't catch; it is closed instead.
+    """
+    step: Callable[[], Effect[Any]] = partial(next, plan)
     while True:
         try:
-            effect = context.run(step)
+            effect = step()
         except StopIteration as end:
             result: T = end.value
             return result
         try:
-            if streaming and _is_streamed(effect):
-                value: Any = yield from _within(context, effect.pieces())
-            else:
-                value = context.run(effect.do)
+            value = yield from hook(effect)
+        except fatal:
+            plan.close()
+            raise
         except BaseException as error:
             step = partial(plan.throw, error)
         else:
             step = partial(plan.send, value)
 
 
-def _within(
-    context: contextvars.Context, pieces: Generator[str, None, str]
-) -> Generator[str, None, str]:
-    """Run a generator in a context."""
-    try:
-        while True:
-            try:
-                piece = context.run(next, pieces)
-            except StopIteration as end:
-                whole: str = end.value
-                return whole
-            yield piece
-    finally:
-        context.run(pieces.close)
+def _run_effect(effect: Effect[T]) -> Generator[str, None, T]:
+    yield from ()
+    return effect.run()
 
 
-def _is_streamed(effect: Effect) -> TypeGuard[Streamed]:
-    return bool(getattr(effect, "streamed", False))
+def _stream_effect(effect: Effect[T]) -> Generator[str, None, T]:
+    return (yield from effect.stream()) if effect.streamed else effect.run()

@@ -15,7 +15,7 @@ from ...nodegraph.models import Language
 from .effects import Ask
 from .plan import Plan
 
-PromptedT = TypeVar("PromptedT", bound="Prompted")
+PromptMixinT = TypeVar("PromptMixinT", bound="PromptMixin")
 
 _PLACE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -106,7 +106,7 @@ class Prompt:
         return Prompt(texts["zh"], texts["en"], self.required, self.optional)
 
 
-class Prompted:
+class PromptMixin:
     """Let the prompts of what asks models be read, and be replaced in a copy of it.
 
     Example:
@@ -127,8 +127,8 @@ class Prompted:
         return MappingProxyType(dict(self._prompts))
 
     def with_prompts(
-        self: PromptedT, given: Mapping[str, str | Mapping[Language, str] | Prompt]
-    ) -> PromptedT:
+        self: PromptMixinT, given: Mapping[str, str | Mapping[Language, str] | Prompt]
+    ) -> PromptMixinT:
         """Return a copy in which some prompts are others.
 
         Args:
@@ -162,7 +162,7 @@ _IN_JSON = {
 }
 
 
-def answered(
+def ask_and_parse(
     llm: LLM,
     prompt: str,
     read: Callable[[str], T],
@@ -194,8 +194,8 @@ def answered(
     while tries:
         asked = prompt + (fill(AGAIN[language], why=why) if why else "")
         try:
-            answer = yield Ask(llm, asked, wanted, timeout)
-            return read(unechoed(answer, asked))
+            answer = yield from Ask(llm, asked, wanted, timeout)
+            return read(strip_prompt(answer, asked))
         except ValueError as error:
             why = str(error)
             tries -= 1
@@ -211,21 +211,21 @@ def answered(
     )
 
 
-def in_json(form: str, language: Language) -> str:
+def json_instruction(form: str, language: Language) -> str:
     """Return what a prompt ends with where the answer is to be JSON of a form.
 
     Example:
-        >>> in_json('{"query": "..."}', "en").strip()
+        >>> json_instruction('{"query": "..."}', "en").strip()
         '(Answer in JSON, in this form: {"query": "..."})'
     """
     return _IN_JSON[language].replace("{form}", form)
 
 
-def unechoed(answer: str, prompt: str) -> str:
+def strip_prompt(answer: str, prompt: str) -> str:
     """Return an answer without the prompt, where a model says that first.
 
     Example:
-        >>> unechoed("Question: Why? Answer: So it is.", "Question: Why? Answer:")
+        >>> strip_prompt("Question: Why? Answer: So it is.", "Question: Why? Answer:")
         ' So it is.'
     """
     asked = prompt.strip()

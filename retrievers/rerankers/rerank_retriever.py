@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from ..base_retriever import Answering, check_queries
+from ..base_retriever import BaseRetriever, check_queries
 from ..filters import Filters, parse_filters
 from ..protocols import RerankerProtocol, RetrieverProtocol
 from ..results import Evidence, OutputFormat, ScoredNode
@@ -26,7 +26,7 @@ FAILED = "rerank failed"
 """What the first evidence's ``similarity`` begins with where the reranker failed."""
 
 
-class RerankRetriever(Answering):
+class RerankRetriever(BaseRetriever):
     """Retrieve candidates from a retriever, rerank them, and return the best.
 
     Each result carries the reranker's score, and its evidence before the retriever's. Where the

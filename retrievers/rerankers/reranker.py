@@ -114,7 +114,7 @@ class Reranker:
         with start_span("rerank", reranker=self.name, query=query, candidates=len(results)) as done:
             made = self.reranker.rerank(results, query, **settings) if results else []
             kept = self._kept(made, limit)
-            done.facts["results"] = len(kept)
+            done.attributes["results"] = len(kept)
         return kept
 
     async def arerank(
@@ -139,7 +139,7 @@ class Reranker:
             else:
                 made = await asyncio.to_thread(self.reranker.rerank, results, query, **settings)
             kept = self._kept(made, limit)
-            done.facts["results"] = len(kept)
+            done.attributes["results"] = len(kept)
         return kept
 
     def _check(self, query: str, top_k: int | None) -> int | None:

@@ -86,7 +86,7 @@ class HyDE(QueryTransform):
     def variants(self, query: str) -> Plan[QueryVariants]:
         """Return the passages as a plan."""
         read = partial(read_passage, query=query)
-        answers = yield Each([self.ask(query, read) for _ in range(self.count)])
+        answers = yield from Each([self.ask(query, read) for _ in range(self.count)])
         passages = [answer for answer in answers if isinstance(answer, str)]
         errors = [answer for answer in answers if not isinstance(answer, str)]
         if errors and (not passages or self.on_error == "raise"):
@@ -163,7 +163,7 @@ class HyDERetriever(TransformRetriever):
             return (yield from super().search_variants(queries, variants, limit, filters))
         texts = [group.queries for group in variants]
         inner = cast("Retriever", self.inner)
-        rankings = yield FindMean(inner, queries, texts, self.query_weight, limit, filters)
+        rankings = yield from FindMean(inner, queries, texts, self.query_weight, limit, filters)
         return [
             [VariantResults(mean_name(query, group), ranking)]
             for query, group, ranking in zip(queries, texts, rankings, strict=True)

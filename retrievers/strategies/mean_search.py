@@ -10,14 +10,15 @@ from typing import Any
 from ...nodegraph import NodeGraph
 from ...nodegraph.models import Vectors
 from ..filters import Filters
-from ..results import ScoredNode
+from ..plans import Effect
+from ..results import Results, ScoredNode
 from ..retriever import Retriever
 
 Pairs = list[tuple[str, Sequence[str]]]
 
 
 @dataclass(frozen=True, slots=True)
-class FindMean:
+class FindMean(Effect[list[Results]]):
     """Search a retriever that compares embeddings for the mean of each query's texts; an effect.
 
     Attributes:
@@ -37,7 +38,7 @@ class FindMean:
     top_k: int | None = None
     filters: Filters | None = None
 
-    def do(self) -> list[list[ScoredNode]]:
+    def run(self) -> list[list[ScoredNode]]:
         """Return the results of each query, in their order; none of a blank one."""
         pairs = self._pairs()
 
@@ -49,7 +50,7 @@ class FindMean:
         results = self.retriever.batch_vectors(names, means, top_k=self.top_k, filters=self.filters)
         return self._by_query(results)
 
-    async def ado(self) -> list[list[ScoredNode]]:
+    async def arun(self) -> list[list[ScoredNode]]:
         """Return the same without blocking the event loop."""
         pairs = self._pairs()
 

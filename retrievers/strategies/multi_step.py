@@ -11,10 +11,10 @@ from ...nodegraph import count_tokens
 from ...nodegraph.models import Language
 from ...nodegraph.models.output import normal, says_yes
 from ..filters import Filters
-from ..planned_retriever import Found, PlannedRetriever, all_of
-from ..plans import Budget, Find, Plan, Prompt, Prompted, Spent, arun, run
+from ..planned_retriever import PlannedRetriever
+from ..plans import Budget, BudgetExceededError, Find, Plan, Prompt, PromptMixin, arun, gather, run
 from ..protocols import RetrieverProtocol
-from ..results import OutputFormat, QueryVariant, ScoredNode
+from ..results import OutputFormat, QueryVariant, Results, ScoredNode
 from ..tracing import start_span
 from ..validation import check_retriever, check_top_k, seconds, whole
 from .query_transform import OnError
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 DEPTH = 10
 
 
-class MultiStepRetriever(Prompted, PlannedRetriever):
+class MultiStepRetriever(PromptMixin, PlannedRetriever):
     """Search for the question, then for what a model asks next, until the question is answered.
 
     Choose it over ``SubQuestionRetriever`` where a later question needs the answer to an earlier
@@ -168,14 +168,14 @@ class MultiStepRetriever(Prompted, PlannedRetriever):
         return {
             name: prompt
             for role in self._roles.values()
-            if isinstance(role, Prompted)
+            if isinstance(role, PromptMixin)
             for name, prompt in role.prompts.items()
         }
 
     def _replace_prompts(self, prompts: Mapping[str, Prompt]) -> None:
         self._roles = {
             name: role.with_prompts({own: prompts[own] for own in role.prompts})
-            if isinstance(role, Prompted)
+            if isinstance(role, PromptMixin)
             else role
             for name, role in self._roles.items()
         }
@@ -203,9 +203,9 @@ class MultiStepRetriever(Prompted, PlannedRetriever):
 
     def plans(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
-    ) -> Plan[list[Found]]:
+    ) -> Plan[list[Results]]:
         """Return the results of each query as a plan."""
-        done = yield from all_of([self._plan(query, limit, filters) for query in queries])
+        done = yield from gather([self._plan(query, limit, filters) for query in queries])
         return [list(each.results) for each in done]
 
     def _plan(self, query: str, limit: int | None, filters: Filters | None) -> Plan[MultiStep]:
@@ -213,15 +213,15 @@ class MultiStepRetriever(Prompted, PlannedRetriever):
             raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
         budget = Budget(self.max_calls, self.max_seconds)
         with start_span(self.name, query=query) as done:
-            (plain,) = yield Find(self.inner, [query], limit, filters)
+            (plain,) = yield from Find(self.inner, [query], limit, filters)
             steps = [Step(query, tuple(plain))]
             note = None
             ended: Ended = "no question"
             if query.strip():
                 try:
                     ended = yield from self._go_on(query, steps, budget, limit, filters)
-                except Spent as spent:
-                    ended = spent.on
+                except BudgetExceededError as spent:
+                    ended = spent.resource
                 except Exception as error:
                     if self.on_error == "raise":
                         raise
@@ -236,9 +236,9 @@ class MultiStepRetriever(Prompted, PlannedRetriever):
                 calls=budget.calls,
                 note=note,
             )
-            done.facts.update(ended=ended, steps=len(result.steps), calls=budget.calls)
-            done.facts.update({} if note is None else {"note": note})
-            done.facts["results"] = len(result.results)
+            done.attributes.update(ended=ended, steps=len(result.steps), calls=budget.calls)
+            done.attributes.update({} if note is None else {"note": note})
+            done.attributes["results"] = len(result.results)
         return result
 
     def _go_on(
@@ -255,7 +255,7 @@ class MultiStepRetriever(Prompted, PlannedRetriever):
             last = len(steps) > self.max_steps
             if len(steps) > 1 and not steps[-1].results:
                 return "nothing new"
-            reading = yield from budget.bounded(self._read(query, steps, last))
+            reading = yield from budget.enforce(self._read(query, steps, last))
             fresh = {_key(result) for result in steps[-1].results} - known
             told = {normal(step.answer) for step in steps[:-1] if step.answer}
             known |= fresh
@@ -276,9 +276,9 @@ class MultiStepRetriever(Prompted, PlannedRetriever):
             with start_span("step", question=question) as done:
                 deep = None if limit is None else max(limit, self.depth)
                 finding = _find(self.inner, question, deep, filters)
-                found = yield from budget.bounded(finding)
+                found = yield from budget.enforce(finding)
                 steps.append(Step(question, tuple(found)))
-                done.facts["results"] = len(found)
+                done.attributes["results"] = len(found)
         return "steps"
 
     def _read(self, query: str, steps: Sequence[Step], last: bool) -> Plan[Reading]:
@@ -319,9 +319,9 @@ class MultiStepRetriever(Prompted, PlannedRetriever):
 
 def _find(
     retriever: RetrieverProtocol, question: str, limit: int | None, filters: Filters | None
-) -> Plan[Found]:
-    (found,) = yield Find(retriever, [question], limit, filters)
-    results: Found = found
+) -> Plan[Results]:
+    (found,) = yield from Find(retriever, [question], limit, filters)
+    results: Results = found
     return results
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, TypedDict, TypeVar, get_args
 from ...nodegraph import LLM, nearest_names
 from ...nodegraph.models import Language, as_llm, language_of
 from ...nodegraph.models.output import each_once
-from ..plans import Plan, Prompt, Prompted, answered, arun, in_json, run
+from ..plans import Plan, Prompt, PromptMixin, arun, ask_and_parse, json_instruction, run
 from ..tracing import start_span
 from ..validation import seconds, whole
 
@@ -44,7 +44,7 @@ class QueryVariants:
     note: str | None = None
 
 
-class QueryTransform(Prompted):
+class QueryTransform(PromptMixin):
     """Turn a query into one or more queries; the base class of all query transforms.
 
     A subclass defines ``name``, ``PROMPT`` and ``variants``. It needs nothing else: errors,
@@ -148,8 +148,8 @@ class QueryTransform(Prompted):
                 variants = QueryVariants(fallback, note)
             if variants.note is not None:
                 logger.warning("of the query %r: %s", query[:80], variants.note)
-                span.facts["note"] = variants.note
-            span.facts["queries"] = list(variants.queries)
+                span.attributes["note"] = variants.note
+            span.attributes["queries"] = list(variants.queries)
         return variants
 
     def variants(self, query: str) -> Plan[QueryVariants]:
@@ -189,8 +189,8 @@ class QueryTransform(Prompted):
         language = self.prompt_language(query)
         prompt = self.prompt.fill(language, query=query, **values)
         if schema is not None and self.llm.structured:
-            prompt += in_json(example, language)
-        result = yield from answered(
+            prompt += json_instruction(example, language)
+        result = yield from ask_and_parse(
             self.llm,
             prompt,
             read,

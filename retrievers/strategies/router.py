@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ...nodegraph import nearest_names
 from ...nodegraph.models.output import read_routes
 from ..filters import Filters
-from ..planned_retriever import Found, PlannedRetriever, all_of, found_or_failed
-from ..plans import Call, Plan, Prompt, Prompted
+from ..planned_retriever import PlannedRetriever
+from ..plans import Call, Plan, Prompt, PromptMixin, gather, results_or_errors
 from ..protocols import RetrieverProtocol
 from ..ranking import Mode, check_mode
 from ..results import QueryVariant, ScoredNode
@@ -203,7 +203,7 @@ class FunctionRouter(QueryRouter):
 
     def variants(self, query: str) -> Plan[QueryVariants]:
         """Return the names that the function returns as a plan."""
-        chosen = yield Call(self.choose, (query,))
+        chosen = yield from Call(self.choose, (query,))
         names = [chosen] if isinstance(chosen, str) else list(chosen)
         for name in names:
             if name not in self.routes:
@@ -219,7 +219,7 @@ class RouterOptions(TransformOptions, OutputOptions, total=False):
     """The options of ``RouterRetriever`` that are not named in its signature."""
 
 
-class RouterRetriever(Prompted, PlannedRetriever):
+class RouterRetriever(PromptMixin, PlannedRetriever):
     """Search with the retriever, or the few, that a model or a function chooses for a question.
 
     Routes are corpora, or ways to search one: sub-questions for comparisons, the plain retriever
@@ -310,10 +310,10 @@ class RouterRetriever(Prompted, PlannedRetriever):
 
     def plans(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
-    ) -> Plan[list[Found]]:
+    ) -> Plan[list[Results]]:
         """Return the results of each query as a plan."""
         with start_span(self.name, query=summarize_queries(queries)) as span:
-            chosen = yield from all_of([self.query_router.plan(query) for query in queries])
+            chosen = yield from gather([self.query_router.plan(query) for query in queries])
             names = [choice.queries for choice in chosen]
             results = yield from self._search_routes(queries, names, limit, filters)
             # If every chosen route fails, the default is searched.
@@ -325,7 +325,7 @@ class RouterRetriever(Prompted, PlannedRetriever):
                     queries, chosen, results, more, strict=True
                 )
             ]
-            span.facts["results"] = sum(map(len, rankings))
+            span.attributes["results"] = sum(map(len, rankings))
         return rankings
 
     def _search_routes(
@@ -334,19 +334,19 @@ class RouterRetriever(Prompted, PlannedRetriever):
         routes: Sequence[Iterable[str]],
         limit: int | None,
         filters: Filters | None,
-    ) -> Plan[list[dict[str, Found | Exception]]]:
+    ) -> Plan[list[dict[str, Results | Exception]]]:
         """Return the results of each query's routes by their names, or why they fail."""
         places: dict[str, list[int]] = {}  # each route gets all its queries at once
         for place, names in enumerate(routes):
             for name in names:
                 places.setdefault(name, []).append(place)
-        rankings = yield from all_of(
+        rankings = yield from gather(
             [
-                found_or_failed(self.routes[name], [queries[at] for at in own], limit, filters)
+                results_or_errors(self.routes[name], [queries[at] for at in own], limit, filters)
                 for name, own in places.items()
             ]
         )
-        results: list[dict[str, Found | Exception]] = [
+        results: list[dict[str, Results | Exception]] = [
             {name: [] for name in names} for names in routes
         ]
         for (name, own), of_route in zip(places.items(), rankings, strict=True):
@@ -354,7 +354,7 @@ class RouterRetriever(Prompted, PlannedRetriever):
                 results[place][name] = ranking
         return results
 
-    def _default_after(self, results: Mapping[str, Found | Exception]) -> list[str]:
+    def _default_after(self, results: Mapping[str, Results | Exception]) -> list[str]:
         """Return the default route if all others failed, else none."""
         router = self.query_router
         failed = all(isinstance(ranking, Exception) for ranking in results.values())
@@ -365,7 +365,7 @@ class RouterRetriever(Prompted, PlannedRetriever):
         self,
         query: str,
         choice: QueryVariants,
-        results: Mapping[str, Found | Exception],
+        results: Mapping[str, Results | Exception],
         limit: int | None,
     ) -> list[ScoredNode]:
         errors = {name: item for name, item in results.items() if isinstance(item, Exception)}

@@ -22,7 +22,7 @@ from ...nodegraph.models.output import (
     says_none,
     strings,
 )
-from ..plans import Call, Plan, Prompt, Prompted, answered, arun, in_json, run
+from ..plans import Call, Plan, Prompt, PromptMixin, arun, ask_and_parse, json_instruction, run
 from ..validation import seconds, whole
 from .query_transform import check_language
 from .steps import Step, told_passages, told_steps
@@ -36,7 +36,7 @@ MAX_TOKENS = 1500
 """Of what was found, in a prompt."""
 
 
-class StepRole(Prompted, Generic[T]):
+class StepRole(PromptMixin, Generic[T]):
     """Ask a model for one thing in each step; what the roles share.
 
     A subclass has a ``name``, a ``PROMPT``, a ``SCHEMA`` with an example of it, ``FORM``, and
@@ -112,8 +112,8 @@ class StepRole(Prompted, Generic[T]):
             passages=told_passages(steps, language, self.max_tokens, self.length),
         )
         if self.llm.structured:
-            prompt += in_json(self.FORM, language)
-        told = yield from answered(
+            prompt += json_instruction(self.FORM, language)
+        told = yield from ask_and_parse(
             *(self.llm, prompt, lambda answer: self.read(_short(answer)), language),
             schema=self.SCHEMA,
             retries=self.retries,
@@ -149,7 +149,7 @@ def planned(role: Any, what: str) -> Planned:
         raise TypeError(f"{what} is a function of a question and steps, not {role!r:.80}")
 
     def called(question: str, steps: Sequence[Step]) -> Plan[Any]:
-        return (yield Call(role, (question, tuple(steps))))
+        return (yield from Call(role, (question, tuple(steps))))
 
     return called
 

@@ -12,8 +12,7 @@ from ...nodegraph import LLM
 from ...nodegraph.models import Language, as_llm
 from ...nodegraph.models.output import read_partial, read_sub_questions
 from ..filters import Filters
-from ..planned_retriever import all_of
-from ..plans import Plan, Prompt, answered, arun, fit_passages, run
+from ..plans import Plan, Prompt, arun, ask_and_parse, fit_passages, gather, run
 from ..protocols import RetrieverProtocol
 from ..ranking import Mode
 from ..results import ScoredNode
@@ -293,7 +292,7 @@ class SubQuestionRetriever(TransformRetriever):
             variants = yield from self.query_transform.plan(query)
             (rankings,) = yield from self.search_variants([query], [variants], limit, filters)
             groups = [self._group(query, variants, ranking, limit) for ranking in rankings]
-            span.facts["results"] = sum(len(group.results) for group in groups)
+            span.attributes["results"] = sum(len(group.results) for group in groups)
         return groups
 
     def _group(
@@ -321,7 +320,7 @@ class SubQuestionRetriever(TransformRetriever):
 
         pairs = list(zip(queries, rankings, strict=True))
         parts = [part for query, group in pairs for part in group if has_answer(query, part)]
-        answers = iter((yield from all_of([self._answer(part) for part in parts])))
+        answers = iter((yield from gather([self._answer(part) for part in parts])))
         return [
             [next(answers) if has_answer(query, part) else part for part in group]
             for query, group in pairs
@@ -337,9 +336,9 @@ class SubQuestionRetriever(TransformRetriever):
             prompt = self._prompts[PARTIAL_NAME].fill(
                 language, query=ranking.query, context=context
             )
-            span.facts.update(passages=count, left_out=len(texts) - count)
+            span.attributes.update(passages=count, left_out=len(texts) - count)
             try:
-                answer = yield from answered(
+                answer = yield from ask_and_parse(
                     self.answer_llm,
                     prompt,
                     read_partial,
@@ -352,7 +351,7 @@ class SubQuestionRetriever(TransformRetriever):
                     raise
                 problem = f"partial answer failed: {describe_error(error)}"
                 logger.warning("of the question %r: %s", ranking.query[:80], problem)
-                span.facts["note"] = problem
+                span.attributes["note"] = problem
                 return replace(ranking, problem=problem)
-            span.facts["answer"] = answer
+            span.attributes["answer"] = answer
         return replace(ranking, answer=answer)

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, TypedDict
 
 from ..filters import Filters
-from ..planned_retriever import Found, PlannedRetriever, all_of, found_or_failed
-from ..plans import Plan, Prompt, Prompted
+from ..planned_retriever import PlannedRetriever
+from ..plans import Plan, Prompt, PromptMixin, gather, results_or_errors
 from ..protocols import RetrieverProtocol
 from ..ranking import Mode, check_mode, fuse
-from ..results import OutputFormat, QueryVariant, ScoredNode
+from ..results import OutputFormat, QueryVariant, Results, ScoredNode
 from ..tracing import start_span
 from ..validation import check_retriever
 from .query_transform import (
@@ -67,7 +67,7 @@ class VariantResults:
         return self.problem if self.answer is None else f"answer: {self.answer}"
 
 
-class TransformRetriever(Prompted, PlannedRetriever):
+class TransformRetriever(PromptMixin, PlannedRetriever):
     """Search for the variants that a query transform returns, and fuse their results.
 
     The results' evidence has the variant that was searched for as its ``query``, and the original
@@ -157,16 +157,16 @@ class TransformRetriever(Prompted, PlannedRetriever):
 
     def plans(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
-    ) -> Plan[list[Found]]:
+    ) -> Plan[list[Results]]:
         """Return the results of each query as a plan."""
         with start_span(self.name, query=summarize_queries(queries)) as span:
-            variants = yield from all_of([self.query_transform.plan(query) for query in queries])
+            variants = yield from gather([self.query_transform.plan(query) for query in queries])
             rankings = yield from self.search_variants(queries, variants, limit, filters)
             results = [
                 self.fuse_variants(*items, limit)
                 for items in zip(queries, variants, rankings, strict=True)
             ]
-            span.facts["results"] = sum(map(len, results))
+            span.attributes["results"] = sum(map(len, results))
         return results
 
     def search_variants(
@@ -181,7 +181,7 @@ class TransformRetriever(Prompted, PlannedRetriever):
         A subclass may search in another way, or add to the results.
         """
         flat = [variant for group in variants for variant in group.queries]
-        results = iter((yield from found_or_failed(self.inner, flat, limit, filters)))
+        results = iter((yield from results_or_errors(self.inner, flat, limit, filters)))
         rankings = [
             [variant_results(variant, next(results)) for variant in group.queries]
             for group in variants
@@ -222,7 +222,7 @@ class TransformRetriever(Prompted, PlannedRetriever):
         return fused(results, self.mode, limit, weights)
 
 
-def variant_results(query: str, results: Found | Exception) -> VariantResults:
+def variant_results(query: str, results: Results | Exception) -> VariantResults:
     """Return the results of a variant, or why its search failed."""
     if isinstance(results, Exception):
         return VariantResults(query, [], results)
@@ -255,7 +255,7 @@ def with_variant(results: Sequence[ScoredNode], variant: QueryVariant) -> list[S
         replace(
             result,
             evidence=tuple(
-                replace(match, forms=(variant, *match.forms)) for match in result.evidence
+                replace(match, variants=(variant, *match.variants)) for match in result.evidence
             ),
         )
         for result in results

@@ -83,7 +83,10 @@ def texts(results):
 
 def notes(results):
     return " ".join(
-        form.note or "" for result in results for match in result.evidence for form in match.forms
+        form.note or ""
+        for result in results
+        for match in result.evidence
+        for form in match.variants
     )
 
 

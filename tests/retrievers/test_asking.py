@@ -10,7 +10,7 @@ from nodekin.nodegraph import LLM, ModelError
 from nodekin.nodegraph.errors import ModelTimeoutError
 from nodekin.nodegraph.models.language import Language
 from nodekin.retrievers.plans.plan import arun, run
-from nodekin.retrievers.plans.prompting import answered, unechoed
+from nodekin.retrievers.plans.prompting import ask_and_parse, strip_prompt
 
 
 class Model:
@@ -49,14 +49,14 @@ def number(answer: str) -> int:
 
 
 def ask(model: Any, language: Language = "en", **settings: Any) -> int:
-    return run(answered(LLM(model, "model"), "How many?", number, language, **settings))
+    return run(ask_and_parse(LLM(model, "model"), "How many?", number, language, **settings))
 
 
 def test_an_answer_that_can_be_read_is_the_first() -> None:
     model = Model("42")
     assert ask(model) == 42
     assert model.prompts == ["How many?"]
-    assert asyncio.run(arun(answered(LLM(Model("42"), "m"), "?", number, "en"))) == 42
+    assert asyncio.run(arun(ask_and_parse(LLM(Model("42"), "m"), "?", number, "en"))) == 42
 
 
 @pytest.mark.parametrize(("language", "words"), [("en", "could not be used"), ("zh", "无法使用")])
@@ -104,17 +104,17 @@ def test_a_schema_that_is_refused_takes_none_of_the_tries() -> None:
 
 
 def test_a_model_may_repeat_its_prompt_also_when_asked_again() -> None:
-    assert run(answered(LLM(lambda p: p + " 42", "base"), "How many?", number, "en")) == 42
+    assert run(ask_and_parse(LLM(lambda p: p + " 42", "base"), "How many?", number, "en")) == 42
     told = iter(["many", "42"])
     echo = LLM(lambda prompt: f"{prompt}\n{next(told)}", "base")
-    assert run(answered(echo, "How many?", number, "en")) == 42
+    assert run(ask_and_parse(echo, "How many?", number, "en")) == 42
 
 
 def test_only_the_whole_prompt_is_taken_away() -> None:
-    assert unechoed("How many? 42", "How many?") == " 42"
-    assert unechoed("How many are there? 42", "How many?") == "How many are there? 42"
-    assert unechoed("42", "") == "42"
-    assert unechoed("", "How many?") == ""
+    assert strip_prompt("How many? 42", "How many?") == " 42"
+    assert strip_prompt("How many are there? 42", "How many?") == "How many are there? 42"
+    assert strip_prompt("42", "") == "42"
+    assert strip_prompt("", "How many?") == ""
 
 
 def test_an_error_of_the_reader_that_is_none_of_the_answer_leaves() -> None:
@@ -122,7 +122,7 @@ def test_an_error_of_the_reader_that_is_none_of_the_answer_leaves() -> None:
         raise KeyError(answer)
 
     with pytest.raises(KeyError):
-        run(answered(LLM(Model("42"), "m"), "?", broken, "en"))
+        run(ask_and_parse(LLM(Model("42"), "m"), "?", broken, "en"))
 
 
 class Late(Held):
@@ -136,12 +136,12 @@ class Late(Held):
 
 @pytest.mark.parametrize("made", [Late(42, "42"), Held(TimeoutError("read"), "42")])
 def test_a_model_that_takes_too_long_is_not_asked_again(made: Held) -> None:
-    plan = answered(LLM(made, "m"), "?", number, "en", schema={}, timeout=0.05)
+    plan = ask_and_parse(LLM(made, "m"), "?", number, "en", schema={}, timeout=0.05)
     with pytest.raises(ModelTimeoutError, match=r"did not answer within|TimeoutError: read"):
         run(plan)
     assert made.prompts == ["?"]
     with pytest.raises(ModelTimeoutError):
-        asyncio.run(arun(answered(LLM(made, "m"), "?", number, "en", schema={}, timeout=0.05)))
+        asyncio.run(arun(ask_and_parse(LLM(made, "m"), "?", number, "en", schema={}, timeout=0.05)))
     assert made.prompts == ["?", "?"]
 
 

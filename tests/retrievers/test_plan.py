@@ -9,7 +9,7 @@ import pytest
 
 from nodekin.nodegraph import LLM, ModelError, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode, trace
-from nodekin.retrievers.plans.effects import Ask, Each, Find, in_threads
+from nodekin.retrievers.plans.effects import Ask, Each, Find, run_in_threads
 from nodekin.retrievers.plans.plan import Plan, arun, astream, run, stream
 from nodekin.retrievers.tracing import start_span
 
@@ -151,9 +151,9 @@ def test_a_thread_that_holds_a_graph_waits_for_no_other(library: NodeGraph) -> N
         return "done"
 
     with library.reading("ROOT"):
-        assert in_threads([work, work]) == ["done", "done"]
+        assert run_in_threads([work, work]) == ["done", "done"]
     assert threads == [threading.current_thread().name] * 2
-    in_threads([work, work])
+    run_in_threads([work, work])
     assert all(name.startswith("nodekin") for name in threads[2:])
 
 
@@ -317,10 +317,12 @@ def test_stages_of_plans_nest(library: NodeGraph) -> None:
     for drive in (run, lambda plan: asyncio.run(arun(plan))):
         with trace() as traced:
             drive(plan())
-        (whole,) = traced.stages
-        parts = {s.facts["query"]: [inner.name for inner in s.stages] for s in whole.stages}
+        (whole,) = traced.children
+        parts = {
+            s.attributes["query"]: [inner.name for inner in s.children] for s in whole.children
+        }
         assert parts == {"tea": ["ask", "search"], "river": ["ask", "search"]}
-        asked = whole.stages[0].stages[0].facts
+        asked = whole.children[0].children[0].attributes
         assert (asked["model"], asked["prompt"].upper()) == ("echo", asked["answer"])
 
 
@@ -331,5 +333,5 @@ def test_a_stream_leaves_the_stages_of_its_listener_alone() -> None:
         with start_span("mine"):
             next(pieces)
         list(pieces)
-    assert [each.name for each in traced.stages] == ["ask", "ask", "mine"]
-    assert not traced.stages[2].stages
+    assert [each.name for each in traced.children] == ["ask", "ask", "mine"]
+    assert not traced.children[2].children

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.retrievers.plans.prompting import Prompt, Prompted
+from nodekin.retrievers.plans.prompting import Prompt, PromptMixin
 
 PROMPT = Prompt("{count} 个：{query}", "{count} of {query}", ("query",), ("count",))
 
@@ -79,7 +79,7 @@ def test_a_replacement_is_checked(given: Any, error: Any, says: str) -> None:
         PROMPT.replaced(given)
 
 
-class Asking(Prompted):
+class Asking(PromptMixin):
     def __init__(self) -> None:
         self._prompts = {"first": PROMPT, "second": Prompt("{text}", "{text}", ("text",))}
 
@@ -94,4 +94,4 @@ def test_prompts_are_replaced_one_by_one_in_a_copy() -> None:
         asking.with_prompts({"frist": "{query}"})
     with pytest.raises(TypeError):
         asking.prompts["first"] = PROMPT  # type: ignore[index]
-    assert not Prompted().prompts
+    assert not PromptMixin().prompts

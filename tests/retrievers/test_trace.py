@@ -24,16 +24,16 @@ def fusion(graph: NodeGraph) -> FusionRetriever:
 
 
 def names(root: Span) -> list[tuple[str, list[str]]]:
-    return [(each.name, [inner.name for inner in each.stages]) for each in root.stages]
+    return [(each.name, [inner.name for inner in each.children]) for each in root.children]
 
 
 def test_a_trace_is_a_tree_of_stages(fusion: FusionRetriever) -> None:
     with trace() as root:
         fusion("green tea")
     assert names(root) == [("fuse", ["search", "search"])]
-    (fused,) = root.stages
-    assert fused.facts == {"mode": "rrf", "query": "green tea", "results": 1}
-    assert fused.stages[0].facts == {
+    (fused,) = root.children
+    assert fused.attributes == {"mode": "rrf", "query": "green tea", "results": 1}
+    assert fused.children[0].attributes == {
         "query": "green tea",
         "group": "line",
         "similarity": "bm25",
@@ -52,8 +52,10 @@ async def test_tasks_at_once_keep_their_places(fusion: FusionRetriever) -> None:
     with trace() as root:
         await asyncio.gather(fusion.aretrieve("tea"), fusion.aretrieve("rivers"))
     assert names(root) == [("fuse", ["search", "search"])] * 2
-    for fused in root.stages:
-        assert {inner.facts["query"] for inner in fused.stages} == {fused.facts["query"]}
+    for fused in root.children:
+        assert {inner.attributes["query"] for inner in fused.children} == {
+            fused.attributes["query"]
+        }
 
 
 def test_an_observer_hears_of_begin_and_end(fusion: FusionRetriever) -> None:
@@ -79,7 +81,7 @@ def test_an_observer_hears_of_begin_and_end(fusion: FusionRetriever) -> None:
 def test_a_stage_that_fails_says_so() -> None:
     with trace() as root, pytest.raises(ValueError, match="no"), start_span("work", on="x"):
         raise ValueError("no")
-    assert root.stages[0].error is not None
+    assert root.children[0].error is not None
     assert "work on=x" in str(root)
     assert "failed: ValueError: no" in str(root)
 
@@ -87,7 +89,7 @@ def test_a_stage_that_fails_says_so() -> None:
 def test_without_a_trace_nothing_is_kept(fusion: FusionRetriever) -> None:
     with start_span("alone") as alone, start_span("within"):
         fusion("tea")
-    assert alone.stages == []
+    assert alone.children == []
     assert alone.seconds is None
 
 

@@ -11,8 +11,8 @@ def test_the_steps_and_the_reasons_are_printed(nodekin):
 def test_json_has_the_trace(nodekin):
     told = nodekin("explain", "fermented", "--in", "docs", "--json").json
     assert told["trace"]["name"] == "explain"
-    assert [span["name"] for span in told["trace"]["stages"]] == ["search"]
-    assert told["trace"]["stages"][0]["facts"]["group"] == "passage"
+    assert [span["name"] for span in told["trace"]["children"]] == ["search"]
+    assert told["trace"]["children"][0]["attributes"]["group"] == "passage"
     assert told["results"][0]["document"] == "docs/tea.md"
 
 

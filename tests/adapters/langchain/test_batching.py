@@ -20,7 +20,7 @@ from nodekin.retrievers import (
     Retriever,
     WindowRetriever,
 )
-from nodekin.retrievers.base_retriever import Answering
+from nodekin.retrievers.base_retriever import BaseRetriever
 from nodekin.retrievers.tracing import start_span
 
 WORDS = ["tea", "river", "book", "茶"]
@@ -165,7 +165,7 @@ async def test_every_query_has_a_run_of_its_own(retriever, mode):
         assert len(run.outputs["documents"]) == 1
 
 
-class Rewriting(Answering):
+class Rewriting(BaseRetriever):
     """Asks a model for each query, then searches for all at once, as nodekin's strategies do."""
 
     prompts = MappingProxyType({})

@@ -28,16 +28,18 @@ class Rewriting:
     def retrieve(self, query, *, top_k=None, filters=None):
         with start_span("rewrite", query=query) as done:
             with start_span("ask", model="fake", prompt=query) as asked:
-                asked.facts["answer"] = self.llm.complete(query)
-            done.facts["rewritten"] = asked.facts["answer"]
-            return self.inner.retrieve(asked.facts["answer"], top_k=top_k, filters=filters)
+                asked.attributes["answer"] = self.llm.complete(query)
+            done.attributes["rewritten"] = asked.attributes["answer"]
+            return self.inner.retrieve(asked.attributes["answer"], top_k=top_k, filters=filters)
 
     async def aretrieve(self, query, *, top_k=None, filters=None):
         with start_span("rewrite", query=query) as done:
             with start_span("ask", model="fake", prompt=query) as asked:
-                asked.facts["answer"] = await self.llm.acomplete(query)
-            done.facts["rewritten"] = asked.facts["answer"]
-            return await self.inner.aretrieve(asked.facts["answer"], top_k=top_k, filters=filters)
+                asked.attributes["answer"] = await self.llm.acomplete(query)
+            done.attributes["rewritten"] = asked.attributes["answer"]
+            return await self.inner.aretrieve(
+                asked.attributes["answer"], top_k=top_k, filters=filters
+            )
 
 
 def tree(run):
@@ -240,7 +242,7 @@ async def test_a_retriever_within_a_retriever_is_told_once(native, mode):
 async def test_a_trace_of_nodekins_own_goes_on_beside(retriever, mode):
     with trace() as traced:
         await call(retriever, mode, "tea", {"callbacks": [FinishedRuns()]})
-    assert [each.name for each in traced.stages] == ["rewrite"]
+    assert [each.name for each in traced.children] == ["rewrite"]
 
 
 @both
@@ -257,7 +259,7 @@ async def test_where_nobody_is_told_nobody_observes(mode):
 
     engine = Nosy()
     await call(NodeGraphRetriever(retriever=engine), mode, "tea")
-    assert (engine.seen.stages, engine.seen.seconds) == ([], None)
+    assert (engine.seen.children, engine.seen.seconds) == ([], None)
 
 
 class Diary(AsyncCallbackHandler):

@@ -369,12 +369,12 @@ async def test_what_a_consumer_does_between_pieces_is_not_the_engines(engine, re
                 await retriever.ainvoke("tea")
         else:
             await call(engine, way, "fermented tea", {"callbacks": [seen]})
-    names = [span.name for span in traced.stages]
+    names = [span.name for span in traced.children]
     assert names.count("answer") == 1
     assert set(names) <= {"answer", "search"}
-    (answer,) = (span for span in traced.stages if span.name == "answer")
-    assert [span.name for span in answer.stages] == ["retrieve", "ask"]
-    assert answer.stages[-1].stages == []
+    (answer,) = (span for span in traced.children if span.name == "answer")
+    assert [span.name for span in answer.children] == ["retrieve", "ask"]
+    assert answer.children[-1].children == []
     assert tree(seen.roots[0]) == RUN
     assert {var.name: value for var, value in contextvars.copy_context().items()}.keys() >= {
         var.name for var in before

@@ -187,7 +187,7 @@ def test_rewrite(search: Retriever, scripted: Scripted) -> None:
     engine = NodeGraphQueryEngine(search, scripted(says), strategy="rewrite")
     response = engine.query("tee 2 europe??")
     assert response.source_nodes[0].text == "Tea came to Europe by sea."
-    (form,) = response.source_nodes[0].evidence[0]["forms"]
+    (form,) = response.source_nodes[0].evidence[0]["variants"]
     assert form == {"query": "tee 2 europe??", "strategy": "rewrite", "note": None}
 
 
@@ -527,8 +527,8 @@ def test_spans_and_events(
     assert all(above(span)[-1] == outer.id_ for span in searches)
     assert all(any("sub-questions" in name for name in above(span)) for span in searches)
     started = [each for each in watched.events if isinstance(each, StageStartEvent)]
-    assert sum(each.stage == "search" for each in started) == 1  # each is told once
-    assert sum(each.stage == "answer" for each in started) == answering
+    assert sum(each.span == "search" for each in started) == 1  # each is told once
+    assert sum(each.span == "answer" for each in started) == answering
     assert sum(isinstance(each, QueryStartEvent) for each in watched.events) == 1
     assert sum(isinstance(each, QueryEndEvent) for each in watched.events) == 1
 

@@ -74,12 +74,12 @@ def test_events_stand_in_their_spans(both: RerankRetriever, watched: Any) -> Non
     NodeGraphRetriever(both).retrieve(QUERY)
     begun = [event for event in watched.events if isinstance(event, StageStartEvent)]
     ended = [event for event in watched.events if isinstance(event, StageEndEvent)]
-    assert sorted(e.stage for e in begun) == ["fuse", "model", "rerank", "search", "search"]
+    assert sorted(e.span for e in begun) == ["fuse", "model", "rerank", "search", "search"]
     assert {e.span_id for e in begun} == {e.span_id for e in ended}
-    assert all(name(e.span_id) == f"nodekin.{e.stage}" for e in begun)
-    (rerank,) = (event for event in ended if event.stage == "rerank")
-    assert rerank.facts["reranker"] == "ModuleReranker"
-    assert rerank.facts["query"] == QUERY
+    assert all(name(e.span_id) == f"nodekin.{e.span}" for e in begun)
+    (rerank,) = (event for event in ended if event.span == "rerank")
+    assert rerank.attributes["reranker"] == "ModuleReranker"
+    assert rerank.attributes["query"] == QUERY
     assert rerank.error is None
     assert rerank.seconds >= 0
     assert rerank.class_name() == "StageEndEvent"
@@ -177,7 +177,7 @@ async def test_many_at_a_time_keep_apart(both: RerankRetriever, watched: Any) ->
 def test_beside_a_trace(both: RerankRetriever, watched: Any) -> None:
     with trace() as traced:
         NodeGraphRetriever(both).retrieve(QUERY)
-    assert [span.name for span in traced.stages] == ["fuse", "rerank"]
+    assert [span.name for span in traced.children] == ["fuse", "rerank"]
 
 
 def test_a_reranker_has_its_span(graph: NodeGraph, watched: Any) -> None:

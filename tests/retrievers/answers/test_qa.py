@@ -188,7 +188,7 @@ def test_it_is_traced(graph):
     with trace() as traced:
         qa.answer("长江有多长")
         qa.answer("茶")
-    assert [span.facts for span in traced.stages] == [
+    assert [span.attributes for span in traced.children] == [
         {"query": "长江有多长", "found": "长江有多长？", "score": 1.0, "exact": True},
         {"query": "茶", "found": False},
     ]

@@ -296,7 +296,7 @@ def test_what_strategies_note_is_told(scripted) -> None:
         QueryVariant("tea?", "rewrite", "rewrite failed: timeout"),
         QueryVariant("tea?", "hyde"),
     )
-    result = ScoredNode(node, 1.0, (Evidence(node, 1.0, "bm25", "tea", forms=forms),) * 2)
+    result = ScoredNode(node, 1.0, (Evidence(node, 1.0, "bm25", "tea", variants=forms),) * 2)
     answer = QueryEngine(Fixed(result), scripted(lambda _: "Tea [1].")).query("tea?")
     assert answer.notes == ("rewrite: rewrite failed: timeout",)
 
@@ -367,13 +367,15 @@ def test_stages_are_told(mode, lines, scripted) -> None:
     engine = QueryEngine(lines, scripted(reply), mode)
     with trace() as traced:
         engine.query("And how long is it?", history=[("Where is the Nile?", "In Africa.")])
-    (answer,) = traced.stages
+    (answer,) = traced.children
     assert answer.name == "answer"
-    assert answer.facts["found"]
-    assert [span.name for span in answer.stages[:2]] == ["condense", "retrieve"]
-    assert {span.name for span in answer.stages[2:]} == {"ask"}
-    asked = [span for span in answer.stages[0].stages + answer.stages[2:] if span.name == "ask"]
-    assert answer.facts["calls"] == len(asked)
+    assert answer.attributes["found"]
+    assert [span.name for span in answer.children[:2]] == ["condense", "retrieve"]
+    assert {span.name for span in answer.children[2:]} == {"ask"}
+    asked = [
+        span for span in answer.children[0].children + answer.children[2:] if span.name == "ask"
+    ]
+    assert answer.attributes["calls"] == len(asked)
 
 
 def test_only_the_prompts_of_the_mode_have_to_fit():

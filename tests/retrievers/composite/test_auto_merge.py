@@ -117,8 +117,8 @@ def test_on_a_retriever_with_filters_and_two_languages(tmp_path) -> None:
     assert merging("长江") == results
     with trace() as traced:
         merging("长江")
-    (span,) = traced.stages
-    assert (span.name, span.facts["hits"], span.facts["results"]) == ("merge", 4, 3)
+    (span,) = traced.children
+    assert (span.name, span.attributes["hits"], span.attributes["results"]) == ("merge", 4, 3)
 
 
 def test_nodes_without_kin_stay() -> None:

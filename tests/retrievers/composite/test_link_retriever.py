@@ -145,8 +145,8 @@ def test_bounds(graph: NodeGraph) -> None:
     assert len(found(top_k=20, limit=4)) == 4
     with trace() as traced:
         LinkRetriever(plain, graph, via="entity", limit=3, seeds=1, top_k=1).retrieve(QUESTION)
-    (followed,) = [span for span in traced.stages if span.name == "follow links"]
-    assert (followed.facts["passages"], followed.facts["results"]) == (2, 1)
+    (followed,) = [span for span in traced.children if span.name == "follow links"]
+    assert (followed.attributes["passages"], followed.attributes["results"]) == (2, 1)
 
 
 def test_ties_go_by_what_passages_score_themselves_then_by_document_order(

@@ -190,9 +190,13 @@ def test_sync_and_async_trace_and_pickle() -> None:
     retriever = RecursiveRetriever(entries, ["ROOT"], similarity=WORDS, references=parts)
     with trace() as traced:
         results = retriever.retrieve("tea", top_k=3)
-    (recurse,) = traced.stages
-    assert (recurse.name, recurse.facts["asked"], recurse.facts["results"]) == ("recurse", 2, 3)
-    assert [each.name for each in recurse.stages] == ["search"] * 3
+    (recurse,) = traced.children
+    assert (recurse.name, recurse.attributes["asked"], recurse.attributes["results"]) == (
+        "recurse",
+        2,
+        3,
+    )
+    assert [each.name for each in recurse.children] == ["search"] * 3
     assert asyncio.run(retriever.aretrieve("tea", top_k=3)) == results
     assert asyncio.run(retriever.abatch(["tea", ""], top_k=3)) == [results, []]
     again = pickle.loads(pickle.dumps(retriever))

@@ -122,7 +122,7 @@ def test_on_retrievers_with_filters_and_two_languages(tmp_path) -> None:
     assert [r.node.group for r in Retriever(graph, "sentence")("长江")] == ["sentence"] * 2
     with trace() as traced:
         windows("长江", top_k=1)
-    assert [(s.name, s.facts["results"]) for s in traced.stages] == [("window", 1)]
+    assert [(s.name, s.attributes["results"]) for s in traced.children] == [("window", 1)]
     content = WindowRetriever(Retriever(graph, "sentence"), output_format="content", join=True)
     assert "它入海。" in content("最长")
 

@@ -84,7 +84,7 @@ def test_a_model_that_fails_keeps_the_order_and_says_so(way, caplog) -> None:
     assert "rerank failed" in results[0].explain()
     (record,) = caplog.records
     assert "ModuleReranker failed for 'q', which keeps the order" in record.getMessage()
-    (done,) = traced.stages
+    (done,) = traced.children
     assert done.name == "rerank"
     assert isinstance(done.error, RerankError)
 

@@ -203,7 +203,9 @@ def test_calls_that_can_not_be() -> None:
 def test_what_is_traced() -> None:
     with trace() as traced:
         Reranker("ModuleReranker", model=scoring(1, 2), name="mine")(candidates("a", "b"), "q")
-    (done,) = traced.stages
+    (done,) = traced.children
     assert done.name == "rerank"
-    assert done.facts == {"reranker": "mine", "query": "q", "candidates": 2, "results": 2}
-    assert [(s.name, s.facts) for s in done.stages] == [("model", {"passages": 2, "windows": 2})]
+    assert done.attributes == {"reranker": "mine", "query": "q", "candidates": 2, "results": 2}
+    assert [(s.name, s.attributes) for s in done.children] == [
+        ("model", {"passages": 2, "windows": 2})
+    ]

@@ -56,7 +56,7 @@ def test_the_mean_of_the_vectors_is_searched_for(
         assert [r.score for r in results] == sorted(scores.values(), reverse=True)
         (match,) = results[0].evidence
         assert {*match.query.split("\n")} == {"Tea tea drink", "Nile drink"}
-        assert [(f.query, f.strategy) for f in match.forms] == [("nile", "hyde")]
+        assert [(f.query, f.strategy) for f in match.variants] == [("nile", "hyde")]
 
 
 def test_passages_are_embedded_as_passages() -> None:

@@ -137,7 +137,7 @@ def test_ends(
     assert (done.ended, len(done.steps)) == (ended, count)
     assert set(ids(plain.retrieve(QUESTION))) <= set(ids(done.results))
     assert all(
-        match.forms[0].query == QUESTION and f"ended: {ended}" in str(match.forms[0].note)
+        match.variants[0].query == QUESTION and f"ended: {ended}" in str(match.variants[0].note)
         for result in done.results
         for match in result.evidence
     )
@@ -183,10 +183,14 @@ def test_evidence_and_trace_say_what_went_wrong(plain: Retriever) -> None:
     retriever = MultiStepRetriever(plain, broken)
     with trace() as traced:
         results = retriever(QUESTION)
-    (span,) = traced.stages
+    (span,) = traced.children
     assert span.name == "multi-step"
-    assert (span.facts["ended"], span.facts["steps"], span.facts["calls"]) == ("failed", 0, 1)
-    assert "no power" in span.facts["note"]
+    assert (span.attributes["ended"], span.attributes["steps"], span.attributes["calls"]) == (
+        "failed",
+        0,
+        1,
+    )
+    assert "no power" in span.attributes["note"]
     assert "ended: failed: ModelError" in results[0].explain()
     with pytest.raises(ModelError, match="no power"):
         MultiStepRetriever(plain, broken, on_error="raise").retrieve(QUESTION)
@@ -195,11 +199,11 @@ def test_evidence_and_trace_say_what_went_wrong(plain: Retriever) -> None:
 def test_trace_tells_the_steps(plain: Retriever) -> None:
     with trace() as traced:
         results = MultiStepRetriever(plain, saying(WRITER, WORLD, DONE)).retrieve(QUESTION)
-    (span,) = traced.stages
-    assert span.facts["ended"] == "answered"
-    names = [each.name for each in span.stages]
+    (span,) = traced.children
+    assert span.attributes["ended"] == "answered"
+    names = [each.name for each in span.children]
     assert names == ["search", "ask", "step", "ask", "step", "ask"]
-    assert [s.facts["question"] for s in span.stages if s.name == "step"] == [
+    assert [s.attributes["question"] for s in span.children if s.name == "step"] == [
         "Who wrote the play Brand?",
         "Where did Henrik Ibsen come into the world?",
     ]

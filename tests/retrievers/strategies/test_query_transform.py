@@ -249,7 +249,7 @@ def test_routes_are_the_names_that_a_model_chooses(scripted: Any) -> None:
 def test_a_failure_stands_in_the_trace(scripted: Any) -> None:
     with trace() as traced:
         QueryRewrite(scripted(RuntimeError("down")))(QUERY)
-    (span,) = traced.stages
+    (span,) = traced.children
     assert span.name == "rewrite"
-    assert "down" in span.facts["note"]
-    assert [(inner.name, type(inner.error)) for inner in span.stages] == [("ask", ModelError)]
+    assert "down" in span.attributes["note"]
+    assert [(inner.name, type(inner.error)) for inner in span.children] == [("ask", ModelError)]

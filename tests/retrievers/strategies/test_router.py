@@ -43,7 +43,7 @@ def test_a_model_chooses_a_route(
     router = RouterRetriever(routes, scripted(answer))
     results = router.retrieve(QUERY)
     assert ids(results) == found == ids(asyncio.run(router.aretrieve(QUERY)))
-    (form,) = results[0].evidence[0].forms
+    (form,) = results[0].evidence[0].variants
     taken = "chinese" if found == ["nile-zh"] else "english"
     assert form.strategy == "route"
     assert form.note is not None
@@ -146,7 +146,7 @@ def test_a_route_gets_all_its_queries_at_once(routes: dict[str, Any], scripted: 
     with trace() as traced:
         results = router.batch(["Nile", "尼罗河", "Amazon", "tea", " "])
     assert [ids(each) for each in results] == [["nile"], ["nile-zh"], ["amazon"], ["tea"], []]
-    searches = [s.facts["query"] for s in traced.stages[0].stages if s.name == "search"]
+    searches = [s.attributes["query"] for s in traced.children[0].children if s.name == "search"]
     assert sorted(searches) == ["3 queries", "尼罗河"]
     assert asyncio.run(router.abatch(["Nile", "尼罗河"])) == results[:2]
 
@@ -155,7 +155,7 @@ def test_a_route_may_be_a_strategy(routes: dict[str, Any], plain: Retriever, scr
     deep = QueryRewriteRetriever(plain, scripted("the Nile"))
     router = RouterRetriever({**routes, "deep": ("Typing errors", deep)}, scripted("deep"))
     (result,) = router.retrieve("that rvier")
-    chain = [(form.strategy, form.query) for form in result.evidence[0].forms]
+    chain = [(form.strategy, form.query) for form in result.evidence[0].variants]
     assert chain == [("route", "that rvier"), ("rewrite", "that rvier")]
     assert ids(router.retrieve("that rvier", filters={"lang": "zh"})) == []
 

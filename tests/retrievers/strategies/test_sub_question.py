@@ -34,7 +34,7 @@ def test_every_result_says_which_part_found_it(plain: Retriever, scripted: Any) 
     assert [result.node.id for result in results] == ["nile"]
     (match,) = results[0].evidence
     assert match.query == NILE
-    assert [f.query for f in match.forms] == [QUERY]
+    assert [f.query for f in match.variants] == [QUERY]
     assert f'sub-question of "{QUERY}"' in results[0].explain()
 
 
@@ -71,7 +71,7 @@ def test_parts_are_answered_from_what_they_found(plain: Retriever, scripted: Any
         (NILE, "6,650 km", None),
         (AMAZON, None, None),
     ]
-    notes = {r.node.id: r.evidence[0].forms[0].note for r in retriever.retrieve(QUERY)}
+    notes = {r.node.id: r.evidence[0].variants[0].note for r in retriever.retrieve(QUERY)}
     assert notes == {"nile": "answer: 6,650 km", "amazon": None} or notes["nile"] == (
         "answer: 6,650 km"
     )
@@ -107,7 +107,7 @@ def test_a_part_that_fails_is_reported_and_the_rest_found(plain: Retriever, scri
     assert nile.error is None
     assert (amazon.results, amazon.error) == ((), "RuntimeError: unreachable")
     (result, *_) = retriever.retrieve(QUERY)
-    note = result.evidence[0].forms[0].note
+    note = result.evidence[0].variants[0].note
     assert note == f"1 of 3 searches failed: '{AMAZON}': RuntimeError: unreachable"
     for call in (retriever.retrieve, retriever.grouped):
         retriever.inner = Failing(plain, "")

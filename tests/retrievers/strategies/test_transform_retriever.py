@@ -56,7 +56,7 @@ def test_the_plain_query_runs_where_the_model_fails(
         assert [(r.node, r.score) for r in results] == [(r.node, r.score) for r in expected]
         for result in results:
             for match in result.evidence:
-                (form,) = match.forms
+                (form,) = match.variants
                 assert match.query == form.query == "Nile long"
                 assert form.note is not None
                 assert "failed" in form.note
@@ -103,7 +103,7 @@ def test_phrasings_are_fused_with_the_query(plain: Retriever, scripted: Any) -> 
     assert ids(results) == ids(expected) == ["tea"]  # as many as the longest of them
     wider = retriever.retrieve(queries[0], top_k=3)
     assert ids(wider) == ["tea", "nile", "amazon"]
-    forms = {result.node.id: [m.forms for m in result.evidence] for result in wider}
+    forms = {result.node.id: [m.variants for m in result.evidence] for result in wider}
     assert forms["tea"] == [()]  # found for the query as it was asked
     assert forms["nile"] == [(QueryVariant("tea drink", "phrasing"),)]
 
@@ -130,7 +130,7 @@ def test_a_form_that_can_not_be_searched_for_is_noted(plain: Retriever, scripted
         asyncio.run(MultiQueryRetriever(inner, model).aretrieve("tea", top_k=3)),
     ):
         assert ids(results) == ["tea", "nile"]
-        note = results[0].evidence[0].forms[0].note
+        note = results[0].evidence[0].variants[0].note
         assert note == "1 of 3 searches failed: 'the Amazon': RuntimeError: no Amazon"
     with pytest.raises(RuntimeError, match="no Amazon"):
         MultiQueryRetriever(inner, model, on_error="raise").retrieve("tea")
@@ -150,9 +150,9 @@ def test_a_batch_asks_the_model_at_once_and_searches_once(plain: Retriever) -> N
     with trace() as traced:
         results = MultiQueryRetriever(plain, model).batch(["tea", "drink", "long"])
     assert len(results) == 3
-    (span,) = traced.stages
-    assert [each.name for each in span.stages] == ["expand"] * 3 + ["search"]
-    assert span.stages[-1].facts["query"] == "9 queries"
+    (span,) = traced.children
+    assert [each.name for each in span.children] == ["expand"] * 3 + ["search"]
+    assert span.children[-1].attributes["query"] == "9 queries"
 
 
 def test_strategies_nest_in_any_order(rivers: NodeGraph, plain: Retriever) -> None:
@@ -176,12 +176,12 @@ def test_strategies_nest_in_any_order(rivers: NodeGraph, plain: Retriever) -> No
     asynchronous = asyncio.run(retriever.aretrieve(QUERY))
     assert [(r.node.id, r.score) for r in asynchronous] == [(r.node.id, r.score) for r in results]
     nile = next(result for result in results if result.node.id == "nile")
-    chains = [[form.strategy for form in match.forms] for match in nile.evidence]
+    chains = [[form.strategy for form in match.variants] for match in nile.evidence]
     assert ["sub-question", "rewrite"] in chains
     assert ["hyde"] in chains
     assert ["phrasing", "sub-question", "rewrite"] in chains
     rewritten = nile.evidence[chains.index(["sub-question", "rewrite"])]
-    assert [form.query for form in rewritten.forms] == [QUERY, "nile lenght?"]
+    assert [form.query for form in rewritten.variants] == [QUERY, "nile lenght?"]
     assert rewritten.query == "How long is the Nile?"
     other = QueryRewriteRetriever(MultiQueryRetriever(parts, model), model)
     assert set(ids(other.retrieve(QUERY))) == {"nile", "amazon"}
@@ -190,10 +190,14 @@ def test_strategies_nest_in_any_order(rivers: NodeGraph, plain: Retriever) -> No
 def test_the_trace_reads_from_the_outside_in(plain: Retriever, scripted: Any) -> None:
     with trace() as traced:
         MultiQueryRetriever(plain, scripted("the Nile\nthe Amazon")).retrieve("tea")
-    (span,) = traced.stages
-    assert (span.name, span.facts["query"], span.facts["results"]) == ("multi-query", "tea", 1)
-    assert [each.name for each in span.stages] == ["expand", "search"]
-    assert [each.name for each in span.stages[0].stages] == ["ask"]
+    (span,) = traced.children
+    assert (span.name, span.attributes["query"], span.attributes["results"]) == (
+        "multi-query",
+        "tea",
+        1,
+    )
+    assert [each.name for each in span.children] == ["expand", "search"]
+    assert [each.name for each in span.children[0].children] == ["ask"]
 
 
 def test_prompts_of_a_retriever_can_be_replaced(plain: Retriever, scripted: Any) -> None:
