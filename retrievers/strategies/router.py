@@ -14,7 +14,7 @@ from ..planned_retriever import PlannedRetriever
 from ..plans import Call, Plan, Prompt, PromptMixin, gather, results_or_errors
 from ..protocols import RetrieverProtocol
 from ..ranking import Mode, check_mode
-from ..results import QueryVariant, ScoredNode
+from ..results import QueryVariant, Results, ScoredNode
 from ..tracing import start_span
 from ..validation import check_retriever
 from .query_transform import (
