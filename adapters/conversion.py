@@ -16,8 +16,8 @@ def evidence_dicts(result: ScoredNode) -> list[dict[str, Any]]:
 
     Each has the matching node's ``id``, ``group``, ``text``, ``start`` and ``end``, the ``score``
     and ``similarity`` of the match, and the form of the ``query`` that was searched for;
-    ``embed_key`` where embeddings were compared, ``share`` where retrievers were fused, ``variants``
-    (dicts of ``query``, ``strategy``, ``note``) where strategies changed the query.
+    ``embed_key`` where embeddings were compared, ``share`` where retrievers were fused,
+    ``variants`` (dicts of ``query``, ``strategy``, ``note``) where strategies changed the query.
     """
     return [
         {
