@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
@@ -18,14 +18,18 @@ from ...retrievers.strategies import (
     QueryRewrite,
     QueryRouter,
     QueryTransform,
+    TransformOptions,
 )
 from .callbacks import achild_runs, child_runs
 
-Made = TypeVar("Made")
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+Output = TypeVar("Output")
 
 
-class QueryStep(RunnableSerializable[str, Made], Generic[Made]):
-    """Make something of a query with a language model; what all query steps share.
+class QueryStep(RunnableSerializable[str, Output], Generic[Output]):
+    """Transform a query with a language model; the base class of all query steps.
 
     A step holds nothing but its configuration: it can be serialised as far as its model can, and
     its fields can be configured.
@@ -35,9 +39,9 @@ class QueryStep(RunnableSerializable[str, Made], Generic[Made]):
         prompt: In place of the built-in one: a text with the same names in braces, or texts by
             language, ``{"zh": ..., "en": ...}``.
         language: Of the prompt: ``"zh"`` or ``"en"``; None for that of each query.
-        on_error: Where the model fails: ``"keep"`` the query as it is, or ``"raise"``.
-        retries: How often the model is asked again where its answer can't be used.
-        timeout: Seconds to wait for each of the model's answers; None leaves it to its client.
+        on_error: What to do if the model fails: ``"keep"`` the query as it is, or ``"raise"``.
+        retries: How often to repeat a call whose answer can't be used.
+        timeout: Seconds to wait for each answer of the model; None leaves it to its client.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
@@ -54,8 +58,8 @@ class QueryStep(RunnableSerializable[str, Made], Generic[Made]):
     _transform: QueryTransform = PrivateAttr()
 
     @model_validator(mode="after")
-    def _make_transform(self) -> QueryStep[Made]:
-        self._transform = self._made_transform(
+    def _set_transform(self) -> QueryStep[Output]:
+        self._transform = self._create_transform(
             prompt=self.prompt,
             language=self.language,
             on_error=self.on_error,
@@ -65,12 +69,12 @@ class QueryStep(RunnableSerializable[str, Made], Generic[Made]):
         return self
 
     @abstractmethod
-    def _made_transform(self, **settings: Any) -> QueryTransform:
+    def _create_transform(self, **options: Unpack[TransformOptions]) -> QueryTransform:
         """Return the transform that the fields describe."""
 
     @abstractmethod
-    def _made(self, queries: list[str]) -> Made:
-        """Return what the step gives, of what the transform gives."""
+    def _output(self, queries: list[str]) -> Output:
+        """Return the output of the step: one or all of the transform's queries."""
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
@@ -82,8 +86,8 @@ class QueryStep(RunnableSerializable[str, Made], Generic[Made]):
         """A query."""
         return str
 
-    def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Made:
-        """Return what is made of a query.
+    def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Output:
+        """Return what the query is transformed to.
 
         Raises:
             TypeError: If the query is no text, or there are keywords: a step takes none.
@@ -93,94 +97,94 @@ class QueryStep(RunnableSerializable[str, Made], Generic[Made]):
 
     async def ainvoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Made:
+    ) -> Output:
         """Return the same without blocking the event loop."""
         return await self._acall_with_config(self._arun, input, config, **kwargs)
 
     def _run(
         self, query: str, run_manager: CallbackManagerForChainRun, config: RunnableConfig
-    ) -> Made:
+    ) -> Output:
         with child_runs(config):
-            return self._made(self._transform.transform(query))
+            return self._output(self._transform.transform(query))
 
     async def _arun(
         self, query: str, run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig
-    ) -> Made:
+    ) -> Output:
         async with achild_runs(config):
-            return self._made(await self._transform.atransform(query))
+            return self._output(await self._transform.atransform(query))
 
 
-class OneQuery(QueryStep[str]):
-    """Make one text of a query."""
+class OneQueryStep(QueryStep[str]):
+    """Transform a query to one text."""
 
     @property
     def OutputType(self) -> type[str]:
         """A query."""
         return str
 
-    def _made(self, queries: list[str]) -> str:
+    def _output(self, queries: list[str]) -> str:
         return queries[0]
 
 
-class Queries(QueryStep[list[str]]):
-    """Make several texts of a query."""
+class QueriesStep(QueryStep[list[str]]):
+    """Transform a query to several texts."""
 
     @property
     def OutputType(self) -> type[list[str]]:
         """Queries."""
         return list[str]
 
-    def _made(self, queries: list[str]) -> list[str]:
+    def _output(self, queries: list[str]) -> list[str]:
         return queries
 
 
-class RewriteQuery(OneQuery):
-    """Put a query into a clearer form; see ``rewrite_query``."""
+class RewriteQuery(OneQueryStep):
+    """Rewrite a query more clearly; see ``rewrite_query``."""
 
     domain: str | None = None
     glossary: dict[str, str] = Field(default_factory=dict)
 
-    def _made_transform(self, **settings: Any) -> QueryTransform:
-        return QueryRewrite(self.llm, domain=self.domain, glossary=self.glossary, **settings)
+    def _create_transform(self, **options: Unpack[TransformOptions]) -> QueryTransform:
+        return QueryRewrite(self.llm, domain=self.domain, glossary=self.glossary, **options)
 
 
-class ExpandQuery(Queries):
+class ExpandQuery(QueriesStep):
     """Write a query in several phrasings; see ``expand_query``."""
 
     count: int = 3
     include_query: bool = True
 
-    def _made_transform(self, **settings: Any) -> QueryTransform:
+    def _create_transform(self, **options: Unpack[TransformOptions]) -> QueryTransform:
         own = self.include_query
-        return QueryExpansion(self.llm, count=self.count, include_query=own, **settings)
+        return QueryExpansion(self.llm, count=self.count, include_query=own, **options)
 
 
-class DecomposeQuery(Queries):
-    """Take a question apart; see ``decompose_query``."""
+class DecomposeQuery(QueriesStep):
+    """Decompose a question; see ``decompose_query``."""
 
     limit: int = 5
     include_query: bool = False
 
-    def _made_transform(self, **settings: Any) -> QueryTransform:
+    def _create_transform(self, **options: Unpack[TransformOptions]) -> QueryTransform:
         own = self.include_query
-        return QueryDecomposition(self.llm, limit=self.limit, include_query=own, **settings)
+        return QueryDecomposition(self.llm, limit=self.limit, include_query=own, **options)
 
 
-class Hypothesize(OneQuery):
+class Hypothesize(OneQueryStep):
     """Write a passage that could answer a query; see ``hypothesize``."""
 
-    def _made_transform(self, **settings: Any) -> QueryTransform:
-        return HyDE(self.llm, include_query=False, **settings)
+    def _create_transform(self, **options: Unpack[TransformOptions]) -> QueryTransform:
+        return HyDE(self.llm, include_query=False, **options)
 
 
-class RouteQuery(OneQuery):
+class RouteQuery(OneQueryStep):
     """Choose a route for a query; see ``route_query``."""
 
     routes: dict[str, str]
     default: str | None = None
 
-    def _made_transform(self, **settings: Any) -> QueryTransform:
-        return QueryRouter(self.llm, self.routes, default=self.default, **settings)
+    def _create_transform(self, **options: Unpack[TransformOptions]) -> QueryTransform:
+        return QueryRouter(self.llm, self.routes, default=self.default, **options)
 
 
 def rewrite_query(
@@ -188,18 +192,18 @@ def rewrite_query(
     *,
     domain: str | None = None,
     glossary: Mapping[str, str] | None = None,
-    **settings: Any,
+    **options: Unpack[TransformOptions],
 ) -> RewriteQuery:
-    """Return a step that puts a query into a clearer form: a text in, a text out.
+    """Return a step that rewrites a query more clearly: a text in, a text out.
 
-    As all steps here it has a run for each question to the model below its own, reads what models
-    answer that can't be held to a form, and gives the query itself where the model fails.
+    Like all query steps it has a child run for each call of the model, reads plain text where the
+    model has no structured output, and returns the query itself where the model fails.
 
     Args:
         llm: The model: a LangChain one, or in any other form that ``LLM`` takes.
         domain: What the questions are about, in a few words.
-        glossary: Terms as the corpus writes them, by the forms people use.
-        **settings: ``prompt``, ``language``, ``on_error``, ``retries``, ``timeout``, as for
+        glossary: Terms as the corpus writes them, by the words that people use.
+        **options: ``prompt``, ``language``, ``on_error``, ``retries``, ``timeout``, as for
             ``QueryRewrite``.
 
     Raises:
@@ -213,19 +217,19 @@ def rewrite_query(
         >>> chain.invoke("nile lenght?")
         'HOW LONG IS THE NILE?'
     """
-    return RewriteQuery(llm=llm, domain=domain, glossary=dict(glossary or {}), **settings)
+    return RewriteQuery(llm=llm, domain=domain, glossary=dict(glossary or {}), **options)
 
 
 def expand_query(
-    llm: object, *, count: int = 3, include_query: bool = True, **settings: Any
+    llm: object, *, count: int = 3, include_query: bool = True, **options: Unpack[TransformOptions]
 ) -> ExpandQuery:
     """Return a step that writes a query in several phrasings: a text in, texts out.
 
     Args:
         llm: The model; see ``rewrite_query``.
-        count: How many phrasings to ask for, and to take at most.
+        count: How many phrasings to request, and to use at most.
         include_query: Whether the query itself comes first.
-        **settings: As for ``QueryExpansion``.
+        **options: As for ``QueryExpansion``.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel
@@ -233,20 +237,20 @@ def expand_query(
         >>> expand_query(model).invoke("How long is the Nile?")
         ['How long is the Nile?', 'Nile length', 'How many km is the Nile?']
     """
-    return ExpandQuery(llm=llm, count=count, include_query=include_query, **settings)
+    return ExpandQuery(llm=llm, count=count, include_query=include_query, **options)
 
 
 def decompose_query(
-    llm: object, *, limit: int = 5, include_query: bool = False, **settings: Any
+    llm: object, *, limit: int = 5, include_query: bool = False, **options: Unpack[TransformOptions]
 ) -> DecomposeQuery:
-    """Return a step that takes a question apart into simpler ones: a text in, texts out.
+    """Return a step that decomposes a question into simpler ones: a text in, texts out.
 
     Args:
         llm: The model; see ``rewrite_query``.
-        limit: How many simpler questions to take at most.
-        include_query: Whether the question itself comes first; it stands alone where it is simple
-            already.
-        **settings: As for ``QueryDecomposition``.
+        limit: How many simpler questions to use at most.
+        include_query: Whether the question itself comes first; it is the only one where it is
+            simple already.
+        **options: As for ``QueryDecomposition``.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel
@@ -254,10 +258,10 @@ def decompose_query(
         >>> decompose_query(model).invoke("Is the Nile longer than the Amazon?")
         ['Length of the Nile?', 'Length of the Amazon?']
     """
-    return DecomposeQuery(llm=llm, limit=limit, include_query=include_query, **settings)
+    return DecomposeQuery(llm=llm, limit=limit, include_query=include_query, **options)
 
 
-def hypothesize(llm: object, **settings: Any) -> Hypothesize:
+def hypothesize(llm: object, **options: Unpack[TransformOptions]) -> Hypothesize:
     """Return a step that writes a passage which could answer a query: a text in, a text out.
 
     What is searched for then is the passage (HyDE). ``HyDERetriever`` does it with several
@@ -265,7 +269,7 @@ def hypothesize(llm: object, **settings: Any) -> Hypothesize:
 
     Args:
         llm: The model; see ``rewrite_query``.
-        **settings: As for ``HyDE``.
+        **options: As for ``HyDE``.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel
@@ -273,11 +277,15 @@ def hypothesize(llm: object, **settings: Any) -> Hypothesize:
         >>> hypothesize(model).invoke("How long is the Nile?")
         'The Nile is 6,650 km long.'
     """
-    return Hypothesize(llm=llm, **settings)
+    return Hypothesize(llm=llm, **options)
 
 
 def route_query(
-    llm: object, routes: Mapping[str, str], *, default: str | None = None, **settings: Any
+    llm: object,
+    routes: Mapping[str, str],
+    *,
+    default: str | None = None,
+    **options: Unpack[TransformOptions],
 ) -> RouteQuery:
     """Return a step that chooses among routes by their descriptions: a text in, a name out.
 
@@ -287,7 +295,7 @@ def route_query(
         llm: The model; see ``rewrite_query``.
         routes: What each route is good for, by its name.
         default: The route where the model's answer can't be used; None for the first.
-        **settings: As for ``QueryRouter``.
+        **options: As for ``QueryRouter``.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel
@@ -299,4 +307,4 @@ def route_query(
         >>> chain.invoke("Is tea fermented?")
         'is tea fermented?'
     """
-    return RouteQuery(llm=llm, routes=dict(routes), default=default, **settings)
+    return RouteQuery(llm=llm, routes=dict(routes), default=default, **options)

@@ -6,7 +6,7 @@ from .hyde import HyDE, HyDERetriever
 from .mean_search import FindMean
 from .multi_query import MultiQueryRetriever, QueryExpansion
 from .multi_step import MultiStepRetriever
-from .query_transform import QueryTransform, QueryVariants
+from .query_transform import QueryTransform, QueryVariants, TransformOptions
 from .rewrite import QueryRewrite, QueryRewriteRetriever
 from .router import QueryRouter, RouterRetriever
 from .step_reader import StepReader
@@ -38,6 +38,7 @@ __all__ = [
     "StepReader",
     "SubQuestionRetriever",
     "SubResults",
+    "TransformOptions",
     "TransformRetriever",
     "fused",
     "says_yes",
