@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from langchain_core.callbacks.manager import AsyncCallbackManager, CallbackManager
 from langchain_core.retrievers import BaseRetriever
@@ -19,6 +19,8 @@ from ...retrievers.plans import Effect, Plan, arun, run
 from .callbacks import acall_with_config, call_with_config
 from .graph_drawing import asks_a_model, held
 
+T = TypeVar("T")
+
 logger = logging.getLogger(__name__)
 
 MAX_BATCH = 256
@@ -26,7 +28,7 @@ MAX_BATCH = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Invoke(Effect[Any]):
+class Invoke(Effect[T]):
     """The effect of a plan that has a sync and an async function.
 
     Attributes:
@@ -34,14 +36,14 @@ class Invoke(Effect[Any]):
         afunction: What to call and await in an event loop.
     """
 
-    function: Callable[[], Any]
-    afunction: Callable[[], Awaitable[Any]]
+    function: Callable[[], T]
+    afunction: Callable[[], Coroutine[Any, Any, T]]
 
-    def run(self) -> Any:
+    def run(self) -> T:
         """Call the function."""
         return self.function()
 
-    async def arun(self) -> Any:
+    async def arun(self) -> T:
         """Await the async function."""
         return await self.afunction()
 
@@ -74,7 +76,7 @@ def portions(
         yield list(inputs[part]), list(configs[part])
 
 
-BatchSearch: TypeAlias = Callable[[list[str], list[Any]], Invoke]
+BatchSearch: TypeAlias = Callable[[list[str], list[Any]], Invoke[Any]]
 """Searches for queries, with the run manager of each; gives the documents of each."""
 
 
@@ -100,10 +102,10 @@ def batch_runs(
     """
     runs = []
     for query, config in zip(queries, configs, strict=True):
-        runs.append((yield _start_run(retriever, query, config)))
+        runs.append((yield from _start_run(retriever, query, config)))
     try:
         _check_queries(queries)
-        results = yield _with_config(configs[0], search(queries, runs))
+        results = yield from _with_config(configs[0], search(queries, runs))
     except BaseException as error:
         catches = return_exceptions and isinstance(error, Exception)
         if catches and len(runs) > 1:
@@ -111,14 +113,14 @@ def batch_runs(
                 partial(_single_run, query, config, run_manager, search_one)
                 for query, config, run_manager in zip(queries, configs, runs, strict=True)
             ]
-            return (yield _run_each(plans))  # type: ignore[no-any-return]
+            return (yield from _run_each(plans))
         for run_manager in runs:
-            yield _end_run(run_manager.on_retriever_error, error)
+            yield from _end_run(run_manager.on_retriever_error, error)
         if not catches:
             raise
         return [error]
     for run_manager, documents in zip(runs, results, strict=True):
-        yield _end_run(run_manager.on_retriever_end, documents)
+        yield from _end_run(run_manager.on_retriever_end, documents)
     return list(results)
 
 
@@ -127,29 +129,29 @@ def _single_run(
 ) -> Plan[Any]:
     """Search for one query in the run that was started for it; return its error if it fails."""
     try:
-        documents = yield _with_config(config, search_one([query], [run_manager]))
+        documents = yield from _with_config(config, search_one([query], [run_manager]))
     except Exception as error:
-        yield _end_run(run_manager.on_retriever_error, error)
+        yield from _end_run(run_manager.on_retriever_error, error)
         return error
-    yield _end_run(run_manager.on_retriever_end, documents)
+    yield from _end_run(run_manager.on_retriever_end, documents)
     return documents
 
 
-def _run_each(plans: Sequence[Callable[[], Plan[Any]]]) -> Invoke:
+def _run_each(plans: Sequence[Callable[[], Plan[Any]]]) -> Invoke[list[Any]]:
     async def gather() -> list[Any]:
         return list(await asyncio.gather(*(arun(plan()) for plan in plans)))
 
     return Invoke(lambda: [run(plan()) for plan in plans], gather)
 
 
-def _with_config(config: RunnableConfig, search: Invoke) -> Invoke:
+def _with_config(config: RunnableConfig, search: Invoke[Any]) -> Invoke[Any]:
     return Invoke(
         partial(call_with_config, config, search.function),
         partial(acall_with_config, config, search.arun),
     )
 
 
-def _start_run(retriever: BaseRetriever, query: str, config: RunnableConfig) -> Invoke:
+def _start_run(retriever: BaseRetriever, query: str, config: RunnableConfig) -> Invoke[Any]:
     """Start a retriever run, as ``invoke`` and ``ainvoke`` do."""
 
     def start(manager: type[CallbackManager | AsyncCallbackManager]) -> Any:
@@ -167,7 +169,7 @@ def _start_run(retriever: BaseRetriever, query: str, config: RunnableConfig) -> 
     return Invoke(partial(start, CallbackManager), partial(start, AsyncCallbackManager))
 
 
-def _end_run(event: Callable[[Any], Any], value: Any) -> Invoke:
+def _end_run(event: Callable[[Any], Any], value: Any) -> Invoke[Any]:
     """End a run; the event's method is sync or async, as the run was started."""
     return Invoke(partial(event, value), partial(event, value))
 
@@ -189,7 +191,7 @@ def embed_queries(retriever: object, queries: Sequence[object]) -> Plan[None]:
     texts = list(dict.fromkeys(texts))
     for searcher in _searchers(retriever) if len(texts) > 1 else ():
         try:
-            yield Invoke(partial(searcher.embed, texts), partial(searcher.aembed, texts))
+            yield from Invoke(partial(searcher.embed, texts), partial(searcher.aembed, texts))
         except Exception as error:
             logger.info("%r could not embed a batch, goes one by one: %s", searcher, error)
 

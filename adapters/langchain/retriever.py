@@ -244,13 +244,13 @@ class NodeGraphRetriever(BaseRetriever):
         limit = configs[0].get("max_concurrency") if together else None
         documents: list[Any] = []
 
-        def search(queries: list[str], run_managers: list[Any]) -> Invoke:
+        def search(queries: list[str], run_managers: list[Any]) -> Invoke[Any]:
             return Invoke(
                 partial(self._search_batch, queries, run_managers, kwargs),
                 partial(self._asearch_batch, queries, run_managers, kwargs),
             )
 
-        def search_one(queries: list[str], run_managers: list[Any]) -> Invoke:
+        def search_one(queries: list[str], run_managers: list[Any]) -> Invoke[Any]:
             arguments = {**kwargs, "run_manager": run_managers[0]}
             return Invoke(
                 partial(self._get_relevant_documents, queries[0], **arguments),
@@ -265,7 +265,7 @@ class NodeGraphRetriever(BaseRetriever):
                 continue
             yield from embed_queries(self.retriever, queries)
             arguments = {**kwargs, "return_exceptions": return_exceptions}
-            documents += yield Invoke(
+            documents += yield from Invoke(
                 partial(super().batch, queries, own, **arguments),
                 partial(super().abatch, queries, own, **arguments),
             )

@@ -1,14 +1,15 @@
-"""Let an agent search with a retriever, by metadata too, and keep what it found."""
+"""Tools for agents: search with a retriever and filters, or ask a query engine."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable
 from langchain_core.tools import StructuredTool
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -16,7 +17,7 @@ from ...retrievers import QueryEngine
 from .documents import NODE_KEY
 from .query_engine import NodeGraphQueryEngine
 
-_QUERY = "What to look for, as a question or in keywords."
+T = TypeVar("T")
 
 
 def retriever_tool(
@@ -30,23 +31,23 @@ def retriever_tool(
 ) -> StructuredTool:
     """Make a tool of a ``NodeGraphRetriever``, for agents.
 
-    LangChain's ``create_retriever_tool`` does with the retriever, too. Choose this one to let the
-    model narrow its search by metadata, to have passages numbered so that it can cite them, and
-    to have the documents with their scores and evidence beside its answer: the ``artifact`` of
-    the tool's message, in the order of the numbers.
+    LangChain's ``create_retriever_tool`` takes the retriever, too. Choose this one to let the model
+    filter by metadata, to number the passages so that it can cite them, and to get the documents
+    with their scores and evidence beside its text: the ``artifact`` of the tool's message, in the
+    order of the numbers.
 
     Args:
         retriever: The retriever; with ``filter_by`` one that takes a ``filter``.
-        name: What the model calls the tool.
-        description: Tells the model when to use it.
-        filter_by: Metadata fields that the model may ask for, each with what to tell it of the
-            field. It gives one value or several, of which any may match. Conditions of the
-            retriever itself stay beside them, and can't be changed by the model.
+        name: The tool's name for the model.
+        description: When the model should use it.
+        filter_by: Metadata fields that the model may filter by, each with its description. It
+            gives one value or several, of which any may match. Conditions of the retriever itself
+            apply as well, and the model can't change them.
         show: Metadata fields that the model sees with each passage.
-        nothing: What the model is told where nothing was found.
+        nothing: The text for the model if nothing was found.
 
     Raises:
-        TypeError: If the retriever is none.
+        TypeError: If it is no LangChain retriever.
         ValueError: If the retriever itself has a condition on a field of ``filter_by``, or the
             field has the name of another argument.
 
@@ -73,41 +74,16 @@ def retriever_tool(
             f"retriever is a LangChain retriever, not {retriever!r:.80}; make one: "
             "NodeGraphRetriever(retriever=...)"
         )
-    arguments = asked_for(name, {"query": _QUERY}, filter_by or {}, own_filter(retriever))
 
-    def answer(documents: list[Document]) -> tuple[str, list[Document]]:
-        return _numbered(documents, show) or nothing, documents
+    def output(documents: list[Document]) -> tuple[str, list[Document]]:
+        passages = (
+            f"[{number}]{_describe(document.metadata, show)}\n{document.page_content}"
+            for number, document in enumerate(documents, 1)
+        )
+        return "\n\n".join(passages) or nothing, documents
 
-    def search(
-        query: str, callbacks: Callbacks = None, **conditions: Any
-    ) -> tuple[str, list[Document]]:
-        kwargs = as_filter(conditions)
-        return answer(retriever.invoke(query, config={"callbacks": callbacks}, **kwargs))
-
-    async def asearch(
-        query: str, callbacks: Callbacks = None, **conditions: Any
-    ) -> tuple[str, list[Document]]:
-        kwargs = as_filter(conditions)
-        return answer(await retriever.ainvoke(query, config={"callbacks": callbacks}, **kwargs))
-
-    return StructuredTool(
-        name=name,
-        description=description,
-        func=search,
-        coroutine=asearch,
-        args_schema=arguments,
-        response_format="content_and_artifact",
-    )
-
-
-def _numbered(documents: Sequence[Document], show: Sequence[str]) -> str:
-    return "\n\n".join(
-        f"[{number}]{shown(document.metadata, show)}\n{document.page_content}"
-        for number, document in enumerate(documents, 1)
-    )
-
-
-_QUESTION = "The question, complete in itself."
+    query = "What to look for, as a question or in keywords."
+    return _tool(retriever, name, description, {"query": query}, filter_by or {}, output)
 
 
 def answer_tool(
@@ -121,24 +97,24 @@ def answer_tool(
     """Make a tool of a query engine, for agents: a question in, an answer with its sources out.
 
     Choose ``retriever_tool`` where the agent's own model is to read the passages; this one where
-    it needs answers only: they cost the agent less context, and each is made, and cited, from
-    the passages alone.
+    it needs answers only: they cost the agent less context, and each is written from the
+    passages only, with citations.
 
-    The model is told the answer and the sources that it cites. The whole, with the documents, is
-    the ``artifact`` of the tool's message: the mapping that ``NodeGraphQueryEngine`` returns with
-    ``output="dict"``.
+    The model gets the answer and the sources that it cites. All sources, with the documents, are
+    in the ``artifact`` of the tool's message: the mapping that ``NodeGraphQueryEngine`` returns
+    with ``output="dict"``.
 
     Args:
-        engine: The engine, or the runnable made of it.
-        name: What the model calls the tool.
-        description: Tells the model when to use it.
-        filter_by: Metadata fields that the model may ask for, each with what to tell it of the
-            field. It gives one value or several, of which any may match. Conditions of the
-            engine itself stay beside them, and can't be changed by the model.
+        engine: The engine, or its ``NodeGraphQueryEngine``.
+        name: The tool's name for the model.
+        description: When the model should use it.
+        filter_by: Metadata fields that the model may filter by, each with its description. It
+            gives one value or several, of which any may match. Conditions of the engine itself
+            apply as well, and the model can't change them.
         show: Metadata fields that the model sees with each source.
 
     Raises:
-        TypeError: If the engine is none.
+        TypeError: If it is no engine.
         ValueError: If the engine itself has a condition on a field of ``filter_by``, or the field
             has the name of another argument.
 
@@ -158,29 +134,11 @@ def answer_tool(
     runnable = engine if isinstance(engine, NodeGraphQueryEngine) else _runnable(engine)
     runnable = runnable.model_copy(update={"output": "dict"})
 
-    def told(made: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        return _told(made, show), made
+    def output(answer: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        return _cite(answer, show), answer
 
-    def ask(
-        question: str, callbacks: Callbacks = None, **conditions: Any
-    ) -> tuple[str, dict[str, Any]]:
-        kwargs = as_filter(conditions)
-        return told(runnable.invoke(question, {"callbacks": callbacks}, **kwargs))
-
-    async def aask(
-        question: str, callbacks: Callbacks = None, **conditions: Any
-    ) -> tuple[str, dict[str, Any]]:
-        kwargs = as_filter(conditions)
-        return told(await runnable.ainvoke(question, {"callbacks": callbacks}, **kwargs))
-
-    return StructuredTool(
-        name=name,
-        description=description,
-        func=ask,
-        coroutine=aask,
-        args_schema=asked_for(name, {"question": _QUESTION}, filter_by or {}, own_filter(runnable)),
-        response_format="content_and_artifact",
-    )
+    question = "The question, complete in itself."
+    return _tool(runnable, name, description, {"question": question}, filter_by or {}, output)
 
 
 def _runnable(engine: object) -> NodeGraphQueryEngine:
@@ -192,71 +150,101 @@ def _runnable(engine: object) -> NodeGraphQueryEngine:
     return NodeGraphQueryEngine(engine=engine)
 
 
-def _told(made: Mapping[str, Any], show: Sequence[str]) -> str:
+def _tool(
+    runnable: Runnable[str, T],
+    name: str,
+    description: str,
+    argument: Mapping[str, str],
+    filter_by: Mapping[str, str],
+    output: Callable[[T], tuple[str, T]],
+) -> StructuredTool:
+    """Make a tool that invokes a runnable with a text and a filter.
+
+    Args:
+        runnable: What the tool invokes, with the keyword ``filter``.
+        name: The tool's name.
+        description: When to use it.
+        argument: The name and the description of the text.
+        filter_by: Metadata fields with their descriptions.
+        output: Returns the text for the model, and the artifact.
+    """
+    (key,) = argument
+    own_filter: Mapping[str, Any] = getattr(runnable, "filter", None) or {}
+
+    def call(callbacks: Callbacks = None, **kwargs: Any) -> tuple[str, T]:
+        text = kwargs.pop(key)
+        return output(runnable.invoke(text, {"callbacks": callbacks}, **_filter(kwargs)))
+
+    async def acall(callbacks: Callbacks = None, **kwargs: Any) -> tuple[str, T]:
+        text = kwargs.pop(key)
+        return output(await runnable.ainvoke(text, {"callbacks": callbacks}, **_filter(kwargs)))
+
+    return StructuredTool(
+        name=name,
+        description=description,
+        func=call,
+        coroutine=acall,
+        args_schema=_arguments(name, argument, filter_by, own_filter),
+        response_format="content_and_artifact",
+    )
+
+
+def _cite(answer: Mapping[str, Any], show: Sequence[str]) -> str:
     """Return the answer with the sources that it cites; with all, where it cites none."""
-    sources = list(zip(made["sources"], made["context"], strict=True))
-    if not made["found"] or not sources:
-        return str(made["answer"])
+    sources = list(zip(answer["sources"], answer["context"], strict=True))
+    if not answer["found"] or not sources:
+        return str(answer["answer"])
     cited = [pair for pair in sources if pair[0]["cited"]] or sources
     lines = (
         f"[{source['number']}] {source['title'] or source['document_id'] or source['id']}"
-        f"{shown(document.metadata, show)}"
+        f"{_describe(document.metadata, show)}"
         for source, document in cited
     )
-    return f"{made['answer']}\n\nSources:\n" + "\n".join(lines)
+    return f"{answer['answer']}\n\nSources:\n" + "\n".join(lines)
 
 
-def asked_for(
+def _arguments(
     tool: str,
-    texts: Mapping[str, str],
+    argument: Mapping[str, str],
     filter_by: Mapping[str, str],
-    own: Mapping[str, Any],
+    own_filter: Mapping[str, Any],
 ) -> type[BaseModel]:
-    """Return a tool's arguments: texts that have to be there, and conditions that may.
-
-    Args:
-        tool: The tool's name.
-        texts: The texts, each with what the model is told of it.
-        filter_by: Metadata fields, each with what the model is told of it.
-        own: Conditions that the model must not replace.
+    """Return the schema of a tool's arguments: a text, and optional values to filter by.
 
     Raises:
-        ValueError: If a field has the name of another argument, or a condition of its own.
+        ValueError: If a field has the name of another argument, or a condition of the runnable's.
     """
     for field in filter_by:
-        if field in (*texts, "callbacks"):
+        if field in (*argument, "callbacks"):
             raise ValueError(f"filter_by={field!r} is the name of another argument of the tool")
-        if field in own:
+        if field in own_filter:
             raise ValueError(
                 f"filter_by={field!r} would let the model replace the retriever's own condition "
-                f"{own[field]!r}; leave it out"
+                f"{own_filter[field]!r}; leave it out"
             )
     value = str | int | float | bool
-    fields: dict[str, Any] = {name: (str, Field(description=told)) for name, told in texts.items()}
+    fields: dict[str, Any] = {
+        name: (str, Field(description=description)) for name, description in argument.items()
+    }
     fields |= {
-        name: (value | list[value] | None, Field(default=None, description=told))
-        for name, told in filter_by.items()
+        name: (value | list[value] | None, Field(default=None, description=description))
+        for name, description in filter_by.items()
     }
     return create_model(f"{tool}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
 
 
-def own_filter(searches: object) -> Mapping[str, Any]:
-    """Return the conditions that a retriever or an engine has itself."""
-    return getattr(searches, "filter", None) or {}
+def _filter(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values as the keyword ``filter``, without those that the model left empty."""
+    filter = {field: value for field, value in values.items() if value not in (None, "", [])}
+    return {"filter": filter} if filter else {}
 
 
-def as_filter(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return conditions as keywords of a call, without those that the model left empty."""
-    conditions = {field: value for field, value in given.items() if value not in (None, "", [])}
-    return {"filter": conditions} if conditions else {}
-
-
-def shown(metadata: Mapping[str, Any], show: Sequence[str]) -> str:
-    """Return some metadata fields in brackets, as a model reads them; nothing for none."""
-    known = {field: metadata[field] for field in show if metadata.get(field) is not None}
-    told = (
-        f"{field}: {value if isinstance(value, str) else json.dumps(value, default=str)}"
-        for field, value in known.items()
-        if field != NODE_KEY
+def _describe(metadata: Mapping[str, Any], show: Sequence[str]) -> str:
+    """Return some metadata fields in parentheses; nothing if there are none."""
+    values = {name: metadata[name] for name in show if metadata.get(name) is not None}
+    texts = (
+        f"{name}: {value if isinstance(value, str) else json.dumps(value, default=str)}"
+        for name, value in values.items()
+        if name != NODE_KEY
     )
-    return f" ({', '.join(told)})" if known else ""
+    return f" ({', '.join(texts)})" if values else ""
