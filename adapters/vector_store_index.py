@@ -1,11 +1,11 @@
-"""Keep a vector store of some framework in step with a group of a graph, and search it."""
+"""Use a vector store of a framework as the index of a graph's embeddings."""
 
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,56 +13,113 @@ import numpy.typing as npt
 from ..nodegraph import Changes, Node, NodeGraph
 from ..nodegraph.hashing import digest
 from ..retrievers.filters import Condition
-from ..retrievers.indexes import Slots, unit
+from ..retrievers.indexes import NodeTable, SyncedIndex, unit
+from ..retrievers.protocols import Similarity
 from ..retrievers.results import Hits
+from ..retrievers.similarities import Cosine, with_index
 
 logger = logging.getLogger(__name__)
 
 Vectors = npt.NDArray[np.float32]
 
-_AT_ONCE = 500  # nodes that are given to the store at once
+Rows = npt.NDArray[np.int64]
 
-_MOST = 4_096  # nodes that the store is asked for at most
+ItemT = TypeVar("ItemT")
 
-_GAPS = 1_000
+_BATCH = 500  # nodes that are written to the store in one call
+
+_MOST = 4_096  # nodes that the store is searched for at most
 
 _DECIMALS = 6
 
 
 class VectorBackend(Protocol):
-    """What a vector store has to do to be an index; each framework's adapter writes one."""
+    """What a vector store has to do to be an index; each framework's adapter has one."""
 
     @property
     def name(self) -> str:
-        """What the log calls the store."""
+        """The store's name in messages."""
         ...
 
-    def nearest_names(self, vector: Vectors, count: int) -> list[str]:
-        """Return the ids of so many nodes, the nearest to a vector; foreign ones do no harm."""
+    def nearest_ids(self, vector: Vectors, count: int) -> list[str]:
+        """Return the ids of the nearest nodes to a vector; ids of other graphs are ignored."""
         ...
 
-    def held(self, ids: Sequence[str]) -> dict[str, str]:
-        """Return which of these nodes the store has, of an earlier time, and their marks."""
+    def stored(self, ids: Sequence[str]) -> dict[str, str]:
+        """Return which of these nodes the store has from earlier, with their fingerprints."""
         ...
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete nodes, all of which the store has."""
         ...
 
-    def add(self, nodes: Sequence[Node], vectors: Vectors, marks: Sequence[str]) -> None:
-        """Add nodes, none of which the store has; a mark tells what a vector was made of."""
+    def add(self, nodes: Sequence[Node], vectors: Vectors, fingerprints: Sequence[str]) -> None:
+        """Add nodes, none of which the store has; a fingerprint is of a vector's model and text."""
         ...
 
 
-class StoreIndex:
-    """Be the index of a group's embeddings of one key, in a vector store.
+@dataclass(frozen=True, slots=True, eq=False)
+class StoreIndexes:
+    """Make the index of a graph's group in a vector store; the same store makes equal objects.
 
-    The store finds candidates; what is an answer is decided here. It is asked for more of them as
-    long as filters or ties leave too few, and their cosines are computed from the graph's own
-    vectors. Where it finds fewer than there are, all are compared, so that none is missing.
+    Attributes:
+        store: The vector store, or the function that makes one for a group.
+        backend: Returns the backend for a graph, a group and a key.
+        one_store: Whether all groups share one store, which has room for one embedding only.
+    """
 
-    Writes go to the store before the graph is held, so that a store that is slow keeps nobody
-    from changing the graph. What fails there is all looked at again the next time.
+    store: object
+    backend: Callable[[NodeGraph, str, str], VectorBackend]
+    one_store: bool
+    _keys: dict[int, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def cosine(self) -> Similarity:
+        """The similarity that searches in the store: for what takes no ``index=``.
+
+        ``RecursiveRetriever(graph, groups, target, as_index(...).cosine)``
+        """
+        return with_index(Cosine(), self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StoreIndexes) and self.store is other.store
+
+    def __hash__(self) -> int:
+        return hash((StoreIndexes, id(self.store)))
+
+    def __call__(
+        self, graph: NodeGraph, group: str, key: str | None, similarity: Similarity
+    ) -> StoreIndex:
+        """Return the index of a group's embeddings of one key.
+
+        Raises:
+            TypeError: If the similarity is not the cosine, or no vector store was made.
+            ValueError: If the store has vectors of another of the graph's embeddings.
+        """
+        if key is None or not isinstance(similarity, Cosine):
+            raise TypeError(
+                f"a vector store is an index for the similarity 'cosine', not for "
+                f"{similarity.name!r}"
+            )
+        if self.one_store and (first := self._keys.setdefault(id(graph), key)) != key:
+            raise ValueError(
+                f"the vector store has vectors of the embedding {first!r}, and can't have those "
+                f"of {key!r} too; search one (embed_keys=[...]), or give as_index a function that "
+                "makes a store for each"
+            )
+        return StoreIndex(graph, group, key, self.backend(graph, group, key))
+
+
+class StoreIndex(SyncedIndex):
+    """Index a group's embeddings of one key in a vector store.
+
+    The store proposes candidates; this class decides which are answers. It requests more of them
+    as long as filters or ties leave too few, and computes their cosines from the graph's own
+    vectors. Where the store returns fewer than there are, all nodes are compared, so that none is
+    missing.
+
+    Writes go to the store before the graph is held, so that a slow store keeps nobody from
+    changing the graph. After a failure everything is compared with the store again.
 
     Args:
         graph: The node graph.
@@ -75,40 +132,35 @@ class StoreIndex:
     """
 
     def __init__(self, graph: NodeGraph, group: str, key: str, backend: VectorBackend) -> None:
-        self._graph = graph
-        self._group = group
         self._key = key
         self._backend = backend
         self._model = graph.embeddings.embedder(key).name
-        self._syncing = threading.Lock()
-        self._slots = Slots()
-        self._held: dict[str, str] = {}  # what the store has: mark by node id
-        self._known = False  # whether ``_held`` is all that the store has of this group
-        self._revision = 0
+        self._stored: dict[str, str] = {}  # what the store has: fingerprint by node id
+        super().__init__(graph, group)
+
+    def clear(self) -> None:
+        """Remove everything, but nothing from the store."""
+        self._table = NodeTable()
+        self._stored_is_complete = False  # else the store may have more of this group
+
+    @property
+    def size(self) -> int:
+        """How many nodes there are."""
+        return self._table.living
 
     def ready(self) -> None:
-        """Embed what the group lacks and bring the store up to date, before the graph is held.
+        """Embed new nodes and bring the store up to date, before the graph is held.
 
         Raises:
             EmbeddingError: If the model fails.
         """
-        with self._graph.reading(self._group):
-            since = self._revision
-            if since == self._graph.revision(self._group):
-                return
-            changes = self._graph.changes(self._group, since)
-        self._vectors(changes.added)
-        with self._syncing:  # while the graph is not held: another thread may wait for both
-            if self._revision == since:
-                self._take(changes)
-
-    def sync(self) -> None:
-        """Take in what has changed in the graph since."""
-        if self._revision == self._graph.revision(self._group):
+        if (pending := self.pending()) is None:
             return
-        with self._syncing:
-            if self._revision != self._graph.revision(self._group):
-                self._take(self._graph.changes(self._group, self._revision))
+        since, changes = pending
+        self._vectors(changes.added)
+        with self._lock:  # while the graph is not held: another thread may wait for both
+            if self._revision == since:
+                self.apply(changes, None)
 
     def search(
         self, query: Vectors, limit: int | None, conditions: Mapping[str, Condition]
@@ -116,110 +168,117 @@ class StoreIndex:
         """Return the nodes that are nearest to a vector, ties in document order.
 
         Args:
-            query: The query's vector (dimension,); one of zeros finds nothing.
+            query: The query's vector (dimension,); one of zeros matches nothing.
             limit: How many; None for all.
             conditions: What their metadata must meet.
         """
-        slots = self._slots
-        wanted = unit(query[np.newaxis])[0]
-        matching = slots.matching(conditions)
-        allowed = slots.alive if matching is None else matching & slots.alive
+        table = self._table
+        direction = unit(query[np.newaxis])[0]
+        matching = table.matching(conditions)
+        allowed = table.alive if matching is None else matching & table.alive
         count = int(allowed.sum())
-        if not count or not wanted.any():
+        if not count or not direction.any():
             return Hits([], [])
-        found: npt.NDArray[np.int64] | None = None
+        rows: Rows | None = None
         if limit is not None and limit < count:
-            found = self._near(wanted, limit, allowed, count)
-        if found is None:
-            found = np.flatnonzero(allowed)
-        scores = self._cosines(found, wanted)
-        ranking = np.lexsort((slots.orders[found], -scores))[:limit]
-        return Hits([slots.ids[at] for at in found[ranking].tolist()], scores[ranking].tolist())
+            rows = self._candidates(direction, limit, allowed, count)
+        if rows is None:
+            rows = np.flatnonzero(allowed)
+        scores = self._cosines(rows, direction)
+        ranking = np.lexsort((table.orders[rows], -scores))[:limit]
+        return Hits([table.ids[row] for row in rows[ranking].tolist()], scores[ranking].tolist())
 
-    def _near(
+    def _candidates(
         self, query: Vectors, limit: int, allowed: npt.NDArray[np.bool_], count: int
-    ) -> npt.NDArray[np.int64] | None:
-        """Ask the store; None where all nodes that are allowed are better compared."""
-        numbers = self._slots.numbers()
-        asked = (limit + limit // 4 + 4) * self._slots.living // count
-        while asked <= _MOST:
-            ids = self._backend.nearest_names(query, asked)
-            near = dict.fromkeys(numbers.get(i, -1) for i in ids)
-            found = np.array([at for at in near if at >= 0 and allowed[at]], np.int64)
-            exhausted = len(ids) < asked
-            if len(found) >= limit:
-                scores = np.sort(self._cosines(found, query))[::-1]
-                # The place is settled where what comes after it scores less.
+    ) -> Rows | None:
+        """Search the store; return None where all allowed nodes are better compared."""
+        row_by_id = self._table.rows()
+        requested = (limit + limit // 4 + 4) * self._table.living // count
+        while requested <= _MOST:
+            ids = self._backend.nearest_ids(query, requested)
+            nearest = dict.fromkeys(row_by_id.get(node_id, -1) for node_id in ids)
+            rows = np.array([row for row in nearest if row >= 0 and allowed[row]], np.int64)
+            exhausted = len(ids) < requested
+            if len(rows) >= limit:
+                scores = np.sort(self._cosines(rows, query))[::-1]
+                # The last place is certain where the candidates after it score less.
                 if exhausted or scores[limit - 1] > scores[-1]:
-                    return found
+                    return rows
             if exhausted:
                 logger.warning(
                     "the vector store %s gave %s of %s nodes of the group %r; all are compared "
                     "one by one instead",
-                    *(self._backend.name, len(found), count, self._group),
+                    *(self._backend.name, len(rows), count, self._group),
                 )
                 break
-            asked *= 4
+            requested *= 4
         return None
 
-    def _cosines(self, slots: npt.NDArray[np.int64], query: Vectors) -> npt.NDArray[np.float64]:
+    def _cosines(self, rows: Rows, query: Vectors) -> npt.NDArray[np.float64]:
         """Return what the built-in index computes, to the last bit."""
-        ids = [self._slots.ids[at] for at in slots.tolist()]
+        ids = [self._table.ids[row] for row in rows.tolist()]
         units = unit(self._vectors(self._graph.nodes_by_id(ids)))
-        exactly = (units * query.astype(np.float64)).sum(axis=1)
-        scores: npt.NDArray[np.float64] = np.clip(np.round(exactly, _DECIMALS), -1, 1) + 0.0
+        cosines = (units * query.astype(np.float64)).sum(axis=1)
+        scores: npt.NDArray[np.float64] = np.clip(np.round(cosines, _DECIMALS), -1, 1) + 0.0
         return scores
 
     def _vectors(self, nodes: Sequence[Node]) -> Vectors:
         texts = [node.text for node in nodes]
         return self._graph.embeddings.vectors(texts, self._key, what=self._group)
 
-    # Keeping in step
+    # Following the graph
 
-    def _take(self, changes: Changes) -> None:
-        """Change the store, then what is known of it."""
+    def apply(self, changes: Changes, prepared: None) -> None:
+        """Change the store, then the index; the caller has the lock."""
         try:
             self._change_store(changes)
-        except BaseException:  # nobody knows what was written: ask, and do it all again
-            self._revision, self._known = 0, False
+        except BaseException:  # what was written is unknown: compare everything next time
+            self._reset()
             raise
-        if changes.complete:
-            self._slots = Slots()
-        self._slots.remove(changes.removed)
-        self._slots.add(changes.added)
-        if len(self._slots) > 2 * self._slots.living + _GAPS:
-            self._slots.compact()
-        self._revision = changes.revision
+        super().apply(changes, prepared)
+        self._stored_is_complete = True
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove nodes."""
+        self._table.remove(ids)
+
+    def add(self, nodes: Sequence[Node], prepared: None) -> None:
+        """Add nodes."""
+        self._table.add(nodes)
+
+    def finish(self) -> None:
+        """Close gaps."""
+        if self._table.sparse:
+            self._table.compact()
 
     def _change_store(self, changes: Changes) -> None:
         new = {node.id: digest(self._model, node.text) for node in changes.added}
-        if not self._known:
-            there: dict[str, str] = {}
-            for some in _batches([*self._held, *new]):
-                there.update(self._backend.held(some))
-            self._held = there
-        gone = dict.fromkeys(self._held if changes.complete else [*changes.removed, *new])
-        # Deleted before they are added again: some stores refuse, or keep, an id that is there.
-        self._delete([i for i in gone if i in self._held and self._held[i] != new.get(i)])
-        self._add([node for node in changes.added if node.id not in self._held], new)
-        self._known = True
+        if not self._stored_is_complete:
+            stored: dict[str, str] = {}
+            for batch in _batches([*self._stored, *new]):
+                stored.update(self._backend.stored(batch))
+            self._stored = stored
+        old = dict.fromkeys(self._stored if changes.complete else [*changes.removed, *new])
+        # Delete before adding again: some stores refuse an id that exists, or keep the old one.
+        self._delete([i for i in old if i in self._stored and self._stored[i] != new.get(i)])
+        self._add([node for node in changes.added if node.id not in self._stored], new)
 
     def _delete(self, ids: Sequence[str]) -> None:
-        for some in _batches(ids):
-            self._backend.delete(some)
-            for i in some:
-                del self._held[i]
+        for batch in _batches(ids):
+            self._backend.delete(batch)
+            for node_id in batch:
+                del self._stored[node_id]
 
-    def _add(self, nodes: Sequence[Node], marks: Mapping[str, str]) -> None:
-        for some in _batches(nodes):
-            vectors = self._vectors(some)
-            self._held.update((node.id, "") for node in some)  # perhaps, if it fails
-            of_some = {node.id: marks[node.id] for node in some}
-            self._backend.add(some, vectors, list(of_some.values()))
-            self._held.update(of_some)
+    def _add(self, nodes: Sequence[Node], fingerprints: Mapping[str, str]) -> None:
+        for batch in _batches(nodes):
+            vectors = self._vectors(batch)
+            self._stored.update((node.id, "") for node in batch)  # perhaps, if it fails
+            added = {node.id: fingerprints[node.id] for node in batch}
+            self._backend.add(batch, vectors, list(added.values()))
+            self._stored.update(added)
 
 
-def _batches(items: Iterable[Any]) -> Iterator[list[Any]]:
-    every = list(dict.fromkeys(items))
-    for begin in range(0, len(every), _AT_ONCE):
-        yield every[begin : begin + _AT_ONCE]
+def _batches(items: Iterable[ItemT]) -> Iterator[list[ItemT]]:
+    distinct = list(dict.fromkeys(items))
+    for begin in range(0, len(distinct), _BATCH):
+        yield distinct[begin : begin + _BATCH]

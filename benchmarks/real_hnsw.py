@@ -73,8 +73,8 @@ def rows(vectors: Any, queries: Any) -> Iterator[list[str]]:
     nearest.add(vectors)
     tenth = np.arange(len(nearest)) % 10 == 0
     _, _, exact = recalls(nearest, queries)
-    nearest.take(NearestVectors.linked(nearest.vectors()))
-    nearest_vectors._COST = 0  # follow the graph, whatever comparing all would take
+    nearest.use_graph(NearestVectors.linked(nearest.vectors()))
+    nearest_vectors._FOLLOW_COST = 0  # follow the graph, whatever comparing all would take
     for breadth in BREADTHS:
         nearest_vectors.BREADTH = breadth
         every, worst, each = recalls(nearest, queries)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,35 +14,31 @@ from langchain_core.vectorstores import VectorStore
 
 from ...nodegraph import Node, NodeGraph
 from ...retrievers.indexes import unit
-from ...retrievers.protocols import Similarity
-from ...retrievers.similarities import Cosine, with_index
-from ..vector_store_index import StoreIndex
+from ..vector_store_index import StoreIndexes
 
 MakeStore = Callable[[Embeddings, str], VectorStore]
 """Makes a vector store, empty or that of last time, of a model and the name of a group."""
 
-_ID, _GROUP, _MARK = "node_id", "group", "made_of"
+_ID, _GROUP, _FINGERPRINT = "node_id", "group", "made_of"
 
-_NEEDED = ("similarity_search_by_vector", "delete")
+_REQUIRED = ("similarity_search_by_vector", "delete")
 
-_ALIKE = 0.99  # the cosine of two vectors of one text by one model, at least
+_SAME_MODEL = 0.99  # the cosine of two vectors of one text by one model, at least
 
 
 def as_index(store: VectorStore | MakeStore) -> StoreIndexes:
     """Let a LangChain vector store hold and search a graph's vectors, for ``Retriever(index=)``.
 
     Choose it where vectors have to lie in an engine of yours. The store is kept in step with the
-    graph: what comes and goes there comes and goes here, before the next search. The graph stays
-    what is searched: targets, filters, fusions, recursion and scores are as with the built-in
-    index, which is quicker on one machine.
+    graph: nodes are added to it and deleted from it before the next search. Targets, filters,
+    fusions, recursion and scores are as with the built-in index, which is quicker on one machine.
 
-    The store is asked for nodes by the query's vector, for more of them as long as filters or
-    ties leave too few. Cosines are the graph's own, computed from its vectors. Where the store
-    finds fewer than there are, all are compared one by one, so that none is missing, and the log
-    says so.
+    The store is searched by the query's vector, for more nodes as long as filters or ties leave
+    too few. Cosines are the graph's own, computed from its vectors. Where the store returns fewer
+    nodes than there are, all are compared one by one, so that none is missing, and the log says so.
 
-    What a store has of an earlier process is used where it can be asked (``get_by_ids``), and
-    written again where not. What else is in it stays.
+    What a store has from an earlier process is used where it can be looked up (``get_by_ids``),
+    and written again where not. Anything else in it stays.
 
     Args:
         store: A function that makes a store, from a LangChain model that gives the graph's
@@ -68,74 +64,29 @@ def as_index(store: VectorStore | MakeStore) -> StoreIndexes:
     """
     if isinstance(store, VectorStore):
         _check_store(store)
-    elif not callable(store) or isinstance(store, type):
+        backend = LangChainBackend(store)
+        return StoreIndexes(store, lambda graph, group, key: backend, one_store=True)
+    if not callable(store) or isinstance(store, type):
         raise TypeError(
             "as_index takes a LangChain VectorStore, or a function (embeddings, group) that makes "
             f"one, not {store!r:.80}"
         )
-    return StoreIndexes(store)
+    return StoreIndexes(store, partial(_backend, store), one_store=False)
 
 
-@dataclass(frozen=True, slots=True)
-class StoreIndexes:
-    """Make the index of a graph's group; the same store makes the same index.
-
-    Attributes:
-        store: The vector store, or what makes one for a group.
-    """
-
-    store: VectorStore | MakeStore
-    _keys: dict[int, str] = field(default_factory=dict, repr=False)
-
-    @property
-    def cosine(self) -> Similarity:
-        """The similarity that searches in the store: for what takes no ``index=``.
-
-        ``RecursiveRetriever(graph, groups, target, as_index(...).cosine)``
-        """
-        return with_index(Cosine(), self)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, StoreIndexes) and self.store is other.store
-
-    def __hash__(self) -> int:
-        return hash((StoreIndexes, id(self.store)))
-
-    def __call__(
-        self, graph: NodeGraph, group: str, key: str | None, similarity: Similarity
-    ) -> StoreIndex:
-        """Return the index of a group's embeddings of one key.
-
-        Raises:
-            TypeError: If the similarity is not the cosine, or no vector store was made.
-            ValueError: If the store has vectors of another of the graph's embeddings.
-        """
-        if key is None or not isinstance(similarity, Cosine):
-            raise TypeError(
-                f"a vector store is an index for the similarity 'cosine', not for "
-                f"{similarity.name!r}"
-            )
-        embeddings = GraphEmbeddings(graph, key)
-        store = self.store
-        if not isinstance(store, VectorStore):
-            store = store(embeddings, group)
-            if not isinstance(store, VectorStore):
-                raise TypeError(
-                    f"the function that as_index was given made {store!r:.80}, which is no "
-                    "LangChain VectorStore"
-                )
-            _check_store(store)
-        elif self._keys.setdefault(id(graph), key) != key:
-            raise ValueError(
-                f"the vector store has vectors of the embedding {self._keys[id(graph)]!r}, and "
-                f"can't have those of {key!r} too; search one (embed_keys=[...]), or give as_index "
-                "a function that makes a store for each"
-            )
-        return StoreIndex(graph, group, key, LangChainBackend(store))
+def _backend(make: MakeStore, graph: NodeGraph, group: str, key: str) -> LangChainBackend:
+    store = make(GraphEmbeddings(graph, key), group)
+    if not isinstance(store, VectorStore):
+        raise TypeError(
+            f"as_index got a function that made {store!r:.80} for the group {group!r}, which is no "
+            "LangChain VectorStore"
+        )
+    _check_store(store)
+    return LangChainBackend(store)
 
 
 class LangChainBackend:
-    """Do with a LangChain vector store what an index needs.
+    """Read and write a LangChain vector store for an index.
 
     Args:
         store: The vector store.
@@ -146,18 +97,18 @@ class LangChainBackend:
         self._checked = isinstance(store.embeddings, GraphEmbeddings)
         self.name = type(store).__name__
 
-    def nearest_names(self, vector: npt.NDArray[np.float32], count: int) -> list[str]:
+    def nearest_ids(self, vector: npt.NDArray[np.float32], count: int) -> list[str]:
         """Return the ids of the nearest nodes."""
-        found = self._store.similarity_search_by_vector(vector.tolist(), k=count)
-        return [_node_id(document) for document in found]
+        documents = self._store.similarity_search_by_vector(vector.tolist(), k=count)
+        return [_node_id(document) for document in documents]
 
-    def held(self, ids: Sequence[str]) -> dict[str, str]:
-        """Return which of these nodes the store has; none where it can't say."""
+    def stored(self, ids: Sequence[str]) -> dict[str, str]:
+        """Return which of these nodes the store has; none where it has no look-up by id."""
         try:
-            found = self._store.get_by_ids(ids)
-        except NotImplementedError:  # adding an id again updates it, as stores have it
+            documents = self._store.get_by_ids(ids)
+        except NotImplementedError:  # adding an id again updates it in such stores
             return {}
-        return {_node_id(each): str(each.metadata.get(_MARK, "")) for each in found}
+        return {_node_id(d): str(d.metadata.get(_FINGERPRINT, "")) for d in documents}
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete nodes.
@@ -168,11 +119,11 @@ class LangChainBackend:
         if self._store.delete(list(ids)) is False:
             raise ValueError(
                 f"the vector store {self.name} did not delete {len(ids)} nodes, the first of them "
-                f"{ids[0]!r}; see its log, and ask again"
+                f"{ids[0]!r}; see its log, and search again"
             )
 
-    def add(self, nodes: Sequence[Node], vectors: Any, marks: Sequence[str]) -> None:
-        """Add nodes, whose texts the store embeds: from what the graph has, if it was made so.
+    def add(self, nodes: Sequence[Node], vectors: Any, fingerprints: Sequence[str]) -> None:
+        """Add nodes. The store embeds their texts, with ``GraphEmbeddings`` at no cost.
 
         Raises:
             ValueError: If the store's model is not that of the graph.
@@ -180,18 +131,22 @@ class LangChainBackend:
         self._check_model(nodes[0].text, vectors[0])
         documents = [
             # Little metadata, since many stores allow but few and flat fields.
-            Document(node.text, metadata={_ID: node.id, _GROUP: node.group, _MARK: m}, id=node.id)
-            for node, m in zip(nodes, marks, strict=True)
+            Document(
+                node.text,
+                metadata={_ID: node.id, _GROUP: node.group, _FINGERPRINT: fingerprint},
+                id=node.id,
+            )
+            for node, fingerprint in zip(nodes, fingerprints, strict=True)
         ]
         self._store.add_documents(documents, ids=[node.id for node in nodes])
 
     def _check_model(self, text: str, vector: npt.NDArray[np.float32]) -> None:
-        """Look whether the store's model is the graph's, by one text."""
+        """Compare the store's model with the graph's, by one text."""
         model = self._store.embeddings
         if self._checked or model is None:
             return
-        theirs, ours = unit(model.embed_documents([text]))[0], unit(vector)
-        if theirs.shape != ours.shape or float(theirs @ ours) < _ALIKE:
+        stored, expected = unit(model.embed_documents([text]))[0], unit(vector)
+        if stored.shape != expected.shape or float(stored @ expected) < _SAME_MODEL:
             raise ValueError(
                 f"the vector store embeds by {type(model).__name__}, and the graph by another "
                 "model; make the store with GraphEmbeddings(graph)"
@@ -205,7 +160,7 @@ def _node_id(document: Document) -> str:
 
 
 def _check_store(store: VectorStore) -> None:
-    for method in _NEEDED:
+    for method in _REQUIRED:
         if getattr(type(store), method) is getattr(VectorStore, method):
             raise TypeError(
                 f"{type(store).__name__} has no {method}(), which an index needs; choose another "
@@ -214,11 +169,11 @@ def _check_store(store: VectorStore) -> None:
 
 
 class GraphEmbeddings(Embeddings):
-    """Give a graph's embedding model to LangChain code, with all that it has embedded before.
+    """Use a graph's embedding model, with all vectors it has computed before, in LangChain code.
 
-    Whatever form the model has in the graph (a function, LlamaIndex, sentence-transformers), this
-    is a LangChain one. Vectors come from the graph, which keeps them by model and text, in its
-    file too where it has one.
+    The model in the graph may be a function, or one of LlamaIndex or sentence-transformers; this
+    is a LangChain model. Vectors come from the graph, which caches them by model and text, also in
+    its file where it has one.
 
     Args:
         graph: The node graph.
@@ -250,7 +205,7 @@ class GraphEmbeddings(Embeddings):
         return vector
 
     async def aembed_query(self, text: str) -> list[float]:
-        """Do the same by the model's async form, in a thread where it has none."""
-        made = await self.graph.embeddings.aquery_vectors([text], self.key)
-        vector: list[float] = made[0].tolist()
+        """Return the same by the model's async method, in a thread where it has none."""
+        vectors = await self.graph.embeddings.aquery_vectors([text], self.key)
+        vector: list[float] = vectors[0].tolist()
         return vector

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -11,32 +11,29 @@ from llama_index.core.schema import NodeRelationship, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery
 
 from ...nodegraph import Node, NodeGraph
-from ...retrievers.protocols import Similarity
-from ...retrievers.similarities import Cosine, with_index
-from ..vector_store_index import StoreIndex
+from ..vector_store_index import StoreIndexes
 from .nodes import GROUP, related
 
 MakeStore = Callable[[str], BasePydanticVectorStore]
 """Makes a vector store, empty or that of last time, for a group of a name."""
 
-_VECTOR = "nodekin_vector"  # hash of the model and the text that a stored vector was made of
+_FINGERPRINT = "nodekin_vector"  # hash of the model and the text of a stored vector
 
 
 def as_index(store: BasePydanticVectorStore | MakeStore) -> StoreIndexes:
     """Let a LlamaIndex vector store hold and search a graph's vectors: ``Retriever(index=)``.
 
     Choose it where vectors have to lie in an engine of yours. The store is kept in step with the
-    graph: what comes and goes there comes and goes here, before the next search. The graph stays
-    what is searched: targets, filters, fusions, recursion and scores are as with the built-in
-    index, which is quicker on one machine.
+    graph: nodes are added to it and deleted from it before the next search. Targets, filters,
+    fusions, recursion and scores are as with the built-in index, which is quicker on one machine.
 
-    The vectors are the graph's own; the store needs no model. It is asked for nodes by the
-    query's vector, for more of them as long as filters or ties leave too few; cosines are computed
-    anew from the graph's vectors. Where the store finds fewer than there are, the rest is compared
-    one by one, so that none is missing, and the log says so.
+    The vectors are the graph's own; the store needs no model. It is searched by the query's
+    vector, for more nodes as long as filters or ties leave too few; cosines are computed anew from
+    the graph's vectors. Where the store returns fewer nodes than there are, all are compared one
+    by one, so that none is missing, and the log says so.
 
-    What a store has of an earlier process is used where it can be asked (``get_nodes``), and
-    written again where not. What else is in it stays.
+    What a store has from an earlier process is used where it can be looked up (``get_nodes``),
+    and written again where not. Anything else in it stays.
 
     Args:
         store: A vector store, for one graph and one of its embeddings; several groups may share
@@ -60,70 +57,29 @@ def as_index(store: BasePydanticVectorStore | MakeStore) -> StoreIndexes:
         >>> sorted(store.data.embedding_dict) == sorted(ids)
         True
     """
-    if not isinstance(store, BasePydanticVectorStore) and not (
-        callable(store) and not isinstance(store, type)
-    ):
+    if isinstance(store, BasePydanticVectorStore):
+        backend = LlamaIndexBackend(store)
+        return StoreIndexes(store, lambda graph, group, key: backend, one_store=True)
+    if not callable(store) or isinstance(store, type):
         raise TypeError(
             "as_index takes a LlamaIndex vector store such as SimpleVectorStore(), or a function "
             f"from the name of a group to one, not {store!r:.80}"
         )
-    return StoreIndexes(store)
+    return StoreIndexes(store, partial(_backend, store), one_store=False)
 
 
-@dataclass(frozen=True, slots=True)
-class StoreIndexes:
-    """Make the index of a graph's group; the same store makes the same index.
-
-    Attributes:
-        store: The vector store, or what makes one for a group.
-    """
-
-    store: BasePydanticVectorStore | MakeStore
-    _keys: dict[int, str] = field(default_factory=dict, repr=False, compare=False)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, StoreIndexes) and self.store is other.store
-
-    def __hash__(self) -> int:
-        return hash((StoreIndexes, id(self.store)))
-
-    @property
-    def cosine(self) -> Similarity:
-        """The cosine by this index, for what takes a similarity only: ``RecursiveRetriever``."""
-        return with_index(Cosine(), self)
-
-    def __call__(
-        self, graph: NodeGraph, group: str, key: str | None, similarity: Similarity
-    ) -> StoreIndex:
-        """Return the index of a group's embeddings of one key.
-
-        Raises:
-            TypeError: If the similarity is not the cosine, or no vector store was made.
-            ValueError: If the store has vectors of another of the graph's embeddings.
-        """
-        if key is None or not isinstance(similarity, Cosine):
-            raise TypeError(
-                f"a vector store is an index for the similarity 'cosine', not {similarity.name!r}"
-            )
-        store = self.store
-        if not isinstance(store, BasePydanticVectorStore):
-            store = store(group)
-            if not isinstance(store, BasePydanticVectorStore):
-                raise TypeError(
-                    f"as_index was given a function that makes {store!r:.80} for the group "
-                    f"{group!r}, which is no LlamaIndex vector store"
-                )
-        elif self._keys.setdefault(id(graph), key) != key:
-            raise ValueError(
-                f"the vector store has vectors of the embedding {self._keys[id(graph)]!r}, and "
-                f"can't have those of {key!r} too; search one (embed_keys=[...]) or give a store "
-                "to each"
-            )
-        return StoreIndex(graph, group, key, LlamaIndexBackend(store))
+def _backend(make: MakeStore, graph: NodeGraph, group: str, key: str) -> LlamaIndexBackend:
+    store = make(group)
+    if not isinstance(store, BasePydanticVectorStore):
+        raise TypeError(
+            f"as_index was given a function that makes {store!r:.80} for the group {group!r}, "
+            "which is no LlamaIndex vector store"
+        )
+    return LlamaIndexBackend(store)
 
 
 class LlamaIndexBackend:
-    """Do with a LlamaIndex vector store what an index needs.
+    """Read and write a LlamaIndex vector store for an index.
 
     Args:
         store: The vector store.
@@ -133,21 +89,21 @@ class LlamaIndexBackend:
         self._store = store
         self.name = type(store).__name__
 
-    def nearest_names(self, vector: npt.NDArray[np.float32], count: int) -> list[str]:
+    def nearest_ids(self, vector: npt.NDArray[np.float32], count: int) -> list[str]:
         """Return the ids of the nearest nodes."""
-        wanted = VectorStoreQuery(query_embedding=vector.tolist(), similarity_top_k=count)
-        found = self._store.query(wanted)
-        if found.ids is not None:
-            return list(found.ids)
-        return [node.node_id for node in found.nodes or ()]
+        query = VectorStoreQuery(query_embedding=vector.tolist(), similarity_top_k=count)
+        result = self._store.query(query)
+        if result.ids is not None:
+            return list(result.ids)
+        return [node.node_id for node in result.nodes or ()]
 
-    def held(self, ids: Sequence[str]) -> dict[str, str]:
-        """Return which of these nodes the store has; where it can't say, perhaps all."""
+    def stored(self, ids: Sequence[str]) -> dict[str, str]:
+        """Return which of these nodes the store has; all where it has no look-up by id."""
         try:
-            found = self._store.get_nodes(node_ids=list(ids))
-        except NotImplementedError:  # it may have any of them, in any form
+            nodes = self._store.get_nodes(node_ids=list(ids))
+        except NotImplementedError:  # it may have any of them, with any vector
             return dict.fromkeys(ids, "")
-        return {node.node_id: str(node.metadata.get(_VECTOR, "")) for node in found}
+        return {node.node_id: str(node.metadata.get(_FINGERPRINT, "")) for node in nodes}
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete nodes."""
@@ -158,27 +114,27 @@ class LlamaIndexBackend:
                 self._store.delete(i)
 
     def add(
-        self, nodes: Sequence[Node], vectors: npt.NDArray[np.float32], marks: Sequence[str]
+        self, nodes: Sequence[Node], vectors: npt.NDArray[np.float32], fingerprints: Sequence[str]
     ) -> None:
         """Add nodes with their vectors."""
-        given = zip(nodes, vectors.tolist(), marks, strict=True)
-        self._store.add([self._stored(node, vector, mark) for node, vector, mark in given])
+        rows = zip(nodes, vectors.tolist(), fingerprints, strict=True)
+        self._store.add([self._text_node(*row) for row in rows])
 
     @property
     def _deletes_nodes(self) -> bool:
         return type(self._store).delete_nodes is not BasePydanticVectorStore.delete_nodes
 
-    def _stored(self, node: Node, vector: list[float], mark: str) -> TextNode:
-        """Make what the store gets: little metadata, since many allow but few and flat fields."""
-        facts = {GROUP: node.group, _VECTOR: mark}
+    def _text_node(self, node: Node, vector: list[float], fingerprint: str) -> TextNode:
+        """Return the node for the store: many stores allow only few, flat metadata fields."""
+        metadata = {GROUP: node.group, _FINGERPRINT: fingerprint}
         # A store that deletes by source only can delete a node that is its own.
         source = node.document_id if self._deletes_nodes and node.document_id else node.id
         return TextNode(
             id_=node.id,
             text=node.text,
             embedding=vector,
-            metadata=facts,
-            excluded_embed_metadata_keys=list(facts),
-            excluded_llm_metadata_keys=list(facts),
+            metadata=metadata,
+            excluded_embed_metadata_keys=list(metadata),
+            excluded_llm_metadata_keys=list(metadata),
             relationships={NodeRelationship.SOURCE: related(source)},
         )

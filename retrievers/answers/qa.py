@@ -11,7 +11,7 @@ from typing import Any
 from ...nodegraph import Node, NodeGraph
 from ..base_retriever import BaseRetriever
 from ..filters import Condition, Filters, parse_filters
-from ..indexes import QuestionMap, normal_question
+from ..indexes import Exact, normal_question
 from ..protocols import Similarity
 from ..results import Evidence, OutputFormat, ScoredNode
 from ..retriever import Retriever
@@ -22,6 +22,8 @@ from ..validation import check_top_k
 _LOOKED_AT = 10  # of what a search for a preset answer finds
 
 _EXACT = "exact match"
+
+_SAME_QUESTION = Exact(normalize=normal_question)
 
 
 class QaRetriever(BaseRetriever):
@@ -185,10 +187,11 @@ class QaRetriever(BaseRetriever):
     def _exact(self, query: str, filters: Filters | None) -> PresetAnswer | None:
         conditions = self._conditions(query, filters)
         for graph in self.retriever.graphs if query.strip() else ():
+            index = _SAME_QUESTION.open(graph, self.group)
             with graph.reading(self.group):
-                questions = QuestionMap.of(graph, self.group)
-                questions.sync()
-                nodes = questions.find(query, conditions)
+                index.sync()
+                hits = index.search(_SAME_QUESTION.key(query), None, conditions)
+                nodes = graph.nodes_by_id(hits.ids)
             for node in nodes:
                 if (answer := answer_of(node)) is not None:
                     evidence = Evidence(node, 1.0, _EXACT, query)

@@ -239,10 +239,10 @@ def word_parts(index: TextIndex, query: TermWeights, slots: Ints) -> Floats:
     """
     parts = np.zeros((len(slots), len(query.weights)))
     for column, (term, weight) in enumerate(query.weights.items()):
-        posting = index.posting(term)
-        if len(posting.slots):
-            at = np.searchsorted(posting.slots, slots).clip(max=len(posting.slots) - 1)
-            there = posting.slots[at] == slots
+        posting = index.postings(term)
+        if len(posting.rows):
+            at = np.searchsorted(posting.rows, slots).clip(max=len(posting.rows) - 1)
+            there = posting.rows[at] == slots
             parts[there, column] = weight * posting.impacts(query.saturation)[at[there]]
     return parts
 

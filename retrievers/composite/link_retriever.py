@@ -198,9 +198,9 @@ class LinkRetriever(BaseRetriever):
         scores = {hit.node.id: hit.score - lowest for hit in here}
         with self.graph.reading(*[group] if self.via is None else [group, self.via]):
             index.sync()
-            numbers = index.slots.numbers()
+            numbers = index.table.rows()
             seeds = [i for i in scores if i in numbers][: self.seeds]
-            allowed = index.slots.matching(parse_filters(filters))
+            allowed = index.table.matching(parse_filters(filters))
             steps = LinkSteps(
                 self.graph,
                 group,

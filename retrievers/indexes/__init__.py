@@ -1,22 +1,24 @@
-"""What makes similarities fast: the inverted file, the vectors, the look-up; and their names."""
+"""What makes similarities fast: inverted index, vector index, exact look-up, scan."""
 
-from .exact_index import Exact, QuestionMap, normal_question
+from .exact_index import Exact, normal_question
 from .max_score import Saturation, TermWeights
 from .nearest_vectors import unit
-from .node_table import Slots
+from .node_table import NodeTable
 from .scan_index import ScanIndex
+from .synced_index import SyncedIndex, matches
 from .text_index import TextIndex
 from .vector_index import VectorIndex
 
 __all__ = [
     "Exact",
-    "QuestionMap",
+    "NodeTable",
     "Saturation",
     "ScanIndex",
-    "Slots",
+    "SyncedIndex",
     "TermWeights",
     "TextIndex",
     "VectorIndex",
+    "matches",
     "normal_question",
     "unit",
 ]

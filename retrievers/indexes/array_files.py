@@ -1,4 +1,4 @@
-"""Keep an index in a file beside the store, and trust it only when it is whole and current."""
+"""Write named arrays to a file and read them back: the file format of indexes."""
 
 from __future__ import annotations
 
@@ -20,68 +20,74 @@ logger = logging.getLogger(__name__)
 
 _FORMAT = 1
 
-_ABANDONED = 3600  # seconds after which a draft is one of a process that died
+_ABANDONED = 3600  # seconds after which a temporary file belongs to a process that died
 
 Arrays = dict[str, npt.NDArray[Any]]
 
+Bytes = npt.NDArray[np.uint8]
 
-def save(path: Path, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Write arrays and a header in one file, whole or not at all.
+Numbers = npt.NDArray[np.uint32]
 
-    What can't be written is logged: an index can be made again.
+# Files
+
+
+def save_arrays(
+    path: Path, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
+) -> None:
+    """Write a header and arrays to one file, completely or not at all.
+
+    A failure is logged, not raised: an index can be rebuilt.
 
     Args:
-        path: The file; its folder is made where it is missing.
-        header: What ``load`` gives back, as JSON has it.
+        path: The file; its folder is created where it is missing.
+        header: What ``load_arrays`` returns with the arrays, as JSON has it.
         arrays: By name; of numbers or booleans.
     """
-    draft = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
+    temporary = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     text = json.dumps({**header, "format": _FORMAT, "arrays": list(arrays)}).encode()
     members: dict[str, Any] = {"header": np.frombuffer(text, np.uint8), **arrays}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with draft.open("wb") as file:
+        with temporary.open("wb") as file:
             np.savez(file, **members)
-        draft.replace(path)
-        _tidy(path)
+        temporary.replace(path)
+        _remove_abandoned(path)
     except OSError as error:
-        logger.warning("the index was not kept in %s, and will be made again: %s", path, error)
+        logger.warning("the index was not written to %s, and will be rebuilt: %s", path, error)
     finally:  # also when it is interrupted
         with suppress(OSError):
-            draft.unlink()
+            temporary.unlink()
 
 
-def load(path: Path) -> tuple[dict[str, Any], Arrays] | None:
-    """Read a header and its arrays; None where there is no file, or it is damaged.
+def load_arrays(path: Path) -> tuple[dict[str, Any], Arrays] | None:
+    """Read a header and its arrays; return None where there is no file, or it is damaged.
 
-    The archive's checksums are checked while it is read, and what can't be read is logged.
+    The archive's checksums are verified while it is read. What can't be read is logged.
     """
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         header = json.loads(arrays.pop("header").tobytes())
         if header.pop("arrays") != list(arrays):  # the archive's table has no checksum
-            raise ValueError("the arrays are not all there")
+            raise ValueError("some arrays are missing")
         return (header, arrays) if header["format"] == _FORMAT else None
     except FileNotFoundError:
         return None
     except Exception as error:  # a damaged archive raises anything, NotImplementedError among it
-        logger.warning("the index in %s is damaged and will be made again: %s", path, error)
+        logger.warning("the index in %s is damaged and will be rebuilt: %s", path, error)
         return None
 
 
-def _tidy(path: Path) -> None:
-    """Remove drafts of the file whose processes died while they wrote them."""
-    for draft in path.parent.iterdir():
-        if draft.name.startswith(f"{path.name}.") and draft.suffix == ".tmp":
+def _remove_abandoned(path: Path) -> None:
+    """Remove temporary files of processes that died while they wrote this file."""
+    for temporary in path.parent.iterdir():
+        if temporary.name.startswith(f"{path.name}.") and temporary.suffix == ".tmp":
             with suppress(OSError):
-                if draft.stat().st_mtime < time.time() - _ABANDONED:
-                    draft.unlink()
+                if temporary.stat().st_mtime < time.time() - _ABANDONED:
+                    temporary.unlink()
 
 
-Bytes = npt.NDArray[np.uint8]
-
-Numbers = npt.NDArray[np.uint32]
+# Compact arrays of numbers and of texts
 
 _MOSTLY_SMALL = (8, 8, 16)
 
@@ -89,15 +95,15 @@ _MOSTLY_ZERO = (0, 8, 8, 16)
 
 
 def pack(numbers: npt.ArrayLike, *, mostly_zero: bool = False) -> Bytes:
-    """Write numbers below 2**32 in little more than a byte each.
+    """Encode numbers below 2**32 in little more than a byte each.
 
-    How many there are comes first, then all their lowest bytes, then a bit for each that has
-    more to it, then what those have more, in the same manner. Everything is done on whole
-    arrays, so that millions of numbers are read in some hundredths of a second.
+    The count comes first, then the lowest byte of every number, then one bit per number that
+    says whether it has higher bytes, then those higher bytes, encoded in the same way. All steps
+    work on arrays, so that millions of numbers are decoded in some hundredths of a second.
 
     Args:
         numbers: Shape (n,); whole numbers, taken modulo 2**32 (differences may be negative).
-        mostly_zero: Whether a zero takes a bit only, and any other number a byte more.
+        mostly_zero: Whether a zero takes one bit only, and any other number a byte more.
 
     Returns:
         Shape (bytes,).
@@ -117,10 +123,10 @@ def pack(numbers: npt.ArrayLike, *, mostly_zero: bool = False) -> Bytes:
 
 
 def unpack(packed: Bytes, *, mostly_zero: bool = False) -> Numbers:
-    """Read the numbers that ``pack`` wrote.
+    """Decode the numbers that ``pack`` encoded.
 
     Raises:
-        ValueError: If it wrote no such bytes.
+        ValueError: If ``pack`` can't have written these bytes.
     """
     if packed.dtype != np.uint8 or packed.ndim != 1 or len(packed) < 8:
         raise ValueError(f"no packed numbers: {packed.dtype} of shape {packed.shape}")
@@ -132,7 +138,7 @@ def unpack(packed: Bytes, *, mostly_zero: bool = False) -> Numbers:
 
 
 def _unpack(packed: Bytes, size: int, steps: Sequence[int]) -> tuple[Numbers, int]:
-    """Return the numbers that begin the bytes, and how many bytes they take."""
+    """Decode numbers at the start of the bytes; return also how many bytes they take."""
     bits = steps[0]
     low = size * bits // 8
     end = low if bits == 16 else low + (size + 7) // 8
@@ -148,26 +154,26 @@ def _unpack(packed: Bytes, size: int, steps: Sequence[int]) -> tuple[Numbers, in
 
 
 def join(texts: Sequence[str]) -> tuple[Bytes, Bytes]:
-    """Write texts one after the other, and their lengths.
+    """Encode texts as their concatenation and their lengths.
 
-    Any text will do, also one with lone surrogates. Where all are hexadecimal, as digests are,
-    two characters share a byte; so there are fewer bytes than characters only then.
+    Any text is possible, also one with lone surrogates. Where all are hexadecimal, as digests
+    are, two characters share a byte; only then there are fewer bytes than characters.
 
     Returns:
         The texts' bytes and the packed lengths, both for ``split``.
     """
-    whole = "".join(texts)
+    joined = "".join(texts)
     try:
-        data = bytes.fromhex(whole)
+        data = bytes.fromhex(joined)
     except ValueError:
         data = b""
-    if data.hex() != whole:
-        data = whole.encode("utf-8", "surrogatepass")
+    if data.hex() != joined:
+        data = joined.encode("utf-8", "surrogatepass")
     return np.frombuffer(data, np.uint8), pack([*map(len, texts)])
 
 
 def split(data: Bytes, lengths: Bytes) -> list[str]:
-    """Read the texts that ``join`` wrote.
+    """Decode the texts that ``join`` encoded.
 
     Raises:
         ValueError: If the lengths don't fit the texts.
@@ -175,8 +181,7 @@ def split(data: Bytes, lengths: Bytes) -> list[str]:
     ends = np.cumsum(unpack(lengths), dtype=np.int64)
     size = int(ends[-1]) if len(ends) else 0
     raw = data.tobytes()
-    whole = raw.hex() if len(raw) < size else raw.decode("utf-8", "surrogatepass")
-    if len(whole) != size:
-        raise ValueError(f"the texts have {len(whole)} characters, not {size}")
-    places = [0, *ends.tolist()]
-    return [whole[begin:end] for begin, end in pairwise(places)]
+    joined = raw.hex() if len(raw) < size else raw.decode("utf-8", "surrogatepass")
+    if len(joined) != size:
+        raise ValueError(f"the texts have {len(joined)} characters, not {size}")
+    return [joined[begin:end] for begin, end in pairwise([0, *ends.tolist()])]

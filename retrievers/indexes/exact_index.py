@@ -1,11 +1,10 @@
-"""A hash map from texts, or values of a metadata field, to the nodes that have them."""
+"""Exact look-up: a hash map from texts, or values of a metadata field, to nodes."""
 
 from __future__ import annotations
 
 import re
-import threading
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -13,20 +12,52 @@ from ...nodegraph import Node, NodeGraph
 from ...nodegraph.splitters import UNSPACED
 from ..filters import Condition
 from ..results import Hits
+from .synced_index import SyncedIndex, matches
 
-_MARKS = re.compile(r"[\W_]+")
+_PUNCTUATION = re.compile(r"[\W_]+")
+
+_SPACE = re.compile(r"\s+")
+
+_NO_SPACE = re.compile(rf"(?<=[{UNSPACED}]) | (?=[{UNSPACED}])")
+
+_EDGE = " ?!.。,、;:~…\"'“”‘’「」『』¿¡"
+
+
+def normal_text(text: str) -> str:
+    """Return a text without differences of case, width, spaces and punctuation.
+
+    Example:
+        >>> normal_text("Ｋ-1 ?"), normal_text("--")
+        ('k1', '--')
+    """
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    return _PUNCTUATION.sub("", plain) or plain.strip()
+
+
+def normal_question(text: str) -> str:
+    """Return a question without differences of case, width, spaces and outer punctuation.
+
+    Punctuation inside stays: C++ is not C, 3.5 is not 35.
+
+    Example:
+        >>> normal_question(" What  is C++ ?"), normal_question("ＡＩ 是 什么？！")
+        ('what is c++', 'ai是什么')
+    """
+    text = unicodedata.normalize("NFKC", text).casefold().strip(_EDGE)
+    return _NO_SPACE.sub("", _SPACE.sub(" ", text)).strip(_EDGE)
 
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """Find the nodes whose text is the query, but for case, width, spaces and punctuation.
+    """Match the nodes whose text is the query, ignoring case, width, spaces and punctuation.
 
     For keys, names, codes and questions that were answered before: no model, no ranking, one
     look-up. Every hit scores 1.
 
     Args:
         field: A metadata field to look in, instead of the text; of a list, any item.
-        normalize: Whether case, width, spaces and punctuation don't count.
+        normalize: Whether case, width, spaces and punctuation are ignored; or a function from a
+            text to what is compared of it. What it turns into an empty text is never matched.
 
     Example:
         >>> from nodekin.nodegraph import Document, NodeGraph
@@ -40,165 +71,65 @@ class Exact:
     """
 
     field: str | None = None
-    normalize: bool = True
+    normalize: bool | Callable[[str], str] = True
     name: str = "exact"
     mode: ClassVar[Literal["text"]] = "text"
 
-    def open(self, graph: NodeGraph, group: str, key: str | None = None) -> MapIndex:
-        """Return the group's map, shared by all who want the same."""
-        name = ("map", group, self.field, self.normalize)
-        return graph.shared(name, lambda: MapIndex(graph, group, self))
+    def open(self, graph: NodeGraph, group: str, key: str | None = None) -> ExactIndex:
+        """Return the group's index, shared by all who use the same settings."""
+        name = ("exact index", group, self.field, self.normalize)
+        return graph.shared(name, lambda: ExactIndex(graph, group, self))
 
-    def prepare(self, query: str, indexes: Sequence[MapIndex]) -> str:
+    def prepare(self, query: str, indexes: Sequence[ExactIndex]) -> str:
         """Return the key to look up."""
         return self.key(query)
 
     def key(self, value: Any) -> str:
         """Return what is compared of a value."""
-        text = str(value)
-        if not self.normalize:
-            return text
-        plain = unicodedata.normalize("NFKC", text).casefold()
-        return _MARKS.sub("", plain) or plain.strip()
+        if callable(self.normalize):
+            return self.normalize(str(value))
+        return normal_text(str(value)) if self.normalize else str(value)
 
     def keys(self, node: Node) -> set[str]:
-        """Return the keys by which a node is found."""
-        if self.field is None:
-            return {self.key(node.text)}
-        value = node.metadata.get(self.field)
+        """Return the keys of a node."""
+        value = node.text if self.field is None else node.metadata.get(self.field)
         if value is None:
             return set()
         several = isinstance(value, list | tuple | set | frozenset)
-        return {self.key(each) for each in value} if several else {self.key(value)}
+        return {self.key(item) for item in (value if several else [value])} - {""}
 
 
-class MapIndex:
-    """Look nodes up by key; adding and removing costs what the nodes cost."""
+class ExactIndex(SyncedIndex):
+    """Look nodes up by key."""
 
     def __init__(self, graph: NodeGraph, group: str, exact: Exact) -> None:
-        self._graph = graph
-        self._group = group
         self._exact = exact
-        self._syncing = threading.Lock()
-        self._clear()
+        super().__init__(graph, group)
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
+        """Remove everything."""
         self._nodes: dict[str, Node] = {}
-        self._found: dict[str, dict[str, None]] = {}  # key -> ids
-        self._revision = 0
+        self._ids: dict[str, dict[str, None]] = {}  # node ids by key
 
-    def ready(self) -> None:
-        """Do nothing: there is no model."""
-
-    def sync(self) -> None:
-        """Take in what has changed in the graph since the last time."""
-        with self._syncing:
-            if self._revision == self._graph.revision(self._group):
-                return
-            changes = self._graph.changes(self._group, self._revision)
-            if changes.complete:
-                self._clear()
-            for i in changes.removed:
-                if (node := self._nodes.pop(i, None)) is not None:
-                    for key in self._exact.keys(node):
-                        self._found[key].pop(i, None)
-                        if not self._found[key]:
-                            del self._found[key]
-            for node in changes.added:
-                self._nodes[node.id] = node
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove nodes."""
+        for node_id in ids:
+            if (node := self._nodes.pop(node_id, None)) is not None:
                 for key in self._exact.keys(node):
-                    self._found.setdefault(key, {})[node.id] = None
-            self._revision = changes.revision
+                    self._ids[key].pop(node_id, None)
+                    if not self._ids[key]:
+                        del self._ids[key]
+
+    def add(self, nodes: Sequence[Node], prepared: None = None) -> None:
+        """Add nodes."""
+        for node in nodes:
+            self._nodes[node.id] = node
+            for key in self._exact.keys(node):
+                self._ids.setdefault(key, {})[node.id] = None
 
     def search(self, query: str, limit: int | None, conditions: Mapping[str, Condition]) -> Hits:
         """Return the nodes of a key in document order, each with the score 1."""
-        nodes = [self._nodes[i] for i in self._found.get(query, ())]
-        good = [
-            node
-            for node in nodes
-            if all(
-                field in node.metadata and condition(node.metadata[field])
-                for field, condition in conditions.items()
-            )
-        ]
-        best = sorted(good, key=lambda node: node.order)[:limit]
-        return Hits([node.id for node in best], [1.0] * len(best))
-
-
-_SPACE = re.compile(r"\s+")
-
-_NO_SPACE = re.compile(rf"(?<=[{UNSPACED}]) | (?=[{UNSPACED}])")
-
-_EDGE = " ?!.。,、;:~…\"'“”‘’「」『』¿¡"
-
-
-def normal_question(text: str) -> str:
-    """Return a question as it is compared: width, case, spaces and marks around it don't count.
-
-    Marks inside stay: C++ is not C, 3.5 is not 35.
-
-    Example:
-        >>> normal_question(" What  is C++ ?"), normal_question("ＡＩ 是 什么？！")
-        ('what is c++', 'ai是什么')
-    """
-    text = unicodedata.normalize("NFKC", text).casefold().strip(_EDGE)
-    return _NO_SPACE.sub("", _SPACE.sub(" ", text)).strip(_EDGE)
-
-
-class QuestionMap:
-    """Keep the questions of a group by their normal form, in step with the graph.
-
-    Call ``sync`` and ``find`` while the graph is held (``graph.reading``).
-    """
-
-    def __init__(self, graph: NodeGraph, group: str) -> None:
-        self._graph = graph
-        self._group = group
-        self._lock = threading.Lock()
-        self._clear()
-
-    @classmethod
-    def of(cls, graph: NodeGraph, group: str) -> QuestionMap:
-        """Return the group's map, shared by all who want it."""
-        return graph.shared(("question map", group), lambda: cls(graph, group))
-
-    def _clear(self) -> None:
-        self._revision = 0
-        self._normal: dict[str, str] = {}  # by node id
-        self._ids: dict[str, list[str]] = {}  # by normal form
-
-    def sync(self) -> None:
-        """Take in what has changed in the graph since the last time."""
-        with self._lock:
-            if self._revision == self._graph.revision(self._group):
-                return
-            changes = self._graph.changes(self._group, self._revision)
-            if changes.complete:
-                self._clear()
-            for node_id in changes.removed:
-                self._remove(node_id)
-            for node in changes.added:
-                self._remove(node.id)
-                if normal := normal_question(node.text):
-                    self._normal[node.id] = normal
-                    self._ids.setdefault(normal, []).append(node.id)
-            self._revision = changes.revision
-
-    def _remove(self, node_id: str) -> None:
-        normal = self._normal.pop(node_id, None)
-        if normal is not None:
-            self._ids[normal].remove(node_id)
-            if not self._ids[normal]:
-                del self._ids[normal]
-
-    def find(self, question: str, conditions: Mapping[str, Condition]) -> list[Node]:
-        """Return the nodes that ask this and meet the conditions, in document order."""
-        with self._lock:
-            ids = list(self._ids.get(normal_question(question), ()))
-        nodes = sorted(self._graph.nodes_by_id(ids), key=lambda node: node.order)
-        return [node for node in nodes if _meets(node, conditions)]
-
-
-def _meets(node: Node, conditions: Mapping[str, Condition]) -> bool:
-    metadata = node.metadata
-    return all(f in metadata and meets(metadata[f]) for f, meets in conditions.items())
+        nodes = [self._nodes[node_id] for node_id in self._ids.get(query, ())]
+        nodes = [node for node in nodes if matches(node, conditions)]
+        nodes.sort(key=lambda node: node.order)
+        return Hits([node.id for node in nodes[:limit]], [1.0] * len(nodes[:limit]))

@@ -1,4 +1,4 @@
-"""Distinct unit vectors, and the nearest of them to a query: exactly, or by a graph of them."""
+"""Distinct unit vectors, and the nearest of them to a query: exactly, or by an HNSW graph."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ Arrays = dict[str, npt.NDArray[Any]]
 # 200,000; the graph (HNSW) takes 1.3 ms for 100,000, and took one to two minutes to build.
 EXACT = 200_000
 
-# Neighbours a vector has in the graph, and how many are looked at to find them.
+# Neighbours of a vector in the graph, and how many candidates are compared to choose them.
 NEIGHBOURS = 16
 
 BUILD_BREADTH = 100
 
-# How many of the best so far a search follows, at least, and for each that is wanted. 256 find
-# 0.994 to 1.0 of the best ten, on clustered vectors of 64 or 200 dimensions' worth, also where a
-# filter leaves a tenth of them; 128 found 0.977, and 24 neighbours in place of 16 0.995.
+# How many of the best so far a search follows: at least, and per requested hit. 256 return 0.994
+# to 1.0 of the best ten, on clustered vectors of 64 or 200 effective dimensions, also where a
+# filter leaves a tenth of them; 128 returned 0.977, and 24 neighbours in place of 16 0.995.
 BREADTH = 256
 
-BREADTH_FOR_EACH = 4
+BREADTH_PER_HIT = 4
 
-# What following one costs, in vectors that are compared in that time; and what it costs to
-# gather one from among others that a filter leaves out.
-_COST = 60
+# What following one costs, in vectors that could be compared in that time; and what it costs to
+# copy one vector out of others that a filter leaves out.
+_FOLLOW_COST = 60
 
-_GATHERING = 4
+_GATHER_COST = 4
 
-_BATCH = 4096  # vectors that are added or scored at once
+_BATCH = 4096  # vectors that are added or scored in one step
 
 _MARGIN = 1e-5  # sums of 32-bit products in another order differ by less
 
@@ -49,20 +49,21 @@ _DECIMALS = 6  # what the models' 32-bit numbers are worth
 
 
 class NearestVectors:
-    """Hold distinct unit vectors by row, and find those with the highest cosine to a query.
+    """Store distinct unit vectors by row, and search those with the highest cosine to a query.
 
-    Equal vectors share a row: a text that is in a corpus a hundred times would otherwise make an
-    island in the graph, which a search does not get out of. A score depends on the vector and
-    the query alone, not on how it was found: it is computed in 64 bits and rounded to six
-    decimals, so that what is equal ties.
+    Equal vectors share a row: a text that is in a corpus a hundred times would otherwise be an
+    island in the graph, which a search can't leave. A score depends only on the vector and the
+    query, not on the kind of search: it is computed in 64 bits and rounded to six decimals, so
+    that equal vectors tie.
 
     Up to ``EXACT`` rows the search compares all of them; above it uses HNSW (Malkov and Yashunin,
     "Efficient and robust approximate nearest neighbor search using hierarchical navigable small
-    world graphs", 2018), except where a filter leaves so few rows, or so many are wanted, that
-    comparing all is quicker. The graph takes long to build: ``linked`` makes one beside, ``take``
-    goes over to it, and until then all are compared.
+    world graphs", 2018), except where a filter leaves so few rows, or so many are requested, that
+    comparing all is quicker. The graph takes long to build: ``linked`` builds one meanwhile,
+    ``use_graph`` switches to it, and until then all rows are compared.
 
-    Many threads may search at once, also while one calls ``take``; whoever adds is alone.
+    Many threads may search in parallel, also while one calls ``use_graph``; ``add`` must not run
+    in parallel with anything.
 
     Args:
         dimension: Numbers in a vector.
@@ -74,7 +75,7 @@ class NearestVectors:
         flat = faiss.IndexFlatIP(dimension)
         # What is searched (the flat index, or the graph around one) and the flat one, together.
         self._indexes: tuple[Any, Any] = flat, flat
-        self._known: dict[int, int] | None = {}  # hash of a vector to its row; None: to be made
+        self._row_by_hash: dict[int, int] | None = {}  # None until it is needed
 
     def __len__(self) -> int:
         return int(self._indexes[1].ntotal)
@@ -87,7 +88,7 @@ class NearestVectors:
 
     @property
     def wants_graph(self) -> bool:
-        """Whether there are so many rows that a graph of them is worth its building."""
+        """Whether there are so many rows that a graph of them is worth building."""
         return self.exact and len(self) > EXACT
 
     def vectors(self) -> Floats:
@@ -95,16 +96,16 @@ class NearestVectors:
         return _view(self._indexes[1]).copy()
 
     def add(self, vectors: Floats, show: bool | None = False) -> Numbers:
-        """Take in unit vectors (n, dimension); return the row of each, new rows in order."""
-        if self._known is None:
-            self._known = {hash(v.tobytes()): row for row, v in enumerate(self.vectors())}
+        """Add unit vectors (n, dimension); return the row of each, new rows in order."""
+        if self._row_by_hash is None:
+            self._row_by_hash = {hash(v.tobytes()): row for row, v in enumerate(self.vectors())}
         rows = np.zeros(len(vectors), np.int64)
-        new: list[int] = []  # places of the vectors that are not there yet
-        here, size = _view(self._indexes[1]), len(self)
+        new: list[int] = []  # indices of the vectors that have no row yet
+        stored, size = _view(self._indexes[1]), len(self)
         for place, vector in enumerate(vectors):
-            row = self._known.setdefault(hash(vector.tobytes()), size + len(new))
+            row = self._row_by_hash.setdefault(hash(vector.tobytes()), size + len(new))
             if row < size + len(new):
-                same = here[row] if row < size else vectors[new[row - size]]
+                same = stored[row] if row < size else vectors[new[row - size]]
                 if not np.array_equal(same, vector):  # two vectors with one hash
                     row = size + len(new)
             rows[place] = row
@@ -115,130 +116,130 @@ class NearestVectors:
 
     @staticmethod
     def linked(vectors: Floats, show: bool | None = False) -> Any:
-        """Make the graph of vectors (rows, dimension), which takes long."""
+        """Build the graph of vectors (rows, dimension), which takes long."""
         faiss = _faiss()
         graph = faiss.IndexHNSWFlat(vectors.shape[1], NEIGHBOURS, faiss.METRIC_INNER_PRODUCT)
         graph.hnsw.efConstruction = BUILD_BREADTH
         _insert(graph, vectors, show)
         return graph
 
-    def take(self, graph: Any) -> None:
-        """Go over to a graph of the first rows, after adding to it those that came since."""
+    def use_graph(self, graph: Any) -> None:
+        """Switch to a graph of the first rows, after adding the later rows to it."""
         _insert(graph, _view(self._indexes[1])[graph.ntotal :])
         self._indexes = graph, _faiss().downcast_index(graph.storage)
 
-    def only(self, rows: Numbers) -> NearestVectors:
-        """Return these rows alone, without a graph, numbered anew in the order given."""
-        kept = NearestVectors(self.dimension)
-        kept._known = None
-        _insert(kept._indexes[0], _view(self._indexes[1])[rows])
-        return kept
+    def select(self, rows: Numbers) -> NearestVectors:
+        """Return a copy with only these rows, numbered anew in this order, without a graph."""
+        selected = NearestVectors(self.dimension)
+        selected._row_by_hash = None
+        _insert(selected._indexes[0], _view(self._indexes[1])[rows])
+        return selected
 
     def search(
-        self, queries: Floats, wanted: int | None, allowed: Mask | None = None
+        self, queries: Floats, limit: int | None, allowed: Mask | None = None
     ) -> list[tuple[Numbers, Scores]]:
         """Return, for each query, the rows with the highest cosine, and the cosines, unsorted.
 
         Args:
             queries: Unit vectors (queries, dimension).
-            wanted: How many rows at least, where there are so many; rows that tie with the last
+            limit: How many rows at least, where there are so many; rows that tie with the last
                 of them come too. None for all.
-            allowed: Which rows may be found (rows,), None for all.
+            allowed: Which rows count (rows,), None for all.
         """
-        searched, flat = self._indexes  # kept until the end, whatever another thread takes
+        searched, flat = self._indexes  # the same to the end, whatever another thread does
         vectors = _view(flat)
         if allowed is not None and bool(allowed.all()):
             allowed = None
         count = len(vectors) if allowed is None else int(allowed.sum())
         if not count:
             return [(np.zeros(0, np.int64), np.zeros(0))] * len(queries)
-        if wanted is None or wanted >= count:
+        if limit is None or limit >= count:
             rows = np.arange(len(vectors)) if allowed is None else np.flatnonzero(allowed)
             return [(rows, _scores(vectors, rows, query)) for query in queries]
-        breadth = max(BREADTH, BREADTH_FOR_EACH * wanted) * len(vectors) // count
-        if searched is flat or _COST * breadth > min(len(vectors), _GATHERING * count):
-            near = _compared(vectors, queries, wanted, allowed)
+        breadth = max(BREADTH, BREADTH_PER_HIT * limit) * len(vectors) // count
+        if searched is flat or _FOLLOW_COST * breadth > min(len(vectors), _GATHER_COST * count):
+            near = _compared(vectors, queries, limit, allowed)
         else:
-            near = _followed(searched, vectors, queries, wanted, allowed, breadth)
+            near = _followed(searched, vectors, queries, limit, allowed, breadth)
         return [(rows, _scores(vectors, rows, q)) for rows, q in zip(near, queries, strict=True)]
 
     def arrays(self) -> Arrays:
-        """Return all there is to keep, for ``from_arrays``."""
+        """Return arrays for a file, from which ``from_arrays`` restores the vectors."""
         faiss = _faiss()
         return {"faiss": faiss.serialize_index(self._indexes[0])}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> NearestVectors:
-        """Return what was kept.
+        """Restore the vectors from what ``arrays`` returned.
 
         Raises:
-            KeyError: If something is missing.
-            ValueError: If it is something else.
+            KeyError: If an array is missing.
+            ValueError: If it is no such index.
         """
         faiss = _faiss()
         try:
             index = faiss.deserialize_index(np.ascontiguousarray(arrays["faiss"], np.uint8))
         except RuntimeError as error:
             raise ValueError(f"no index of vectors: {error}") from error
-        made = cls(index.d)
+        vectors = cls(index.d)
         if isinstance(index, faiss.IndexHNSWFlat):
-            made._indexes = index, faiss.downcast_index(index.storage)
+            vectors._indexes = index, faiss.downcast_index(index.storage)
         elif isinstance(index, faiss.IndexFlatIP):
-            made._indexes = index, index
+            vectors._indexes = index, index
         else:
             raise ValueError(f"an index of vectors is flat or HNSW, not {type(index).__name__}")
-        if index.metric_type != faiss.METRIC_INNER_PRODUCT or len(made) != index.ntotal:
+        if index.metric_type != faiss.METRIC_INNER_PRODUCT or len(vectors) != index.ntotal:
             raise ValueError("an index of vectors of another kind")
-        made._known = None
-        return made
+        vectors._row_by_hash = None
+        return vectors
 
 
-def _compared(vectors: Floats, queries: Floats, wanted: int, allowed: Mask | None) -> list[Numbers]:
-    """Compare all rows that are allowed."""
+def _compared(vectors: Floats, queries: Floats, limit: int, allowed: Mask | None) -> list[Numbers]:
+    """Compare all allowed rows."""
     chosen = None
-    if allowed is not None and _GATHERING * int(allowed.sum()) < len(vectors):
+    if allowed is not None and _GATHER_COST * int(allowed.sum()) < len(vectors):
         chosen = np.flatnonzero(allowed)
         vectors = vectors[chosen]
-    found: list[Numbers] = []
-    at_once = max(1, 8_000_000 // len(vectors))
-    for begin in range(0, len(queries), at_once):
-        for cosines in queries[begin : begin + at_once] @ vectors.T:
+    nearest: list[Numbers] = []
+    batch = max(1, 8_000_000 // len(vectors))
+    for begin in range(0, len(queries), batch):
+        for cosines in queries[begin : begin + batch] @ vectors.T:
             if allowed is not None and chosen is None:
                 cosines = np.where(allowed, cosines, -np.inf)
-            place = len(cosines) - wanted
+            place = len(cosines) - limit
             last = np.partition(cosines, place)[place]
             rows = np.flatnonzero(cosines >= last - _MARGIN)
-            found.append(rows if chosen is None else chosen[rows])
-    return found
+            nearest.append(rows if chosen is None else chosen[rows])
+    return nearest
 
 
 def _followed(
     graph: Any,
     vectors: Floats,
     queries: Floats,
-    wanted: int,
+    limit: int,
     allowed: Mask | None,
     breadth: int,
 ) -> list[Numbers]:
-    """Follow the graph; what is not allowed is passed through, not found."""
+    """Follow the graph, also through rows that are not allowed."""
     faiss = _faiss()
     settings: dict[str, Any] = {"efSearch": breadth}
     if allowed is not None:
         bits = np.packbits(allowed, bitorder="little")
         settings["sel"] = faiss.IDSelectorBitmap(bits)
     parameters = faiss.SearchParametersHNSW(**settings)
-    cosines, rows = graph.search(queries, wanted + wanted // 4 + 4, params=parameters)
-    found: list[Numbers] = []
+    cosines, rows = graph.search(queries, limit + limit // 4 + 4, params=parameters)
+    nearest: list[Numbers] = []
     for query, cosine, near in zip(queries, cosines, rows, strict=True):
-        if near[wanted - 1] < 0:  # the graph led to fewer than there are
-            found += _compared(vectors, query[np.newaxis], wanted, allowed)
+        if near[limit - 1] < 0:  # the graph led to too few
+            nearest += _compared(vectors, query[np.newaxis], limit, allowed)
         else:
-            found.append(near[(near >= 0) & (cosine >= cosine[wanted - 1] - _MARGIN)])
-    return found
+            nearest.append(near[(near >= 0) & (cosine >= cosine[limit - 1] - _MARGIN)])
+    return nearest
 
 
 def _scores(vectors: Floats, rows: Numbers, query: Floats) -> Scores:
-    """Return the cosines of rows, the same for equal vectors wherever they are."""
+    """Return the cosines of rows, the same for equal vectors in any row."""
     exactly = query.astype(np.float64)
     parts = [
         (vectors[rows[begin : begin + _BATCH]] * exactly).sum(axis=1)
@@ -257,7 +258,7 @@ def _insert(index: Any, vectors: Floats, show: bool | None = False) -> None:
 
 
 def _view(flat: Any) -> Floats:
-    """Return the vectors of a flat index (rows, dimension), not copied: good as long as it is."""
+    """Return the vectors of a flat index (rows, dimension), a view that lives as long as it."""
     if not flat.ntotal:
         return np.zeros((0, flat.d), np.float32)
     vectors: Floats = _faiss().rev_swig_ptr(flat.get_xb(), flat.ntotal * flat.d)
@@ -265,7 +266,7 @@ def _view(flat: Any) -> Floats:
 
 
 def _faiss() -> Any:
-    """Return the module, loaded when it is first needed; its types say less than it has."""
+    """Import the module at first use; its stubs are incomplete, hence Any."""
     import faiss
 
     return faiss

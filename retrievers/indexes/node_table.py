@@ -1,4 +1,4 @@
-"""The nodes of one group, numbered for the arrays of an index."""
+"""The nodes of one group as rows of a table: ids, order and metadata, for filters and ranking."""
 
 from __future__ import annotations
 
@@ -12,103 +12,116 @@ import numpy.typing as npt
 from ...nodegraph import Node
 from ...nodegraph.codec import decode, encode
 from ..filters import Column, Condition
-from .array_files import join, pack, split, unpack
+from .array_files import Arrays, join, pack, split, unpack
+
+_GAPS = 1_000  # empty rows up to which gaps are never worth closing
+
+Mask = npt.NDArray[np.bool_]
+
+Orders = npt.NDArray[np.int64]
+
+Metadata = Mapping[str, Any]
 
 
-class Slots:
-    """Number nodes upwards; a removed node's number stays empty until ``compact``.
+class NodeTable:
+    """Number nodes upwards; a removed node's row stays empty until ``compact``.
 
     Attributes:
-        ids: Node id by slot.
-        alive: Whether a slot is taken, by slot (bool).
-        orders: Place in document order, by slot (int64).
-        living: How many are taken.
+        ids: Node id by row, also of empty rows.
+        living: How many rows have a node.
     """
 
     def __init__(self) -> None:
         self.ids: list[str] = []
         self.living = 0
-        self._numbers: dict[str, int] | None = {}  # None until a loaded index needs them
-        self._alive: npt.NDArray[np.bool_] = np.zeros(1024, np.bool_)
-        self._orders: npt.NDArray[np.int64] = np.zeros(1024, np.int64)
-        self._metadata = SlotMetadata()
+        self._rows: dict[str, int] | None = {}  # by id; None until a loaded table needs them
+        self._alive: Mask = np.zeros(1024, np.bool_)
+        self._orders: Orders = np.zeros(1024, np.int64)
+        self._metadata = MetadataColumn()
         self._columns: dict[str, Column] = {}
 
     def __len__(self) -> int:
         return len(self.ids)
 
     @property
-    def alive(self) -> npt.NDArray[np.bool_]:
-        """Whether a slot is taken."""
+    def alive(self) -> Mask:
+        """Whether a row has a node, by row."""
         return self._alive[: len(self.ids)]
 
     @property
-    def orders(self) -> npt.NDArray[np.int64]:
-        """Place in document order."""
+    def orders(self) -> Orders:
+        """Place in document order, by row."""
         return self._orders[: len(self.ids)]
 
+    @property
+    def sparse(self) -> bool:
+        """Whether most rows are empty, so that ``compact`` is worth its cost."""
+        return len(self.ids) > 2 * self.living + _GAPS
+
     def add(self, nodes: Sequence[Node]) -> int:
-        """Number new nodes; return the first number."""
+        """Append nodes; return the row of the first."""
         first = len(self.ids)
         size = first + len(nodes)
         if size > len(self._alive):
-            room = max(size, 2 * len(self._alive)) - len(self._alive)
-            self._alive = np.concatenate([self._alive, np.zeros(room, np.bool_)])
-            self._orders = np.concatenate([self._orders, np.zeros(room, np.int64)])
+            growth = max(size, 2 * len(self._alive)) - len(self._alive)
+            self._alive = np.concatenate([self._alive, np.zeros(growth, np.bool_)])
+            self._orders = np.concatenate([self._orders, np.zeros(growth, np.int64)])
         self._alive[first:size] = True
         self._orders[first:size] = [node.order for node in nodes]
         self.ids += [node.id for node in nodes]
-        if self._numbers is not None:
-            self._numbers.update(zip(self.ids[first:], range(first, size), strict=True))
+        if self._rows is not None:
+            self._rows.update(zip(self.ids[first:], range(first, size), strict=True))
         self._metadata.extend(n.metadata if n.own_metadata else n.inherited for n in nodes)
         self.living += len(nodes)
         return first
 
-    def numbers(self) -> dict[str, int]:
-        """Return the slot of each node that is there, by its id."""
-        if self._numbers is None:  # they came from a file
-            alive = np.flatnonzero(self.alive).tolist()
-            self._numbers = {self.ids[slot]: slot for slot in alive}
-        return self._numbers
+    def rows(self) -> dict[str, int]:
+        """Return the row of each node, by its id."""
+        if self._rows is None:  # they came from a file
+            self._rows = {self.ids[row]: row for row in np.flatnonzero(self.alive).tolist()}
+        return self._rows
 
     def remove(self, ids: Iterable[str]) -> list[int]:
-        """Empty the slots of nodes; return their numbers. Unknown ids do nothing."""
-        gone = []
-        for i in ids:
-            numbers = self.numbers()
-            if i in numbers:
-                gone.append(numbers.pop(i))
-        for slot in gone:
-            self._alive[slot] = False
-            self._metadata.forget(slot)
-        self.living -= len(gone)
-        return gone
+        """Empty the rows of nodes; return these rows. Unknown ids do nothing."""
+        removed = []
+        for node_id in ids:
+            rows = self.rows()
+            if node_id in rows:
+                removed.append(rows.pop(node_id))
+        for row in removed:
+            self._alive[row] = False
+            self._metadata.delete(row)
+        self.living -= len(removed)
+        return removed
 
     def compact(self) -> None:
-        """Close the gaps, numbering the nodes anew in order."""
-        kept = np.flatnonzero(self.alive).tolist()
-        self._orders = np.concatenate([self._orders[kept], np.zeros(1024, np.int64)])
-        self._alive = np.arange(len(self._orders)) < len(kept)
-        self.ids = [self.ids[slot] for slot in kept]
-        self._metadata.choose(kept)
-        self._numbers = {i: slot for slot, i in enumerate(self.ids)}
+        """Drop empty rows and number the others anew, in order."""
+        living = np.flatnonzero(self.alive).tolist()
+        self._orders = np.concatenate([self._orders[living], np.zeros(1024, np.int64)])
+        self._alive = np.arange(len(self._orders)) < len(living)
+        self.ids = [self.ids[row] for row in living]
+        self._metadata.select(living)
+        self._rows = {node_id: row for row, node_id in enumerate(self.ids)}
         self._columns.clear()
 
-    def matching(self, conditions: Mapping[str, Condition]) -> npt.NDArray[np.bool_] | None:
-        """Return which slots meet every condition, None where there is no condition."""
-        allowed = None
+    def matching(self, conditions: Mapping[str, Condition]) -> Mask | None:
+        """Return which rows meet every condition, None where there is no condition.
+
+        Empty rows may be among them; combine the result with ``alive``.
+        """
+        matching = None
         for field, condition in conditions.items():
             column = self._columns.setdefault(field, Column(field))
-            column.extend(self._metadata.read())
+            column.extend(self._metadata.values())
             meets = column.meets(condition)
-            allowed = meets if allowed is None else allowed & meets
-        return allowed
+            matching = meets if matching is None else matching & meets
+        return matching
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return arrays for a file, of which ``from_arrays`` makes the same slots again.
+    def arrays(self) -> Arrays:
+        """Return arrays for a file, from which ``from_arrays`` restores the table.
 
         Raises:
-            TypeError: If a metadata value has no form in a file.
+            TypeError: If a metadata value can't be stored.
         """
         ids, id_lengths = join(self.ids)
         steps = np.diff(self.orders, prepend=0)
@@ -122,100 +135,95 @@ class Slots:
         }
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Slots:
-        """Make slots of what ``arrays`` returned; other arrays may be among them.
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> NodeTable:
+        """Restore a table from what ``arrays`` returned; other arrays may be among them.
 
         Raises:
             KeyError: If an array is missing.
             ValueError: If the arrays don't fit each other.
         """
-        made = cls()
-        made.ids, made._numbers = split(arrays["ids"], arrays["id_lengths"]), None
+        table = cls()
+        table.ids, table._rows = split(arrays["ids"], arrays["id_lengths"]), None
         low = unpack(arrays["orders_low"]).astype(np.int64)
         high = unpack(arrays["orders_high"], mostly_zero=True).astype(np.int64)
-        size, alive = len(made.ids), arrays["alive"]
+        size, alive = len(table.ids), arrays["alive"]
         if not len(low) == len(high) == size or len(alive) != (size + 7) // 8:
-            raise ValueError(f"the arrays of an index don't fit its {size} slots")
-        made._alive = np.unpackbits(alive, count=size).view(np.bool_)
-        made._orders = np.cumsum(high << 32 | low)
-        made._metadata = SlotMetadata.from_arrays(arrays, size)
-        made.living = int(made._alive.sum())
-        return made
+            raise ValueError(f"the arrays of an index don't fit its {size} nodes")
+        table._alive = np.unpackbits(alive, count=size).view(np.bool_)
+        table._orders = np.cumsum(high << 32 | low)
+        table._metadata = MetadataColumn.from_arrays(arrays, size)
+        table.living = int(table._alive.sum())
+        return table
 
 
-Metadata = Mapping[str, Any]
+class MetadataColumn:
+    """Hold one metadata mapping a row, None for an empty row.
 
-Codes = npt.NDArray[np.uint32]
-
-
-class SlotMetadata:
-    """Keep one mapping a slot, None for an empty slot.
-
-    What comes from a file is parsed when it is first needed, each distinct mapping once.
+    What comes from a file is parsed at first use, each distinct mapping once.
     """
 
     def __init__(self) -> None:
         self._values: list[Metadata | None] = []
-        self._unread = 0  # slots before the values' first
-        self._texts: list[str] = []  # distinct, of the unread slots
-        self._codes: Codes = np.zeros(0, np.uint32)  # 0 for no metadata, else a text's place + 1
-        self._reading = threading.Lock()
+        self._encoded_rows = 0  # rows before the first of the values that are not parsed yet
+        self._encoded: list[str] = []  # their distinct mappings
+        self._codes: npt.NDArray[np.uint32] = np.zeros(0, np.uint32)  # 0 for empty, else index + 1
+        self._parsing = threading.Lock()
 
     def extend(self, values: Iterable[Metadata]) -> None:
-        """Take in the metadata of the next slots."""
+        """Append the metadata of the next rows."""
         self._values += values
 
-    def forget(self, slot: int) -> None:
-        """Let go of the metadata of a slot that was emptied."""
-        if slot >= self._unread:
-            self._values[slot - self._unread] = None
+    def delete(self, row: int) -> None:
+        """Drop the metadata of a row that was emptied."""
+        if row >= self._encoded_rows:
+            self._values[row - self._encoded_rows] = None
 
-    def choose(self, slots: Sequence[int]) -> None:
-        """Keep some slots, numbered anew in the order given."""
-        values = self.read()
-        self._values = [values[slot] for slot in slots]
+    def select(self, rows: Sequence[int]) -> None:
+        """Retain some rows, numbered anew in this order."""
+        values = self.values()
+        self._values = [values[row] for row in rows]
 
-    def read(self) -> Sequence[Metadata | None]:
-        """Return all, by slot."""
-        with self._reading:
-            if self._unread:
-                parsed = [None, *map(decode, self._texts)]
-                read = [parsed[code] for code in self._codes.tolist()]
-                self._values, self._unread = read + self._values, 0
-                self._texts, self._codes = [], self._codes[:0]
+    def values(self) -> Sequence[Metadata | None]:
+        """Return all mappings, by row."""
+        with self._parsing:
+            if self._encoded_rows:
+                parsed = [None, *map(decode, self._encoded)]
+                restored = [parsed[code] for code in self._codes.tolist()]
+                self._values, self._encoded_rows = restored + self._values, 0
+                self._encoded, self._codes = [], self._codes[:0]
             return self._values
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays of which ``from_arrays`` makes the same again.
+    def arrays(self) -> Arrays:
+        """Return the arrays from which ``from_arrays`` restores the column.
 
         Raises:
-            TypeError: If a value has no form in a file.
+            TypeError: If a value can't be stored.
         """
-        with self._reading:
-            numbers = {text: number for number, text in enumerate(self._texts, 1)}
-            known: dict[int, int] = {}  # most nodes share a mapping with their siblings
+        with self._parsing:
+            numbers = {text: number for number, text in enumerate(self._encoded, 1)}
+            code_by_id: dict[int, int] = {}  # most nodes share a mapping with their siblings
             codes: list[int] = []
             for value in self._values:
-                code = known.get(id(value))
+                code = code_by_id.get(id(value))
                 if code is None:
                     code = numbers.setdefault(encode(value), len(numbers) + 1) if value else 0
-                    known[id(value)] = code
+                    code_by_id[id(value)] = code
                 codes.append(code)
             packed = pack(np.concatenate([self._codes, np.array(codes, np.uint32)]))
         texts, lengths = join(list(numbers))
         return {"metadata": texts, "metadata_lengths": lengths, "metadata_codes": packed}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]], size: int) -> SlotMetadata:
-        """Make it of what ``arrays`` returned, for so many slots.
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]], size: int) -> MetadataColumn:
+        """Restore a column of so many rows from what ``arrays`` returned.
 
         Raises:
             KeyError: If an array is missing.
             ValueError: If the arrays don't fit each other.
         """
-        made = cls()
-        made._texts = split(arrays["metadata"], arrays["metadata_lengths"])
-        made._codes, made._unread = unpack(arrays["metadata_codes"]), size
-        if len(made._codes) != size or made._codes.max(initial=0) > len(made._texts):
-            raise ValueError(f"the metadata does not fit {size} slots")
-        return made
+        column = cls()
+        column._encoded = split(arrays["metadata"], arrays["metadata_lengths"])
+        column._codes, column._encoded_rows = unpack(arrays["metadata_codes"]), size
+        if len(column._codes) != size or column._codes.max(initial=0) > len(column._encoded):
+            raise ValueError(f"the metadata does not fit {size} nodes")
+        return column

@@ -2,52 +2,44 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ...nodegraph import Changes, EmbeddingError, Node, NodeGraph
+from ...nodegraph import EmbeddingError, Node, NodeGraph
 from ...nodegraph.hashing import digest
 from ..filters import Condition
 from ..results import Hits
-from . import array_files
+from .array_files import Arrays
 from .nearest_vectors import NearestVectors, Scores, unit
-from .node_table import Slots
-
-logger = logging.getLogger(__name__)
+from .node_table import Mask, NodeTable
+from .synced_index import SyncedIndex
 
 Vector = npt.NDArray[np.float32]
 
 Vectors = npt.NDArray[np.float32]
 
-_LONG = 1_000  # nodes whose indexing is worth showing
+Numbers = npt.NDArray[np.int64]
 
-_GAPS = 1_000  # empty slots beyond which closing the gaps is thought of
+_LONG = 1_000  # nodes whose indexing is worth a progress bar
 
-# Changes that are not in the file yet: beyond so many, and that share of the nodes, it is
-# written at once; with fewer than the last number it is not even when the graph is closed.
-_UNSAVED = 1_000
+_GAPS = 1_000  # unused vectors up to which they are never worth dropping
 
-_UNSAVED_SHARE = 8
-
-_WORTH_SAVING = 250
+_NONE = -1
 
 
-class VectorIndex:
-    """Find the nodes of a group whose embedding is nearest to that of a query, by cosine.
+class VectorIndex(SyncedIndex):
+    """Search the nodes of a group whose embedding is nearest to that of a query, by cosine.
 
     Adding, changing and removing nodes costs what those nodes cost, amortised, and embeds only
     texts that were never embedded. Call ``ready`` before the graph is held, ``sync`` and
-    ``search`` while it is (``graph.reading``). How vectors are compared is told in
-    ``NearestVectors``: exactly up to 200,000 distinct ones, by HNSW above.
+    ``search`` while it is (``graph.reading``). ``NearestVectors`` compares the vectors: exactly
+    up to 200,000 distinct ones, by HNSW above.
 
-    Where the graph has a place for it (``graph.index_file``) the index is kept in a file, which
-    is used when it fits the graph and brought up to date from there, else made again.
+    Where the graph has a folder for it (``graph.index_file``) the index is stored in a file.
 
     Args:
         graph: The node graph.
@@ -59,91 +51,56 @@ class VectorIndex:
     """
 
     def __init__(self, graph: NodeGraph, group: str, key: str) -> None:
-        self._graph = graph
-        self._group = group
         self._key = key
         self._model = graph.embeddings.embedder(key).name
-        self._syncing = threading.Lock()
         self._linking = threading.Lock()
-        self._loaded = False
-        self._clear()
+        super().__init__(graph, group)
 
-    def _clear(self) -> None:
-        self.slots = Slots()
+    def clear(self) -> None:
+        """Remove everything."""
+        self.table = NodeTable()
         self._vectors: NearestVectors | None = None  # None until the dimension is known
-        self._map = RowMap()
-        self._living: Mask | None = None  # rows that a living slot has, None for all
-        self._revision = 0
-        self._unsaved = 0
+        self._vector_rows = VectorRows()
+        self._living: Mask | None = None  # vectors that a node has, None for all
 
     @property
     def size(self) -> int:
         """How many nodes there are."""
-        return self.slots.living
+        return self.table.living
 
     def ready(self) -> None:
-        """Embed what the group lacks, and link many vectors, before the graph is held.
+        """Embed nodes that have no vector yet, and link many vectors, before the graph is held.
 
         Raises:
-            EmbeddingError: If the model fails, or makes no usable vectors.
+            EmbeddingError: If the model fails, or returns no usable vectors.
             TransformError: If the group has to be built and its transform raises.
         """
-        with self._graph.reading(self._group):
-            current = self._revision == self._graph.revision(self._group)
-            if not current:
-                self._load()
-                changes = self._graph.changes(self._group, self._revision)
-        if not current:
-            self._embedded(changes.added)
+        if pending := self.pending():
+            self.prepare(pending[1].added)
             with self._graph.reading(self._group):
                 self.sync()
         self._link()
 
     def _link(self) -> None:
-        """Go over to a graph of many vectors; others search without it while it is made."""
+        """Switch to a graph of many vectors; others search without it while it is built."""
         vectors = self._vectors
         if vectors is None or not vectors.wants_graph or not self._linking.acquire(blocking=False):
             return
         try:
-            with self._syncing:
+            with self._lock:
                 copied = vectors.vectors()
             graph = vectors.linked(copied, self._graph.progress)
-            with self._syncing:
-                vectors.take(graph)
-                self._save()  # it took long
+            with self._lock:
+                vectors.use_graph(graph)
+                self.save()  # it took long
         finally:
             self._linking.release()
-
-    def sync(self) -> None:
-        """Take in what has changed in the graph since the last time.
-
-        Raises:
-            EmbeddingError: If the model fails, or makes no usable vectors.
-        """
-        if self._revision == self._graph.revision(self._group):
-            return
-        self._load()
-        with self._syncing:
-            if self._revision == self._graph.revision(self._group):
-                return
-            changes = self._graph.changes(self._group, self._revision)
-            vectors = self._embedded(changes.added)
-            if not changes.complete and self._other_dimension(vectors):
-                changes = self._graph.changes(self._group, 0)
-                vectors = self._embedded(changes.added)
-            try:
-                self._apply(changes, vectors)
-            except BaseException:  # Ctrl-C, no memory: nothing half done stays
-                self._clear()
-                raise
-            if self._unsaved > _UNSAVED + self.size // _UNSAVED_SHARE:
-                self._save()
 
     def search(self, query: Vector, limit: int | None, conditions: Mapping[str, Condition]) -> Hits:
         """Return the nearest nodes, ties in document order.
 
         Args:
-            query: The query's vector (dimension,), of any length but 0, which finds nothing.
+            query: The query's vector (dimension,), of any length but 0, which matches nothing.
             limit: How many; None for all.
             conditions: What their metadata must meet; applied before ranking.
 
@@ -160,38 +117,19 @@ class VectorIndex:
             return [Hits([], [])] * len(queries)
         for query in queries:
             self._check_dimension(query, self._vectors.dimension)
-        matching = self.slots.matching(conditions)
+        matching = self.table.matching(conditions)
         if matching is None:
-            allowed = None if self.size == len(self.slots) else self.slots.alive
-            rows_allowed = self._living
+            allowed = None if self.size == len(self.table) else self.table.alive
+            allowed_vectors = self._living
         else:
-            allowed = matching & self.slots.alive
-            rows_allowed = self._map.having(allowed)
+            allowed = matching & self.table.alive
+            allowed_vectors = self._vector_rows.used_by(allowed)
         units = unit(np.stack(queries))
-        found = self._vectors.search(units, limit, rows_allowed)
+        nearest = self._vectors.search(units, limit, allowed_vectors)
         return [
-            self._hits(rows, scores, limit, allowed) if query.any() else Hits([], [])
-            for query, (rows, scores) in zip(units, found, strict=True)
+            self._hits(vectors, scores, limit, allowed) if query.any() else Hits([], [])
+            for query, (vectors, scores) in zip(units, nearest, strict=True)
         ]
-
-    def save_changes(self) -> None:
-        """Write the file, where the graph has a place for it and it would spare much work."""
-        with self._syncing:
-            if self._unsaved > _WORTH_SAVING:
-                self._save()
-
-    def close(self) -> None:
-        """Keep what is worth keeping; the index can be used on."""
-        self.save_changes()
-
-    def _embedded(self, nodes: Sequence[Node]) -> Vectors:
-        texts = [node.text for node in nodes]
-        return self._graph.embeddings.vectors(texts, self._key, what=self._group)
-
-    def _other_dimension(self, vectors: Vectors) -> bool:
-        if self._vectors is None or not len(vectors):
-            return False
-        return bool(vectors.shape[1] != self._vectors.dimension)
 
     def _check_dimension(self, query: Vector, dimension: int) -> None:
         if query.shape != (dimension,):
@@ -202,151 +140,130 @@ class VectorIndex:
                 "embed queries and passages alike"
             )
 
-    def _hits(self, rows: Numbers, scores: Scores, limit: int | None, allowed: Mask | None) -> Hits:
+    def _hits(
+        self, vectors: Numbers, scores: Scores, limit: int | None, allowed: Mask | None
+    ) -> Hits:
         """Return the nodes that have the vectors, best first."""
-        slots, scores = self._map.slots(rows, scores)
+        rows, scores = self._vector_rows.node_rows(vectors, scores)
         if allowed is not None:
-            kept = allowed[slots]
-            slots, scores = slots[kept], scores[kept]
-        ranking = np.lexsort((self.slots.orders[slots], -scores))[:limit]
-        ids = self.slots.ids
-        return Hits([ids[slot] for slot in slots[ranking].tolist()], scores[ranking].tolist())
+            selected = allowed[rows]
+            rows, scores = rows[selected], scores[selected]
+        ranking = np.lexsort((self.table.orders[rows], -scores))[:limit]
+        ids = self.table.ids
+        return Hits([ids[row] for row in rows[ranking].tolist()], scores[ranking].tolist())
 
-    def _apply(self, changes: Changes, vectors: Vectors) -> None:
-        if changes.complete:
-            self._clear()
-        self.slots.remove(changes.removed)
-        if changes.added:
-            show = self._graph.progress if len(changes.added) >= _LONG else False
-            if self._vectors is None:
-                self._vectors = NearestVectors(vectors.shape[1])
-            rows = self._vectors.add(unit(vectors), show)
-            self.slots.add(changes.added)
-            self._map.extend(rows, len(self._vectors))
-        self._close_gaps()
-        self._living = self._map.having(self.slots.alive)
-        self._revision = changes.revision
-        self._unsaved += len(changes.added) + len(changes.removed)
+    # Following the graph
 
-    def _close_gaps(self) -> None:
-        """Leave out empty slots, and vectors of none, when they are more than the others."""
-        if self._vectors is None or len(self.slots) <= 2 * self.size + _GAPS:
-            return
-        rows = self._map.rows[self.slots.alive]
-        self.slots.compact()
-        used = np.unique(rows)
-        if len(self._vectors) > 2 * len(used) + _GAPS:
-            self._vectors = self._vectors.only(used)
-            rows = np.searchsorted(used, rows)
-        self._map = RowMap()
-        self._map.extend(rows, len(self._vectors))
+    def prepare(self, nodes: Sequence[Node]) -> Vectors:
+        """Return the vectors of nodes.
+
+        Raises:
+            EmbeddingError: If the model fails, or returns no usable vectors.
+        """
+        texts = [node.text for node in nodes]
+        return self._graph.embeddings.vectors(texts, self._key, what=self._group)
+
+    def accepts(self, prepared: Vectors) -> bool:
+        """Return whether the vectors have the dimension of those in the index."""
+        if self._vectors is None or not len(prepared):
+            return True
+        return bool(prepared.shape[1] == self._vectors.dimension)
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove nodes; their vectors stay until gaps are closed."""
+        self.table.remove(ids)
+
+    def add(self, nodes: Sequence[Node], prepared: Vectors) -> None:
+        """Add nodes and their vectors."""
+        show = self._graph.progress if len(nodes) >= _LONG else False
+        if self._vectors is None:
+            self._vectors = NearestVectors(prepared.shape[1])
+        vectors = self._vectors.add(unit(prepared), show)
+        self.table.add(nodes)
+        self._vector_rows.extend(vectors, len(self._vectors))
+
+    def finish(self) -> None:
+        """Close gaps, and note which vectors a node has."""
+        if self._vectors is not None and self.table.sparse:
+            vectors = self._vector_rows.vectors[self.table.alive]
+            self.table.compact()
+            used = np.unique(vectors)
+            if len(self._vectors) > 2 * len(used) + _GAPS:
+                self._vectors = self._vectors.select(used)
+                vectors = np.searchsorted(used, vectors)
+            self._vector_rows = VectorRows()
+            self._vector_rows.extend(vectors, len(self._vectors))
+        self._living = self._vector_rows.used_by(self.table.alive)
 
     # The file
 
-    def _file(self) -> Path | None:
-        """Return where the index is kept, None where the graph has no place for it."""
-        return self._graph.index_file(f"vectors-{digest(self._group, self._key, self._model)}")
+    def file_name(self) -> str:
+        """Return the file's name, one for each group, key and model."""
+        return f"vectors-{digest(self._group, self._key, self._model)}"
 
-    def _header(self) -> dict[str, Any]:
-        """Return what has to be equal for the file to be of use."""
+    def header(self) -> dict[str, Any]:
+        """Return what a stored index must agree with."""
+        return {"kind": "vectors", "group": self._group, "key": self._key, "model": self._model}
+
+    def arrays(self) -> Arrays:
+        """Return the arrays to store."""
+        if self._vectors is None:
+            return {}
         return {
-            "kind": "vectors",
-            "group": self._group,
-            "key": self._key,
-            "model": self._model,
-            "dimension": None if self._vectors is None else self._vectors.dimension,
+            **self.table.arrays(),
+            **self._vectors.arrays(),
+            "rows": self._vector_rows.vectors,
         }
 
-    def _save(self) -> None:
-        """Write the file; what prevents it is logged, since the index can be made again."""
-        self._unsaved = 0
-        try:
-            path = self._file()
-            if path is not None and self._vectors is not None:
-                arrays = {**self.slots.arrays(), **self._vectors.arrays(), "rows": self._map.rows}
-                array_files.save(path, {**self._header(), "revision": self._revision}, arrays)
-        except TypeError as error:  # metadata that has no form in a file
-            logger.debug("the vectors of group %r are not kept: %s", self._group, error)
-        except Exception as error:
-            logger.warning("the vectors of group %r could not be kept: %s", self._group, error)
-
-    def _load(self) -> None:
-        """Become what was kept, the first time and where it fits; else stay empty."""
-        with self._syncing:
-            if self._loaded:
-                return
-            self._loaded = True
-            path: Path | None = None
-            try:
-                path = self._file()
-                kept = None if path is None else array_files.load(path)
-                if kept is not None:
-                    self._take(*kept)
-            except Exception as error:  # whatever is in the file, the index can be made again
-                logger.warning("the index in %s does not fit, and is made again: %s", path, error)
-                self._clear()
-
-    def _take(self, header: Mapping[str, Any], arrays: array_files.Arrays) -> None:
+    def restore(self, arrays: Arrays) -> None:
+        """Set the empty index to what ``arrays`` returned."""
         vectors = NearestVectors.from_arrays(arrays)
-        expected = {**self._header(), "dimension": vectors.dimension}
-        if {name: header.get(name) for name in expected} != expected:
-            logger.debug("kept vectors are of %r, not of %r", header, expected)
-            return
-        slots, rows = Slots.from_arrays(arrays), np.asarray(arrays["rows"], np.int64)
-        if rows.shape != (len(slots),):
-            raise ValueError(f"it has the rows of {len(rows)} nodes of {len(slots)}")
-        self._map.extend(rows, len(vectors))
-        self._living = self._map.having(slots.alive)
-        self.slots, self._vectors, self._revision = slots, vectors, int(header["revision"])
+        table, rows = NodeTable.from_arrays(arrays), np.asarray(arrays["rows"], np.int64)
+        if rows.shape != (len(table),):
+            raise ValueError(f"it has the vectors of {len(rows)} nodes of {len(table)}")
+        self._vector_rows.extend(rows, len(vectors))
+        self._living = self._vector_rows.used_by(table.alive)
+        self.table, self._vectors = table, vectors
 
 
-Mask = npt.NDArray[np.bool_]
-
-Numbers = npt.NDArray[np.int64]
-
-_NONE = -1
-
-
-class RowMap:
-    """Tell each slot's row among distinct vectors, and each row's slots.
+class VectorRows:
+    """Map rows of nodes to rows of distinct vectors, and back: equal vectors share a row.
 
     Attributes:
-        rows: Row by slot.
+        vectors: Row of the vector, by row of the node.
     """
 
     def __init__(self) -> None:
-        self.rows: Numbers = np.zeros(0, np.int64)
-        self._first: list[int] = []  # a row's first slot, where it has one
-        self._copies: dict[int, list[int]] = {}  # all slots of a row that has several
+        self.vectors: Numbers = np.zeros(0, np.int64)
+        self._first: list[int] = []  # the first node of a vector, where there is one
+        self._all: dict[int, list[int]] = {}  # all nodes of a vector that has several
 
-    def extend(self, rows: Numbers, size: int) -> None:
-        """Note the rows of the next slots; there are ``size`` rows now.
+    def extend(self, vectors: Numbers, size: int) -> None:
+        """Append the vectors of the next nodes; there are ``size`` vectors now.
 
         Raises:
-            ValueError: If there is no such row.
+            ValueError: If there is no such vector.
         """
-        if len(rows) and not 0 <= rows.min() <= rows.max() < size:
-            raise ValueError(f"slots have the rows {rows.min()} to {rows.max()} of {size}")
+        if len(vectors) and not 0 <= vectors.min() <= vectors.max() < size:
+            raise ValueError(f"nodes have the vectors {vectors.min()} to {vectors.max()} of {size}")
         self._first += [_NONE] * (size - len(self._first))
-        for slot, row in enumerate(rows.tolist(), len(self.rows)):
-            if self._first[row] == _NONE:
-                self._first[row] = slot
+        for row, vector in enumerate(vectors.tolist(), len(self.vectors)):
+            if self._first[vector] == _NONE:
+                self._first[vector] = row
             else:
-                self._copies.setdefault(row, [self._first[row]]).append(slot)
-        self.rows = np.concatenate([self.rows, rows])
+                self._all.setdefault(vector, [self._first[vector]]).append(row)
+        self.vectors = np.concatenate([self.vectors, vectors])
 
-    def having(self, slots: Mask) -> Mask | None:
-        """Return which rows any of these slots has, None for all."""
-        mask = np.zeros(len(self._first), np.bool_)
-        mask[self.rows[slots]] = True
-        return None if mask.all() else mask
+    def used_by(self, nodes: Mask) -> Mask | None:
+        """Return which vectors any of these nodes has, None for all vectors."""
+        used = np.zeros(len(self._first), np.bool_)
+        used[self.vectors[nodes]] = True
+        return None if used.all() else used
 
-    def slots(
-        self, rows: Numbers, scores: npt.NDArray[np.float64]
-    ) -> tuple[Numbers, npt.NDArray[np.float64]]:
-        """Return all slots of rows that have any, and the scores of their rows."""
-        if not self._copies:
-            return np.array([self._first[row] for row in rows.tolist()], np.int64), scores
-        slots = [self._copies.get(row) or [self._first[row]] for row in rows.tolist()]
-        every = np.array([slot for each in slots for slot in each], np.int64)
-        return every, np.repeat(scores, [len(each) for each in slots])
+    def node_rows(self, vectors: Numbers, scores: Scores) -> tuple[Numbers, Scores]:
+        """Return all nodes of vectors that have any, and the scores of their vectors."""
+        if not self._all:
+            return np.array([self._first[vector] for vector in vectors.tolist()], np.int64), scores
+        rows = [self._all.get(vector) or [self._first[vector]] for vector in vectors.tolist()]
+        flat = np.array([row for copies in rows for row in copies], np.int64)
+        return flat, np.repeat(scores, [len(copies) for copies in rows])

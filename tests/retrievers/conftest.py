@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers.indexes import max_score as top
-from nodekin.retrievers.indexes import postings, text_index
+from nodekin.retrievers.indexes import max_score, node_table, postings, text_index
 
 Ranking = list[tuple[int, float]]
 
@@ -50,11 +49,11 @@ def brute() -> Callable[..., Ranking]:
 @pytest.fixture
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every threshold so low that a handful of nodes gets past it."""
-    monkeypatch.setattr(postings.Postings, "_room", lambda self: 6 + len(self._slots) // 8)
+    monkeypatch.setattr(postings.Postings, "_room", lambda self: 6 + len(self._rows) // 8)
     monkeypatch.setattr(postings, "_BATCH", 5)
-    monkeypatch.setattr(top, "_CHECK_FLOOR", -(10**9))
-    monkeypatch.setattr(text_index, "_KEPT", 0)
-    monkeypatch.setattr(text_index, "_GAPS", 2)
+    monkeypatch.setattr(max_score, "_CHECK_FLOOR", -(10**9))
+    monkeypatch.setattr(text_index, "_CACHED", 0)
+    monkeypatch.setattr(node_table, "_GAPS", 2)
 
 
 @pytest.fixture

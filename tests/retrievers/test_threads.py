@@ -12,7 +12,7 @@ import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.indexes.max_score import Posting, Saturation
+from nodekin.retrievers.indexes.max_score import PostingList, Saturation
 from nodekin.retrievers.similarities import Bm25
 
 WORDS = Bm25(analyzer=str.split)
@@ -74,7 +74,7 @@ class Interrupted(Saturation):
 
 def test_a_posting_weighed_by_one_thread_while_another_weighs_it() -> None:
     every = np.arange(3, dtype=np.int32)
-    posting, plain = Posting(every, every + 1, every + 1), Saturation(0.5, 0.5, 2.0)
+    posting, plain = PostingList(every, every + 1, every + 1), Saturation(0.5, 0.5, 2.0)
     Interrupted.interrupt = lambda self: posting.impacts(plain)
     settings = [Interrupted(3.0, 0.5, 2.0), plain]
     for saturation in settings * 2:

@@ -8,7 +8,6 @@ from nodekin.nodegraph.extractors.llm_extractor import LLMExtractor
 from nodekin.nodegraph.models.llm import LLM
 from nodekin.retrievers import Retriever, trace
 from nodekin.retrievers.answers.qa import QaRetriever, answer_of, overlap
-from nodekin.retrievers.indexes.exact_index import QuestionMap, normal_question
 
 RIVERS = {
     "长江有多长？": "约6300公里。",
@@ -238,22 +237,6 @@ async def test_recommending_without_blocking(graph):
 # The parts
 
 
-@pytest.mark.parametrize(
-    ("some", "other", "same"),
-    [
-        ("What is tea?", "what is  TEA", True),
-        ("长江 有多长？", "长江有多长", True),
-        ("ＡＩ是什么", "ai 是什么？", True),
-        ("C++?", "C?", False),
-        ("C#?", "C?", False),
-        ("GPT 3.5", "GPT 35", False),
-        ("a b", "ab", False),
-    ],
-)
-def test_what_is_the_same_question(some, other, same):
-    assert (normal_question(some) == normal_question(other)) is same
-
-
 def test_overlap():
     assert overlap(["a", "b", "b"], ["b", "b", "a"]) == 1
     assert overlap(["a"], []) == 0
@@ -277,10 +260,6 @@ def test_where_the_answer_is(node, answer):
 def test_questions_without_answers_are_no_preset(library):
     assert QaRetriever(library, "sentence").answer("sea") is None
     assert QaRetriever(library, "sentence").retrieve("sea")[0].node.content == "sea"
-
-
-def test_the_map_is_shared(graph):
-    assert QuestionMap.of(graph, "qa") is QuestionMap.of(graph, "qa")
 
 
 @pytest.mark.parametrize(

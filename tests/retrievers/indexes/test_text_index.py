@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
-from nodekin.retrievers.indexes import text_index
+from nodekin.retrievers.indexes import node_table, text_index
 from nodekin.retrievers.similarities import Bm25
 
 SIMILARITY = Bm25(analyzer=str.split)
@@ -135,7 +135,7 @@ def test_gaps_are_closed() -> None:
         graph.add(Document("\n".join(["a b"] * 400), id="1"))
         graph.add(Document("\n".join([f"a {turn}"] * 400), id="2"))
         assert retriever(f"{turn}", top_k=400)[-1].node.text == f"a {turn}"
-        assert len(index.slots) <= 2 * 800 + text_index._GAPS
+        assert len(index.table) <= 2 * 800 + node_table._GAPS
         assert index.size == 800
         assert index.document_frequency("a") == 800
         assert index.document_frequency(str(turn - 1)) == 0
@@ -203,7 +203,7 @@ def test_an_interrupted_search_leaves_no_half_sums(monkeypatch: pytest.MonkeyPat
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(text_index, "best_slots", interrupted)
+        patched.setattr(text_index, "best_rows", interrupted)
         with pytest.raises(KeyboardInterrupt):
             retriever("a b")
     assert seen(retriever.retrieve("a b")) == expected

@@ -14,10 +14,10 @@ from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.errors import EmbeddingError
 from nodekin.nodegraph.models.embedder import Embedder
 from nodekin.retrievers.filters import parse_filters
-from nodekin.retrievers.indexes import array_files as index_files
-from nodekin.retrievers.indexes import nearest_vectors, vector_index
+from nodekin.retrievers.indexes import nearest_vectors, node_table, synced_index, vector_index
+from nodekin.retrievers.indexes.array_files import load_arrays, save_arrays
 from nodekin.retrievers.indexes.nearest_vectors import NearestVectors, unit
-from nodekin.retrievers.indexes.vector_index import RowMap, VectorIndex
+from nodekin.retrievers.indexes.vector_index import VectorIndex, VectorRows
 
 LETTERS = "abcdefgh"
 TEXTS = st.text(LETTERS, max_size=4)
@@ -52,9 +52,10 @@ LETTER_MODEL = Embedder(count_letters, "letters")
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a handful of nodes be many."""
     monkeypatch.setattr(nearest_vectors, "EXACT", 6)
-    monkeypatch.setattr(nearest_vectors, "_COST", 0)
+    monkeypatch.setattr(nearest_vectors, "_FOLLOW_COST", 0)
     monkeypatch.setattr(nearest_vectors, "_BATCH", 4)
     monkeypatch.setattr(vector_index, "_GAPS", 2)
+    monkeypatch.setattr(node_table, "_GAPS", 2)
 
 
 def new_graph(documents: dict[str, Document], model: Embedder = LETTER_MODEL) -> NodeGraph:
@@ -153,7 +154,7 @@ def recall(
 
 def test_goes_over_to_a_graph_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nearest_vectors, "EXACT", 1000)
-    monkeypatch.setattr(nearest_vectors, "_COST", 1)
+    monkeypatch.setattr(nearest_vectors, "_FOLLOW_COST", 1)
     all_, queries = random_vectors(3000), random_vectors(50, seed=1)
     vectors = NearestVectors(24)
     assert vectors.add(all_[:1000]).tolist() == list(range(1000))
@@ -162,7 +163,7 @@ def test_goes_over_to_a_graph_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = vectors.linked(vectors.vectors())
     vectors.add(all_[2000:2500])  # while the graph is made
     assert vectors.exact
-    vectors.take(graph)
+    vectors.use_graph(graph)
     assert not vectors.exact
     vectors.add(all_[2500:])  # without building the graph anew
     assert recall(vectors, all_, queries, 10, None) >= 0.99
@@ -170,19 +171,19 @@ def test_goes_over_to_a_graph_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
         allowed = np.random.default_rng(2).random(3000) < share
         assert recall(vectors, all_, queries, 10, allowed) >= 0.99
     some = np.arange(0, 3000, 5)
-    fewer = vectors.only(some)
+    fewer = vectors.select(some)
     assert fewer.exact
     assert recall(fewer, all_[some], queries, 10, None) == 1
 
 
 def test_many_equal_vectors_are_no_island(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nearest_vectors, "EXACT", 1000)
-    monkeypatch.setattr(nearest_vectors, "_COST", 1)
+    monkeypatch.setattr(nearest_vectors, "_FOLLOW_COST", 1)
     all_ = random_vectors(2500)
     all_[500:1500] = all_[500]
     vectors = NearestVectors(24)
     rows = vectors.add(all_)
-    vectors.take(vectors.linked(vectors.vectors()))
+    vectors.use_graph(vectors.linked(vectors.vectors()))
     assert not vectors.exact
     assert len(vectors) == 1501
     assert set(rows[500:1500].tolist()) == {500}
@@ -292,7 +293,7 @@ def test_an_interrupt_leaves_nothing_half_done(monkeypatch: pytest.MonkeyPatch) 
     index = synced(VectorIndex(graph, "line", "default"), graph)
     graph.add(Document("ab\nef", id="2"))
     with monkeypatch.context() as patch, graph.reading("line"):
-        patch.setattr(RowMap, "extend", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(VectorRows, "extend", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             index.sync()
     synced(index, graph)
@@ -303,13 +304,14 @@ def test_metadata_that_changes_often_does_not_grow_the_index(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(vector_index, "_GAPS", 4)
+    monkeypatch.setattr(node_table, "_GAPS", 4)
     graph = new_graph({"1": Document("ab\ncd", {"color": "red"}, id="1")})
     index = VectorIndex(graph, "line", "default")
     for number in range(12):
         graph.add(Document("ab\ncd", {"color": str(number)}, id="1"))
         synced(index, graph)
         assert len(ask(index, "ab", 5, {"color": str(number)})) == 2
-    assert len(index.slots) <= 8
+    assert len(index.table) <= 8
     assert len(index._vectors or ()) == 2
 
 
@@ -320,8 +322,8 @@ def test_metadata_that_changes_often_does_not_grow_the_index(
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Let graphs have a place for indexes, and write them at once."""
     monkeypatch.setattr(NodeGraph, "index_file", lambda self, name: tmp_path / f"{name}.index")
-    monkeypatch.setattr(vector_index, "_UNSAVED", 0)
-    monkeypatch.setattr(vector_index, "_WORTH_SAVING", 0)
+    monkeypatch.setattr(synced_index, "_UNSAVED", 0)
+    monkeypatch.setattr(synced_index, "_WORTH_SAVING", 0)
     return tmp_path
 
 
@@ -364,7 +366,7 @@ def test_kept_and_taken_up_again(kept: Path, monkeypatch: pytest.MonkeyPatch, ex
 
 
 def test_few_changes_are_kept_on_closing_only(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vector_index, "_UNSAVED", 1000)
+    monkeypatch.setattr(synced_index, "_UNSAVED", 1000)
     graph = new_graph(DOCUMENTS)
     index = synced(VectorIndex(graph, "line", "default"), graph)
     assert not list(kept.iterdir())
@@ -393,7 +395,7 @@ def test_a_damaged_file_is_made_again(kept: Path, how: str) -> None:
     (path,) = kept.iterdir()
     path.write_bytes(damaged(path.read_bytes(), how))
     assert ask(synced(VectorIndex(graph, "line", "default"), graph), "abd", None) == before
-    assert index_files.load(path) is not None
+    assert load_arrays(path) is not None
 
 
 @pytest.mark.parametrize(
@@ -420,13 +422,13 @@ def test_a_file_that_does_not_fit_is_made_again(
     graph = new_graph(DOCUMENTS)
     before = ask(synced(VectorIndex(graph, "line", "default"), graph), "abd", None)
     (path,) = kept.iterdir()
-    header, arrays = index_files.load(path) or ({}, {})
+    header, arrays = load_arrays(path) or ({}, {})
     for name, value in change.items():
         part = header if name in header else arrays
         part[name] = value
         if value is None:
             del part[name]
-    index_files.save(path, header, arrays)
+    save_arrays(path, header, arrays)
     with caplog.at_level(logging.DEBUG):
         assert ask(synced(VectorIndex(graph, "line", "default"), graph), "abd", None) == before
 

@@ -9,7 +9,6 @@ import pytest
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import FusionRetriever, Retriever, register_index, register_similarity
-from nodekin.retrievers.indexes import Exact
 from nodekin.retrievers.results import Hits
 from nodekin.retrievers.similarities import registry as known
 
@@ -144,22 +143,6 @@ def test_what_is_no_similarity(graph: NodeGraph) -> None:
 
     with pytest.raises(ValueError, match="gave 1 scores for 5 nodes"):
         Retriever(graph, "line", "few")("x")
-
-
-def test_exact_texts_but_for_what_does_not_count(graph: NodeGraph) -> None:
-    graph.add(Document("什么是 Tea？\nＡＢＣ", id="q"))
-    exact = Retriever(graph, "line", "exact")
-    assert found(exact("什么是tea")) == [("什么是 Tea？", 1.0)]
-    assert found(exact("abc!")) == [("ＡＢＣ", 1.0)]
-    assert exact("tea time") == []
-    assert found(Retriever(graph, "line", "exact", normalize=False)("TEA")) == []
-    assert found(Retriever(graph, "line", index="map")("Coffee")) == [("coffee", 1.0)]
-    assert [r.node.text for r in Retriever(graph, "line", Exact("shop"))("2")] == ["bread", "rice"]
-    assert found(exact("tea", filters={"shop": 2})) == []
-    graph.remove("drinks")
-    assert exact("coffee") == []
-    graph.add(Document("Coffee", id="back"))
-    assert found(exact("coffee")) == [("Coffee", 1.0)]
 
 
 def test_an_index_of_ones_own(graph: NodeGraph) -> None:

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.indexes import array_files as index_files
-from nodekin.retrievers.indexes import text_index
+from nodekin.retrievers.indexes import node_table, synced_index, text_index
+from nodekin.retrievers.indexes.array_files import load_arrays, save_arrays
 from nodekin.retrievers.similarities import Bm25
 from nodekin.retrievers.text_analyzer import TextAnalyzer
 
@@ -61,7 +61,7 @@ def answers(graph: NodeGraph, similarity: Bm25 = BM25, group: str = "line", **kw
 @pytest.fixture(autouse=True)
 def kept_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep every change when the index is closed."""
-    monkeypatch.setattr(text_index, "_WORTH_SAVING", 0)
+    monkeypatch.setattr(synced_index, "_WORTH_SAVING", 0)
 
 
 class Counted:
@@ -176,13 +176,13 @@ def test_filters_hold_after_loading(tmp_path: Path) -> None:
 
 
 def test_gaps_are_closed_after_loading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_index, "_GAPS", 2)
+    monkeypatch.setattr(node_table, "_GAPS", 2)
     graph = new_graph(tmp_path, SOME)
     answers(graph)
     reopen(graph)
     graph.remove(["一", "\ud800"])
     assert answers(graph) == answers(new_graph(None, SOME[2:]))
-    assert len(BM25.open(graph, "line").slots) == 2
+    assert len(BM25.open(graph, "line").table) == 2
     reopen(graph)
     graph.add(SOME[:2])
     assert answers(graph) == answers(new_graph(None, [SOME[2], *SOME[:2]]))
@@ -212,18 +212,18 @@ def test_a_damaged_file_is_made_again(tmp_path: Path, part: int, cut: bool) -> N
     assert answers(graph) == before
 
 
-@pytest.mark.parametrize("missing", ["ids", "terms", "slot_steps", "lengths", "metadata"])
+@pytest.mark.parametrize("missing", ["ids", "terms", "row_steps", "lengths", "metadata"])
 def test_a_file_that_lacks_something_is_made_again(
     tmp_path: Path, missing: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     graph = new_graph(tmp_path, SOME)
     before = answers(graph)
     reopen(graph)
-    header, arrays = index_files.load(the_file(tmp_path)) or ({}, {})
+    header, arrays = load_arrays(the_file(tmp_path)) or ({}, {})
     del arrays[missing]
-    index_files.save(the_file(tmp_path), header, arrays)
+    save_arrays(the_file(tmp_path), header, arrays)
     assert answers(graph) == before
-    assert "made again" in caplog.text
+    assert "rebuilt" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -234,8 +234,8 @@ def test_a_file_of_something_else_is_made_again(tmp_path: Path, change: dict, co
     before = answers(graph, counted)
     made = Counted.texts
     reopen(graph, counted)
-    header, arrays = index_files.load(the_file(tmp_path)) or ({}, {})
-    index_files.save(the_file(tmp_path), {**header, **change}, arrays)
+    header, arrays = load_arrays(the_file(tmp_path)) or ({}, {})
+    save_arrays(the_file(tmp_path), {**header, **change}, arrays)
     assert answers(graph, counted) == before
     assert Counted.texts == 2 * made
 
@@ -267,7 +267,7 @@ def test_where_nothing_can_be_written_queries_are_answered(
     for _ in range(2):
         assert answers(graph) == answers(new_graph(None, SOME))
         reopen(graph)
-    assert "was not kept" in caplog.text
+    assert "was not written" in caplog.text
 
 
 def test_values_that_no_file_can_hold_are_found_all_the_same(
@@ -279,14 +279,14 @@ def test_values_that_no_file_can_hold_are_found_all_the_same(
     for _ in range(2):
         assert answers(graph, filters={"thing": thing})[2]
         reopen(graph)
-    assert "is not kept" in caplog.text
+    assert "is not stored" in caplog.text
     assert not list(tmp_path.iterdir())
 
 
 def test_many_changes_are_kept_at_once_few_when_it_is_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_index, "_WORTH_SAVING", 250)
+    monkeypatch.setattr(synced_index, "_WORTH_SAVING", 250)
     graph = new_graph(tmp_path, [Document("tea\n" * 1000, id="1")])
     answers(graph)
     graph.add(Document("green tea\n" * 200, id="2"))

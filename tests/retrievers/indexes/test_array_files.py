@@ -12,9 +12,16 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Node
 from nodekin.retrievers.filters import parse_filters
-from nodekin.retrievers.indexes import array_files as index_files
-from nodekin.retrievers.indexes.array_files import join, pack, split, unpack
-from nodekin.retrievers.indexes.node_table import Slots
+from nodekin.retrievers.indexes import array_files
+from nodekin.retrievers.indexes.array_files import (
+    join,
+    load_arrays,
+    pack,
+    save_arrays,
+    split,
+    unpack,
+)
+from nodekin.retrievers.indexes.node_table import NodeTable
 from nodekin.retrievers.indexes.postings import Postings
 
 QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -24,12 +31,12 @@ TEXTS = st.text(st.characters(categories=None), max_size=6)  # lone surrogates t
 
 def saved(folder: Path) -> Path:
     path = folder / "made when missing" / "index"
-    index_files.save(path, {"revision": 3}, ARRAYS)
+    save_arrays(path, {"revision": 3}, ARRAYS)
     return path
 
 
 def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
-    header, arrays = index_files.load(saved(tmp_path)) or ({}, {})
+    header, arrays = load_arrays(saved(tmp_path)) or ({}, {})
     assert header["revision"] == 3
     assert list(arrays) == list(ARRAYS)
     for name, array in ARRAYS.items():
@@ -39,7 +46,7 @@ def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
 
 
 def test_no_file_is_no_index(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    assert index_files.load(tmp_path / "none") is None
+    assert load_arrays(tmp_path / "none") is None
     assert not caplog.records
 
 
@@ -55,7 +62,7 @@ def test_a_damaged_file_is_never_trusted(tmp_path: Path, data: st.DataObject) ->
         at = data.draw(st.integers(0, len(whole) - 1))
         changed[at] ^= data.draw(st.integers(1, 255))
     path.write_bytes(changed)
-    loaded = index_files.load(path)
+    loaded = load_arrays(path)
     if loaded is not None:  # a bit that means nothing, a date
         header, arrays = loaded
         assert header["revision"] == 3
@@ -66,14 +73,14 @@ def test_a_damaged_file_is_never_trusted(tmp_path: Path, data: st.DataObject) ->
 
 def test_a_file_of_another_format_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = saved(tmp_path)
-    monkeypatch.setattr(index_files, "_FORMAT", index_files._FORMAT + 1)
-    assert index_files.load(path) is None
+    monkeypatch.setattr(array_files, "_FORMAT", array_files._FORMAT + 1)
+    assert load_arrays(path) is None
 
 
 def test_what_cannot_be_written_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").write_text("in the way of a folder")
-    index_files.save(tmp_path / "file" / "index", {}, ARRAYS)
-    assert "was not kept" in caplog.text
+    save_arrays(tmp_path / "file" / "index", {}, ARRAYS)
+    assert "was not written" in caplog.text
 
 
 def test_drafts_of_the_dead_are_removed(tmp_path: Path) -> None:
@@ -88,11 +95,11 @@ def test_drafts_of_the_dead_are_removed(tmp_path: Path) -> None:
 
 def test_many_may_write_at_once(tmp_path: Path) -> None:
     def write(revision: int) -> None:
-        index_files.save(tmp_path / "index", {"revision": revision}, {"a": np.full(999, revision)})
+        save_arrays(tmp_path / "index", {"revision": revision}, {"a": np.full(999, revision)})
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(write, range(40)))
-    header, arrays = index_files.load(tmp_path / "index") or ({}, {})
+    header, arrays = load_arrays(tmp_path / "index") or ({}, {})
     assert (arrays["a"] == header["revision"]).all()
     assert [path.name for path in tmp_path.iterdir()] == ["index"]
 
@@ -150,7 +157,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_slots_come_back_after_any_history(steps: list) -> None:
-    kept, plain = Slots(), Slots()
+    kept, plain = NodeTable(), NodeTable()
     for what, given_ in steps:
         if what == "add":
             nodes = [Node("", data, id=i, order=order) for i, data, order in given_]
@@ -164,14 +171,14 @@ def test_slots_come_back_after_any_history(steps: list) -> None:
             kept.compact()
             plain.compact()
         elif what == "load":
-            kept = Slots.from_arrays(kept.arrays())
+            kept = NodeTable.from_arrays(kept.arrays())
         else:
             same_slots(kept, plain)
     same_slots(kept, plain)
-    same_slots(Slots.from_arrays(kept.arrays()), plain)
+    same_slots(NodeTable.from_arrays(kept.arrays()), plain)
 
 
-def same_slots(kept: Slots, plain: Slots) -> None:
+def same_slots(kept: NodeTable, plain: NodeTable) -> None:
     assert kept.ids == plain.ids
     assert kept.living == plain.living
     assert kept.alive.tolist() == plain.alive.tolist()
@@ -185,27 +192,27 @@ def same_slots(kept: Slots, plain: Slots) -> None:
 
 
 def test_slots_of_values_that_no_file_can_hold() -> None:
-    slots = Slots()
+    slots = NodeTable()
     slots.add([Node("", {"what": object()}, id="a")])
     with pytest.raises(TypeError, match="object"):
         slots.arrays()
 
 
-@pytest.mark.parametrize("missing", Slots().arrays())
+@pytest.mark.parametrize("missing", NodeTable().arrays())
 def test_slots_whose_arrays_are_not_all_there(missing: str) -> None:
-    arrays = Slots().arrays()
+    arrays = NodeTable().arrays()
     del arrays[missing]
     with pytest.raises(KeyError, match=missing):
-        Slots.from_arrays(arrays)
+        NodeTable.from_arrays(arrays)
 
 
-@pytest.mark.parametrize("other", Slots().arrays())
+@pytest.mark.parametrize("other", NodeTable().arrays())
 def test_slots_whose_arrays_do_not_fit(other: str) -> None:
-    one, two = Slots(), Slots()
+    one, two = NodeTable(), NodeTable()
     one.add([Node("", {"n": 1}, id="1")])
     two.add([Node("", {"n": i}, id=f"0{i}") for i in range(20)])
     with pytest.raises(ValueError, match=r"fit|packed|characters|decode"):
-        Slots.from_arrays({**two.arrays(), other: one.arrays()[other]})
+        NodeTable.from_arrays({**two.arrays(), other: one.arrays()[other]})
 
 
 @pytest.mark.usefixtures("small_limits")
@@ -247,7 +254,7 @@ def test_postings_whose_arrays_do_not_fit(other: str) -> None:
     one.extend(0, [["a", "a"]])
     two.extend(0, [["b", "cc", "d"]] * 900 + [[str(i) for i in range(40)]])
     arrays = {**two.arrays(), other: one.arrays()[other]}
-    if other == "slot_mask":
+    if other == "row_mask":
         arrays[other] = np.zeros(2, np.uint32)
     with pytest.raises(ValueError, match=r"fit|packed|broadcast"):
         Postings.from_arrays(arrays)

@@ -3,34 +3,34 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nodekin.retrievers.indexes import max_score as top
-from nodekin.retrievers.indexes.max_score import Posting, Saturation, best_slots
+from nodekin.retrievers.indexes import max_score
+from nodekin.retrievers.indexes.max_score import PostingList, Saturation, best_rows
 
 LIMITS = st.sampled_from([None, 1, 2, 3, 5, 10, 1000])
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-def postings_of(random, size: int, terms: int, lowest: float) -> list[tuple[float, Posting]]:
+def postings_of(random, size: int, terms: int, lowest: float) -> list[tuple[float, PostingList]]:
     """Make random postings over few lengths and counts, so that many scores are equal."""
     lengths = random.integers(1, 4, size).astype(np.int32)
-    made = []
+    lists = []
     for _ in range(terms):
-        slots = np.flatnonzero(random.random(size) < random.choice([0.05, 0.3, 0.9]))
-        counts = random.integers(1, 3, len(slots)).astype(np.int32)
+        rows = np.flatnonzero(random.random(size) < random.choice([0.05, 0.3, 0.9]))
+        counts = random.integers(1, 3, len(rows)).astype(np.int32)
         weight = float(random.choice([lowest, 0.001, 0.5, 1.0, 4.0]))
-        if len(slots):
-            made.append((weight, Posting(slots.astype(np.int32), counts, lengths)))
-    return sorted(made, key=lambda pair: -pair[0])
+        if len(rows):
+            lists.append((weight, PostingList(rows.astype(np.int32), counts, lengths)))
+    return sorted(lists, key=lambda pair: -pair[0])
 
 
 def brute(postings, saturation, limit, allowed, orders) -> tuple[list[int], list[float]]:
     sums: dict[int, float] = {}
     for weight, posting in postings:
-        for slot, impact in zip(posting.slots, posting.impacts(saturation), strict=True):
-            sums[int(slot)] = sums.get(int(slot), 0.0) + weight * float(impact)
-    kept = [slot for slot in sums if allowed is None or allowed[slot]]
-    ranking = sorted(kept, key=lambda slot: (-sums[slot], orders[slot]))[:limit]
-    return ranking, [sums[slot] for slot in ranking]
+        for row, impact in zip(posting.rows, posting.impacts(saturation), strict=True):
+            sums[int(row)] = sums.get(int(row), 0.0) + weight * float(impact)
+    allowed_rows = [row for row in sums if allowed is None or allowed[row]]
+    ranking = sorted(allowed_rows, key=lambda row: (-sums[row], orders[row]))[:limit]
+    return ranking, [sums[row] for row in ranking]
 
 
 def check(seed: int, limit: int | None, density: float | None, lowest: float) -> None:
@@ -41,8 +41,8 @@ def check(seed: int, limit: int | None, density: float | None, lowest: float) ->
     allowed = None if density is None else random.random(size) < density
     orders = random.permutation(size).astype(np.int64)
     scratch = np.zeros(size)
-    slots, scores = best_slots(postings, saturation, scratch, limit, allowed, orders)
-    assert (slots.tolist(), scores.tolist()) == brute(postings, saturation, limit, allowed, orders)
+    rows, scores = best_rows(postings, saturation, scratch, limit, allowed, orders)
+    assert (rows.tolist(), scores.tolist()) == brute(postings, saturation, limit, allowed, orders)
     assert not scratch.any()
 
 
@@ -71,22 +71,22 @@ def test_weights_need_not_be_positive(seed, limit, density, lowest) -> None:
 
 
 def test_a_rare_term_decides_and_the_common_one_is_only_looked_up(monkeypatch) -> None:
-    monkeypatch.setattr(top, "_CHECK_FLOOR", -(10**9))
+    monkeypatch.setattr(max_score, "_CHECK_FLOOR", -(10**9))
     lengths = np.ones(1000, np.int32)
-    everywhere = Posting(np.arange(1000, dtype=np.int32), np.ones(1000, np.int32), lengths)
-    rare = Posting(np.array([7, 500], np.int32), np.array([1, 2], np.int32), lengths)
+    everywhere = PostingList(np.arange(1000, dtype=np.int32), np.ones(1000, np.int32), lengths)
+    rare = PostingList(np.array([7, 500], np.int32), np.array([1, 2], np.int32), lengths)
     saturation = Saturation(1.0, 0.0, 1.0)
     scratch = np.zeros(1000)
     postings = [(5.0, rare), (0.001, everywhere)]
-    slots, scores = best_slots(postings, saturation, scratch, 2, None, np.arange(1000))
-    assert slots.tolist() == [500, 7]
+    rows, scores = best_rows(postings, saturation, scratch, 2, None, np.arange(1000))
+    assert rows.tolist() == [500, 7]
     assert scores.tolist() == [5.0 * (4 / 3) + 0.001, 5.0 + 0.001]
-    slots, _ = best_slots(postings, saturation, scratch, 4, None, np.arange(1000))
-    assert slots.tolist() == [500, 7, 0, 1]  # ties by order
+    rows, _ = best_rows(postings, saturation, scratch, 4, None, np.arange(1000))
+    assert rows.tolist() == [500, 7, 0, 1]  # ties by order
 
 
 def test_a_posting_weighed_by_two_settings_in_turn() -> None:
-    posting = Posting(
+    posting = PostingList(
         np.array([0, 2], np.int32), np.array([1, 3], np.int32), np.array([2, 1, 2], np.int32)
     )
     plain, long = Saturation(0.0, 0.0, 1.0), Saturation(2.0, 1.0, 1.0)

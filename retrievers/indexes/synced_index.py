@@ -1,0 +1,253 @@
+"""The base class of indexes: follow the changes of a group, and keep a copy in a file."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...nodegraph import Changes, Node, NodeGraph
+from ..filters import Condition
+from .array_files import Arrays, load_arrays, save_arrays
+
+logger = logging.getLogger(__name__)
+
+# Changes that the file does not contain yet. Above this number, plus this share of the nodes, the
+# file is written at once.
+_UNSAVED = 1_000
+
+_UNSAVED_SHARE = 8
+
+# With this number of changes or fewer it is not written even when the graph is closed.
+_WORTH_SAVING = 250
+
+
+class SyncedIndex:
+    """Keep an index of one group up to date with the graph.
+
+    A subclass says how nodes are added and removed, and searches:
+
+    - ``clear()`` empties the index; it is called first of all.
+    - ``remove(ids)`` and ``add(nodes, prepared)`` change it. Ids may be unknown. A node whose
+      text, metadata or place changed is removed and added again.
+    - ``search(query, limit, conditions)``, see ``nodekin.retrievers.protocols.Index``.
+
+    Optional:
+
+    - ``finish()`` follows every change.
+    - ``prepare(nodes)`` computes what ``add`` needs before anything is changed, for example
+      vectors: when it raises, the index stays as it was.
+    - ``accepts(prepared)`` returns False where the index has to be built anew.
+    - ``file_name()``, ``header()``, ``arrays()`` and ``restore(arrays)`` keep a copy in a file,
+      where the graph has a folder for indexes. It is used when its header is equal, and updated
+      from its revision; a damaged file is ignored and written again.
+
+    When ``add`` or ``remove`` raises, also by Ctrl-C, the index is emptied and built anew at the
+    next search. One thread changes the index at a time, while the graph can't change. Searches
+    run in parallel, after ``sync`` in the same ``graph.reading`` block.
+
+    Args:
+        graph: The node graph.
+        group: The group of nodes.
+
+    Example:
+        An index that finds the nodes that begin with a query:
+
+        >>> from nodekin.retrievers import Retriever
+        >>> from nodekin.retrievers.results import Hits
+        >>> class PrefixIndex(SyncedIndex):
+        ...     def clear(self):
+        ...         self.nodes = {}
+        ...     def remove(self, ids):
+        ...         for id in ids:
+        ...             self.nodes.pop(id, None)
+        ...     def add(self, nodes, prepared):
+        ...         self.nodes.update((node.id, node) for node in nodes)
+        ...     def search(self, query, limit, conditions):
+        ...         nodes = [n for n in self.nodes.values() if n.text.startswith(query)]
+        ...         nodes = [n for n in nodes if matches(n, conditions)]
+        ...         nodes = sorted(nodes, key=lambda node: node.order)[:limit]
+        ...         return Hits([n.id for n in nodes], [1.0] * len(nodes))
+        >>> graph = NodeGraph()
+        >>> ids = graph.add(["green tea", "tea time", "teapot"])
+        >>> def prefix(graph, group, key, similarity):
+        ...     return PrefixIndex(graph, group)
+        >>> [result.node.text for result in Retriever(graph, "ROOT", index=prefix)("tea")]
+        ['tea time', 'teapot']
+    """
+
+    def __init__(self, graph: NodeGraph, group: str) -> None:
+        self._graph = graph
+        self._group = group
+        self._lock = threading.Lock()
+        self._loaded = False
+        self._reset()
+
+    # What a subclass implements
+
+    def clear(self) -> None:
+        """Remove everything."""
+        raise NotImplementedError
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove nodes; ids that are not in the index are ignored."""
+        raise NotImplementedError
+
+    def add(self, nodes: Sequence[Node], prepared: Any) -> None:
+        """Add nodes, none of which is in the index, with what ``prepare`` returned for them."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Do what has to follow every change, such as closing gaps; nothing by default."""
+
+    @property
+    def size(self) -> int:
+        """How many nodes there are: the file of a large index is written less often."""
+        return 0
+
+    def prepare(self, nodes: Sequence[Node]) -> Any:
+        """Compute what ``add`` needs; what it raises leaves the index as it is."""
+        return None
+
+    def accepts(self, prepared: Any) -> bool:
+        """Return whether this can be added to the index; else the index is built anew."""
+        return True
+
+    def ready(self) -> None:
+        """Do what may take long (a model) before the graph is held; nothing by default."""
+
+    def file_name(self) -> str | None:
+        """Return the name under which the index is stored, None where it is not stored."""
+        return None
+
+    def header(self) -> dict[str, Any]:
+        """Return what a stored index must agree with, as JSON has it."""
+        return {}
+
+    def arrays(self) -> Arrays:
+        """Return the arrays to store; none at all where there is nothing worth storing.
+
+        Raises:
+            TypeError: If a value can't be stored.
+        """
+        return {}
+
+    def restore(self, arrays: Arrays) -> None:
+        """Set the empty index to what ``arrays`` returned; any error makes it be built anew."""
+        raise NotImplementedError
+
+    # Following the graph
+
+    def is_current(self) -> bool:
+        """Return whether the index has the last change of the group."""
+        return self._revision == self._graph.revision(self._group)
+
+    def sync(self) -> None:
+        """Apply what has changed in the graph since the last call; the graph must be held."""
+        if self.is_current():
+            return
+        with self._lock:
+            if self.is_current():
+                return
+            self._load()
+            changes = self._graph.changes(self._group, self._revision)
+            prepared = self.prepare(changes.added)
+            if not changes.complete and not self.accepts(prepared):
+                changes = self._graph.changes(self._group, 0)
+                prepared = self.prepare(changes.added)
+            self.apply(changes, prepared)
+
+    def pending(self) -> tuple[int, Changes] | None:
+        """Return the revision of the index and the changes since then, None where it is current.
+
+        For ``ready``: it builds the group, and holds the graph only until it returns.
+        """
+        with self._graph.reading(self._group):
+            if self.is_current():
+                return None
+            with self._lock:
+                self._load()
+                revision = self._revision
+            return revision, self._graph.changes(self._group, revision)
+
+    def apply(self, changes: Changes, prepared: Any) -> None:
+        """Apply changes all or none; the caller has the lock."""
+        try:
+            if changes.complete:
+                self.clear()
+            self.remove(changes.removed)
+            if changes.added:
+                self.add(changes.added, prepared)
+            self.finish()
+        except BaseException:  # an analyzer that raises, Ctrl-C, no memory
+            self._reset()
+            raise
+        self._revision = changes.revision
+        self._unsaved += len(changes.added) + len(changes.removed)
+        if self._unsaved > _UNSAVED + self.size // _UNSAVED_SHARE:
+            self.save()
+
+    def _reset(self) -> None:
+        self._revision = self._unsaved = 0
+        self.clear()
+
+    # The file
+
+    def close(self) -> None:
+        """Store what is worth storing; the index can still be used."""
+        with self._lock:
+            if self._unsaved > _WORTH_SAVING:
+                self.save()
+
+    def save(self) -> None:
+        """Write the file; the caller has the lock. A failure is logged, not raised."""
+        self._unsaved = 0
+        try:
+            path = self._path()
+            arrays = {} if path is None else self.arrays()
+            if path is not None and arrays:
+                save_arrays(path, {**self.header(), "revision": self._revision}, arrays)
+        except TypeError as error:  # metadata that can't be written to a file
+            logger.debug("the index of group %r is not stored: %s", self._group, error)
+        except Exception as error:
+            logger.warning("the index of group %r could not be stored: %s", self._group, error)
+
+    def _path(self) -> Path | None:
+        if self._graph.index_file("index") is None:  # a file's name may take long to compute
+            return None
+        name = self.file_name()
+        return None if name is None else self._graph.index_file(name)
+
+    def _load(self) -> None:
+        """Restore the stored index, the first time only and where it is usable."""
+        if self._loaded:
+            return
+        self._loaded = True
+        path: Path | None = None
+        try:
+            path = self._path()
+            stored = None if path is None else load_arrays(path)
+            if stored is not None:
+                self._restore(*stored)
+        except Exception as error:  # whatever is in the file, the index can be built anew
+            logger.warning("the index in %s does not fit and is rebuilt: %s", path, error)
+            self._reset()
+
+    def _restore(self, header: Mapping[str, Any], arrays: Arrays) -> None:
+        expected = self.header()
+        if {name: header.get(name) for name in expected} != expected:
+            logger.debug("a stored index is of %r, not of %r", header, expected)
+            return
+        revision = int(header["revision"])
+        self.restore(arrays)
+        self._revision = revision
+
+
+def matches(node: Node, conditions: Mapping[str, Condition]) -> bool:
+    """Return whether a node's metadata meets all conditions of a filter."""
+    metadata = node.metadata
+    return all(
+        field in metadata and condition(metadata[field]) for field, condition in conditions.items()
+    )

@@ -1,0 +1,70 @@
+"""Exact look-up: what counts as equal, fields, filters, changes."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.retrievers import Retriever, ScoredNode
+from nodekin.retrievers.indexes import Exact, normal_question
+
+
+@pytest.fixture
+def lines() -> NodeGraph:
+    graph = NodeGraph(progress=False)
+    graph.add(
+        [
+            Document("tea\ncoffee\nmilk", {"shop": 1}, id="drinks"),
+            Document("bread\nrice", {"shop": 2}, id="food"),
+        ]
+    )
+    graph.create_node_group("line", str.splitlines)
+    return graph
+
+
+def matches(results: Sequence[ScoredNode]) -> list[tuple[str, float]]:
+    return [(result.node.text, result.score) for result in results]
+
+
+def test_exact_texts_and_fields(lines: NodeGraph) -> None:
+    lines.add(Document("什么是 Tea？\nＡＢＣ", id="q"))
+    exact = Retriever(lines, "line", "exact")
+    assert matches(exact("什么是tea")) == [("什么是 Tea？", 1.0)]
+    assert matches(exact("abc!")) == [("ＡＢＣ", 1.0)]
+    assert exact("tea time") == []
+    assert matches(Retriever(lines, "line", "exact", normalize=False)("TEA")) == []
+    assert matches(Retriever(lines, "line", index="map")("Coffee")) == [("coffee", 1.0)]
+    assert matches(Retriever(lines, "line", Exact("shop"))("2")) == [("bread", 1), ("rice", 1)]
+    assert matches(exact("tea", filters={"shop": 2})) == []
+    lines.remove("drinks")
+    assert exact("coffee") == []
+    lines.add(Document("Coffee", id="back"))
+    assert matches(exact("coffee")) == [("Coffee", 1.0)]
+
+
+def test_a_normal_form_of_ones_own(lines: NodeGraph) -> None:
+    first = Exact(normalize=lambda text: text[:1] if text != "milk" else "")
+    assert matches(Retriever(lines, "line", first)("tiger")) == [("tea", 1.0)]
+    assert Retriever(lines, "line", first)("milk") == []  # an empty form is never matched
+
+
+def test_equal_settings_share_an_index(lines: NodeGraph) -> None:
+    assert Exact().open(lines, "line") is Exact().open(lines, "line")
+    assert Exact().open(lines, "line") is not Exact(normalize=False).open(lines, "line")
+    assert Exact().open(lines, "line") is not Exact("shop").open(lines, "line")
+
+
+@pytest.mark.parametrize(
+    ("some", "other", "same"),
+    [
+        ("What is tea?", "what is  TEA", True),
+        ("长江 有多长？", "长江有多长", True),
+        ("ＡＩ是什么", "ai 是什么？", True),
+        ("C++?", "C?", False),
+        ("C#?", "C?", False),
+        ("GPT 3.5", "GPT 35", False),
+        ("a b", "ab", False),
+    ],
+)
+def test_what_is_the_same_question(some: str, other: str, same: bool) -> None:
+    assert (normal_question(some) == normal_question(other)) is same
