@@ -308,7 +308,7 @@ def test_wrong_arguments() -> None:
     for wrong in (None, "store", SimpleVectorStore):
         with pytest.raises(TypeError, match="as_index takes a LlamaIndex vector store"):
             as_index(wrong)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="similarity 'cosine', not 'bm25'"):
+    with pytest.raises(TypeError, match="similarity 'cosine', not for 'bm25'"):
         Retriever(graph, "ROOT", "bm25", index=as_index(SimpleVectorStore()))("tea")
     with pytest.raises(TypeError, match="no LlamaIndex vector store"):
         Retriever(graph, "ROOT", "cosine", index=as_index(lambda group: group))("tea")
