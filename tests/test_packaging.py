@@ -118,7 +118,7 @@ PUBLIC = {
         GraphEmbeddings NodeGraphIndex NodeGraphQueryEngine NodeGraphReranker NodeGraphRetriever
         NodeGraphStore NodeGraphVectorStore NodeTextSplitter StructuredFilter answer_tool
         as_embedder as_index as_llm as_transform decompose_query expand_query from_document
-        hypothesize retriever_tool rewrite_query route_query to_document
+        hypothesize retriever_tool rewrite_query route_query to_document transform_query
     """,
     "nodekin.adapters.llama_index": """
         Imported LiftPostprocessor NodeGraphDocstore NodeGraphQueryEngine
@@ -150,7 +150,8 @@ PUBLIC_BELOW = {
         AnsweredJudge HyDE HyDERetriever MultiQueryRetriever MultiStep MultiStepRetriever
         NextQuestion PlannedRetriever QueryDecomposition QueryExpansion QueryRewrite
         QueryRewriteRetriever QueryRouter QueryTransform QueryVariants RouterRetriever Step
-        StepAnswer StepReader SubQuestionRetriever SubResults TransformRetriever
+        StepAnswer StepReader Strategy SubQuestionRetriever SubResults TransformRetriever
+        make_strategy make_transform simple_strategies STRATEGIES
     """,
     "nodekin.retrievers.tracing": "Observer Span observe start_span trace",
 }

@@ -19,26 +19,45 @@ from .snippet import columns, cut, snippet, terminal_columns
 if TYPE_CHECKING:
     from ...retrievers.answers import QueryEngine
 
-STRATEGIES = {
-    "none": "",
-    "rewrite": "QueryRewriteRetriever",
-    "multi_query": "MultiQueryRetriever",
-    "hyde": "HyDERetriever",
-    "sub_question": "SubQuestionRetriever",
-    "multi_step": "MultiStepRetriever",
-}
+NO_STRATEGY = "none"
 
 MODES = ("stuff", "refine", "map_reduce", "map_rerank")
 
 
 def make_engine(retriever: Any, llm: Any, strategy: str, mode: Any) -> QueryEngine:
     """Return a query engine whose retriever first lets the model say what to search for."""
-    from ...retrievers import strategies
     from ...retrievers.answers import QueryEngine
+    from ...retrievers.strategies import make_strategy
 
-    name = STRATEGIES[strategy]
-    asked = getattr(strategies, name)(retriever, llm) if name else retriever
-    return QueryEngine(asked, llm, mode=mode)
+    if strategy != NO_STRATEGY:
+        retriever = make_strategy(strategy, retriever, llm)
+    return QueryEngine(retriever, llm, mode=mode)
+
+
+class StrategyOption(click.Option):
+    """Offer the strategies by name; they are only imported when the command is used."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return the option and what each strategy does."""
+        from ...retrievers.strategies import simple_strategies
+
+        lines = [f"{each.name}, to {each.description}" for each in simple_strategies().values()]
+        self.help = f"What the model does before the search: {'; '.join(lines)}."
+        return super().get_help_record(ctx)
+
+
+class StrategyChoice(click.Choice):  # type: ignore[type-arg]
+    """Accept the name of a strategy that needs nothing but a model, or none."""
+
+    def __init__(self) -> None:
+        self.case_sensitive = True
+
+    @property
+    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The names."""
+        from ...retrievers.strategies import simple_strategies
+
+        return (NO_STRATEGY, *simple_strategies())
 
 
 JSON_FORM = """\b
@@ -62,11 +81,10 @@ speaks OpenAI's protocol. The key is only taken from there.
 @click.option("--base-url", metavar="URL", help="The model's server; OPENAI_BASE_URL by default.")
 @click.option(
     "--strategy",
-    type=click.Choice(list(STRATEGIES)),
-    default="none",
+    cls=StrategyOption,
+    type=StrategyChoice(),
+    default=NO_STRATEGY,
     show_default=True,
-    help="What the model is asked before the search: for another form of the question, several, "
-    "an imagined answer, its parts, or one step after the other.",
 )
 @click.option(
     "--mode",

@@ -16,6 +16,7 @@ with extra("langchain", "langchain_core"):
         hypothesize,
         rewrite_query,
         route_query,
+        transform_query,
     )
     from .reranker import NodeGraphReranker
     from .retriever import NodeGraphRetriever
@@ -51,6 +52,7 @@ __all__ = [
     "rewrite_query",
     "route_query",
     "to_document",
+    "transform_query",
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeVar, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
@@ -12,13 +12,10 @@ from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_valid
 
 from ...retrievers import Prompt
 from ...retrievers.strategies import (
-    HyDE,
-    QueryDecomposition,
-    QueryExpansion,
-    QueryRewrite,
-    QueryRouter,
+    STRATEGIES,
     QueryTransform,
     TransformOptions,
+    make_transform,
 )
 from .callbacks import achild_runs, child_runs
 
@@ -26,6 +23,10 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Output = TypeVar("Output")
+
+_NOT_OPTIONS = ("name", "llm")
+
+_SHARED = TransformOptions.__annotations__.keys()
 
 
 class QueryStep(RunnableSerializable[str, Output], Generic[Output]):
@@ -55,22 +56,25 @@ class QueryStep(RunnableSerializable[str, Output], Generic[Output]):
     retries: int = 1
     timeout: float | None = None
 
+    strategy: ClassVar[str]
+    """The strategy whose transform the step applies; its options are the step's other fields."""
+
+    fixed_options: ClassVar[Mapping[str, Any]] = {}
+    """Options of the transform that are no fields."""
+
     _transform: QueryTransform = PrivateAttr()
 
     @model_validator(mode="after")
     def _set_transform(self) -> QueryStep[Output]:
-        self._transform = self._create_transform(
-            prompt=self.prompt,
-            language=self.language,
-            on_error=self.on_error,
-            retries=self.retries,
-            timeout=self.timeout,
-        )
+        fields = type(self).model_fields
+        options = {name: getattr(self, name) for name in fields if name not in _NOT_OPTIONS}
+        self._transform = self._create_transform({**options, **self.fixed_options})
         return self
 
-    @abstractmethod
-    def _create_transform(self, **options: Unpack[TransformOptions]) -> QueryTransform:
-        """Return the transform that the fields describe."""
+    def _create_transform(self, options: dict[str, Any]) -> QueryTransform:
+        """Return the transform of the step's strategy with these options."""
+        transform: Any = STRATEGIES[self.strategy].transform
+        return cast("QueryTransform", transform(self.llm, **options))
 
     @abstractmethod
     def _output(self, queries: list[str]) -> Output:
@@ -141,50 +145,51 @@ class QueriesStep(QueryStep[list[str]]):
 class RewriteQuery(OneQueryStep):
     """Rewrite a query more clearly; see ``rewrite_query``."""
 
+    strategy = "rewrite"
     domain: str | None = None
     glossary: dict[str, str] = Field(default_factory=dict)
-
-    def _create_transform(self, **options: Unpack[TransformOptions]) -> QueryTransform:
-        return QueryRewrite(self.llm, domain=self.domain, glossary=self.glossary, **options)
 
 
 class ExpandQuery(QueriesStep):
     """Write a query in several phrasings; see ``expand_query``."""
 
+    strategy = "multi_query"
     count: int = 3
     include_query: bool = True
-
-    def _create_transform(self, **options: Unpack[TransformOptions]) -> QueryTransform:
-        own = self.include_query
-        return QueryExpansion(self.llm, count=self.count, include_query=own, **options)
 
 
 class DecomposeQuery(QueriesStep):
     """Decompose a question; see ``decompose_query``."""
 
+    strategy = "sub_question"
     limit: int = 5
     include_query: bool = False
-
-    def _create_transform(self, **options: Unpack[TransformOptions]) -> QueryTransform:
-        own = self.include_query
-        return QueryDecomposition(self.llm, limit=self.limit, include_query=own, **options)
 
 
 class Hypothesize(OneQueryStep):
     """Write a passage that could answer a query; see ``hypothesize``."""
 
-    def _create_transform(self, **options: Unpack[TransformOptions]) -> QueryTransform:
-        return HyDE(self.llm, include_query=False, **options)
+    strategy = "hyde"
+    fixed_options: ClassVar[Mapping[str, Any]] = {"include_query": False}
 
 
 class RouteQuery(OneQueryStep):
     """Choose a route for a query; see ``route_query``."""
 
+    strategy = "router"
     routes: dict[str, str]
     default: str | None = None
 
-    def _create_transform(self, **options: Unpack[TransformOptions]) -> QueryTransform:
-        return QueryRouter(self.llm, self.routes, default=self.default, **options)
+
+class TransformQuery(QueriesStep):
+    """Apply the query transform of any strategy by its name; see ``transform_query``."""
+
+    transform_name: str
+    options: dict[str, Any] = Field(default_factory=dict)
+
+    def _create_transform(self, options: dict[str, Any]) -> QueryTransform:
+        shared = {name: options[name] for name in _SHARED}
+        return make_transform(self.transform_name, self.llm, **shared, **self.options)
 
 
 def rewrite_query(
@@ -308,3 +313,23 @@ def route_query(
         'is tea fermented?'
     """
     return RouteQuery(llm=llm, routes=dict(routes), default=default, **options)
+
+
+def transform_query(llm: object, transform: str, **options: Any) -> TransformQuery:
+    """Return a step that applies a query transform by name: a text in, texts out.
+
+    Every strategy with a transform has this step; those above have fields for their options.
+
+    Args:
+        llm: The model; see ``rewrite_query``.
+        transform: Its name, ``"expand"``, or that of its strategy, ``"multi_query"``.
+        **options: Those of the transform.
+
+    Example:
+        >>> from langchain_core.language_models import FakeListChatModel
+        >>> model = FakeListChatModel(responses=["1. Nile length\\n2. Kilometres of the Nile"])
+        >>> transform_query(model, "expand", count=1).invoke("How long is the Nile?")
+        ['How long is the Nile?', 'Nile length']
+    """
+    shared = {name: options.pop(name) for name in _SHARED & options.keys()}
+    return TransformQuery(llm=llm, transform_name=transform, options=options, **shared)

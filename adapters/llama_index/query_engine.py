@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Literal
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
@@ -20,18 +19,14 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 from llama_index.core.settings import Settings
 from llama_index.core.vector_stores.types import MetadataFilters
 
-from ...nodegraph import NodeGraph, nearest_names
+from ...nodegraph import NodeGraph
 from ...retrievers import (
     Filters,
-    HyDERetriever,
-    MultiQueryRetriever,
-    MultiStepRetriever,
     QueryEngine,
-    QueryRewriteRetriever,
     Retriever,
     RetrieverProtocol,
-    SubQuestionRetriever,
 )
+from ...retrievers.strategies import StrategyName, make_strategy
 from .engine_responses import (
     EngineAnswers,
     LazySynthesizer,
@@ -45,19 +40,6 @@ from .prompts import llm_or_settings
 from .retriever import Found, NodeGraphRetriever
 
 dispatcher = get_dispatcher(__name__)
-
-Strategy = Literal["none", "rewrite", "multi_query", "hyde", "sub_question", "multi_step"]
-
-_STRATEGIES: Mapping[str, Any] = MappingProxyType(
-    {
-        "none": None,
-        "rewrite": QueryRewriteRetriever,
-        "multi_query": MultiQueryRetriever,
-        "hyde": HyDERetriever,
-        "sub_question": SubQuestionRetriever,
-        "multi_step": MultiStepRetriever,
-    }
-)
 
 
 class NodeGraphQueryEngine(BaseQueryEngine):
@@ -120,7 +102,7 @@ class NodeGraphQueryEngine(BaseQueryEngine):
         source: RetrieverProtocol | NodeGraph | QueryEngine,
         llm: object = None,
         *,
-        strategy: Strategy = "none",
+        strategy: StrategyName | Literal["none"] = "none",
         group: str = "MediumChunk",
         response_synthesizer: BaseSynthesizer | None = None,
         similarity_top_k: int | None = None,
@@ -337,13 +319,8 @@ class NodeGraphQueryEngine(BaseQueryEngine):
 
 
 def _by_strategy(inner: Any, llm: object, strategy: str, settings: Mapping[str, Any]) -> Any:
-    if strategy not in _STRATEGIES:
-        raise ValueError(
-            f"there is no strategy {strategy!r}; there is "
-            f"{nearest_names(str(strategy), _STRATEGIES)}"
-        )
     if strategy != "none":
-        return _STRATEGIES[strategy](inner, llm_or_settings(llm), **settings)
+        return make_strategy(strategy, inner, llm_or_settings(llm), **settings)
     if settings:
         raise TypeError(
             f"settings {sorted(settings)} are those of a strategy, and strategy='none' has none; "

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, get_args
 
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.query.query_transform.base import BaseQueryTransform
@@ -12,18 +10,11 @@ from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import QueryBundle, QueryType
 
-from ...nodegraph import nearest_names
-from ...retrievers.strategies import HyDE, QueryExpansion, QueryRewrite, QueryTransform
+from ...retrievers.strategies import QueryTransform, TransformName, make_transform
 from .instrumentation import telling
 from .prompts import llm_or_settings, prompts_given, templates_of
 
 dispatcher = get_dispatcher(__name__)
-
-Kind = Literal["rewrite", "hyde", "expand"]
-
-_KINDS: Mapping[str, Callable[..., QueryTransform]] = MappingProxyType(
-    {"rewrite": QueryRewrite, "hyde": HyDE, "expand": QueryExpansion}
-)
 
 
 class NodeGraphQueryTransform(BaseQueryTransform):
@@ -41,7 +32,8 @@ class NodeGraphQueryTransform(BaseQueryTransform):
     the strategy to a ``NodeGraphQueryEngine``.
 
     Args:
-        transform: ``"rewrite"``, ``"hyde"``, ``"expand"``; or a nodekin ``QueryTransform``.
+        transform: ``"rewrite"``, ``"hyde"``, ``"expand"``, ``"decompose"``; or a nodekin
+            ``QueryTransform``.
         llm: The model, in any form that ``LLM`` takes; None for ``Settings.llm`` when it is needed.
         callback_manager: Is told of the model's calls.
         **settings: Those of the transform: ``glossary``, ``count``, ``prompt``, ``on_error``.
@@ -61,7 +53,7 @@ class NodeGraphQueryTransform(BaseQueryTransform):
 
     def __init__(
         self,
-        transform: Kind | QueryTransform = "rewrite",
+        transform: TransformName | QueryTransform = "rewrite",
         llm: object = None,
         *,
         callback_manager: CallbackManager | None = None,
@@ -79,15 +71,10 @@ class NodeGraphQueryTransform(BaseQueryTransform):
             return
         if not isinstance(transform, str):
             raise TypeError(
-                f"transform is a name ({', '.join(_KINDS)}) or a nodekin QueryTransform, not "
-                f"{transform!r:.80}"
+                f"transform is a name ({', '.join(get_args(TransformName))}) or a nodekin "
+                f"QueryTransform, not {transform!r:.80}"
             )
-        if transform not in _KINDS:
-            raise ValueError(
-                f"there is no query transform {transform!r}; there is "
-                f"{nearest_names(transform, _KINDS)}"
-            )
-        self._transform = _KINDS[transform](llm_or_settings(llm), **settings)
+        self._transform = make_transform(transform, llm_or_settings(llm), **settings)
 
     @dispatcher.span
     def _run(self, query_bundle: QueryBundle, metadata: dict[str, Any]) -> QueryBundle:

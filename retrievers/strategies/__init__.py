@@ -1,4 +1,4 @@
-"""Query strategies: retrievers that let a model say what to search for."""
+"""Query strategies: retrievers that let a model choose what to search for."""
 
 from ...nodegraph.models.output import says_yes
 from ..planned_retriever import PlannedRetriever
@@ -7,6 +7,15 @@ from .mean_search import FindMean
 from .multi_query import MultiQueryRetriever, QueryExpansion
 from .multi_step import MultiStepRetriever
 from .query_transform import QueryTransform, QueryVariants, TransformOptions
+from .registry import (
+    STRATEGIES,
+    Strategy,
+    StrategyName,
+    TransformName,
+    make_strategy,
+    make_transform,
+    simple_strategies,
+)
 from .rewrite import QueryRewrite, QueryRewriteRetriever
 from .router import QueryRouter, RouterRetriever
 from .step_reader import StepReader
@@ -16,6 +25,7 @@ from .sub_question import QueryDecomposition, SubQuestionRetriever, SubResults
 from .transform_retriever import TransformRetriever, fused
 
 __all__ = [
+    "STRATEGIES",
     "AnsweredJudge",
     "FindMean",
     "HyDE",
@@ -36,10 +46,16 @@ __all__ = [
     "Step",
     "StepAnswer",
     "StepReader",
+    "Strategy",
+    "StrategyName",
     "SubQuestionRetriever",
     "SubResults",
+    "TransformName",
     "TransformOptions",
     "TransformRetriever",
     "fused",
+    "make_strategy",
+    "make_transform",
     "says_yes",
+    "simple_strategies",
 ]

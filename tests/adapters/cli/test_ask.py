@@ -3,7 +3,7 @@ import json
 import pytest
 from scripted_server import ChatServer, serving
 
-from nodekin.adapters.cli.ask_command import MODES, STRATEGIES
+from nodekin.adapters.cli.ask_command import MODES, StrategyChoice
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 
@@ -88,7 +88,7 @@ def test_every_mode_answers(nodekin, server, mode):
     assert "docs/tea.md:" in ran.out
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", StrategyChoice().choices)
 def test_every_strategy_answers(nodekin, server, strategy):
     server.text = "Which tea is fermented?"
     ran = nodekin("ask", "fermented", "--in", "docs", "--strategy", strategy, "--json")

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import pickle
+from functools import partial
 
 import pytest
 from blockbuster import blockbuster_ctx
@@ -23,6 +24,7 @@ from nodekin.adapters.langchain.query_transforms import (
     hypothesize,
     rewrite_query,
     route_query,
+    transform_query,
 )
 from nodekin.nodegraph import ModelError
 from nodekin.retrievers import MultiQueryRetriever
@@ -92,6 +94,8 @@ CASES = [
      "Tea is a drink made of leaves."),
     (route_query, {"routes": {"rivers": "water", "drinks": "tea"}}, "Tea?", "I take: drinks.",
      "drinks"),
+    (partial(transform_query, transform="multi_query"), {"count": 1, "retries": 0}, "Which tea?",
+     PHRASINGS, ["Which tea?", "fermented tea"]),
 ]  # fmt: skip
 
 
@@ -257,6 +261,8 @@ async def test_a_step_and_the_retriever_ask_for_the_same_phrasings(native):
         (rewrite_query, {"on_error": "ignore"}, ValidationError),
         (expand_query, {"count": 0}, ValidationError),
         (route_query, {"routes": {}}, ValidationError),
+        (transform_query, {"transform": "expnd"}, ValidationError),
+        (transform_query, {"transform": "expand", "cuont": 1}, TypeError),
         (route_query, {"routes": {"a": ""}, "default": "b"}, ValidationError),
     ],
 )

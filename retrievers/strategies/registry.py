@@ -1,0 +1,138 @@
+"""The strategies by name, for everything that offers them by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+from ...nodegraph import nearest_names
+from ..planned_retriever import PlannedRetriever
+from ..protocols import RetrieverProtocol
+from .hyde import HyDE, HyDERetriever
+from .multi_query import MultiQueryRetriever, QueryExpansion
+from .multi_step import MultiStepRetriever
+from .query_transform import QueryTransform
+from .rewrite import QueryRewrite, QueryRewriteRetriever
+from .router import QueryRouter, RouterRetriever
+from .sub_question import QueryDecomposition, SubQuestionRetriever
+
+StrategyName = Literal["rewrite", "multi_query", "hyde", "sub_question", "multi_step"]
+"""The strategies that need nothing but a retriever and a model."""
+
+TransformName = Literal["rewrite", "expand", "hyde", "decompose"]
+"""The query transforms that need nothing but a model, by their own names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """Describe a strategy.
+
+    Attributes:
+        name: What users choose it by.
+        description: What it does, in a few words that continue "Before the search ...".
+        retriever: Its retriever.
+        transform: Its query transform; None if it has none.
+        requires: The arguments that its retriever needs.
+    """
+
+    name: str
+    description: str
+    retriever: type[PlannedRetriever]
+    transform: type[QueryTransform] | None = None
+    requires: tuple[str, ...] = ("inner", "llm")
+
+
+STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
+    {
+        strategy.name: strategy
+        for strategy in (
+            Strategy(
+                *("rewrite", "write the question more clearly"),
+                *(QueryRewriteRetriever, QueryRewrite),
+            ),
+            Strategy(
+                *("multi_query", "write the question in several ways"),
+                *(MultiQueryRetriever, QueryExpansion),
+            ),
+            Strategy("hyde", "imagine an answer", HyDERetriever, HyDE),
+            Strategy(
+                *("sub_question", "split the question into parts"),
+                *(SubQuestionRetriever, QueryDecomposition),
+            ),
+            Strategy("multi_step", "search step by step, each after the last", MultiStepRetriever),
+            Strategy(
+                *("router", "choose where to search", RouterRetriever, QueryRouter),
+                requires=("routes", "llm"),
+            ),
+        )
+    }
+)
+"""All strategies; a new one is an entry here, and is then offered wherever its needs are met."""
+
+
+def simple_strategies() -> dict[str, Strategy]:
+    """Return the strategies that need nothing but a retriever and a model, by name."""
+    return {
+        name: strategy
+        for name, strategy in STRATEGIES.items()
+        if strategy.requires == ("inner", "llm")
+    }
+
+
+def make_strategy(
+    name: str, inner: RetrieverProtocol, llm: object, **options: object
+) -> PlannedRetriever:
+    """Return the retriever of a strategy around another one.
+
+    Args:
+        name: Of one that needs nothing but a retriever and a model.
+        inner: The retriever to search with.
+        llm: The model, in any form that ``LLM`` takes.
+        **options: Those of the strategy's retriever.
+
+    Raises:
+        TypeError: If there is no such option.
+        ValueError: If there is no such strategy.
+
+    Example:
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> from nodekin.retrievers import Retriever
+        >>> retriever = Retriever(NodeGraph(), "ROOT")
+        >>> make_strategy("multi_query", retriever, lambda prompt: "Which tea?", count=2).name
+        'multi-query'
+    """
+    choices = simple_strategies()
+    if name not in choices:
+        raise ValueError(
+            f"there is no strategy {name!r}; there is {nearest_names(str(name), choices)}"
+        )
+    create: Callable[..., PlannedRetriever] = choices[name].retriever
+    return create(inner, llm, **options)
+
+
+def make_transform(name: str, llm: object, **options: Any) -> QueryTransform:
+    """Return a query transform by its own name, or by that of its strategy.
+
+    Args:
+        name: ``"expand"``, or ``"multi_query"``.
+        llm: The model, in any form that ``LLM`` takes.
+        **options: Those of the transform.
+
+    Raises:
+        TypeError: If there is no such option.
+        ValueError: If there is no such transform.
+
+    Example:
+        >>> make_transform("expand", lambda prompt: "Which tea?", count=2)("tea?")
+        ['tea?', 'Which tea?']
+    """
+    by_strategy = {s.name: s.transform for s in simple_strategies().values() if s.transform}
+    by_name = {transform.name: transform for transform in by_strategy.values()}
+    create: Callable[..., QueryTransform] | None = {**by_strategy, **by_name}.get(name)
+    if create is None:
+        raise ValueError(
+            f"there is no query transform {name!r}; there is {nearest_names(str(name), by_name)}"
+        )
+    return create(llm, **options)

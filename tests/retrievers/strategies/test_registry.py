@@ -1,0 +1,73 @@
+"""The table of strategies, and everything that offers strategies by name."""
+
+from typing import Any, get_args
+
+import pytest
+
+from nodekin.retrievers import Retriever
+from nodekin.retrievers.strategies import (
+    STRATEGIES,
+    PlannedRetriever,
+    StrategyName,
+    TransformName,
+    TransformRetriever,
+    make_strategy,
+    make_transform,
+    simple_strategies,
+)
+
+
+def test_the_names_that_editors_complete_are_those_of_the_table() -> None:
+    assert get_args(StrategyName) == tuple(simple_strategies())
+    transforms = [s.transform for s in simple_strategies().values()]
+    assert set(get_args(TransformName)) == {t.name for t in transforms if t is not None}
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_entries_agree_with_their_classes(name: str) -> None:
+    strategy = STRATEGIES[name]
+    assert strategy.name == name
+    assert issubclass(strategy.retriever, PlannedRetriever)
+    if issubclass(strategy.retriever, TransformRetriever):
+        assert strategy.retriever.transform_type is strategy.transform
+    assert strategy.description
+    assert not strategy.description.endswith(".")
+
+
+def test_every_retriever_of_the_package_is_in_the_table() -> None:
+    def subclasses(cls: type) -> set[type]:
+        return {cls} | {below for sub in cls.__subclasses__() for below in subclasses(sub)}
+
+    abstract = {PlannedRetriever, TransformRetriever}
+    built_in = {
+        cls for cls in subclasses(PlannedRetriever) if ".retrievers.strategies" in cls.__module__
+    }
+    assert built_in - abstract == {strategy.retriever for strategy in STRATEGIES.values()}
+
+
+@pytest.mark.parametrize("name", simple_strategies())
+def test_strategies_are_made_by_name(name: Any, plain: Retriever, scripted: Any) -> None:
+    retriever = make_strategy(name, plain, scripted("How long is the Nile?"), top_k=1)
+    assert type(retriever) is STRATEGIES[name].retriever
+    assert [result.node.id for result in retriever.retrieve("Nile long")] == ["nile"]
+
+
+@pytest.mark.parametrize("name", get_args(TransformName))
+def test_transforms_are_made_by_name(name: str, scripted: Any) -> None:
+    transform = make_transform(name, scripted("How long is the Nile?"), retries=0)
+    assert (transform.name, transform.retries) == (name, 0)
+    (by_strategy,) = {s.name for s in STRATEGIES.values() if s.transform is type(transform)}
+    assert type(make_transform(by_strategy, scripted())) is type(transform)
+
+
+def test_unknown_names_and_options(plain: Retriever) -> None:
+    with pytest.raises(ValueError, match="no strategy 'multistep'; there is 'multi_step'"):
+        make_strategy("multistep", plain, str.upper)
+    with pytest.raises(ValueError, match="no strategy 'router'"):  # it needs routes
+        make_strategy("router", plain, str.upper)
+    with pytest.raises(ValueError, match="no query transform 'expnd'; there is 'expand'"):
+        make_transform("expnd", str.upper)
+    with pytest.raises(TypeError, match="cuont"):
+        make_strategy("multi_query", plain, str.upper, cuont=3)
+    with pytest.raises(TypeError, match="cuont"):
+        make_transform("expand", str.upper, cuont=3)
