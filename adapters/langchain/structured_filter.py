@@ -23,22 +23,22 @@ _VALUES = {Comparator.EQ, Comparator.IN, Comparator.CONTAIN}
 class StructuredFilter(Visitor):
     """Turn the structured queries of ``SelfQueryRetriever`` into filters of nodekin.
 
-    It is its ``structured_query_translator``, beside a ``NodeGraphVectorStore``. A filter is a
-    condition a field, all of which must be met: comparisons with values and bounds, joined by
-    ``and``; an ``or`` of values of one field. The model is told so; what it asks for besides is
-    an error, not a search without it.
+    It is its ``structured_query_translator``, beside a ``NodeGraphVectorStore``. A filter has one
+    condition for each field, all of which must be met: comparisons with values and bounds, joined
+    by ``and``; an ``or`` of values of one field. LangChain's prompt says so to the model; any
+    other filter is an error, not a search without it.
 
     Example:
-        >>> asked = Operation(operator=Operator.AND, arguments=[
+        >>> directive = Operation(operator=Operator.AND, arguments=[
         ...     Comparison(comparator=Comparator.EQ, attribute="topic", value="tea"),
         ...     Comparison(comparator=Comparator.GTE, attribute="year", value=2000),
         ...     Comparison(comparator=Comparator.LT, attribute="year", value=2010),
         ... ])
-        >>> asked.accept(StructuredFilter())
+        >>> directive.accept(StructuredFilter())
         {'topic': 'tea', 'year': {'gte': 2000, 'lt': 2010}}
     """
 
-    allowed_comparators = tuple(each for each in Comparator if each in _BOUNDS | _VALUES)
+    allowed_comparators = tuple(c for c in Comparator if c in _BOUNDS | _VALUES)
     allowed_operators = (Operator.AND, Operator.OR)
 
     def visit_comparison(self, comparison: Comparison) -> dict[str, Any]:
@@ -56,10 +56,10 @@ class StructuredFilter(Visitor):
         return {comparison.attribute: value}
 
     def visit_operation(self, operation: Operation) -> dict[str, Any]:
-        """Return what an operation joins as conditions.
+        """Return the joined conditions of an operation.
 
         Raises:
-            ValueError: If it joins what conditions on single fields can't express.
+            ValueError: If conditions on single fields can't express it.
         """
         self._validate_func(operation.operator)
         parts = [argument.accept(self) for argument in operation.arguments]
@@ -67,14 +67,14 @@ class StructuredFilter(Visitor):
             return _any_of(parts, operation)
         joined: dict[str, Any] = {}
         for part in parts:
-            for field, wanted in part.items():
-                joined[field] = _both(joined[field], wanted, field) if field in joined else wanted
+            for field, value in part.items():
+                joined[field] = _both(joined[field], value, field) if field in joined else value
         return joined
 
     def visit_structured_query(
         self, structured_query: StructuredQuery
     ) -> tuple[str, dict[str, Any]]:
-        """Return the query, and the keywords of a search for it."""
+        """Return the query, and the keywords of its search."""
         directive: FilterDirective | None = structured_query.filter
         kwargs = {} if directive is None else {"filter": directive.accept(self)}
         return structured_query.query, kwargs
@@ -84,8 +84,8 @@ def _any_of(parts: list[dict[str, Any]], operation: Operation) -> dict[str, Any]
     fields = {field for part in parts for field in part}
     if len(fields) != 1 or any(isinstance(v, dict) for part in parts for v in part.values()):
         raise ValueError(
-            f"a filter can't be {operation!r:.200}: 'or' joins values of one field; ask for each "
-            "in a search of its own, and fuse what they find"
+            f"a filter can't be {operation!r:.200}: 'or' joins values of one field; search for "
+            "each on its own, and fuse the results"
         )
     (field,) = fields
     return {field: [value for part in parts for value in _listed(part[field])]}

@@ -14,6 +14,7 @@ from langchain_core.documents import Document
 
 from ...nodegraph import Node, SentenceSplitter, count_tokens
 from ...nodegraph.transforms import Draft, as_rule
+from .documents import check_same_length
 
 try:
     from langchain_text_splitters import TextSplitter
@@ -30,30 +31,30 @@ except ModuleNotFoundError as error:
 class NodeTextSplitter(TextSplitter):
     """Split LangChain documents as nodekin does: Chinese, English or mixed, into whole sentences.
 
-    ``start_index`` is where a piece truly stands: ``text[start_index:]`` begins with it, also
-    where the text repeats itself and the overlap is counted in tokens. LangChain's splitters look
-    a piece up again in the text, and give -1 or another place then.
+    ``start_index`` is where a chunk truly starts: ``text[start_index:]`` starts with it, also
+    where the text repeats itself and the overlap is counted in tokens. LangChain's splitters
+    search the text for a chunk, and give -1 or another position then.
 
     Args:
         splitter: Any transform of a text: ``MarkdownSplitter()``, ``split_paragraphs``,
             ``RecursiveSplitter(...)``, a function. None for a ``SentenceSplitter`` of the sizes
             below.
-        chunk_size: The most a chunk may measure.
+        chunk_size: The maximum size of a chunk.
         chunk_overlap: How much of the end of a chunk the next one repeats at most.
         length_function: Measures a text; by default an estimate of tokens, ``len`` for
             characters.
-        add_start_index: Whether a piece's metadata says where it begins, in characters; -1 for
-            what is no part of the text.
+        add_start_index: Whether a chunk's metadata has its start, in characters; -1 for a chunk
+            that is no part of the text.
 
     Raises:
         ImportError: If the package langchain-text-splitters is not installed.
-        TypeError: If the splitter is none, or was given together with sizes of its own.
+        TypeError: If the splitter is none, or sizes are given beside it.
         ValueError: If the size is below 1, or the overlap not below the size.
 
     Example:
         >>> splitter = NodeTextSplitter(chunk_size=8, chunk_overlap=0)
-        >>> pieces = splitter.split_documents([Document("茶是饮品。用叶子泡。Rivers run.")])
-        >>> [(piece.page_content, piece.metadata) for piece in pieces]
+        >>> chunks = splitter.split_documents([Document("茶是饮品。用叶子泡。Rivers run.")])
+        >>> [(chunk.page_content, chunk.metadata) for chunk in chunks]
         [('茶是饮品。', {'start_index': 0}), ('用叶子泡。Rivers run.', {'start_index': 5})]
     """
 
@@ -71,49 +72,46 @@ class NodeTextSplitter(TextSplitter):
             "chunk_overlap": chunk_overlap,
             "length_function": length_function,
         }
-        given = [name for name, value in sizes.items() if value is not None]
-        if splitter is not None and given:
+        set_size = next((name for name, value in sizes.items() if value is not None), None)
+        if splitter is not None and set_size:
             raise TypeError(
-                f"{given[0]} is for sentences; give {splitter!r:.60} sizes of its own, or leave "
+                f"{set_size} is for sentences; give {splitter!r:.60} sizes of its own, or leave "
                 "splitter out"
             )
         size = 1024 if chunk_size is None else chunk_size
         overlap = min(100, size // 10) if chunk_overlap is None else chunk_overlap
         length = count_tokens if length_function is None else length_function
-        made = SentenceSplitter(size, overlap, length) if splitter is None else splitter
         super().__init__(size, overlap, length, add_start_index=add_start_index)
-        self.splitter = made
-        self._rule = as_rule(made, None, {})
+        self.splitter = SentenceSplitter(size, overlap, length) if splitter is None else splitter
+        self._rule = as_rule(self.splitter, None, {})
 
     def split_text(self, text: str) -> list[str]:
-        """Return the pieces of a text."""
-        return [piece.text for piece in self._pieces(text, {})]
+        """Return the chunks of a text."""
+        return [chunk.text for chunk in self._split(text, {})]
 
     def create_documents(
         self, texts: Sequence[str], metadatas: Sequence[dict[Any, Any]] | None = None
     ) -> list[Document]:
-        """Return the pieces of texts as documents, with the texts' metadata (copied).
+        """Return the chunks of texts as documents, with the texts' metadata (copied).
 
-        What the splitter says of a piece (a heading) goes over what its text has.
+        Metadata that the splitter adds to a chunk (a heading) replaces that of its text.
 
         Raises:
             ValueError: If there are not as many metadatas as texts.
         """
         fields = [{} for _ in texts] if metadatas is None else metadatas
-        if len(texts) != len(fields):
-            raise ValueError(
-                f"there are {len(texts)} texts and {len(fields)} metadatas; give as many of both"
-            )
+        check_same_length("texts", texts, "metadatas", fields)
         return [
-            Document(piece.text, metadata=self._metadata(piece, given))
-            for text, given in zip(texts, fields, strict=True)
-            for piece in self._pieces(text, given)
+            Document(chunk.text, metadata=self._metadata(chunk, metadata))
+            for text, metadata in zip(texts, fields, strict=True)
+            for chunk in self._split(text, metadata)
         ]
 
-    def _metadata(self, piece: Draft, given: dict[Any, Any]) -> dict[Any, Any]:
-        start = {"start_index": -1 if piece.start is None else piece.start}
-        made = {**given, **piece.metadata, **(start if self._add_start_index else {})}
-        return copy.deepcopy(made)
+    def _metadata(self, chunk: Draft, metadata: dict[Any, Any]) -> dict[Any, Any]:
+        start = {"start_index": -1 if chunk.start is None else chunk.start}
+        return copy.deepcopy(
+            {**metadata, **chunk.metadata, **(start if self._add_start_index else {})}
+        )
 
-    def _pieces(self, text: str, metadata: dict[Any, Any]) -> list[Draft]:
+    def _split(self, text: str, metadata: dict[Any, Any]) -> list[Draft]:
         return self._rule(Node(text, copy.deepcopy(metadata)))

@@ -33,15 +33,15 @@ StoreT = TypeVar("StoreT", bound="NodeGraphVectorStore")
 
 
 class NodeGraphVectorStore(VectorStore):
-    """Give one group of a graph to code that wants a LangChain vector store.
+    """Give one group of a graph to code that requires a LangChain vector store.
 
-    Choose ``NodeGraphRetriever`` for chains of your own: it takes any retriever, tells the
-    evidence and traces its stages. This class is for what asks for a ``VectorStore``.
+    Choose ``NodeGraphRetriever`` for chains of your own: it takes any retriever, returns the
+    evidence and traces its stages. This class is for code that requires a ``VectorStore``.
 
-    What is added are documents. With a group below them (``"MediumChunk"``, or one of your own)
-    their pieces are searched, and returned, or with ``target="ROOT"`` the documents they come
-    from. An id that is known is updated, in all groups and indexes; what goes, goes everywhere.
-    Nothing is embedded before the first search, and no text twice.
+    Documents are added. With a group below them (``"MediumChunk"``, or one of your own) the
+    nodes of that group are searched and returned, or with ``target="ROOT"`` their documents. A
+    document with an existing id is updated in all groups and indexes; a deleted one is removed
+    from all. Nothing is embedded before the first search, and no text twice.
 
     Setup:
         Install the extra: ``pip install "nodekin[langchain]"``.
@@ -56,11 +56,11 @@ class NodeGraphVectorStore(VectorStore):
         embed_key: Which of the graph's embeddings, where it has several.
         index: As ``Retriever`` has it.
         filter: Conditions on metadata for all searches; one of a search replaces the same field.
-        score_key: A metadata field that gets the score; None for none, so that documents come
-            back as they were put in.
-        details: Whether ``metadata["nodekin"]`` tells a result's place and evidence.
-        relevance_score_fn: Turns a score into a number from 0 to 1. By default a cosine counts
-            as it is, and 0 where it is below; of BM25 it is ``score / (1 + score)``.
+        score_key: A metadata field for the score; None for none, so that documents come back
+            as they were added.
+        details: Whether ``metadata["nodekin"]`` has a result's position and evidence.
+        relevance_score_fn: Turns a score into a number from 0 to 1. By default a negative cosine
+            becomes 0, and a BM25 score ``score / (1 + score)``.
 
     Instantiate:
         >>> def letters(texts):
@@ -83,7 +83,7 @@ class NodeGraphVectorStore(VectorStore):
         [Document(id='2', metadata={}, page_content='lemon tree')]
 
     Raises:
-        TypeError: If what was given is no graph.
+        TypeError: If ``graph`` is no ``NodeGraph``.
         UnknownGroupError: If the graph has no such group.
         ValueError: If the similarity compares embeddings and the graph has none.
     """
@@ -104,12 +104,12 @@ class NodeGraphVectorStore(VectorStore):
     ) -> None:
         if not isinstance(graph, NodeGraph):
             raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
-        has_model = bool(graph.embeddings.embedders)
-        chosen = ("cosine" if has_model else "bm25") if similarity is None else similarity
+        if similarity is None:
+            similarity = "cosine" if graph.embeddings.embedders else "bm25"
         self.graph = graph
         keys = None if embed_key is None else [embed_key]
         self.retriever = Retriever(
-            graph, group, chosen, target=target, index=index, filters=filter, embed_keys=keys
+            graph, group, similarity, target=target, index=index, filters=filter, embed_keys=keys
         )
         self._key = embed_key
         self._score_key = score_key
@@ -135,14 +135,14 @@ class NodeGraphVectorStore(VectorStore):
         batch_size: int | None = None,
         **kwargs: Any,
     ) -> list[str]:
-        """Add documents, or update those whose id is known, all or none; return their ids.
+        """Add documents, or update those whose id exists, all or none; return their ids.
 
         Args:
             documents: They are copied, and never changed.
-            ids: In place of the documents' own. Without any, a document's id is made from its
-                text and metadata, so that the same document added twice is one.
-            batch_size: What ``index()`` passes; all documents go in together, whatever it says.
-            **kwargs: None are known.
+            ids: In place of the documents' own. Without any, a document's id is a hash of its text
+                and metadata, so that the same document added twice is one.
+            batch_size: What ``index()`` passes; all documents are added together, whatever it is.
+            **kwargs: None are allowed.
 
         Raises:
             TypeError: If there is an unknown argument.
@@ -164,10 +164,10 @@ class NodeGraphVectorStore(VectorStore):
         **kwargs: Any,
     ) -> list[str]:
         """Add texts, with their metadata and ids where there are any; see ``add_documents``."""
-        given = list(texts)
-        fields = [{} for _ in given] if metadatas is None else list(metadatas)
-        check_same_length("texts", given, "metadatas", fields)
-        documents = [Document(t, metadata=m) for t, m in zip(given, fields, strict=True)]
+        texts = list(texts)
+        fields = [{} for _ in texts] if metadatas is None else list(metadatas)
+        check_same_length("texts", texts, "metadatas", fields)
+        documents = [Document(t, metadata=m) for t, m in zip(texts, fields, strict=True)]
         return self.add_documents(documents, ids=ids, **kwargs)
 
     async def aadd_texts(
@@ -182,10 +182,10 @@ class NodeGraphVectorStore(VectorStore):
         return await asyncio.to_thread(self.add_texts, texts, metadatas, ids=ids, **kwargs)
 
     def delete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> bool:
-        """Remove documents and all that was made from them; ids that are not there do nothing.
+        """Remove documents and the nodes below them; ids that do not exist are skipped.
 
         Raises:
-            ValueError: If no ids are given, or one is that of a piece of a document.
+            ValueError: If no ids are given, or one is that of a node below a document.
         """
         check_no_kwargs("delete", kwargs)
         if ids is None:
@@ -198,7 +198,7 @@ class NodeGraphVectorStore(VectorStore):
         return await asyncio.to_thread(self.delete, ids, **kwargs)
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """Return the documents and pieces that are there, in the order of the ids, each once."""
+        """Return the nodes that exist as documents, in the order of the ids, each once."""
         nodes = existing_nodes(self.graph, ids)
         return [to_document(node, details=self._details) for node in nodes]
 
@@ -217,18 +217,18 @@ class NodeGraphVectorStore(VectorStore):
             query: A blank one finds nothing.
             k: How many at most, counted as they are returned.
             filter: Conditions on metadata, checked before ranking.
-            **kwargs: None are known.
+            **kwargs: None are allowed.
         """
         check_no_kwargs("similarity_search_with_score", kwargs)
-        return self._scored(self.retriever.retrieve(query, top_k=k, filters=filter))
+        return self._with_scores(self.retriever.retrieve(query, top_k=k, filters=filter))
 
     async def asimilarity_search_with_score(
         self, query: str, k: int = 4, *, filter: Filters | None = None, **kwargs: Any
     ) -> list[tuple[Document, float]]:
-        """Do the same; the query is embedded by the model's async form."""
+        """Do the same; the query is embedded by the model's async method."""
         check_no_kwargs("asimilarity_search_with_score", kwargs)
-        found = await self.retriever.aretrieve(query, top_k=k, filters=filter)
-        return await asyncio.to_thread(self._scored, found)
+        results = await self.retriever.aretrieve(query, top_k=k, filters=filter)
+        return await asyncio.to_thread(self._with_scores, results)
 
     def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
         """Return the best documents, best first."""
@@ -236,8 +236,8 @@ class NodeGraphVectorStore(VectorStore):
 
     async def asimilarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
         """Return the same without blocking the event loop."""
-        found = await self.asimilarity_search_with_score(query, k, **kwargs)
-        return [document for document, _ in found]
+        scored = await self.asimilarity_search_with_score(query, k, **kwargs)
+        return [document for document, _ in scored]
 
     def similarity_search_with_score_by_vector(
         self,
@@ -249,14 +249,14 @@ class NodeGraphVectorStore(VectorStore):
     ) -> list[tuple[Document, float]]:
         """Return the documents that are nearest to a vector of the graph's model, and scores."""
         check_no_kwargs("similarity_search_with_score_by_vector", kwargs)
-        return self._scored(self._near(embedding, k, filter))
+        return self._with_scores(self._nearest(embedding, k, filter))
 
     def similarity_search_by_vector(
         self, embedding: Sequence[float], k: int = 4, **kwargs: Any
     ) -> list[Document]:
         """Return the documents that are nearest to a vector of the graph's model."""
-        found = self.similarity_search_with_score_by_vector(embedding, k, **kwargs)
-        return [document for document, _ in found]
+        scored = self.similarity_search_with_score_by_vector(embedding, k, **kwargs)
+        return [document for document, _ in scored]
 
     async def asimilarity_search_by_vector(
         self, embedding: Sequence[float], k: int = 4, **kwargs: Any
@@ -274,26 +274,26 @@ class NodeGraphVectorStore(VectorStore):
         filter: Filters | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        """Return documents that are like the query and unlike each other.
+        """Return documents that are similar to the query and differ from each other.
 
         Args:
             query: A blank one finds nothing.
             k: How many at most.
             fetch_k: How many to choose them from.
-            lambda_mult: 1 for likeness to the query alone, 0 for variety alone.
+            lambda_mult: 1 for similarity to the query only, 0 for variety only.
             filter: Conditions on metadata, checked before ranking.
-            **kwargs: None are known.
+            **kwargs: None are allowed.
 
         Raises:
-            ValueError: If the graph has no embeddings, by which likeness is measured.
+            ValueError: If the graph has no embeddings, which measure similarity.
         """
         check_no_kwargs("max_marginal_relevance_search", kwargs)
         key = self._embed_key()
-        found = self.retriever.retrieve(query, top_k=max(k, fetch_k), filters=filter)
-        if not found:
+        results = self.retriever.retrieve(query, top_k=max(k, fetch_k), filters=filter)
+        if not results:
             return []
         vector = self.graph.embeddings.query_vectors([query], key)[0]
-        return self._various(vector, found, k, lambda_mult)
+        return self._diverse(vector, results, k, lambda_mult)
 
     async def amax_marginal_relevance_search(
         self,
@@ -308,11 +308,11 @@ class NodeGraphVectorStore(VectorStore):
         """Return the same without blocking the event loop."""
         check_no_kwargs("amax_marginal_relevance_search", kwargs)
         key = self._embed_key()
-        found = await self.retriever.aretrieve(query, top_k=max(k, fetch_k), filters=filter)
-        if not found:
+        results = await self.retriever.aretrieve(query, top_k=max(k, fetch_k), filters=filter)
+        if not results:
             return []
         vectors = await self.graph.embeddings.aquery_vectors([query], key)
-        return await asyncio.to_thread(self._various, vectors[0], found, k, lambda_mult)
+        return await asyncio.to_thread(self._diverse, vectors[0], results, k, lambda_mult)
 
     def max_marginal_relevance_search_by_vector(
         self,
@@ -324,10 +324,10 @@ class NodeGraphVectorStore(VectorStore):
         filter: Filters | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        """Return documents that are like a vector and unlike each other."""
+        """Return documents that are similar to a vector and differ from each other."""
         check_no_kwargs("max_marginal_relevance_search_by_vector", kwargs)
-        found = self._near(embedding, max(k, fetch_k), filter)
-        return self._various(embedding, found, k, lambda_mult) if found else []
+        results = self._nearest(embedding, max(k, fetch_k), filter)
+        return self._diverse(embedding, results, k, lambda_mult) if results else []
 
     async def amax_marginal_relevance_search_by_vector(
         self,
@@ -352,19 +352,19 @@ class NodeGraphVectorStore(VectorStore):
         store: str | Path | None = None,
         **kwargs: Any,
     ) -> StoreT:
-        """Make a graph of texts, and the vector store of it.
+        """Create a graph of texts, and its vector store.
 
         Args:
             texts: The texts.
             embedding: The embedding model; None for a store that is searched by words.
             metadatas: One for each text.
             ids: One for each text.
-            store: The path of a file to keep the graph in; memory by default.
-            **kwargs: As the class has them: ``group``, ``target`` and others.
+            store: The path of a file to store the graph in; memory by default.
+            **kwargs: Arguments of the class: ``group``, ``target`` and others.
         """
-        made = cls(NodeGraph(embed=embedding, store=store), **kwargs)
-        made.add_texts(texts, metadatas, ids=ids)
-        return made
+        vector_store = cls(NodeGraph(embed=embedding, store=store), **kwargs)
+        vector_store.add_texts(texts, metadatas, ids=ids)
+        return vector_store
 
     @classmethod
     async def afrom_texts(
@@ -402,7 +402,9 @@ class NodeGraphVectorStore(VectorStore):
             )
         return self.graph.embeddings.key(self._key)
 
-    def _near(self, embedding: Sequence[float], k: int, filter: Filters | None) -> list[ScoredNode]:
+    def _nearest(
+        self, embedding: Sequence[float], k: int, filter: Filters | None
+    ) -> list[ScoredNode]:
         """Search for a vector in place of a query."""
         retriever, key = self.retriever, self._embed_key()
         if retriever.similarity.mode != "embedding":
@@ -426,22 +428,23 @@ class NodeGraphVectorStore(VectorStore):
         )
         return search([""], [[vector[np.newaxis]]])[0]
 
-    def _various(
-        self, vector: Any, found: Sequence[ScoredNode], k: int, lambda_mult: float
+    def _diverse(
+        self, vector: Any, results: Sequence[ScoredNode], k: int, lambda_mult: float
     ) -> list[Document]:
-        """Choose among results by the nodes that matched, which may be pieces of them."""
-        texts = [each.evidence[0].node.text if each.evidence else each.node.text for each in found]
+        """Choose among results by the nodes that matched, which may be below them."""
+        matches = [result.evidence[0] if result.evidence else result for result in results]
+        texts = [match.node.text for match in matches]
         vectors = self.graph.embeddings.vectors(texts, self._embed_key())
-        places = most_marginal(vector, vectors, k, lambda_mult)
-        return [document for document, _ in self._scored([found[place] for place in places])]
+        positions = most_marginal(vector, vectors, k, lambda_mult)
+        return [document for document, _ in self._with_scores(results[at] for at in positions)]
 
-    def _scored(self, found: Iterable[ScoredNode]) -> list[tuple[Document, float]]:
+    def _with_scores(self, results: Iterable[ScoredNode]) -> list[tuple[Document, float]]:
         return [
             (
-                to_document(each, score_key=self._score_key, details=self._details),
-                float(each.score),
+                to_document(result, score_key=self._score_key, details=self._details),
+                float(result.score),
             )
-            for each in found
+            for result in results
         ]
 
 
