@@ -152,7 +152,7 @@ def test_a_finder_that_returns_one_text_is_an_error() -> None:
     ("settings", "error", "message"),
     [
         ({"find": 3}, TypeError, "find is a callable from a text to names, not 3"),
-        ({"max_passages": 2.5}, TypeError, "most is a whole number, not 2.5"),
+        ({"max_passages": 2.5}, TypeError, "max_passages is a whole number, not 2.5"),
         (
             {"min_passages": 0},
             ValueError,
