@@ -1,7 +1,7 @@
 """How the graph is searched: similarities, their indexes, and the retriever that combines them."""
 
 from .answers import Answer, Conversation, QaRetriever, QueryEngine
-from .base_retriever import child_k_override
+from .base_retriever import BaseRetriever, child_k_override
 from .composite import (
     AutoMergeRetriever,
     CompletionRetriever,
@@ -16,7 +16,7 @@ from .protocols import RetrieverProtocol
 from .rerankers import KeywordFilter, Reranker, RerankRetriever, register_reranker
 from .results import Evidence, ScoredNode
 from .retriever import Retriever
-from .similarities import register_index, register_similarity
+from .similarities import Bm25, Cosine, get_similarity, register_index, register_similarity
 from .strategies import (
     HyDERetriever,
     MultiQueryRetriever,
@@ -31,8 +31,11 @@ from .tracing import Span, observe, trace
 __all__ = [
     "Answer",
     "AutoMergeRetriever",
+    "BaseRetriever",
+    "Bm25",
     "CompletionRetriever",
     "Conversation",
+    "Cosine",
     "Evidence",
     "Filters",
     "FusionRetriever",
@@ -57,6 +60,7 @@ __all__ = [
     "TextAnalyzer",
     "WindowRetriever",
     "child_k_override",
+    "get_similarity",
     "observe",
     "parse_filters",
     "register_index",

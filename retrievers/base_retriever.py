@@ -16,14 +16,22 @@ from .validation import check_child_k, check_output
 class BaseRetriever:
     """Give a retriever with ``retrieve`` and ``aretrieve`` its other methods.
 
-    Subclassing is not required of a retriever; it spares writing them.
+    A retriever need not be a subclass; a subclass need not write these methods.
+
+    Args:
+        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
+        join: Join contents to one text: True with line breaks, or the separator.
+
+    Raises:
+        ValueError: If there is no such format, or anything but content is to be joined.
     """
 
     output_format: OutputFormat | None = None
     join: bool | str = False
 
-    def _answer_in(self, output_format: OutputFormat | None, join: bool | str) -> None:
-        """Check and keep the format of calls."""
+    def __init__(
+        self, *, output_format: OutputFormat | None = None, join: bool | str = False
+    ) -> None:
         check_output(output_format, join)
         self.output_format = output_format
         self.join = join

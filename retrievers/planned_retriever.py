@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from .base_retriever import BaseRetriever, check_queries
 from .filters import Filters, parse_filters
 from .plans import Plan, arun, run
-from .results import OutputFormat, Results, ScoredNode
+from .results import OutputOptions, Results, ScoredNode
 from .validation import check_top_k
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class PlannedRetriever(BaseRetriever):
@@ -17,21 +20,14 @@ class PlannedRetriever(BaseRetriever):
 
     Args:
         top_k: How many results at most; None leaves it to the retrievers within.
-        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
-        join: Join contents to one text: True with line breaks, or the separator.
+        **output: ``output_format`` and ``join``, see ``OutputOptions``.
     """
 
     name: ClassVar[str] = "strategy"
 
-    def __init__(
-        self,
-        *,
-        top_k: int | None = None,
-        output_format: OutputFormat | None = None,
-        join: bool | str = False,
-    ) -> None:
+    def __init__(self, *, top_k: int | None = None, **output: Unpack[OutputOptions]) -> None:
+        super().__init__(**output)
         self.top_k = None if top_k is None else check_top_k(top_k)
-        self._answer_in(output_format, join)
 
     def plans(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from ..nodegraph import Node
 
@@ -111,6 +111,19 @@ class Hits:
 
 
 OutputFormat = Literal["content", "dict"]
+
+
+class OutputOptions(TypedDict, total=False):
+    """The options of every retriever for what a call returns, to type ``**options``.
+
+    Attributes:
+        output_format: None for scored nodes, ``"content"`` for their contents, ``"dict"`` for
+            plain dicts.
+        join: Join contents to one text: True with line breaks, or the separator.
+    """
+
+    output_format: OutputFormat | None
+    join: bool | str
 
 
 def formatted(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from ..nodegraph import NodeGraph
 from ..nodegraph.models import Vectors
@@ -13,16 +13,40 @@ from .base_retriever import BaseRetriever, check_queries, effective_child_k
 from .filters import Filters, parse_filters
 from .protocols import Similarity
 from .ranking import Lift
-from .results import OutputFormat, ScoredNode
+from .results import OutputOptions, ScoredNode
 from .search import Search, check_cut_off, pools
 from .similarities import DEFAULT, MakeIndex, get_similarity, with_index
-from .validation import check_child_k, check_top_k
+from .validation import check_child_k, check_options, check_top_k, choice
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 logger = logging.getLogger(__name__)
 
 VectorsOf = Callable[[NodeGraph, str], Any]
 
 AsyncVectorsOf = Callable[[NodeGraph, str], Awaitable[Any]]
+
+
+class RetrieverOptions(OutputOptions, total=False):
+    """The further options of a ``Retriever``, to type ``**options``.
+
+    Attributes:
+        child_k: Looks at exactly so many hits (of each embedding) before lifting, the best ones;
+            a target's evidence, sum and mean are over those, and there may be fewer targets than
+            ``top_k``. None looks at as many as it takes to find ``top_k`` targets. Without a
+            target it has no meaning. ``child_k_override`` sets it for single calls.
+    """
+
+    child_k: int | None
+
+
+_OPTIONS = (
+    *("similarity_cut_off", "index", "top_k", "embed_keys", "target", "filters", "lift"),
+    *("child_k", "output_format", "join"),
+)
+
+_REMEDY = "; settings of a similarity go to the similarity: Bm25(k1=1.2)"
 
 
 class Retriever(BaseRetriever):
@@ -47,19 +71,14 @@ class Retriever(BaseRetriever):
         target: The group to answer with; hits are lifted to their kin in it, up, down or across.
             None answers with the hits.
         filters: Conditions on metadata, checked before ranking; see ``parse_filters``.
-        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
-        join: Join contents to one text: True with line breaks, or the separator.
         lift: What a target scores: its best hit's score (``"max"``), or the ``"sum"`` or
             ``"mean"`` over all its hits.
-        child_k: Looks at exactly so many hits (of each embedding) before lifting, the best ones;
-            a target's evidence, sum and mean are over those, and there may be fewer targets than
-            ``top_k``. None looks at as many as it takes to find ``top_k`` targets. Without a
-            target it has no meaning. ``child_k_override`` sets it for single calls.
-        **similarity_kw: Settings of a similarity that was named: ``k1=1.2``.
+        **options: ``child_k``, see ``RetrieverOptions``; ``output_format`` and ``join``, see
+            ``OutputOptions``.
 
     Raises:
         UnknownGroupError: If a graph has no such group or target.
-        TypeError: If what was given is no graph, or the similarity has no such setting.
+        TypeError: If ``graph`` is no graph, or an option is unknown.
         ValueError: If a name is unknown or a number out of range.
 
     Example:
@@ -83,12 +102,13 @@ class Retriever(BaseRetriever):
         embed_keys: Sequence[str] | None = None,
         target: str | None = None,
         filters: Filters | None = None,
-        output_format: OutputFormat | None = None,
-        join: bool | str = False,
         lift: Lift = "max",
-        child_k: int | None = None,
-        **similarity_kw: Any,
+        **options: Unpack[RetrieverOptions],
     ) -> None:
+        check_options(options, _OPTIONS, "Retriever", _REMEDY)
+        super().__init__(
+            output_format=options.get("output_format"), join=options.get("join", False)
+        )
         graphs = graph if isinstance(graph, Sequence) else [graph]
         if not graphs or not all(isinstance(each, NodeGraph) for each in graphs):
             raise TypeError(f"graph is a NodeGraph or a list of them, not {graph!r:.80}")
@@ -98,18 +118,15 @@ class Retriever(BaseRetriever):
         for each in self.graphs:
             each.ancestry(self.group_name)
             each.ancestry(self.target)
-        self.similarity = get_similarity(similarity, similarity_kw)
-        self.similarity = with_index(self.similarity, index)
+        self.similarity = with_index(get_similarity(similarity), index)
         self._pools = pools(self.similarity, self.graphs, embed_keys)
         self.embed_keys = [pool.key for pool in self._pools if pool.key is not None]
         self.top_k = check_top_k(top_k)
         self.similarity_cut_off = check_cut_off(similarity_cut_off, self.embed_keys)
         self._conditions = parse_filters(filters)
         self.filters = filters
-        self._answer_in(output_format, join)
-        if lift not in ("max", "sum", "mean"):
-            raise ValueError(f"lift is 'max', 'sum' or 'mean', not {lift!r}")
-        self.lift = lift
+        self.lift = choice(lift, "lift", get_args(Lift))
+        child_k = options.get("child_k")
         self.child_k = None if child_k is None else check_child_k(child_k)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
+from ..nodegraph import nearest_names
 from .protocols import RetrieverProtocol
+
+ChoiceT = TypeVar("ChoiceT")
 
 
 def check_retriever(inner: RetrieverProtocol, name: str = "a retriever") -> RetrieverProtocol:
@@ -62,18 +67,42 @@ def seconds(number: float | None, name: str) -> float | None:
     return float(number)
 
 
+def choice(value: ChoiceT, name: str, allowed: Iterable[object]) -> ChoiceT:
+    """Return a value that is one of those allowed.
+
+    Raises:
+        ValueError: If it is none of them.
+    """
+    if value not in (options := list(allowed)):
+        names = [repr(option) for option in options]
+        raise ValueError(f"{name} is {', '.join(names[:-1])} or {names[-1]}, not {value!r:.80}")
+    return value
+
+
+def check_options(
+    options: Mapping[str, object], allowed: Iterable[str], owner: str, remedy: str = ""
+) -> None:
+    """Check the names of keyword options; the error ends with the remedy.
+
+    Raises:
+        TypeError: If one is unknown.
+    """
+    names = sorted(allowed)
+    for name in options:
+        if name not in names:
+            raise TypeError(
+                f"{owner} has no option {name!r}; it has {nearest_names(name, names)}{remedy}"
+            )
+
+
 def check_child_k(child_k: int) -> int:
-    """Return the number.
+    """Return how many hits to look at.
 
     Raises:
         TypeError: If it is no whole number.
         ValueError: If it is below 1.
     """
-    if isinstance(child_k, bool) or not isinstance(child_k, int):
-        raise TypeError(f"child_k is a whole number, not {child_k!r:.80}")
-    if child_k < 1:
-        raise ValueError(f"child_k must be 1 or more, not {child_k!r}")
-    return child_k
+    return whole(child_k, "child_k", 1)
 
 
 def check_output(output_format: str | None, join: bool | str) -> None:
@@ -93,14 +122,10 @@ def check_output(output_format: str | None, join: bool | str) -> None:
 
 
 def check_top_k(top_k: int) -> int:
-    """Return how many results are asked for.
+    """Return how many results are requested.
 
     Raises:
         TypeError: If it is no whole number.
         ValueError: If it is below 1.
     """
-    if isinstance(top_k, bool) or not isinstance(top_k, int):
-        raise TypeError(f"top_k is a whole number, not {top_k!r}")
-    if top_k < 1:
-        raise ValueError(f"top_k must be 1 or more, not {top_k!r}")
-    return top_k
+    return whole(top_k, "top_k", 1)

@@ -104,12 +104,12 @@ PUBLIC = {
     """,
     "nodekin.nodegraph.sqlite": "SQLiteStore",
     "nodekin.retrievers": """
-        Answer AutoMergeRetriever CompletionRetriever Conversation Evidence Filters
-        FusionRetriever HyDERetriever KeywordFilter LinkRetriever MultiQueryRetriever
-        MultiStepRetriever Prompt QaRetriever QueryEngine QueryRewriteRetriever
+        Answer AutoMergeRetriever BaseRetriever Bm25 CompletionRetriever Conversation Cosine
+        Evidence Filters FusionRetriever HyDERetriever KeywordFilter LinkRetriever
+        MultiQueryRetriever MultiStepRetriever Prompt QaRetriever QueryEngine QueryRewriteRetriever
         RecursiveRetriever RerankRetriever Reranker Retriever RetrieverProtocol
         RouterRetriever ScoredNode Span SubQuestionRetriever TextAnalyzer WindowRetriever
-        child_k_override observe parse_filters register_index register_reranker
+        child_k_override get_similarity observe parse_filters register_index register_reranker
         register_similarity trace
     """,
     "nodekin.adapters": "",
@@ -138,14 +138,14 @@ PUBLIC_BELOW = {
         PresetAnswer QaRetriever QueryEngine Source
     """,
     "nodekin.retrievers.indexes": "Exact",
-    "nodekin.retrievers.plans": "Ask Each Find Plan Prompt",
+    "nodekin.retrievers.plans": "Ask Each Effect Find Plan Prompt arun astream run stream",
     "nodekin.retrievers.protocols": """
         Index RerankError RerankerProtocol RetrieverProtocol Similarity
     """,
     "nodekin.retrievers.ranking": "fuse",
     "nodekin.retrievers.rerankers": "CrossEncoderReranker KeywordFilter passage_windows",
     "nodekin.retrievers.results": "Evidence Hits QueryVariant ScoredNode",
-    "nodekin.retrievers.similarities": "Bm25 Cosine CustomSimilarity",
+    "nodekin.retrievers.similarities": "Bm25 Cosine CustomSimilarity get_similarity",
     "nodekin.retrievers.strategies": """
         AnsweredJudge HyDE HyDERetriever MultiQueryRetriever MultiStep MultiStepRetriever
         NextQuestion PlannedRetriever QueryDecomposition QueryExpansion QueryRewrite

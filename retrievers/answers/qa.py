@@ -6,18 +6,21 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...nodegraph import Node, NodeGraph
 from ..base_retriever import BaseRetriever
 from ..filters import Condition, Filters, parse_filters
 from ..indexes import Exact, normal_question
 from ..protocols import Similarity
-from ..results import Evidence, OutputFormat, ScoredNode
+from ..results import Evidence, OutputOptions, ScoredNode
 from ..retriever import Retriever
 from ..text_analyzer import TextAnalyzer
 from ..tracing import start_span
 from ..validation import check_top_k
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _LOOKED_AT = 10  # of what a search for a preset answer finds
 
@@ -52,9 +55,7 @@ class QaRetriever(BaseRetriever):
         top_k: How many pairs ``retrieve`` returns at most.
         embed_keys: Which embeddings to search; see ``Retriever``.
         filters: Conditions on metadata, for all three ways of asking.
-        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
-        join: Join contents to one text: True with line breaks, or the separator.
-        **similarity_kw: Settings of a similarity that was named.
+        **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Raises:
         UnknownGroupError: If a graph has no such group.
@@ -85,10 +86,9 @@ class QaRetriever(BaseRetriever):
         top_k: int = 6,
         embed_keys: Sequence[str] | None = None,
         filters: Filters | None = None,
-        output_format: OutputFormat | None = None,
-        join: bool | str = False,
-        **similarity_kw: Any,
+        **output: Unpack[OutputOptions],
     ) -> None:
+        super().__init__(**output)
         self.retriever = Retriever(
             graph,
             group,
@@ -96,7 +96,6 @@ class QaRetriever(BaseRetriever):
             top_k=top_k,
             embed_keys=embed_keys,
             filters=filters,
-            **similarity_kw,
         )
         if isinstance(threshold, bool) or not isinstance(threshold, int | float):
             raise TypeError(f"threshold is a number, not {threshold!r:.80}")
@@ -104,7 +103,6 @@ class QaRetriever(BaseRetriever):
             raise ValueError(f"threshold must be above 0, not {threshold!r}; 0.9 is usual")
         self.threshold = threshold
         self.group = group
-        self._answer_in(output_format, join)
 
     def __repr__(self) -> str:
         return f"QaRetriever({self.retriever!r}, threshold={self.threshold!r})"

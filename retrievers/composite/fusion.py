@@ -89,7 +89,7 @@ class FusionRetriever(BaseRetriever):
         self.weights = _check_weights(weights, len(self.retrievers))
         self.top_k = check_top_k(top_k)
         self.rank_constant = number(rank_constant, "rank_constant")
-        self._answer_in(output_format, join)
+        super().__init__(output_format=output_format, join=join)
 
     def __repr__(self) -> str:
         return f"FusionRetriever({self.retrievers!r}, {self.mode!r}, top_k={self.top_k})"

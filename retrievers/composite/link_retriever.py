@@ -128,7 +128,7 @@ class LinkRetriever(BaseRetriever):
         self.words = words or (own if isinstance(own, Bm25) else Bm25())
         parse_filters(filters)
         self.filters = filters
-        self._answer_in(output_format, join)
+        super().__init__(output_format=output_format, join=join)
 
     def __repr__(self) -> str:
         return f"LinkRetriever({self.inner!r}, via={self.via!r}, top_k={self.top_k})"

@@ -40,7 +40,7 @@ class Around(BaseRetriever):
     ) -> None:
         self.inner = check_retriever(inner, "inner")
         self.top_k = None if top_k is None else check_top_k(top_k)
-        self._answer_in(output_format, join)
+        super().__init__(output_format=output_format, join=join)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.inner!r}, top_k={self.top_k})"

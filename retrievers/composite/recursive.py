@@ -143,7 +143,7 @@ class RecursiveRetriever(BaseRetriever):
         self.filters = filters
         for each in self.references.values() if isinstance(self.references, Mapping) else ():
             self._retriever(each)  # a graph that lacks the groups is found out now
-        self._answer_in(output_format, join)
+        super().__init__(output_format=output_format, join=join)
 
     def __repr__(self) -> str:
         return (

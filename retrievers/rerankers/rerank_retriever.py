@@ -86,7 +86,7 @@ class RerankRetriever(BaseRetriever):
         if fetch is not None and fetch < 1:
             raise ValueError(f"fetch must be 1 or more, not {fetch!r}")
         self.on_error = on_error
-        self._answer_in(output_format, join)
+        super().__init__(output_format=output_format, join=join)
 
     def __repr__(self) -> str:
         return f"RerankRetriever({self.inner!r}, {self.reranker!r}, top_k={self.top_k})"

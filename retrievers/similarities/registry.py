@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any, Literal, TypeVar, overload
 
@@ -54,7 +54,7 @@ def register_similarity(
     """Register a function as a similarity, to be named in retrievers, or given itself.
 
     It works wherever the built-in ones do: targets, filters, fusion, cut-offs. What else its
-    parameters are called are settings: ``Retriever(graph, "line", "my_similarity", power=2)``.
+    parameters are called are settings: ``get_similarity("my_similarity", power=2)``.
 
     Args:
         function: See ``CustomSimilarity``.
@@ -99,8 +99,12 @@ def register_similarity(
     return function
 
 
-def get_similarity(similarity: str | Similarity | None, settings: Mapping[str, Any]) -> Similarity:
-    """Return the similarity of a name with settings, or the object that was given; bm25 for None.
+def get_similarity(similarity: str | Similarity | None, /, **settings: object) -> Similarity:
+    """Return the similarity of a name, with settings; an object as it is; BM25 for None.
+
+    Example:
+        >>> get_similarity("bm25", k1=1.2)
+        Bm25(k1=1.2)
 
     Raises:
         ValueError: If there is none of that name.

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph, TransformError, UnknownGroupError
-from nodekin.retrievers import Retriever
-from nodekin.retrievers.similarities import Bm25
+from nodekin.retrievers import Bm25, Retriever
 
 
 def ids(results) -> list[str]:
@@ -57,7 +56,9 @@ def test_an_empty_corpus() -> None:
         graph.create_node_group("line", str.splitlines)
         graph.add(texts)
         for method in ("lucene", "okapi"):
-            assert Retriever(graph, "line", method=method, target="ROOT").retrieve("tea") == []
+            assert (
+                Retriever(graph, "line", Bm25(method=method), target="ROOT").retrieve("tea") == []
+            )
 
 
 def test_nodes_without_terms_count_but_are_not_found() -> None:
@@ -145,7 +146,7 @@ def test_an_unknown_index(library) -> None:
 
 
 def test_wrong_settings_and_filters_are_found_at_once(library) -> None:
-    with pytest.raises(TypeError, match="'bm25' has no setting 'topk'"):
+    with pytest.raises(TypeError, match="Retriever has no option 'topk'; it has 'top_k'"):
         Retriever(library, "line", topk=3)
     with pytest.raises(ValueError, match="allows no value"):
         Retriever(library, "line", filters={"topic": []})

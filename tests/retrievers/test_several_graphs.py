@@ -90,7 +90,7 @@ def test_the_same_document_in_two_graphs_is_found_once() -> None:
 
 def test_okapi_is_for_one_graph() -> None:
     graphs = [graph_of([Document("tea", id="1")]), graph_of([Document("sea\nriver\nlake", id="2")])]
-    retriever = Retriever(graphs, "line", "bm25", method="okapi")
+    retriever = Retriever(graphs, "line", Bm25(method="okapi"))
     for query in ("tea", "nothing"):
         with pytest.raises(
             ValueError, match="one graph; search several graphs with method='lucene'"

@@ -13,7 +13,7 @@ from llama_index.core.schema import IndexNode, QueryBundle, TextNode
 
 from nodekin.adapters.llama_index import NodeGraphRetriever, NodeWithEvidence, from_text_node
 from nodekin.nodegraph import Node, NodeGraph
-from nodekin.retrievers import Retriever, ScoredNode
+from nodekin.retrievers import Bm25, Retriever, ScoredNode
 
 QUERY = "Which tea is fermented? 红茶"
 
@@ -195,7 +195,7 @@ async def test_context_reaches_the_search(graph: NodeGraph) -> None:
         seen.append(place.get())
         return text.split()
 
-    retriever = NodeGraphRetriever(Retriever(graph, "sentence", analyzer=analyze))
+    retriever = NodeGraphRetriever(Retriever(graph, "sentence", Bm25(analyzer=analyze)))
     place.set("here")
     retriever.retrieve("tea")
     await retriever.aretrieve("tea")
@@ -213,7 +213,7 @@ async def test_a_slow_search_lets_others_run(graph: NodeGraph) -> None:
         time.sleep(0.002)
         return text.split()
 
-    retriever = NodeGraphRetriever(Retriever(graph, "sentence", analyzer=analyze))
+    retriever = NodeGraphRetriever(Retriever(graph, "sentence", Bm25(analyzer=analyze)))
     task = asyncio.create_task(retriever.aretrieve("tea"))
     turns = 0
     while not task.done():

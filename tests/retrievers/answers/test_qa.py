@@ -269,7 +269,7 @@ def test_questions_without_answers_are_no_preset(library):
         ({"threshold": "high"}, TypeError, "threshold is a number"),
         ({"group": "pairs"}, UnknownGroupError, "pairs"),
         ({"output_format": "xml"}, ValueError, "output_format"),
-        ({"k2": 1}, TypeError, "no setting 'k2'"),
+        ({"k2": 1}, TypeError, "unexpected keyword argument 'k2'"),
     ],
 )
 def test_settings_that_are_refused(graph, given, error, says):

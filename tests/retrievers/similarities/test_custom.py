@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from nodekin.nodegraph import Document, Node, NodeGraph
-from nodekin.retrievers import FusionRetriever, Retriever, register_index, register_similarity
+from nodekin.retrievers import (
+    FusionRetriever,
+    Retriever,
+    get_similarity,
+    register_index,
+    register_similarity,
+)
 from nodekin.retrievers.results import Hits
 from nodekin.retrievers.similarities import registry as known
 
@@ -59,7 +65,7 @@ def test_all_texts_at_once_and_settings(graph: NodeGraph) -> None:
     def by_length(query: str, nodes: list[Node], power: int = 1, **more: Any) -> list[float]:
         return [len(node.text) ** power for node in nodes]
 
-    assert found(Retriever(graph, "line", "length", power=2, top_k=2)("?")) == [
+    assert found(Retriever(graph, "line", get_similarity("length", power=2), top_k=2)("?")) == [
         ("coffee", 36.0),
         ("bread", 25.0),
     ]
@@ -135,7 +141,7 @@ def test_what_is_no_similarity(graph: NodeGraph) -> None:
     with pytest.raises(ValueError, match="gave NaN for Node"):
         Retriever(graph, "line", "nothing")("x")
     with pytest.raises(TypeError, match="has no setting 'power'"):
-        Retriever(graph, "line", "nothing", power=2)
+        get_similarity("nothing", power=2)
 
     @register_similarity(batch=True)
     def few(query: str, nodes: list[Node]) -> list[float]:

@@ -1,17 +1,18 @@
 import pytest
 
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.similarities import Bm25, Cosine
-from nodekin.retrievers.similarities.registry import get_similarity
+from nodekin.retrievers.similarities import Bm25, Cosine, get_similarity
 
 
 def test_names_and_objects(library) -> None:
-    assert get_similarity(None, {}) == get_similarity("bm25", {}) == Bm25()
-    assert get_similarity("bm25_chinese", {"k1": 1.2}) == Bm25(k1=1.2, name="bm25_chinese")
-    assert get_similarity("cosine", {}) == Cosine()
+    assert get_similarity(None) == get_similarity("bm25") == Bm25()
+    assert get_similarity("bm25_chinese", k1=1.2) == Bm25(k1=1.2, name="bm25_chinese")
+    assert get_similarity("cosine") == Cosine()
     similarity = Bm25(b=0.5)
-    assert get_similarity(similarity, {}) is similarity
-    assert Retriever(library, "line", "bm25", k1=0.9, b=0.4).similarity == Bm25(k1=0.9, b=0.4)
+    assert get_similarity(similarity) is similarity
+    assert Retriever(library, "line", Bm25(k1=0.9)).similarity == Bm25(k1=0.9)
+    with pytest.raises(TypeError, match="Retriever has no option 'k1'; it has"):
+        Retriever(library, "line", "bm25", k1=0.9)
 
 
 def test_both_names_score_alike(library) -> None:
@@ -24,22 +25,22 @@ def test_both_names_score_alike(library) -> None:
 
 def test_an_unknown_name() -> None:
     with pytest.raises(ValueError, match="no similarity 'bm52'; there is 'bm25', 'bm25_chinese'"):
-        get_similarity("bm52", {})
+        get_similarity("bm52")
 
 
 def test_an_unknown_setting() -> None:
     with pytest.raises(TypeError, match="'bm25' has no setting 'k'; it has 'k1'"):
-        get_similarity("bm25", {"k": 1})
+        get_similarity("bm25", k=1)
     with pytest.raises(TypeError, match="no setting 'name'"):
-        get_similarity("bm25", {"name": "mine"})
+        get_similarity("bm25", name="mine")
 
 
 def test_settings_belong_to_the_object() -> None:
     with pytest.raises(TypeError, match=r"\['k1'\] go with a similarity's name; .* Bm25\(\.\.\.\)"):
-        get_similarity(Bm25(), {"k1": 1})
+        get_similarity(Bm25(), k1=1)
 
 
 @pytest.mark.parametrize("similarity", [5, len, Bm25])
 def test_what_is_no_similarity(similarity: object) -> None:
     with pytest.raises(TypeError, match=r"'exact',.* a function .*, or an object with open\(\)"):
-        get_similarity(similarity, {})
+        get_similarity(similarity)
