@@ -17,7 +17,7 @@ from ...retrievers import RecursiveRetriever, Retriever
 from ...retrievers.base_retriever import BaseRetriever as NativeRetriever
 from ...retrievers.plans import Effect, Plan, arun, run
 from .callbacks import acall_with_config, call_with_config
-from .graph_drawing import asks_a_model, held
+from .graph_drawing import calls_model, inner_retrievers
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ def supports_batch(retriever: object, method: str) -> bool:
     """
     default = getattr(NativeRetriever, method)
     own = getattr(type(retriever), method, default) is not default
-    return own and all(supports_batch(inner, method) for _, inner in held(retriever))
+    return own and all(supports_batch(inner, method) for _, inner in inner_retrievers(retriever))
 
 
 def portions(
@@ -200,6 +200,6 @@ def _searchers(retriever: object) -> Iterator[Retriever | RecursiveRetriever]:
     """Yield the inner retrievers that search for the query as it is."""
     if isinstance(retriever, Retriever | RecursiveRetriever):
         yield retriever
-    elif not asks_a_model(retriever):
-        for _, inner in held(retriever):
+    elif not calls_model(retriever):
+        for _, inner in inner_retrievers(retriever):
             yield from _searchers(inner)

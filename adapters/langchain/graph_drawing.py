@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from langchain_core.runnables import RunnableLambda
@@ -10,86 +10,96 @@ from langchain_core.runnables.graph import Graph, Node
 
 from ...retrievers import RetrieverProtocol
 
-_TOLD = ("group_name", "groups", "via", "target", "mode", "top_k", "filters")
+_SHOWN_ATTRIBUTES = ("group_name", "groups", "via", "target", "mode", "top_k", "filters")
 
 
-def held(retriever: object) -> Iterator[tuple[str, RetrieverProtocol]]:
-    """Yield the retrievers that a retriever holds, with what they are called there.
+def inner_retrievers(retriever: object) -> Iterator[tuple[str, RetrieverProtocol]]:
+    """Yield the retrievers that a retriever holds, with their names in it.
 
-    They are known by their shape: what attributes hold that do not begin with ``_``, or lists
-    and mappings in these.
+    They are the values of public attributes, or of lists and mappings in these.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
         >>> from nodekin.retrievers import FusionRetriever, Retriever
-        >>> words = Retriever(NodeGraph(), "ROOT")
-        >>> [name for name, _ in held(FusionRetriever([words, words]))]
+        >>> search = Retriever(NodeGraph(), "ROOT")
+        >>> [name for name, _ in inner_retrievers(FusionRetriever([search, search]))]
         ['0', '1']
     """
     for name, value in _attributes(retriever).items():
         if name.startswith("_"):
             continue
-        if _retrieves(value):
-            yield name, value
-        elif isinstance(value, Mapping):
-            yield from ((str(key), each) for key, each in value.items() if _retrieves(each))
+        if isinstance(value, Mapping):
+            items = [(str(key), item) for key, item in value.items()]
         elif isinstance(value, list | tuple):
-            yield from ((str(at), each) for at, each in enumerate(value) if _retrieves(each))
+            items = [(str(position), item) for position, item in enumerate(value)]
+        else:
+            items = [(name, value)]
+        yield from (item for item in items if _is_retriever(item[1]))
 
 
-def asks_a_model(retriever: object) -> bool:
-    """Tell whether a retriever makes other queries of a query, as those with prompts do."""
+def calls_model(retriever: object) -> bool:
+    """Return whether a retriever turns a query into others with a model."""
     return any(hasattr(retriever, name) for name in ("prompts", "llm"))
 
 
-def draw(retriever: RetrieverProtocol, graph: Graph, before: list[Node]) -> list[Node]:
+def draw(retriever: RetrieverProtocol, graph: Graph, sources: list[Node]) -> list[Node]:
     """Draw the way of a query through a retriever; return the nodes where it ends.
 
-    Those that ask a model stand before what they hold, others behind it, as results pass them.
+    A retriever that calls a model comes before the retrievers it holds, others come after them,
+    as results pass them.
 
     Args:
         retriever: Any retriever.
-        graph: What it is drawn into.
-        before: The nodes that the query comes from.
+        graph: The graph to draw into.
+        sources: The nodes that the query comes from.
     """
     node = graph.add_node(
         RunnableLambda(retriever.retrieve, retriever.aretrieve, name=type(retriever).__name__),
-        metadata=_facts(retriever) or None,
+        metadata=_metadata(retriever) or None,
     )
-    inner = list(held(retriever))
-    if not inner or asks_a_model(retriever):
-        for each in before:
-            graph.add_edge(each, node)
-        before = [node]
+    inner = list(inner_retrievers(retriever))
+    comes_first = not inner or calls_model(retriever)
+    if comes_first:
+        for source in sources:
+            graph.add_edge(source, node)
+        sources = [node]
     ends = [
         (end, name if len(inner) > 1 and not name.isdecimal() else None)
-        for name, each in inner
-        for end in draw(each, graph, before)
+        for name, item in inner
+        for end in draw(item, graph, sources)
     ]
-    if not inner or asks_a_model(retriever):
+    if comes_first:
         return [end for end, _ in ends] or [node]
     for end, name in ends:
         graph.add_edge(end, node, data=name)
     return [node]
 
 
-def _facts(retriever: object) -> dict[str, Any]:
-    """Return what tells a retriever from others of its class, as texts and numbers."""
-    known = _attributes(retriever)
-    facts = {name: known[name] for name in _TOLD if known.get(name) is not None}
-    parts = {"similarity": known.get("similarity"), "reranker": known.get("reranker")}
-    facts |= {k: getattr(v, "name", v) for k, v in parts.items() if v is not None}
-    return {k: v if isinstance(v, int | float) else str(v) for k, v in facts.items()}
+def _metadata(retriever: object) -> dict[str, Any]:
+    """Return what distinguishes a retriever from others of its class, as texts and numbers."""
+    attributes = _attributes(retriever)
+    values = {name: attributes.get(name) for name in _SHOWN_ATTRIBUTES}
+    for name in ("similarity", "reranker"):
+        values[name] = getattr(attributes.get(name), "name", attributes.get(name))
+    return {
+        name: value if isinstance(value, int | float) else str(value)
+        for name, value in values.items()
+        if value is not None
+    }
 
 
-def _attributes(holder: object) -> dict[str, Any]:
-    slots = (getattr(cls, "__slots__", ()) for cls in type(holder).__mro__)
-    named = [name for each in slots for name in ([each] if isinstance(each, str) else each)]
-    slotted = {name: getattr(holder, name) for name in named if hasattr(holder, name)}
-    return {**slotted, **getattr(holder, "__dict__", {})}
+def _attributes(retriever: object) -> dict[str, Any]:
+    slots = (getattr(cls, "__slots__", ()) for cls in type(retriever).__mro__)
+    names = [name for of_class in slots for name in _as_names(of_class)]
+    slotted = {name: getattr(retriever, name) for name in names if hasattr(retriever, name)}
+    return {**slotted, **getattr(retriever, "__dict__", {})}
 
 
-def _retrieves(value: object) -> bool:
+def _as_names(slots: str | Iterable[str]) -> Iterable[str]:
+    return [slots] if isinstance(slots, str) else slots
+
+
+def _is_retriever(value: object) -> bool:
     return not isinstance(value, type) and all(
         callable(getattr(value, name, None)) for name in ("retrieve", "aretrieve")
     )

@@ -187,11 +187,11 @@ class NodeGraphRetriever(BaseRetriever):
         """Return a graph to be drawn: the way of a query through the retrievers within."""
         graph = Graph()
         query = graph.add_node(self.get_input_schema(config))
-        here = graph.add_node(self, metadata=config.get("metadata") if config else None)
+        node = graph.add_node(self, metadata=config.get("metadata") if config else None)
         documents = graph.add_node(self.get_output_schema(config))
         for end in draw(self.retriever, graph, [query]):
-            graph.add_edge(end, here)
-        graph.add_edge(here, documents)
+            graph.add_edge(end, node)
+        graph.add_edge(node, documents)
         return graph
 
     def _get_relevant_documents(
