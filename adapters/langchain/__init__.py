@@ -1,4 +1,4 @@
-"""What makes nodekin a citizen of LangChain: retrievers, stores, conversion both ways."""
+"""nodekin in LangChain: retrievers, stores, query engines, and conversion in both directions."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -184,8 +184,8 @@ def embed_queries(retriever: object, queries: Sequence[object]) -> Plan[None]:
     """Let the models of all inner retrievers embed the queries, each model all in one call.
 
     A single retriever does so itself; several branches that start together would each ask the
-    model. A model that fails is asked again by the search for each query, which then raises: one
-    query that can't be embedded does not spoil the others.
+    model. A model that fails is called again by the search for each query, which then raises: one
+    query that can't be embedded does not affect the others.
     """
     texts = [query for query in queries if isinstance(query, str) and query.strip()]
     texts = list(dict.fromkeys(texts))

@@ -1,4 +1,4 @@
-"""Let a graph be a LangChain document index: upsert, get, delete, and search by any retriever."""
+"""Use a graph as a LangChain document index: upsert, get, delete, search by any retriever."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .retriever import NodeGraphRetriever
 
 
 class NodeGraphIndex(NodeGraphRetriever, DocumentIndex):
-    """Give a graph to ``langchain_core.indexing.index``, which synchronizes it with a loader.
+    """Write to a graph by ``langchain_core.indexing.index``, which synchronizes it with a loader.
 
     It is a ``NodeGraphRetriever`` that can be written to. ``index(loader, record_manager, it,
     cleanup="incremental")`` adds new documents, and removes those that the loader no longer
@@ -30,7 +30,7 @@ class NodeGraphIndex(NodeGraphRetriever, DocumentIndex):
 
     Key init args:
         graph: The node graph to write to.
-        retriever: What searches it; by default its documents, by meaning where the graph has an
+        retriever: How to search it; by default its documents, by meaning where the graph has an
             embedding model, else by their words. The other arguments are its own.
 
     Instantiate:

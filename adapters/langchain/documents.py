@@ -1,4 +1,4 @@
-"""Turn nodes into LangChain documents and back, losing nothing."""
+"""Convert nodes to LangChain documents and back, losing nothing; read and write by id."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _POSITION = ("group", "document_id", "parent_id", "start", "end", "offset", "ord
 def to_document(
     item: Node | ScoredNode, *, score_key: str | None = "relevance_score", details: bool = True
 ) -> Document:
-    """Make a LangChain document of a node or a retrieval result, sharing nothing with it.
+    """Convert a node or a retrieval result to a LangChain document that shares nothing with it.
 
-    The page content is the node's content (its text form, where it is no text), the id the
-    node's, the metadata the node's own and inherited fields, flat, as users know them. What is
-    only ours stands in one field, ``metadata["nodekin"]``: ``group``, ``document_id``,
+    The page content is the node's content (as a text, if it is none), the id the node's, the
+    metadata the node's own and inherited fields, flat. All that only nodekin has is in one field,
+    ``metadata["nodekin"]``: ``group``, ``document_id``,
     ``parent_id``, ``start``, ``end``, ``offset``, ``order``, for a result its ``evidence`` (the
     matches that led to it), and under ``restore`` what the way back needs besides: a text that
     differs from the content, which fields were inherited, fields that were replaced.
@@ -51,7 +51,7 @@ def to_document(
 
     Raises:
         TypeError: If the item is neither.
-        ValueError: If the score would take the place of a field, and without details lose it.
+        ValueError: If the score would replace a field, which would be lost without details.
 
     Example:
         >>> document = to_document(Node("Tea is a drink.", {"page": 3}, id="n1", group="line"))
@@ -113,9 +113,9 @@ def to_documents(
 
 
 def from_document(document: Document) -> Node | SourceDocument:
-    """Turn a LangChain document back into the node it was made of, or into a source document.
+    """Convert a LangChain document back to its node, or to a source document.
 
-    A document that ``to_document`` made gives the node (without a graph; ``graph.node(node.id)``
+    A document of ``to_document`` gives the node (without a graph; ``graph.node(node.id)``
     is the one in the graph). Fields that were added to its metadata since become the node's own.
     Any other document gives a nodekin ``Document``, which can be added to a graph.
 

@@ -1,4 +1,4 @@
-"""Draw the retrievers within a retriever into a LangChain graph."""
+"""Draw a retriever, and those it holds, into a LangChain graph."""
 
 from __future__ import annotations
 

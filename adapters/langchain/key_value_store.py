@@ -1,4 +1,4 @@
-"""Let one group of a graph be a LangChain key-value store: documents by their id."""
+"""Use one group of a graph as a LangChain key-value store: documents by their id."""
 
 from __future__ import annotations
 

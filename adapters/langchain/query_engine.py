@@ -1,4 +1,4 @@
-"""Let a query engine be a LangChain runnable that streams."""
+"""Use a query engine as a LangChain runnable that streams."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EngineInput = str | Mapping[str, Any] | BaseMessage | list[Any] | PromptValue
 
 
 class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
-    """Give a query engine to LangChain: questions in, answers with sources out, as they are made.
+    """Use a query engine in LangChain: questions in, answers with sources out, streamed.
 
     Setup:
         Install the extra: ``pip install "nodekin[langchain]"``.
@@ -45,13 +45,13 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
             (number, whether it is cited, title, ids, score, and the text the model was shown),
             ``found`` and ``notes``.
         k: How many passages to retrieve; None for the engine's own number.
-        child_k: How many children every retriever within looks at before it lifts them.
+        child_k: How many children every inner retriever considers before it lifts them.
         filter: Conditions on metadata, checked before ranking.
         question_key: Where in a mapping the question is; None for ``question``, ``input`` or
             ``query``.
         history_key: Where in a mapping the conversation so far is: messages.
         score_key: The metadata field of documents for the score; None leaves it out.
-        details: Whether ``metadata["nodekin"]`` of documents tells their place and evidence.
+        details: Whether documents have their position and evidence in ``metadata["nodekin"]``.
 
     Instantiate:
         >>> from langchain_core.language_models import FakeListChatModel
@@ -65,32 +65,32 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
     Usage:
         >>> engine.invoke("How long is the Nile?")
         'It has 6,650 km [1].'
-        >>> pieces = list(engine.stream("How long is the Nile?"))
-        >>> len(pieces) > 1, "".join(pieces)
+        >>> chunks = list(engine.stream("How long is the Nile?"))
+        >>> len(chunks) > 1, "".join(chunks)
         (True, 'It has 6,650 km [1].')
 
-        A question is a text, a message, messages of which the last asks, or a mapping with one of
-        these and a ``chat_history``. ``k``, ``child_k`` and ``filter`` can be given with each
-        call; a field of that filter replaces one of the engine's own.
+        A question is a text, a message, messages of which the last is the question, or a mapping
+        with one of these and a ``chat_history``. Each call takes ``k``, ``child_k`` and
+        ``filter``; a field of that filter replaces one of the engine's own.
 
-        With ``output="dict"`` the first piece of a stream has the question and the documents, those
-        that follow the answer, the last one the sources; they add up to what ``invoke`` returns.
-        Where the model repeats itself or an answer has to be put right, what was streamed stays,
-        and the answer follows it.
+        With ``output="dict"`` the first chunk of a stream has the question and the documents, the
+        next ones the answer, the last one the sources; their sum is what ``invoke`` returns.
+        Where the model repeats itself or an answer has to be corrected, the streamed text stays,
+        and the corrected answer follows it.
 
     Use within a chain:
         >>> full = NodeGraphQueryEngine(engine=engine.engine, output="dict")
-        >>> def cited(made):
-        ...     return [source["text"] for source in made["sources"] if source["cited"]]
+        >>> def cited(answer):
+        ...     return [source["text"] for source in answer["sources"] if source["cited"]]
         >>> chain = full | cited
         >>> chain.invoke({"input": "How long is the Nile?", "chat_history": []})
         ['The Nile is 6,650 km long.']
 
-        Whoever traces a call sees one run for the engine and below it one for every stage. In
+        A trace shows one run for the engine and a child run for every span. In
         ``RunnableWithMessageHistory`` it takes the messages as ``chat_history``.
 
     Raises:
-        TypeError: If the engine is none, a call has a keyword that there is not, or the input no
+        TypeError: If the engine is none, a call has an unknown keyword, or the input has no
             question.
         AnswerError: If the model fails, as the engine does.
     """
@@ -98,7 +98,7 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     engine: Annotated[QueryEngine, SkipValidation]
-    """What answers."""
+    """The query engine."""
 
     output: Literal["text", "dict"] = "text"
     """Whether the text is returned, or a mapping with the sources."""
@@ -107,7 +107,7 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
     """How many passages to retrieve; None for the engine's own number."""
 
     child_k: int | None = Field(default=None, ge=1, strict=True)
-    """How many children to look at before lifting; None for as many as it takes."""
+    """How many children to consider before lifting; None for as many as it takes."""
 
     filter: dict[str, Any] | None = None
     """Conditions on metadata, checked before ranking."""
@@ -122,7 +122,7 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
     """The metadata field of documents for the score; None leaves it out."""
 
     details: bool = True
-    """Whether documents tell their place and evidence."""
+    """Whether documents have their position and evidence."""
 
     @field_validator("engine", mode="before")
     @classmethod
@@ -136,19 +136,19 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
 
     @property
     def InputType(self) -> Any:
-        """A question, alone or with the conversation before it."""
+        """A question, with or without the conversation before it."""
         return EngineInput
 
     @property
     def OutputType(self) -> Any:
-        """A text or a mapping, as ``output`` says."""
+        """A text or a mapping, depending on ``output``."""
         return str if self.output == "text" else dict[str, Any]
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Return the answer to a question.
 
         Args:
-            input: The question, alone or with the conversation before it.
+            input: The question, with or without the conversation before it.
             config: As everywhere in LangChain.
             **kwargs: ``k``, ``child_k``, ``filter``, in place of the engine's own.
         """
@@ -193,7 +193,7 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
                 yield chunk
 
     def get_graph(self, config: RunnableConfig | None = None) -> Graph:
-        """Return a graph to be drawn: the way of a question through the retrievers within."""
+        """Return a graph to draw: the way of a question through the inner retrievers."""
         graph = Graph()
         question = graph.add_node(self.get_input_schema(config))
         model = RunnableLambda(self.engine.llm.complete, name=f"{self.engine.mode} answer")

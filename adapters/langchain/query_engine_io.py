@@ -150,7 +150,7 @@ def join_chunks(chunks: Sequence[Any]) -> Any:
 def stream_in_context(chunks: Generator[Any, None, Any]) -> Generator[Any, None, None]:
     """Yield the chunks of a generator that runs in a context of its own.
 
-    What it sets there (the current run) does not apply to the consumer between two chunks.
+    What it sets in the context (the current run) does not apply to the consumer between two chunks.
     """
     context = contextvars.copy_context()
     end = object()

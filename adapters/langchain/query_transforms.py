@@ -94,7 +94,7 @@ class QueryStep(RunnableSerializable[str, Output], Generic[Output]):
         """Return what the query is transformed to.
 
         Raises:
-            TypeError: If the query is no text, or there are keywords: a step takes none.
+            TypeError: If the query is no text, or a keyword is given: a step takes none.
             ModelError: If the model fails, with ``on_error="raise"``.
         """
         return self._call_with_config(self._run, input, config, **kwargs)
@@ -213,7 +213,7 @@ def rewrite_query(
 
     Raises:
         TypeError: If the model is none.
-        ValueError: If a setting is unknown or out of range.
+        ValueError: If an option is unknown or out of range.
 
     Example:
         >>> from langchain_core.language_models import FakeListChatModel

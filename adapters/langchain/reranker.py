@@ -1,4 +1,4 @@
-"""Let any nodekin reranker be a LangChain document compressor."""
+"""Use any nodekin reranker as a LangChain document compressor."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from .documents import NODE_KEY, ScoreKey, from_document
 
 
 class NodeGraphReranker(BaseDocumentCompressor):
-    """Give any nodekin reranker to LangChain, for documents of any kind.
+    """Use any nodekin reranker in LangChain, for documents of any kind.
 
     Setup:
         Install the extra: ``pip install "nodekin[langchain]"``.
 
     Key init args:
-        reranker: A ``Reranker``, or what one is made of: a name that needs no settings, a function
+        reranker: A ``Reranker``, or its argument: a name that needs no options, a function
             below ``@register_reranker``, an object with ``name`` and ``rerank``.
         top_n: How many documents to return at most; None for the reranker's own ``top_k``.
-        score_key: The metadata field for the score, a float, higher is better, and in which
-            the documents have theirs; None leaves it out.
+        score_key: The metadata field for the score, a float, higher is better, of the
+            input documents too; None leaves it out.
 
     Instantiate:
         >>> def relevance(query, texts):
@@ -46,17 +46,17 @@ class NodeGraphReranker(BaseDocumentCompressor):
         >>> [(d.id, d.metadata) for d in reranker.compress_documents(documents, "Which is green?")]
         [('2', {'relevance_score': 1.0})]
 
-        Documents are copies, with their ids; those that ``NodeGraphRetriever`` found have the
-        reranker's word before their ``evidence``. What is traced is a run, with one for each
-        stage below it. A reranker that fails raises ``RerankError``.
+        Documents are copies, with their ids; in those of ``NodeGraphRetriever`` the reranker's
+        score is the first of the ``evidence``. A trace shows one run, with a child run for each
+        span. A reranker that fails raises ``RerankError``.
 
     Use within a chain:
         >>> from langchain_core.runnables import RunnablePassthrough
         >>> chain = RunnablePassthrough.assign(
         ...     documents=lambda x: reranker.compress_documents(x["documents"], x["question"])
         ... )
-        >>> found = chain.invoke({"question": "Which is green?", "documents": documents})
-        >>> [document.id for document in found["documents"]]
+        >>> output = chain.invoke({"question": "Which is green?", "documents": documents})
+        >>> [document.id for document in output["documents"]]
         ['2']
 
         It is also what ``ContextualCompressionRetriever`` of ``langchain-classic`` takes.
@@ -65,7 +65,7 @@ class NodeGraphReranker(BaseDocumentCompressor):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     reranker: Annotated[Reranker, SkipValidation]
-    """What puts documents in a better order."""
+    """The reranker."""
 
     top_n: int | None = Field(default=None, ge=1, strict=True)
     """How many documents to return at most; None for the reranker's own ``top_k``."""

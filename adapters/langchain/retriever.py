@@ -1,4 +1,4 @@
-"""Let any nodekin retriever be a LangChain retriever."""
+"""Use any nodekin retriever as a LangChain retriever."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .graph_drawing import draw
 
 
 class NodeGraphRetriever(BaseRetriever):
-    """Give any nodekin retriever to LangChain: chains, tools, agents.
+    """Use any nodekin retriever in LangChain: chains, tools, agents.
 
     Setup:
         Install the extra: ``pip install "nodekin[langchain]"``. Nothing else is needed, no key
@@ -39,13 +39,13 @@ class NodeGraphRetriever(BaseRetriever):
         retriever: Any nodekin retriever: an object with ``retrieve`` and ``aretrieve``.
         k: How many documents to return at most; None for the retriever's own ``top_k``. They
             are counted as they are returned, after lifting to the target group.
-        child_k: How many children (hits in smaller groups) every retriever within looks at before
-            it lifts them; None for as many as it takes to find ``k``.
+        child_k: How many children (hits in smaller groups) every inner retriever considers before
+            it lifts them; None for as many as ``k`` results need.
         filter: Conditions on metadata, checked before ranking, beside the retriever's own.
         score_threshold: Keeps results that score this or more.
         score_key: The metadata field that holds the score, a float, higher is better; None
             leaves it out.
-        details: Whether ``metadata["nodekin"]`` tells a result's place in the graph and in its
+        details: Whether ``metadata["nodekin"]`` has a result's position in the graph and in its
             document (``start``, ``end``), and its ``evidence``; ``from_document`` needs it.
 
     Instantiate:
@@ -64,17 +64,15 @@ class NodeGraphRetriever(BaseRetriever):
         >>> document.metadata["nodekin"]["evidence"][0]["text"]
         'Black tea is not.'
 
-        ``k``, ``child_k``, ``filter`` and ``score_threshold`` can be given with each call, also
-        through retrievers that hold others; a field of that filter replaces one of the
-        retriever's:
+        Each call takes ``k``, ``child_k``, ``filter`` and ``score_threshold``, also for retrievers
+        that hold others; a field of that filter replaces one of the retriever's:
 
         >>> retriever.invoke("tea", k=1, filter={"language": "en"})
         []
 
-        Whoever traces a call sees one run for the retriever and below it one for every stage:
-        searches, fusions, rerankings, questions to a language model, and LangChain's own runs
-        within them. All documents of an answer have the same metadata fields, None where a node
-        lacks one.
+        A trace shows one run for the retriever and a child run for every span: searches, fusions,
+        rerankings, calls of a language model, and LangChain's own runs below them. All documents
+        of a call have the same metadata fields, None where a node lacks one.
 
     Use within a chain:
         >>> from langchain_core.language_models import FakeListChatModel
@@ -93,7 +91,7 @@ class NodeGraphRetriever(BaseRetriever):
         'Black tea is fermented.'
 
     Raises:
-        TypeError: If the retriever is none, or a call has a keyword that there is not.
+        TypeError: If the retriever is none, or a call has an unknown keyword.
         pydantic.ValidationError: If an argument is unknown or out of range.
     """
 
@@ -106,7 +104,7 @@ class NodeGraphRetriever(BaseRetriever):
     """How many documents to return at most; None for the retriever's own ``top_k``."""
 
     child_k: int | None = Field(default=None, ge=1, strict=True)
-    """How many children to look at before lifting; None for as many as it takes."""
+    """How many children to consider before lifting; None for as many as ``k`` results need."""
 
     filter: dict[str, Any] | None = None
     """Conditions on metadata, checked before ranking."""
@@ -118,7 +116,7 @@ class NodeGraphRetriever(BaseRetriever):
     """The metadata field for the score; None leaves it out."""
 
     details: bool = True
-    """Whether ``metadata["nodekin"]`` tells a result's place and evidence."""
+    """Whether ``metadata["nodekin"]`` has a result's position and evidence."""
 
     @field_validator("retriever", mode="before")
     @classmethod
@@ -133,10 +131,10 @@ class NodeGraphRetriever(BaseRetriever):
     def invoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
-        """Return the documents found, best first.
+        """Return the best documents, best first.
 
         Args:
-            input: The query; a blank one finds nothing.
+            input: The query; a blank one has no results.
             config: As everywhere in LangChain; its ``run_id`` is that of the retriever's run.
             **kwargs: ``k``, ``child_k``, ``filter``, ``score_threshold``, in place of the
                 retriever's own.
@@ -159,7 +157,7 @@ class NodeGraphRetriever(BaseRetriever):
         return_exceptions: bool = False,
         **kwargs: Any,
     ) -> list[list[Document]]:
-        """Return the documents of each query; a run for each, and one embedding of all of them.
+        """Return the documents of each query, with a run for each and one embedding call for all.
 
         The queries are embedded together, then searched together, as many as the config's
         ``max_concurrency`` allows.
@@ -167,7 +165,7 @@ class NodeGraphRetriever(BaseRetriever):
         Args:
             inputs: The queries.
             config: One for all, or one for each; a ``run_id`` in one for all is the first's.
-            return_exceptions: Whether a query that fails gives its error in place of documents.
+            return_exceptions: Whether a query that fails returns its error in place of documents.
             **kwargs: As for ``invoke``, for all queries.
         """
         return run(self._batch("batch", inputs, config, return_exceptions, kwargs))
@@ -184,7 +182,7 @@ class NodeGraphRetriever(BaseRetriever):
         return await arun(self._batch("abatch", inputs, config, return_exceptions, kwargs))
 
     def get_graph(self, config: RunnableConfig | None = None) -> Graph:
-        """Return a graph to be drawn: the way of a query through the retrievers within."""
+        """Return a graph to draw: the way of a query through the inner retrievers."""
         graph = Graph()
         query = graph.add_node(self.get_input_schema(config))
         node = graph.add_node(self, metadata=config.get("metadata") if config else None)

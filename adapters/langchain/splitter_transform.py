@@ -14,11 +14,11 @@ from ..conversion import is_start, own_metadata
 
 
 def as_transform(splitter: object) -> SplitterTransform:
-    """Make a transform of a LangChain splitter, for ``graph.create_node_group``.
+    """Return a transform that calls a LangChain splitter, for ``graph.create_node_group``.
 
-    A graph takes a bare text splitter too, and finds where its chunks start. Choose this one for
-    a splitter with ``add_start_index=True``, whose index is used where it is true, and for what
-    splits or changes documents and has no ``split_text``.
+    A graph takes a bare text splitter too, and searches for the starts of its chunks. Choose this
+    one for a splitter with ``add_start_index=True``, whose index is used where it is true, and
+    for what splits or changes documents and has no ``split_text``.
 
     The metadata that the splitter adds to its chunks (headings, ``start_index``) becomes the
     nodes' own. A chunk that is no part of the text, for example one that

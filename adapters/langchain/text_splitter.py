@@ -1,7 +1,7 @@
-"""Let any nodekin splitter be a LangChain text splitter, with true offsets.
+"""Use any nodekin splitter as a LangChain text splitter, with true offsets.
 
-LangChain's own base class is in the package ``langchain-text-splitters``, which nothing else here
-needs.
+LangChain's own base class is in the package ``langchain-text-splitters``, which only this
+module needs.
 """
 
 from __future__ import annotations

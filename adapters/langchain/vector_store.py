@@ -1,4 +1,4 @@
-"""Let one group of a graph be a LangChain vector store."""
+"""Use one group of a graph as a LangChain vector store."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ class NodeGraphVectorStore(VectorStore):
         graph: The node graph. With an embedding model for search by meaning; one without is
             searched by its words.
         group: The group to search.
-        similarity: As ``Retriever`` has it; None for ``"cosine"`` where the graph has an
+        similarity: As in ``Retriever``; None for ``"cosine"`` where the graph has an
             embedding model, else ``"bm25"``.
         target: The group to answer with; None for the group itself.
         embed_key: Which of the graph's embeddings, where it has several.
-        index: As ``Retriever`` has it.
+        index: As in ``Retriever``.
         filter: Conditions on metadata for all searches; one of a search replaces the same field.
         score_key: A metadata field for the score; None for none, so that documents come back
             as they were added.
@@ -214,7 +214,7 @@ class NodeGraphVectorStore(VectorStore):
         """Return the best documents, best first, and their scores: higher is better.
 
         Args:
-            query: A blank one finds nothing.
+            query: A blank one has no results.
             k: How many at most, counted as they are returned.
             filter: Conditions on metadata, checked before ranking.
             **kwargs: None are allowed.
@@ -277,7 +277,7 @@ class NodeGraphVectorStore(VectorStore):
         """Return documents that are similar to the query and differ from each other.
 
         Args:
-            query: A blank one finds nothing.
+            query: A blank one has no results.
             k: How many at most.
             fetch_k: How many to choose them from.
             lambda_mult: 1 for similarity to the query only, 0 for variety only.
