@@ -6,14 +6,22 @@ MODEL_FOLDER ?= .models/language
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test test-models lint bench clean
+.PHONY: demo test test-all one test-models lint fix bench clean
 
 demo: .venv/.demo  ## the main job on real text, quicker the second time; DOCS=folder ASK="question" for your own
 	@$(BIN)/python examples/quickstart.py "$(DOCS)" "$(ASK)"
 
-test: .venv/.dev  ## the demo, then all tests that need no model
+test: .venv/.dev  ## the demo, then the tests that are quick
 	@$(BIN)/python examples/quickstart.py
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not models" --data="$(DATA)"
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not models and not slow" --data="$(DATA)" $(ARGS)
+
+test-all: .venv/.dev  ## the demo, then all tests that need no model
+	@$(BIN)/python examples/quickstart.py
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not models" --data="$(DATA)" $(ARGS)
+
+one: .venv/.dev  ## one file of tests, or one test: make one T=tests/test_docs.py::test_docstring_examples
+	@test -n "$(T)" || { echo "say which: make one T=tests/test_docs.py"; exit 2; }
+	$(BIN)/python -m pytest -n 0 --data="$(DATA)" $(ARGS) "$(T)"
 
 test-models: .venv/.dev  ## what real models do; OPENAI_BASE_URL and OPENAI_MODEL name another one
 	$(BIN)/python tests/support/beside_a_server.py "$(MODEL_FOLDER)" "$(MODEL_SERVER)" \
@@ -23,6 +31,10 @@ lint: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+fix: .venv/.dev  ## mend what ruff can mend, and format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
 
 bench: .venv/.bench  ## compare with the peers; ARGS="--sizes 10000" for less
 	$(BIN)/python benchmarks/quality.py --data "$(DATA)"

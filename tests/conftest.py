@@ -1,16 +1,23 @@
 """What all tests share."""
 
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# Everyone's runs look for new counterexamples; CI judges a change by the same ones each time.
-settings.register_profile("ci", derandomize=True, deadline=None)
-if os.environ.get("CI"):
-    settings.load_profile("ci")
+# No test depends on the clock: it passes on a busy machine, too. Everyone's runs look for new
+# counterexamples; CI judges a change by the same ones each time.
+settings.register_profile(
+    "nodekin",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    derandomize=bool(os.environ.get("CI")),
+)
+settings.load_profile("nodekin")
 
 CHECKOUT = Path(__file__).parents[1]
 
@@ -22,6 +29,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=CHECKOUT.parent / "shared" / "data",
         help="folder of the public data sets (cmrc2018, hotpotqa); tests skip what is not there",
     )
+
+
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """Let SIGINT interrupt, here and in processes started here; background jobs ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

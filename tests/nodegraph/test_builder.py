@@ -11,7 +11,7 @@ from nodekin.nodegraph import Document, Node, NodeGraph, TransformError
 
 pytestmark = pytest.mark.usefixtures("every_store")
 
-PATIENCE = 20.0
+PATIENCE = 300.0
 """Seconds after which something that should happen is taken to hang."""
 
 

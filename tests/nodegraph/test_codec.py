@@ -59,7 +59,7 @@ def shape(value: Any) -> Any:
     return kind, repr(value)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(VALUES)
 def test_every_value_comes_back_as_it_was(value: Any) -> None:
     text = encode(value)

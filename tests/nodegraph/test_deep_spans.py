@@ -37,7 +37,7 @@ SPLITTERS = st.sampled_from(
 
 
 @given(TEXTS, st.lists(SPLITTERS, min_size=1, max_size=3))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_splitters_below_splitters(text: str, splitters: Sequence[Any]) -> None:
     graph = NodeGraph(progress=False)
     graph.add(Document(text, id="doc"))

@@ -507,6 +507,7 @@ for model in (Model(), count, functools.partial(count), Model().encode,
 """
 
 
+@pytest.mark.slow
 def test_the_name_is_the_same_in_another_process():
     names = {
         subprocess.run(

@@ -171,14 +171,14 @@ def test_what_is_kept_is_read_while_another_thread_embeds():
     def embed(texts):
         if texts == ["slow"]:
             begun.set()
-            assert go_on.wait(10)
+            assert go_on.wait(300)
         return [[1.0]] * len(texts)
 
     kept = make(Embedder(embed, "m"))
     kept.vectors(["tea"], "default")
     thread = threading.Thread(target=kept.vectors, args=(["slow"], "default"))
     thread.start()
-    assert begun.wait(10)
+    assert begun.wait(300)
     assert kept.vectors(["tea"], "default").tolist() == [[1]]
     go_on.set()
     thread.join()
@@ -240,7 +240,7 @@ async def test_queries_without_an_async_form_do_not_block():
 
     def embed(texts):
         threads.append(threading.get_ident())
-        assert turned.wait(10)  # the event loop goes on meanwhile
+        assert turned.wait(300)  # the event loop goes on meanwhile
         return [[1.0]] * len(texts)
 
     kept = make(Embedder(embed, "m"))

@@ -133,7 +133,7 @@ class Incremental(RuleBasedStateMachine):
 
 
 TestIncremental = Incremental.TestCase
-TestIncremental.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestIncremental.settings = settings(max_examples=60, stateful_step_count=25)
 
 
 class IncrementalInFile(Incremental):
@@ -155,4 +155,4 @@ class IncrementalInFile(Incremental):
 
 
 TestIncrementalInFile = IncrementalInFile.TestCase
-TestIncrementalInFile.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+TestIncrementalInFile.settings = settings(max_examples=25, stateful_step_count=25)

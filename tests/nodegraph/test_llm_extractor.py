@@ -276,7 +276,7 @@ def test_texts_are_asked_about_at_the_same_time(tmp_path):
     def slow(prompt):
         if not broken.is_set():
             try:
-                together.wait(10)
+                together.wait(300)
             finally:
                 broken.set()
         time.sleep(0.001)

@@ -414,6 +414,7 @@ def test_an_opening_alone_is_no_answer(opening: str) -> None:
             parse(opening)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
     [" ", "\n", "a", "[", "[ 'a ", "<think>", "Sure!\n", "**.", '?"', "A: ", "``` ", "问："],

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -27,7 +28,7 @@ class Slow:
     def embed_queries(self, texts):
         self.asked.append(list(texts))
         self.begun.set()
-        assert self.let.wait(10)
+        assert self.let.wait(300)
         if len(self.asked) <= self.failures:
             raise OSError("the line is down")
         return self.embed(texts)
@@ -43,6 +44,12 @@ class AsyncSlow(Slow):
         return self.embed(texts)
 
 
+def until_asked(model, times):
+    """Wait until a model has been asked so often."""
+    while len(model.asked) < times:
+        time.sleep(0.001)
+
+
 def make(model):
     return Embeddings(MemoryStore(), as_embedders(model), False)
 
@@ -52,10 +59,9 @@ def test_threads_wait_for_the_one_that_embeds():
     kept = make(model)
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(kept.query_vectors, ["tea", "water"], "default")
-        assert model.begun.wait(10)
+        assert model.begun.wait(300)
         second = pool.submit(kept.query_vectors, ["茶", "tea"], "default")
-        while len(model.asked) < 2:
-            pass
+        until_asked(model, 2)
         model.let.set()
         assert first.result().tolist() == [[3, 1], [5, 1]]
         assert second.result().tolist() == [[1, 1], [3, 1]]
@@ -67,7 +73,7 @@ def test_who_waits_for_one_that_fails_asks_for_itself():
     kept = make(model)
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(kept.query_vectors, ["tea"], "default")
-        assert model.begun.wait(10)
+        assert model.begun.wait(300)
         second = pool.submit(kept.query_vectors, ["tea"], "default")
         model.let.set()
         with pytest.raises(EmbeddingError, match="the line is down"):
@@ -118,12 +124,13 @@ def test_who_holds_a_graph_waits_for_no_one():
     model = Slow()
     graph = NodeGraph(embed=model, progress=False)
     graph.add([Document("tea")])
-    with ThreadPoolExecutor(1) as pool, graph.reading("ROOT"):
+    with ThreadPoolExecutor(1) as pool, ThreadPoolExecutor(1) as pool_of_one, graph.reading("ROOT"):
         other = pool.submit(graph.embeddings.query_vectors, ["tea"], "default")
-        assert model.begun.wait(10)
-        threading.Timer(0.05, model.let.set).start()
+        assert model.begun.wait(300)
+        letting = pool_of_one.submit(lambda: (until_asked(model, 2), model.let.set()))
         assert graph.embeddings.query_vectors(["tea"], "default").tolist() == [[3, 1]]
         assert other.result().tolist() == [[3, 1]]
+        letting.result()
     assert len(model.asked) == 2
 
 

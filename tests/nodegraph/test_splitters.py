@@ -327,6 +327,7 @@ LONG_LINES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", LONG_LINES.values(), ids=LONG_LINES)
 @pytest.mark.parametrize(
     "splitter",

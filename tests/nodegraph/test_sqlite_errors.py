@@ -265,7 +265,7 @@ def test_a_disk_that_is_full_while_the_file_is_compacted(path: Path) -> None:
     pytest.importorskip("resource", reason="limits on files are Unix's")
     fill(path, 200)
     command = [sys.executable, "-W", "error", "-c", LIMITED, str(path), "65536"]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert ran.returncode == 0, ran.stderr
     compacted, added, left = ran.stdout.splitlines()
     for said in (compacted, added):

@@ -188,7 +188,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 TestMemoryStore = StoreMachine.TestCase
-TestMemoryStore.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestMemoryStore.settings = settings(max_examples=60, stateful_step_count=30)
 
 
 class FileMachine(StoreMachine):
@@ -213,7 +213,7 @@ class FileMachine(StoreMachine):
 
 
 TestSQLiteStore = FileMachine.TestCase
-TestSQLiteStore.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+TestSQLiteStore.settings = settings(max_examples=25, stateful_step_count=25)
 
 
 @pytest.fixture(params=["memory", "file"])

@@ -1,4 +1,4 @@
-"""A million tiny nodes. Slow (some 15 s), and the only such test: run by itself with -k million."""
+"""A million tiny nodes are searched."""
 
 from collections.abc import Iterator
 
@@ -6,6 +6,8 @@ import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever
+
+pytestmark = pytest.mark.slow
 
 SIZE = 1_000_000
 

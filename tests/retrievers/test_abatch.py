@@ -118,7 +118,7 @@ async def test_the_loop_goes_on(native):
     release = threading.Event()
 
     def waiting(query, texts):
-        release.wait(10)
+        release.wait(300)
         return [1.0] * len(texts)
 
     retriever = RerankRetriever(native, "ModuleReranker", model=waiting)

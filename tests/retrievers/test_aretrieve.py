@@ -30,7 +30,7 @@ async def test_the_loop_goes_on_while_texts_are_analyzed(library) -> None:
     loop_has_run = threading.Event()
 
     def analyzer(text: str) -> list[str]:
-        assert loop_has_run.wait(30), "the loop was blocked"
+        assert loop_has_run.wait(300), "the loop was blocked"
         return text.split()
 
     retriever = Retriever(library, "sentence", Bm25(analyzer=analyzer))

@@ -1,7 +1,8 @@
 """Asking a model until its answer can be used."""
 
 import asyncio
-import time
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from nodekin.nodegraph import LLM, ModelError
 from nodekin.nodegraph.errors import ModelTimeoutError
 from nodekin.nodegraph.models.language import Language
-from nodekin.retrievers.plans.plan import arun, run
+from nodekin.retrievers.plans.plan import Plan, arun, run
 from nodekin.retrievers.plans.prompting import ask_and_parse, strip_prompt
 
 
@@ -126,23 +127,54 @@ def test_an_error_of_the_reader_that_is_none_of_the_answer_leaves() -> None:
 
 
 class Late(Held):
-    """Take too long where it is held to a schema."""
+    """Never answer where it is held to a schema, until it is let go."""
+
+    def __init__(self, value: Any, *answers: Any) -> None:
+        super().__init__(value, *answers)
+        self.begun, self.let_go = threading.Event(), threading.Event()
 
     def complete_json(self, prompt: str, schema: Any) -> Any:
         self.prompts.append(prompt)
-        time.sleep(0.3)
+        self.begun.set()
+        self.let_go.wait(300)
         return self.value
 
 
-@pytest.mark.parametrize("made", [Late(42, "42"), Held(TimeoutError("read"), "42")])
-def test_a_model_that_takes_too_long_is_not_asked_again(made: Held) -> None:
-    plan = ask_and_parse(LLM(made, "m"), "?", number, "en", schema={}, timeout=0.05)
-    with pytest.raises(ModelTimeoutError, match=r"did not answer within|TimeoutError: read"):
-        run(plan)
-    assert made.prompts == ["?"]
+@pytest.fixture
+def late() -> Iterator[Late]:
+    model = Late(42, "42")
+    yield model
+    model.let_go.set()
+
+
+def test_a_model_that_takes_too_long_is_not_asked_again(late: Late) -> None:
+    def plan() -> Plan[int]:
+        return ask_and_parse(LLM(late, "m"), "?", number, "en", schema={}, timeout=0.05)
+
+    with pytest.raises(ModelTimeoutError, match="did not answer within"):
+        run(plan())
+    assert late.begun.wait(300)
+    assert late.prompts == ["?"]
+    late.begun.clear()
+
+    async def ask_and_let_go() -> None:
+        try:
+            await arun(plan())
+        finally:  # the loop waits for its threads
+            await asyncio.to_thread(late.begun.wait, 300)
+            late.let_go.set()
+
     with pytest.raises(ModelTimeoutError):
-        asyncio.run(arun(ask_and_parse(LLM(made, "m"), "?", number, "en", schema={}, timeout=0.05)))
-    assert made.prompts == ["?", "?"]
+        asyncio.run(ask_and_let_go())
+    assert late.prompts == ["?", "?"]
+
+
+def test_a_time_out_of_the_models_own_is_not_asked_again() -> None:
+    for drive in (run, lambda plan: asyncio.run(arun(plan))):
+        model = Held(TimeoutError("read"), "42")
+        with pytest.raises(ModelTimeoutError, match="TimeoutError: read"):
+            drive(ask_and_parse(LLM(model, "m"), "?", number, "en", schema={}))
+        assert model.prompts == ["?"]
 
 
 def test_a_schema_that_fails_is_left_out() -> None:

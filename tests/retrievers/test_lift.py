@@ -2,11 +2,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import Retriever
+from nodekin.nodegraph import Document, Node, NodeGraph
+from nodekin.retrievers import Evidence, Retriever
+from nodekin.retrievers.ranking import lift, lift_all
 from nodekin.retrievers.similarities import Bm25
 
 WORDS = Bm25(analyzer=str.split)
+
+
+def hit(text: str, score: float) -> Evidence:
+    return Evidence(Node(text), score, "words", "bm25", "query")
+
+
+@pytest.mark.parametrize("top_k", [1, 2, 3, 4, 5, 9])
+def test_no_more_targets_than_are_wanted_also_of_one_hit_with_many(top_k: int) -> None:
+    kin = {
+        "first": [Node("a")],
+        "second": [Node("b"), Node("c"), Node("a"), Node("d")],
+        "third": [Node("e")],
+    }
+    hits = [hit("first", 3.0), hit("second", 2.0), hit("third", 1.0)]
+    lifted = lift(hits, lambda node: kin[node.text], top_k)
+    assert texts(lifted) == list("abcde")[:top_k]
+    assert [result.score for result in lifted] == [3.0, 2.0, 2.0, 2.0, 1.0][:top_k]
+    summed = lift_all(hits, lambda node: kin[node.text], top_k, "sum", lambda node: (0, 0))
+    assert texts(summed) == list("abcde")[:top_k]  # a has 5, b to d have 2
 
 
 def texts(results) -> list[str]:
@@ -131,7 +151,7 @@ LINES = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(LINES, min_size=1, max_size=6),
     st.integers(1, 5),

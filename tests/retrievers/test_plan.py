@@ -113,7 +113,7 @@ def test_each_gives_results_and_exceptions_in_their_places() -> None:
 
 
 def test_plans_are_run_at_once() -> None:
-    meet = threading.Barrier(3, timeout=20)  # passed only by three at a time
+    meet = threading.Barrier(3, timeout=300)  # passed only by three at a time
 
     def model(prompt: str) -> str:
         meet.wait()
@@ -161,7 +161,7 @@ def test_a_model_that_is_late_is_an_error() -> None:
     release = threading.Event()
 
     def slow(prompt: str) -> str:
-        release.wait(20)
+        release.wait(300)
         return prompt
 
     def plan() -> Plan[str]:
@@ -184,7 +184,7 @@ async def _free(plan: Plan[str], release: threading.Event) -> str:
 
 def test_a_model_in_time_answers() -> None:
     def plan() -> Plan[str]:
-        answer: str = yield Ask(ECHO, "tea", timeout=20)
+        answer: str = yield Ask(ECHO, "tea", timeout=300)
         return answer
 
     assert both(plan) == ["TEA", "TEA"]

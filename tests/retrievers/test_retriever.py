@@ -245,7 +245,7 @@ def test_pickle() -> None:
     assert retriever("tea") == before
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.text(max_size=30), max_size=8), st.text(max_size=20), st.integers(1, 5))
 def test_any_texts_and_any_query(texts: list[str], query: str, top_k: int) -> None:
     graph = NodeGraph(progress=False)

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.data
 PARAGRAPHS = 40  # a model embeds a few of them a second
 
 
+@pytest.mark.slow
 def test_cosine_and_fusion_on_cmrc(data: Path, tmp_path: Path) -> None:
     folder, questions = data / "cmrc2018" / "kb", data / "cmrc2018" / "questions.jsonl"
     if not (folder.is_dir() and questions.exists()):

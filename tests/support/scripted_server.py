@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -19,7 +18,7 @@ class ScriptedServer(ThreadingHTTPServer):
         statuses: What the next answers are, before they are good; 0 drops the connection.
         error: What an answer that is not good says.
         raw: Bytes in place of the answer.
-        delay: Seconds before each answer.
+        silent: Whether it takes requests and answers none while it serves.
     """
 
     def __init__(self) -> None:
@@ -30,7 +29,8 @@ class ScriptedServer(ThreadingHTTPServer):
         self.statuses: list[int] = []
         self.error = "not now"
         self.raw: bytes | None = None
-        self.delay = 0.0
+        self.silent = False
+        self.ended = threading.Event()
 
     @property
     def url(self) -> str:
@@ -51,8 +51,10 @@ class _Handler(BaseHTTPRequestHandler):
         server.asked.append(body)
         server.paths.append(self.path)
         server.headers.append(self.headers)
-        if server.delay:
-            time.sleep(server.delay)
+        if server.silent:
+            server.ended.wait()
+            self.close_connection = True
+            return
         status = server.statuses.pop(0) if server.statuses else 200
         if status == 0:
             self.close_connection = True
@@ -186,4 +188,5 @@ def serving(server: ScriptedServer) -> Iterator[Any]:
         try:
             yield server
         finally:
+            server.ended.set()
             server.shutdown()

@@ -11,7 +11,7 @@ MODULE = [sys.executable, "-m", "nodekin.adapters.cli"]
 
 def _run(*arguments, **settings):
     return subprocess.run(
-        [*MODULE, *arguments], capture_output=True, encoding="utf-8", timeout=60, **settings
+        [*MODULE, *arguments], capture_output=True, encoding="utf-8", timeout=600, **settings
     )
 
 
@@ -91,10 +91,11 @@ def test_a_reader_that_goes_away_is_no_error(here):
         process.stdout.read(10)
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait(60) == 141
+        assert process.wait(600) == 141
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are another matter there")
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_is_quiet(here):
     with subprocess.Popen(
         [*MODULE, "search", "-", "--in", "docs"],
@@ -105,12 +106,12 @@ def test_an_interrupt_is_quiet(here):
         _wait_until_it_reads(process)
         process.send_signal(signal.SIGINT)
         assert process.stderr.read().decode().split() == ["nodekin:", "interrupted"]
-        assert process.wait(60) == 130
+        assert process.wait(600) == 130
 
 
 def _wait_until_it_reads(process):
     """Wait until the process sleeps in reading its standard input."""
-    for _ in range(600):
+    for _ in range(6000):
         time.sleep(0.05)
         status = f"/proc/{process.pid}/syscall"
         if not os.path.exists(status):
@@ -129,7 +130,7 @@ def test_any_terminal_gets_what_it_can_show(here, encoding):
         capture_output=True,
         cwd=here,
         env=environment,
-        timeout=60,
+        timeout=600,
     )
     assert done.returncode == 0
     shown = "utf-8" if encoding == "ascii" else encoding

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 import uuid
 from types import MappingProxyType
 
@@ -302,12 +303,16 @@ async def test_no_more_at_once_than_the_config_says(mode, limit):
 
         def retrieve(self, query, *, top_k=None, filters=None):
             self.come()
-            threading.Event().wait(0.01)
+            while self.most < limit:  # others come meanwhile
+                time.sleep(0.001)
+            time.sleep(0.01)  # and here one more would, if it might
             self.go()
             return []
 
         async def aretrieve(self, query, *, top_k=None, filters=None):
             self.come()
+            while self.most < limit:
+                await asyncio.sleep(0.001)
             await asyncio.sleep(0.01)
             self.go()
             return []

@@ -166,10 +166,10 @@ class Barrier:
 
     def retrieve(self, query, *, top_k=None, filters=None):
         with start_span("branch", of=self.name):
-            self.barrier.wait(10)
+            self.barrier.wait(300)
             with start_span("within", of=self.name):
                 RunnableLambda(str.lower, name=f"lower {self.name}").invoke(query)
-                self.barrier.wait(10)
+                self.barrier.wait(300)
         return []
 
     async def aretrieve(self, query, *, top_k=None, filters=None):
@@ -346,7 +346,7 @@ async def test_a_handler_that_runs_something_of_its_own_is_not_waited_for_by_its
                 await RunnableLambda(str.lower).ainvoke("X")
                 Running.seen += 1
 
-    await asyncio.wait_for(retriever.ainvoke("tea", {"callbacks": [Running()]}), 10)
+    await asyncio.wait_for(retriever.ainvoke("tea", {"callbacks": [Running()]}), 300)
     assert Running.seen == 1
 
 
@@ -391,12 +391,13 @@ async def test_a_sync_call_within_a_running_loop(retriever):
 
 
 async def test_a_thread_that_outlives_its_cancelled_call(native):
-    release, ended = threading.Event(), threading.Event()
+    begun, release, ended = threading.Event(), threading.Event(), threading.Event()
 
     class Slow:
         def retrieve(self, query, *, top_k=None, filters=None):
             with start_span("slow"):
-                release.wait(10)
+                begun.set()
+                release.wait(300)
             ended.set()
             return []
 
@@ -407,10 +408,10 @@ async def test_a_thread_that_outlives_its_cancelled_call(native):
     task = asyncio.create_task(
         NodeGraphRetriever(retriever=Slow()).ainvoke("tea", {"callbacks": [tracer, Diary()]})
     )
-    await asyncio.sleep(0.05)
+    assert await asyncio.to_thread(begun.wait, 300)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     release.set()
-    assert await asyncio.to_thread(ended.wait, 10)
+    assert await asyncio.to_thread(ended.wait, 300)
     assert "CancelledError" in tracer.roots[0].error

@@ -414,11 +414,15 @@ async def test_a_stream_that_is_left_in_the_middle_ends_everything(engine, full,
 class Endless(FakeListChatModel):
     """Never comes to an end, nor tells anything."""
 
+    begun: object = None
+
     async def _agenerate(self, *args, **kwargs):
-        await asyncio.sleep(60)
+        self.begun.set()
+        await asyncio.Event().wait()
 
     async def _astream(self, *args, **kwargs):
-        await asyncio.sleep(60)
+        self.begun.set()
+        await asyncio.Event().wait()
         yield
 
 
@@ -430,10 +434,13 @@ async def test_a_cancelled_call_is_reported_and_raises(native, way):
         def on_chain_error(self, error, **kwargs):
             errors.append(type(error).__name__)
 
-    engine = NodeGraphQueryEngine(engine=QueryEngine(native, Endless(responses=["x"])))
-    made = call(engine, way, "tea", {"callbacks": [Errors()]})
+    begun = asyncio.Event()
+    model = Endless(responses=["x"], begun=begun)
+    engine = NodeGraphQueryEngine(engine=QueryEngine(native, model))
+    task = asyncio.create_task(call(engine, way, "tea", {"callbacks": [Errors()]}))
+    await begun.wait()
     with pytest.raises(asyncio.TimeoutError):
-        await asyncio.wait_for(made, 0.3)
+        await asyncio.wait_for(task, 0.01)
     assert set(errors) == {"CancelledError"}
     assert len(errors) == 3  # the run, the stages "answer" and "ask"
     assert [t for t in asyncio.all_tasks() if t is not asyncio.current_task()] == []

@@ -37,6 +37,7 @@ class Told(BaseChatModel):
 
     answers: dict[str, str] = Field(default_factory=dict)
     delay: float = 0.0
+    begun: object = None  # set when it is asked, which then never ends
 
     @classmethod
     def is_lc_serializable(cls):
@@ -57,6 +58,9 @@ class Told(BaseChatModel):
         return self._answer(messages)
 
     async def _agenerate(self, messages, stop=None, run_manager=None, **kwargs):
+        if self.begun is not None:
+            self.begun.set()
+            await asyncio.Event().wait()
         await asyncio.sleep(self.delay)
         return self._answer(messages)
 
@@ -201,9 +205,12 @@ async def test_a_cancelled_step_is_reported():
         def on_chain_error(self, error, **kwargs):
             seen.add(type(error).__name__)
 
-    step = rewrite_query(Told(answers={"": "late"}, delay=60))
+    begun = asyncio.Event()
+    step = rewrite_query(Told(answers={"": "late"}, begun=begun))
+    task = asyncio.create_task(step.ainvoke("tea", {"callbacks": [Errors()]}))
+    await begun.wait()
     with pytest.raises(asyncio.TimeoutError):
-        await asyncio.wait_for(step.ainvoke("tea", {"callbacks": [Errors()]}), 0.2)
+        await asyncio.wait_for(task, 0.01)
     assert seen == {"CancelledError"}
 
 

@@ -251,11 +251,15 @@ async def test_a_cancelled_call_is_reported(documents):
             raise NotImplementedError
 
         async def arerank(self, results, query):
-            await asyncio.sleep(60)
+            begun.set()
+            await asyncio.Event().wait()
 
+    begun = asyncio.Event()
     tracer = FinishedRuns()
     reranker = NodeGraphReranker(reranker=Endless())
     call = reranker.acompress_documents(documents, "q", callbacks=[tracer])
+    task = asyncio.create_task(call)
+    await begun.wait()
     with pytest.raises(asyncio.TimeoutError):
-        await asyncio.wait_for(call, 0.05)
+        await asyncio.wait_for(task, 0.01)
     assert "CancelledError" in tracer.roots[0].error

@@ -1,6 +1,7 @@
 import asyncio
 import inspect
 import pickle
+import threading
 
 import pytest
 from blockbuster import blockbuster_ctx
@@ -309,17 +310,20 @@ async def test_nothing_blocks_the_event_loop(retriever):
 
 
 async def test_the_loop_runs_while_a_group_is_built(graph):
-    import time
+    turned = threading.Event()
 
-    graph.create_node_group("slow", lambda text: time.sleep(0.05) or text.split())
+    def slow(text):
+        assert turned.wait(300), "the loop was blocked"
+        return text.split()
+
+    graph.create_node_group("slow", slow)
     retriever = NodeGraphRetriever(retriever=Retriever(graph, "slow"))
-    turns = 0
     call = asyncio.create_task(retriever.ainvoke("tea"))
-    while not call.done():
-        turns += 1
+    for _ in range(6):
         await asyncio.sleep(0.005)
-    assert call.result()
-    assert turns > 5
+    assert not call.done()
+    turned.set()
+    assert await call
 
 
 async def test_many_at_once(retriever):

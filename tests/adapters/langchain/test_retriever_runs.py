@@ -206,12 +206,16 @@ async def test_a_call_that_times_out_is_reported():
             raise NotImplementedError
 
         async def aretrieve(self, query, *, top_k=None, filters=None):
-            await asyncio.sleep(60)
+            begun.set()
+            await asyncio.Event().wait()
 
+    begun = asyncio.Event()
     events = Events()
     call = NodeGraphRetriever(retriever=Endless()).ainvoke("tea", {"callbacks": [events]})
+    task = asyncio.create_task(call)
+    await begun.wait()
     with pytest.raises(asyncio.TimeoutError):
-        await asyncio.wait_for(call, 0.05)
+        await asyncio.wait_for(task, 0.01)
     assert [what for what, _ in events.seen] == ["start", "CancelledError"]
 
 

@@ -559,4 +559,4 @@ class InStep(RuleBasedStateMachine):
 
 
 TestInStep = InStep.TestCase
-TestInStep.settings = settings(max_examples=30, stateful_step_count=15, deadline=None)
+TestInStep.settings = settings(max_examples=30, stateful_step_count=15)

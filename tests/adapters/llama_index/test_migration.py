@@ -284,8 +284,11 @@ def test_auto_merging_retriever(documents: list[Document], question: str) -> Non
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_sentence_windows(graph: NodeGraph, question: str) -> None:
+    numbers = iter(range(999, 0, -1))  # of equal similarity it takes the greater id
     parser = SentenceWindowNodeParser.from_defaults(
-        sentence_splitter=split_sentences, window_size=1
+        sentence_splitter=split_sentences,
+        window_size=1,
+        id_func=lambda *_: f"{next(numbers)}",
     )
     sources = [Document(text=text, id_=name) for name, text in TEXTS.items()]
     nodes = parser.get_nodes_from_documents(sources)

@@ -1,7 +1,7 @@
 import re
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, Node, NodeGraph, count_tokens
@@ -30,7 +30,7 @@ def told_of(answer: Answer) -> list[int]:
     return sorted(shown + [id(each.result.node) for each in answer.left_out])
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(
     texts=st.lists(TEXTS, min_size=1, max_size=8),
     mode=st.sampled_from(["stuff", "refine", "map_reduce", "map_rerank"]),

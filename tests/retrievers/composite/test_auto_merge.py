@@ -182,7 +182,7 @@ def numbered(shape) -> NodeGraph:
     )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(DOCUMENTS, st.data(), st.sampled_from([0.0, 0.3, 0.5, 0.9]))
 def test_nothing_is_lost_and_nothing_twice(shape, data, ratio) -> None:
     graph = numbered(shape)
@@ -213,7 +213,7 @@ def test_nothing_is_lost_and_nothing_twice(shape, data, ratio) -> None:
         assert asyncio.run(merging.aretrieve("q")) == results
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(DOCUMENTS, st.data(), st.sampled_from([0.3, 0.5, 0.9]))
 def test_llama_index_merges_the_same_but_nests(shape, data, ratio) -> None:
     graph = numbered(shape)

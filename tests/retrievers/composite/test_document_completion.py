@@ -62,7 +62,7 @@ def test_completion_around_windows_and_filters(tmp_path) -> None:
     assert asyncio.run(completed.aretrieve("tea")) == completed.retrieve("tea")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(DOCUMENTS, st.data(), st.sampled_from([0.2, 0.5, 1.0]), st.integers(1, 40))
 def test_completion_loses_nothing(shape, data, share, limit) -> None:
     graph = numbered(shape)

@@ -156,7 +156,7 @@ async def test_branches_are_asked_at_once() -> None:
         async def aretrieve(self, query, *, top_k=None, filters=None):
             mine = barrier.index(self.event)
             self.event.set()
-            await asyncio.wait_for(barrier[1 - mine].wait(), 20)
+            await asyncio.wait_for(barrier[1 - mine].wait(), 300)
             return self.results
 
     branches = [Meeting(ONE), Meeting(TWO)]
@@ -266,7 +266,7 @@ def test_branches_are_asked_at_once_and_while_a_graph_is_held_one_by_one() -> No
         def retrieve(self, query: str, **settings: Any) -> list[ScoredNode]:
             threads.append(threading.get_ident())
             if query == "together":
-                meeting.wait(10)
+                meeting.wait(300)
             return super().retrieve(query, **settings)
 
     fusion = FusionRetriever([Meeting(graph, "ROOT"), Meeting(graph, "ROOT")])

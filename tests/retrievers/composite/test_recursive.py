@@ -73,7 +73,7 @@ LINES = st.lists(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     st.lists(LINES, min_size=1, max_size=5),
     st.integers(1, 4),
@@ -347,7 +347,7 @@ def test_an_empty_part_leaves_nothing_and_an_error_reaches_the_caller() -> None:
 NAMES = st.sampled_from("abcd")
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     st.dictionaries(NAMES, st.lists(st.one_of(st.none(), NAMES), max_size=4), min_size=4),
     st.integers(1, 12),

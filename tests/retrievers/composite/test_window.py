@@ -127,7 +127,7 @@ def test_on_retrievers_with_filters_and_two_languages(tmp_path) -> None:
     assert "它入海。" in content("最长")
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     DOCUMENTS,
     st.data(),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Node
@@ -24,7 +24,6 @@ from nodekin.retrievers.indexes.array_files import (
 from nodekin.retrievers.indexes.node_table import NodeTable
 from nodekin.retrievers.indexes.postings import Postings
 
-QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 ARRAYS = {"a": np.arange(7), "b": np.array([True, False]), "c": np.zeros((0, 3), np.float32)}
 TEXTS = st.text(st.characters(categories=None), max_size=6)  # lone surrogates too
 
@@ -50,7 +49,6 @@ def test_no_file_is_no_index(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     assert not caplog.records
 
 
-@QUIET
 @given(st.data())
 def test_a_damaged_file_is_never_trusted(tmp_path: Path, data: st.DataObject) -> None:
     path = saved(tmp_path)
@@ -216,7 +214,6 @@ def test_slots_whose_arrays_do_not_fit(other: str) -> None:
 
 
 @pytest.mark.usefixtures("small_limits")
-@QUIET
 @given(st.lists(st.lists(st.lists(TEXTS, max_size=7), max_size=6)), st.randoms())
 def test_postings_come_back_after_any_history(batches: list, random) -> None:
     kept, plain, size = Postings(), Postings(), 0

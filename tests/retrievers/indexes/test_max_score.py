@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodekin.retrievers.indexes import max_score
@@ -49,22 +49,20 @@ def check(seed: int, limit: int | None, density: float | None, lowest: float) ->
 DENSITIES = st.sampled_from([None, 0.0, 0.1, 0.5, 1.0])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(SEEDS, LIMITS, DENSITIES)
 def test_the_best_are_those_of_brute_force(seed, limit, density) -> None:
     check(seed, limit, density, lowest=0.1)
 
 
 @pytest.mark.usefixtures("small_limits")
-@settings(
-    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=400)
 @given(SEEDS, LIMITS, DENSITIES)
 def test_also_where_the_rest_is_skipped(seed, limit, density) -> None:
     check(seed, limit, density, lowest=1e-9)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(SEEDS, LIMITS, DENSITIES, st.sampled_from([0.0, -0.5]))
 def test_weights_need_not_be_positive(seed, limit, density, lowest) -> None:
     check(seed, limit, density, lowest)

@@ -2,7 +2,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodekin.retrievers.indexes.postings import Postings
@@ -33,7 +33,6 @@ def test_unknown_term() -> None:
     assert slots.tolist() == counts.tolist() == []
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(BATCHES)
 def test_what_was_added_is_there(batches) -> None:
     postings, texts = Postings(), []
@@ -44,9 +43,7 @@ def test_what_was_added_is_there(batches) -> None:
 
 
 @pytest.mark.usefixtures("small_limits")
-@settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=200)
 @given(BATCHES, st.randoms(use_true_random=False))
 def test_merged_and_compacted_all_the_time(batches, random) -> None:
     postings, texts = Postings(), []

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph
@@ -20,7 +20,6 @@ from nodekin.retrievers.indexes.array_files import load_arrays, save_arrays
 from nodekin.retrievers.similarities import Bm25
 from nodekin.retrievers.text_analyzer import TextAnalyzer
 
-QUIET = [HealthCheck.function_scoped_fixture]
 BM25 = Bm25()
 OKAPI = Bm25(method="okapi")
 QUERIES = ["长江是河", "茶", "tea", "green 茶 a", "\ud800x 江", "a b c"]
@@ -134,14 +133,14 @@ def run(steps: list[tuple]) -> None:
         shutil.rmtree(folder)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(STEPS)
 def test_any_history_gives_what_a_fresh_graph_gives(steps) -> None:
     run(steps)
 
 
 @pytest.mark.usefixtures("small_limits")
-@settings(max_examples=60, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=60)
 @given(STEPS)
 def test_also_where_blocks_are_merged_and_gaps_closed_all_the_time(steps) -> None:
     run(steps)

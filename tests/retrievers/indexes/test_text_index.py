@@ -4,7 +4,7 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph
@@ -13,7 +13,6 @@ from nodekin.retrievers.indexes import node_table, text_index
 from nodekin.retrievers.similarities import Bm25
 
 SIMILARITY = Bm25(analyzer=str.split)
-QUIET = [HealthCheck.function_scoped_fixture]
 
 LINES = st.lists(st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=5), max_size=5)
 COLORS = st.sampled_from(["red", "blue", None])
@@ -91,14 +90,14 @@ def run(brute: Callable, steps: list[tuple]) -> None:
         check(brute, graph, documents, list(query), 3, None, None)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=100)
 @given(STEPS)
 def test_any_history_gives_what_a_fresh_graph_gives(brute, steps) -> None:
     run(brute, steps)
 
 
 @pytest.mark.usefixtures("small_limits")
-@settings(max_examples=300, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=300)
 @given(STEPS)
 def test_also_where_blocks_are_merged_and_gaps_closed_all_the_time(brute, steps) -> None:
     run(brute, steps)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph
@@ -119,16 +119,14 @@ def run(steps: list[tuple]) -> None:
                 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(STEPS)
 def test_any_history(steps: list[tuple]) -> None:
     run(steps)
 
 
 @pytest.mark.usefixtures("small")
-@settings(
-    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=50)
 @given(STEPS)
 def test_any_history_with_switching_and_gaps(steps: list[tuple]) -> None:
     run(steps)

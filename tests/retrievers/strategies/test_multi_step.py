@@ -362,7 +362,7 @@ REPLY = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     replies=st.lists(REPLY, min_size=1, max_size=8),
     max_steps=st.integers(0, 4),
@@ -429,8 +429,48 @@ async def test_async_functions_as_roles(plain: Retriever) -> None:
     assert with_loop == expected
 
 
-async def test_seconds_cancel_the_model_in_an_event_loop(plain: Retriever) -> None:
+class NearTheEnd:
+    """A clock that stands until it is told to; then a hundredth of a second is left of 60."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def come(self) -> None:
+        self.now = 59.99
+
+
+@pytest.fixture
+def end(monkeypatch: pytest.MonkeyPatch) -> NearTheEnd:
+    clock = NearTheEnd()
+    monkeypatch.setattr(budget, "clock", clock)
+    return clock
+
+
+class Ending:
+    """Search as another retriever does; after a certain query the seconds are as good as over."""
+
+    def __init__(self, inner: Retriever, end: NearTheEnd, query: str) -> None:
+        self.inner, self.end, self.query = inner, end, query
+
+    def retrieve(self, query: str, **settings: Any) -> Any:
+        results = self.inner.retrieve(query, **settings)
+        if query == self.query:
+            self.end.come()
+        return results
+
+    async def aretrieve(self, query: str, **settings: Any) -> Any:
+        results = await self.inner.aretrieve(query, **settings)
+        if query == self.query:
+            self.end.come()
+        return results
+
+
+async def test_seconds_cancel_the_model_in_an_event_loop(plain: Retriever, end: NearTheEnd) -> None:
     cancelled = []
+    search = Ending(plain, end, "Who wrote the play Brand?")
 
     async def slow(prompt: str) -> str:
         if "Who wrote" not in prompt:
@@ -442,12 +482,12 @@ async def test_seconds_cancel_the_model_in_an_event_loop(plain: Retriever) -> No
             raise
         return DONE
 
-    done = await MultiStepRetriever(plain, slow, max_seconds=0.2).asteps(QUESTION)
+    done = await MultiStepRetriever(search, slow, max_seconds=60).asteps(QUESTION)
     assert (done.ended, len(done.steps), len(cancelled)) == ("seconds", 1, 1)
     assert set(ids(done.plain)) <= set(ids(done.results))
 
 
-async def test_seconds_cancel_a_search_in_an_event_loop(plain: Retriever) -> None:
+async def test_seconds_cancel_a_search_in_an_event_loop(plain: Retriever, end: NearTheEnd) -> None:
     cancelled = []
 
     class Slow:
@@ -455,14 +495,19 @@ async def test_seconds_cancel_a_search_in_an_event_loop(plain: Retriever) -> Non
             return plain.retrieve(query, **settings)
 
         async def aretrieve(self, query: str, **settings: Any) -> Any:
+            if query == QUESTION:
+                return plain.retrieve(query, **settings)
             try:
-                await asyncio.sleep(0 if query == QUESTION else 60)
+                await asyncio.Event().wait()
             except asyncio.CancelledError:
                 cancelled.append(query)
                 raise
-            return plain.retrieve(query, **settings)
 
-    done = await MultiStepRetriever(Slow(), saying(WRITER), max_seconds=0.2).asteps(QUESTION)
+    def model(prompt: str) -> str:
+        end.come()
+        return WRITER
+
+    done = await MultiStepRetriever(Slow(), model, max_seconds=60).asteps(QUESTION)
     assert (done.ended, cancelled) == ("seconds", ["Who wrote the play Brand?"])
     assert scored(done.results) == scored(plain.retrieve(QUESTION))
 
@@ -494,13 +539,16 @@ def waiting() -> Iterator[threading.Event]:
     event.set()
 
 
-def test_seconds_stop_waiting_for_the_model(plain: Retriever, waiting: threading.Event) -> None:
+def test_seconds_stop_waiting_for_the_model(
+    plain: Retriever, waiting: threading.Event, end: NearTheEnd
+) -> None:
     def slow(prompt: str) -> str:
         if "Who wrote" in prompt:
-            waiting.wait(60)
+            waiting.wait(300)
         return WRITER
 
-    done = MultiStepRetriever(plain, slow, max_seconds=0.2).steps(QUESTION)
+    search = Ending(plain, end, "Who wrote the play Brand?")
+    done = MultiStepRetriever(search, slow, max_seconds=60).steps(QUESTION)
     assert (done.ended, len(done.steps), done.calls) == ("seconds", 1, 2)
     assert set(ids(done.plain)) <= set(ids(done.results))
 

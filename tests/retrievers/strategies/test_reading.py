@@ -525,6 +525,7 @@ def test_an_opening_alone_is_no_query(opening: str) -> None:
             read(opening, NILE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
     ["a", " ", "\n", "？（", "question: ", "[\n", "</a>", "**", "改写后的"],

@@ -141,7 +141,7 @@ def test_a_form_that_can_not_be_searched_for_is_noted(plain: Retriever, scripted
 def test_a_batch_asks_the_model_at_once_and_searches_once(plain: Retriever) -> None:
     import threading
 
-    meet = threading.Barrier(3, timeout=20)  # passed only by three calls at a time
+    meet = threading.Barrier(3, timeout=300)  # passed only by three calls at a time
 
     def model(prompt: str) -> str:
         meet.wait()

@@ -1,0 +1,163 @@
+"""A call's filters join the retriever's own: what one tenant asks never shows another's texts."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from nodekin.adapters import langchain, llama_index
+from nodekin.nodegraph import Document, Embedder, NodeGraph
+from nodekin.retrievers import (
+    AutoMergeRetriever,
+    CompletionRetriever,
+    FusionRetriever,
+    HyDERetriever,
+    LinkRetriever,
+    MultiQueryRetriever,
+    MultiStepRetriever,
+    QaRetriever,
+    QueryRewriteRetriever,
+    RecursiveRetriever,
+    RerankRetriever,
+    Retriever,
+    RouterRetriever,
+    SubQuestionRetriever,
+    WindowRetriever,
+)
+
+OURS = {"tenant": "ours"}
+NEW = {"year": 2020}
+QUERY = "Which tea is green?"
+STEP = "Answer: unknown\nAnswered: no\nNext question: Which tea is black?"
+BOTH = {"ours-2020-0", "ours-2020-1"}
+
+
+def letters(texts: Any) -> list[list[float]]:
+    return [[text.lower().count(c) + 0.1 for c in "aegkrt"] for text in texts]
+
+
+@pytest.fixture(scope="module")
+def graph() -> NodeGraph:
+    """Documents of two tenants and two years: each filter alone leaves more than both do."""
+    graph = NodeGraph(embed=Embedder(letters, "letters"), progress=False)
+    graph.create_node_group("line", str.splitlines)
+    graph.create_node_group("question", lambda text: ["Which tea is green?"])
+    for tenant in ("theirs", "ours"):
+        for year in (1999, 2020):
+            for number in range(2):
+                name = f"{tenant}-{year}-{number}"
+                text = f"Green tea of {name}.\nBlack tea of Anhui.\nA cup of {name}."
+                graph.add(Document(text, {"tenant": tenant, "year": year}, id=name))
+    ids = [node.id for node in graph.nodes("ROOT")]
+    for source in ids:
+        for target in ids:
+            if source != target:
+                graph.link(source, target)
+    return graph
+
+
+def own(graph: NodeGraph, **settings: Any) -> Retriever:
+    return Retriever(graph, "line", "bm25", filters=OURS, top_k=20, **settings)
+
+
+def contents() -> NodeGraph:
+    """A table of contents, whose only entry stands for a retriever without filters."""
+    graph = NodeGraph(progress=False)
+    graph.add(Document("Green tea and a cup.", {"retriever": "all", **OURS, **NEW}, id="entry"))
+    return graph
+
+
+def says(text: str) -> Callable[[str], str]:
+    return lambda prompt: text
+
+
+MAKE: dict[str, Callable[[NodeGraph], Any]] = {
+    "bm25": own,
+    "lifted": lambda g: own(g, target="ROOT"),
+    "summed": lambda g: own(g, target="ROOT", lift="sum"),
+    "cosine": lambda g: Retriever(g, "line", "cosine", filters=OURS, top_k=20),
+    "window": lambda g: WindowRetriever(own(g), 1, 1),
+    "auto-merge": lambda g: AutoMergeRetriever(own(g)),
+    "completion": lambda g: CompletionRetriever(own(g)),
+    "fusion": lambda g: FusionRetriever([own(g), own(g, target="ROOT")], top_k=20),
+    "rerank": lambda g: RerankRetriever(own(g), "KeywordFilter", required=["tea"], top_k=20),
+    "recursive": lambda g: RecursiveRetriever(
+        g, ["line", "question"], "ROOT", "bm25", filters=OURS, top_k=20
+    ),
+    "references": lambda g: RecursiveRetriever(
+        contents(),
+        ["ROOT"],
+        similarity="bm25",
+        filters=OURS,
+        top_k=20,
+        references={"all": Retriever(g, "line", "bm25", top_k=20)},
+    ),
+    "links": lambda g: LinkRetriever(own(g, target="ROOT"), g, top_k=20),
+    "links with filters": lambda g: LinkRetriever(
+        Retriever(g, "ROOT", "bm25", top_k=20), g, filters=OURS, top_k=20
+    ),
+    "questions and answers": lambda g: QaRetriever(
+        g, "question", "bm25", threshold=0.1, filters=OURS, top_k=20
+    ),
+    "rewrite": lambda g: QueryRewriteRetriever(own(g), says("green tea")),
+    "multi-query": lambda g: MultiQueryRetriever(own(g), says("1. black tea?\n2. a cup?")),
+    "HyDE": lambda g: HyDERetriever(own(g), says("Green tea is a tea of Anhui.")),
+    "HyDE of vectors": lambda g: HyDERetriever(
+        Retriever(g, "line", "cosine", filters=OURS, top_k=20), says("Green tea is of Anhui.")
+    ),
+    "sub-questions": lambda g: SubQuestionRetriever(own(g), says("Which is green?\nA cup?")),
+    "multi-step": lambda g: MultiStepRetriever(own(g), says(STEP)),
+    "router": lambda g: RouterRetriever({"all": ("everything", own(g))}, says("all")),
+}
+
+
+@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
+def test_filters_of_the_call_join_those_of_the_constructor(
+    graph: NodeGraph, make: Callable[[NodeGraph], Any]
+) -> None:
+    retriever = make(graph)
+
+    def documents(results: Any) -> set[str]:
+        return {result.node.document_id for result in results}
+
+    ours = documents(retriever.retrieve(QUERY))
+    assert ours > BOTH
+    assert all(name.startswith("ours") for name in ours)
+    assert documents(retriever.retrieve(QUERY, filters=NEW)) == BOTH
+    assert documents(asyncio.run(retriever.aretrieve(QUERY, filters=NEW))) == BOTH
+    if hasattr(retriever, "batch"):
+        for results in retriever.batch([QUERY, "a cup of tea"], filters=NEW):
+            assert documents(results) == BOTH
+        for results in asyncio.run(retriever.abatch([QUERY, "a cup of tea"], filters=NEW)):
+            assert documents(results) == BOTH
+    assert documents(retriever.retrieve(QUERY)) == ours  # nothing is left behind
+
+
+@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
+def test_in_langchain(graph: NodeGraph, make: Callable[[NodeGraph], Any]) -> None:
+    retriever = langchain.NodeGraphRetriever(retriever=make(graph))
+    held = langchain.NodeGraphRetriever(retriever=make(graph), filter=NEW)
+
+    def seen(found: Any) -> set[tuple[str, int]]:
+        return {(document.metadata["tenant"], document.metadata["year"]) for document in found}
+
+    assert seen(retriever.invoke(QUERY)) == {("ours", 1999), ("ours", 2020)}
+    for found in (
+        retriever.invoke(QUERY, filter=NEW),
+        asyncio.run(retriever.ainvoke(QUERY, filter=NEW)),
+        held.invoke(QUERY),
+        *retriever.batch([QUERY, "a cup of tea"], filter=NEW),
+    ):
+        assert seen(found) == {("ours", 2020)}
+
+
+@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
+def test_in_llama_index(graph: NodeGraph, make: Callable[[NodeGraph], Any]) -> None:
+    def documents(found: Any) -> set[str]:
+        return {each.node.ref_doc_id or each.node.node_id for each in found}
+
+    assert documents(llama_index.NodeGraphRetriever(make(graph)).retrieve(QUERY)) > BOTH
+    retriever = llama_index.NodeGraphRetriever(make(graph), filters=NEW)
+    assert documents(retriever.retrieve(QUERY)) == BOTH
+    assert documents(asyncio.run(retriever.aretrieve(QUERY))) == BOTH
