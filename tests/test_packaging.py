@@ -150,7 +150,7 @@ PUBLIC_BELOW = {
         AnsweredJudge HyDE HyDERetriever MultiQueryRetriever MultiStep MultiStepRetriever
         NextQuestion PlannedRetriever QueryDecomposition QueryExpansion QueryRewrite
         QueryRewriteRetriever QueryRouter QueryTransform QueryVariants RouterRetriever Step
-        StepAnswer StepReader Strategy SubQuestionRetriever SubResults TransformRetriever
+        StepAnswer StepReader StepRoles Strategy SubQuestionRetriever SubResults TransformRetriever
         make_strategy make_transform simple_strategies STRATEGIES
     """,
     "nodekin.retrievers.tracing": "Observer Span observe start_span trace",

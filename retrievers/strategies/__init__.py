@@ -19,7 +19,7 @@ from .registry import (
 from .rewrite import QueryRewrite, QueryRewriteRetriever
 from .router import QueryRouter, RouterRetriever
 from .step_reader import StepReader
-from .step_roles import AnsweredJudge, NextQuestion, StepAnswer
+from .step_roles import AnsweredJudge, NextQuestion, StepAnswer, StepRoles
 from .steps import MultiStep, Step
 from .sub_question import QueryDecomposition, SubQuestionRetriever, SubResults
 from .transform_retriever import TransformRetriever, fused
@@ -46,6 +46,7 @@ __all__ = [
     "Step",
     "StepAnswer",
     "StepReader",
+    "StepRoles",
     "Strategy",
     "StrategyName",
     "SubQuestionRetriever",

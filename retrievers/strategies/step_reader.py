@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...nodegraph.models.output import (
@@ -15,8 +15,16 @@ from ...nodegraph.models.output import (
     says_none,
     says_yes,
 )
-from ..plans import Prompt
-from .step_roles import StepRole, answer_of, object_of, property_of, question_of
+from ..plans import Plan
+from .step_prompt import (
+    StepPrompt,
+    as_answer,
+    as_question,
+    object_schema,
+    prompt_on_steps,
+    property_of,
+)
+from .steps import Step
 
 _START = r"^[\s>*_#•-]*(?:\d\s*[.)、]\s*)?"
 
@@ -37,14 +45,14 @@ _LINE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """Hold what a model makes of what was found.
+class StepReading:
+    """Hold what a model reads in the results of a step.
 
     Attributes:
         answer: The short answer to the whole question if that is answered, else to the question
-            that was searched for last; None if it is not known.
+            of the last step; None if it is not known.
         answered: Whether the whole question is answered.
-        question: What to search for next; None for nothing.
+        question: The question to search for next; None for none.
         note: What went wrong, None where nothing did.
     """
 
@@ -54,25 +62,25 @@ class Reading:
     note: str | None = None
 
 
-class StepReader(StepRole[Reading]):
+class StepReader(StepPrompt[StepReading]):
     """Let a model answer the last question, judge the whole one and ask the next, in one call.
 
-    Choose it over ``StepAnswer``, ``AnsweredJudge`` and ``NextQuestion`` where calls are dear;
-    those where the model is small and does one thing at a time better, or where one of them is
-    to be another model or a function.
+    Choose ``StepRoles`` if the model is small and does one thing at a time better, or if one of
+    the three needs another model or a function.
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
-        **settings: Those of ``NextQuestion``.
+        **options: ``prompt``, with places for ``{question}``, ``{steps}`` and ``{passages}``;
+            ``language``, ``retries``, ``timeout``, ``max_tokens``, ``length``; see ``StepPrompt``.
 
     Example:
         >>> reply = "Answer: Henrik Ibsen\\nAnswered: no\\nNext question: Where was he born?"
         >>> StepReader(lambda prompt: reply)("Where was the author of Brand born?")
-        Reading(answer='Henrik Ibsen', answered=False, question='Where was he born?', note=None)
+        StepReading(answer='Henrik Ibsen', answered=False, question='Where was he born?', note=None)
     """
 
     name = "step"
-    PROMPT = Prompt(
+    PROMPT = prompt_on_steps(
         zh="""\
 要回答一个问题，需要一步一步地检索资料。请根据已经问过的小问题和找到的资料，只写下面五行：
 已知：用一句话写出资料中与答案有关的内容，写明名称
@@ -103,18 +111,7 @@ class StepReader(StepRole[Reading]):
 答案：图拉省
 
 现在要回答的
-问题：{question}
-
-已经问过的小问题和答案：
-{steps}
-
-资料：
-<passages>
-{passages}
-</passages>
-
-问题：{question}
-五行：""",
+""",
         en="""\
 To answer a question, passages are searched for step by step. From the smaller questions asked so \
 far and the passages found, write these five lines and nothing else:
@@ -150,58 +147,54 @@ Answered: yes
 Answer: Helsinki
 
 To answer now
-Question: {question}
-
-Asked so far, with the answers:
-{steps}
-
-Passages:
-<passages>
-{passages}
-</passages>
-
-Question: {question}
-The five lines:""",
+""",
+        zh_label="五行：",
+        en_label="The five lines:",
         required=("question", "passages"),
-        optional=("steps",),
     )
     # What is known and missing comes first: a small model judges by what it has just written.
-    SCHEMA = object_of(
+    SCHEMA = object_schema(
         known={"type": "string"},
         missing={"type": "string"},
         question={"type": "string"},
         answered={"type": "string", "enum": ["yes", "no"]},
         answer={"type": "string"},
     )
-    FORM = (
+    EXAMPLE = (
         '{"known": "...", "missing": "...", "question": "...", "answered": "yes or no", '
         '"answer": "..."}'
     )
 
-    def read(self, answer: str) -> Reading:
-        """Return what an answer says, in lines, in JSON, or with nothing but a question in it.
+    def read_step(
+        self, question: str, steps: Sequence[Step], *, last: bool, strict: bool
+    ) -> Plan[StepReading]:
+        """Return the reading of the last step as a plan, in one call; see ``StepRoles``."""
+        return self.plan(question, steps)
+
+    def parse(self, answer: str) -> StepReading:
+        """Parse an answer in lines, in JSON, or with nothing but a question in it.
 
         Raises:
-            ValueError: If it neither asks nor judges.
+            ValueError: If it has neither a question nor a verdict.
         """
         text = clean(answer)
         check_answer(text)
-        told = _in_json(text) or _in_lines(text)
-        if not told.keys() & {"answered", "question"}:
-            told = {"question": next(iter(read_sub_questions(answer, "", 1)), None)}
-        # A yes beside something that is missing, and asked for, is none: at worst it costs a step.
-        lacking = _something(told.get("missing")) and _something(told.get("question"))
-        answered = says_yes(told.get("answered")) and not lacking
-        return Reading(
-            answer_of(told.get("answer")),
+        fields = _in_json(text) or _in_lines(text)
+        if not fields.keys() & {"answered", "question"}:
+            fields = {"question": next(iter(read_sub_questions(answer, "", 1)), None)}
+        # A yes beside something missing and a next question is no yes: at worst it costs a step.
+        lacking = _has_content(fields.get("missing")) and _has_content(fields.get("question"))
+        answered = says_yes(fields.get("answered")) and not lacking
+        return StepReading(
+            as_answer(fields.get("answer")),
             answered,
-            None if answered else question_of(told.get("question")),
+            None if answered else as_question(fields.get("question")),
         )
 
 
-def _something(told: object) -> bool:
-    """Tell whether a line has anything but a word for nothing."""
-    return isinstance(told, str) and bool(re.search(r"\w", told)) and not says_none(bare(told))
+def _has_content(value: object) -> bool:
+    """Return whether a line has anything but a word for nothing."""
+    return isinstance(value, str) and bool(re.search(r"\w", value)) and not says_none(bare(value))
 
 
 def _in_json(text: str) -> dict[str, object]:
@@ -211,24 +204,24 @@ def _in_json(text: str) -> dict[str, object]:
         value = value[0]
     if not isinstance(value, Mapping):
         return {}
-    told = {
+    fields = {
         "missing": property_of(value, "missing", "还缺", "缺少"),
         "answer": property_of(value, "answer", "答案", "回答"),
         "answered": property_of(value, "answered", "is_answered", "done", "已回答", "是否已回答"),
         "question": property_of(value, "question", "next_question", "next", "下一个问题", "问题"),
     }
-    return {name: each for name, each in told.items() if each is not None}
+    return {name: field for name, field in fields.items() if field is not None}
 
 
 def _in_lines(text: str) -> dict[str, object]:
-    told: dict[str, object] = {}
-    last = ""
+    fields: dict[str, object] = {}
+    name = ""
     for line in text.split("\n"):
         label = _LINE.match(line)
         if label is not None and label.lastgroup:
-            last = label.lastgroup if label.lastgroup not in told else ""
-            if last:
-                told[last] = line[label.end() :].strip()
-        elif last and not told[last]:  # the label stands alone, above what it is for
-            told[last] = line.strip()
-    return told
+            name = label.lastgroup if label.lastgroup not in fields else ""
+            if name:
+                fields[name] = line[label.end() :].strip()
+        elif name and not fields[name]:  # the label is on a line of its own, above its text
+            fields[name] = line.strip()
+    return fields

@@ -1,14 +1,12 @@
-"""What a search in several steps has done: each question, what was found and what answered."""
+"""The steps of a search, what came of them, and their results as one ranking."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ...nodegraph.models import Language
-from ..plans import fit_passages
 from ..ranking import fuse
 from ..results import ScoredNode
 from ..text_analyzer import TextAnalyzer
@@ -17,23 +15,29 @@ Ended = Literal[
     "answered", "repeated", "nothing new", "no question", "steps", "calls", "seconds", "failed"
 ]
 
-_terms = TextAnalyzer()
+TRUSTED = 1.5
+"""The weight of a step that led to the answer, and whose own answer is in its results."""
 
-_SMALL = re.compile(r"\b(?:the|an?)\b|请问|[的了呢吗嗎]", re.I)
+DOUBTFUL = 0.15
+"""The weight of all other steps together: they add to those of the question, after the first 12."""
 
-_UNKNOWN = {"zh": "（尚无答案）", "en": "(no answer yet)"}
+RANK_CONSTANT = 1
 
-_NOTHING = {"zh": "（无）", "en": "(none)"}
+_analyzer = TextAnalyzer()
+
+_STOP_WORDS = re.compile(r"\b(?:the|an?)\b|请问|[的了呢吗嗎]", re.I)
+
+_VERDICT = re.compile("yes|no|true|false|是的?|不是?|否|对|不对|有|没有", re.I)  # in any text
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Hold one question that was searched for.
+    """Hold one question of a search and its results.
 
     Attributes:
         question: The question.
-        results: What was found, best first.
-        answer: The short answer that was drawn from it; None where there was none.
+        results: Best first.
+        answer: The short answer that the results have; None if they have none.
         note: What went wrong with the answer, None where nothing did.
     """
 
@@ -45,20 +49,19 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class MultiStep:
-    """Hold what came of a search in several steps.
+    """Hold the outcome of a search in several steps.
 
     Attributes:
-        question: What was asked.
-        plain: What the question itself found.
+        question: The question.
+        plain: The results of the question itself.
         steps: The further questions, in their order.
-        results: All that was found, as one ranking.
+        results: The results of all questions, as one ranking.
         ended: Why no further question was searched for: the question was ``"answered"``; the
             next question was ``"repeated"``; the last one brought ``"nothing new"``, neither a
-            passage nor an answer; the model had ``"no question"``; a budget of ``"steps"``,
-            ``"calls"`` or ``"seconds"`` was spent; or a model or the search ``"failed"``.
-        answer: The last answer that was drawn: where ``ended`` is ``"answered"``, the answer to
-            the question.
-        calls: How many model calls it took.
+            passage nor an answer; the model had ``"no question"``; a limit of ``"steps"``,
+            ``"calls"`` or ``"seconds"`` was reached; or a model or the search ``"failed"``.
+        answer: The last answer: the answer to the question if ``ended`` is ``"answered"``.
+        calls: The number of model calls.
         note: What went wrong, None where nothing did.
     """
 
@@ -73,7 +76,7 @@ class MultiStep:
 
 
 def same_question(one: str, other: str) -> bool:
-    """Tell whether two questions say the same: in the same words, in whichever order and form.
+    """Return whether two questions have the same words, in any order and inflection.
 
     Example:
         >>> same_question("Who wrote the Brand?", "who wrote  BRAND")
@@ -84,61 +87,22 @@ def same_question(one: str, other: str) -> bool:
     return _words(one) == _words(other)
 
 
-def told_steps(question: str, steps: Iterable[Step], language: Language) -> str:
-    """Return the questions that were searched for and their answers, one a line."""
-    asked = [step for step in steps if step.question != question]
-    lines = [
-        f"{at}. {_line(step.question)} -> {_line(step.answer or _UNKNOWN[language])}"
-        for at, step in enumerate(asked, 1)
-    ]
-    return "\n".join(lines) or _NOTHING[language]
-
-
-def told_passages(
-    steps: Sequence[Step], language: Language, max_tokens: int, length: Callable[[str], int]
-) -> str:
-    """Return what was found as far as there is room: of the last step first, then of the others.
-
-    The passage that is the first too long is cut; those after it are left out.
-    """
-    told: dict[tuple[str, str], None] = {}
-    for step in reversed(steps):
-        told |= dict.fromkeys((result.node.id, result.node.text) for result in step.results)
-    texts, _ = fit_passages((text for _, text in told), max_tokens, length)
-    return texts or _NOTHING[language]
-
-
 def _words(text: str) -> frozenset[str]:
-    terms = frozenset(_terms(_SMALL.sub("", text)))
+    terms = frozenset(_analyzer(_STOP_WORDS.sub("", text)))
     return terms or frozenset([text.strip()])
 
 
-def _line(text: str) -> str:
-    return " ".join(text.split())
-
-
-TRUSTED = 1.5
-"""What a step weighs that led to the answer, and whose own answer is in what it found."""
-
-DOUBTFUL = 0.15
-"""What all other steps weigh together: they add to what the question found, after its first 12."""
-
-RANK_CONSTANT = 1
-
-_analyzer = TextAnalyzer()
-
-_VERDICT = re.compile("yes|no|true|false|是的?|不是?|否|对|不对|有|没有", re.I)  # in any text
-
-
-def merged(steps: Sequence[Step], answered: bool, top_k: int | None = None) -> list[ScoredNode]:
-    """Return one ranking of all that was found; that of the question as it is where it is alone.
+def merge_steps(
+    steps: Sequence[Step], answered: bool, top_k: int | None = None
+) -> list[ScoredNode]:
+    """Return one ranking of the results of all steps; that of the question if it is the only one.
 
     Reciprocal ranks, in which the first places stand out: what is first for one step matters more
-    than what several steps have in the middle. In a step that was answered, the passages that the
-    answer is in come first. Where the whole question was answered in the end, such a step weighs
-    more than the question itself (1). Steps without an answer, or of a way that led nowhere, are
-    added to what the question found and hardly change its order, so that a model that asks for
-    the wrong things does little harm unless it also believes that it has found the answer.
+    than what several steps have in the middle. In a step with an answer, the passages that contain
+    the answer come first. If the whole question was answered in the end, such a step weighs more
+    than the question itself (1). Steps without an answer, or of a search that was not answered,
+    are added to the results of the question and hardly change its order, so that a model that asks
+    the wrong questions does little harm unless it also believes that it has the answer.
 
     Args:
         steps: The question itself, then the others.
@@ -148,28 +112,30 @@ def merged(steps: Sequence[Step], answered: bool, top_k: int | None = None) -> l
     first, *others = (step for step in steps if step is steps[0] or step.results)
     if not others:
         return list(first.results[:top_k])
-    holding = [_holding(step) for step in others]
-    trusted = [bool(each) and answered for each in holding]
+    supporting = [_supporting(step) for step in others]
+    trusted = [bool(results) and answered for results in supporting]
     doubtful = DOUBTFUL / max(1, trusted.count(False))
-    rankings = [first.results, *map(_leading, others, holding)]
-    weights = [1.0, *(TRUSTED if each else doubtful for each in trusted)]
+    rankings = [first.results, *map(_results_after, supporting, others)]
+    weights = [1.0, *(TRUSTED if is_trusted else doubtful for is_trusted in trusted)]
     return fuse(rankings, "rrf", weights, top_k, RANK_CONSTANT)
 
 
-def _leading(step: Step, first: Sequence[ScoredNode]) -> Sequence[ScoredNode]:
+def _results_after(first: Sequence[ScoredNode], step: Step) -> Sequence[ScoredNode]:
     """Return a step's results, some of them first."""
     return [*first, *(result for result in step.results if result not in first)]
 
 
-def _holding(step: Step) -> list[ScoredNode]:
-    """Return the results that a step's answer is in."""
+def _supporting(step: Step) -> list[ScoredNode]:
+    """Return the results that contain a step's answer."""
     if step.answer is None or _VERDICT.fullmatch(step.answer.strip(" .。!！")):
         return []
-    wanted = set(_analyzer.query(step.answer))
-    # An answer in a whole sentence says the question again.
-    wanted = wanted - set(_analyzer(step.question)) or wanted
-    return [result for result in step.results if _has(result.node.text, wanted)] if wanted else []
+    terms = set(_analyzer.query(step.answer))
+    # An answer in a whole sentence repeats the question.
+    terms = terms - set(_analyzer(step.question)) or terms
+    return (
+        [result for result in step.results if _contains(result.node.text, terms)] if terms else []
+    )
 
 
-def _has(text: str, wanted: Iterable[str]) -> bool:
-    return not set(wanted) - set(_analyzer(text))
+def _contains(text: str, terms: Iterable[str]) -> bool:
+    return not set(terms) - set(_analyzer(text))

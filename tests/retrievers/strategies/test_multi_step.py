@@ -1,7 +1,6 @@
 """Searching step by step: how it goes on, why it ends, and what is kept whatever happens."""
 
 import asyncio
-import re
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,10 +12,15 @@ from hypothesis import strategies as st
 from nodekin.nodegraph import Document, ModelError, NodeGraph
 from nodekin.retrievers import Retriever, trace
 from nodekin.retrievers.plans import limits as budget
-from nodekin.retrievers.strategies.multi_step import MultiStepRetriever
-from nodekin.retrievers.strategies.step_reader import Reading, StepReader
-from nodekin.retrievers.strategies.step_roles import AnsweredJudge, NextQuestion, StepAnswer
-from nodekin.retrievers.strategies.steps import Step, same_question, told_passages, told_steps
+from nodekin.retrievers.strategies import (
+    AnsweredJudge,
+    MultiStepRetriever,
+    NextQuestion,
+    Step,
+    StepAnswer,
+    StepReader,
+    StepRoles,
+)
 
 QUESTION = "In which town was the author of Brand born?"
 PASSAGES = {
@@ -168,8 +172,8 @@ GARBAGE = [
 @pytest.mark.parametrize("garbage", GARBAGE)
 @pytest.mark.parametrize("apart", [False, True])
 def test_garbage_leaves_plain_results(plain: Retriever, garbage: str, apart: bool) -> None:
-    roles = {"judge": AnsweredJudge(lambda prompt: garbage)} if apart else {}
-    done = MultiStepRetriever(plain, lambda prompt: garbage, **roles).steps(QUESTION)
+    model = lambda prompt: garbage  # noqa: E731
+    done = MultiStepRetriever(plain, StepRoles(model) if apart else model).steps(QUESTION)
     assert scored(done.results) == scored(plain.retrieve(QUESTION))
     assert done.steps == ()
     assert done.ended in ("failed", "no question")
@@ -248,23 +252,21 @@ def test_roles_apart(plain: Retriever) -> None:
     def answer(query: str, steps: list[Step]) -> str | None:
         return "Henrik Ibsen" if "wrote" in query else "Skien"
 
-    retriever = MultiStepRetriever(
-        plain, question=question, answer=answer, judge=lambda query, steps: len(steps) == 3
-    )
-    done = retriever.steps(QUESTION)
+    roles = StepRoles(question=question, answer=answer, judge=lambda query, steps: len(steps) == 3)
+    done = MultiStepRetriever(plain, roles).steps(QUESTION)
     assert (done.ended, done.answer, done.calls) == ("answered", "Skien", 2 + 3 + 2)
     assert asked == [(QUESTION, [None]), (QUESTION, [None, "Henrik Ibsen"])]
 
 
 def test_each_role_may_have_its_own_model(plain: Retriever) -> None:
-    retriever = MultiStepRetriever(
-        plain,
+    roles = StepRoles(
         saying("Answer: Henrik Ibsen", "Skien."),
         question=NextQuestion(
             saying("Who wrote the play Brand?", "1. Where did Henrik Ibsen come into the world?")
         ),
         judge=AnsweredJudge(saying("No", "Not yet.", "Yes")),
     )
+    retriever = MultiStepRetriever(plain, roles)
     done = retriever.steps(QUESTION)
     assert [step.answer for step in done.steps] == ["Henrik Ibsen", "Skien"]
     assert (done.ended, done.answer) == ("answered", "Skien")
@@ -275,36 +277,34 @@ def test_each_role_may_have_its_own_model(plain: Retriever) -> None:
     "verdict", ["False", "否", "不能", "not yet", "nonetheless", 1, None, [], "no"]
 )
 def test_what_is_no_yes_does_not_end_it(plain: Retriever, verdict: object) -> None:
-    retriever = MultiStepRetriever(
-        plain,
+    roles = StepRoles(
         question=lambda query, steps: "Who wrote the play Brand?" if len(steps) < 2 else None,
         answer=lambda query, steps: None,
         judge=lambda query, steps: verdict,
     )
-    assert len(retriever.steps(QUESTION).steps) == 1
+    assert len(MultiStepRetriever(plain, roles).steps(QUESTION).steps) == 1
 
 
 def test_an_answer_or_a_judge_that_fails_does_not_end_it(plain: Retriever) -> None:
     def broken(query: str, steps: Any) -> str:
         raise OSError("no line")
 
-    settings = {"question": lambda query, steps: f"Brand {len(steps)} tea"}
-    done = MultiStepRetriever(plain, max_steps=1, answer=broken, judge=broken, **settings).steps(
-        QUESTION
+    roles = StepRoles(
+        question=lambda query, steps: f"Brand {len(steps)} tea", answer=broken, judge=broken
     )
+    done = MultiStepRetriever(plain, roles, max_steps=1).steps(QUESTION)
     assert (done.ended, len(done.steps)) == ("steps", 1)
     assert "answer failed: OSError: no line; judge failed: OSError: no line" in str(done.note)
     with pytest.raises(OSError, match="no line"):
-        MultiStepRetriever(
-            plain, answer=broken, judge=broken, on_error="raise", **settings
-        ).retrieve(QUESTION)
+        MultiStepRetriever(plain, roles, on_error="raise").retrieve(QUESTION)
 
 
 @pytest.mark.parametrize("asked", [["q1"] * 1000, 7, b"What?", {"question": "What?"}])
 def test_a_function_that_returns_no_question(plain: Retriever, asked: object) -> None:
-    done = MultiStepRetriever(
-        plain, question=lambda q, s: asked, answer=lambda q, s: None, judge=lambda q, s: False
-    ).steps(QUESTION)
+    roles = StepRoles(
+        question=lambda q, s: asked, answer=lambda q, s: None, judge=lambda q, s: False
+    )
+    done = MultiStepRetriever(plain, roles).steps(QUESTION)
     assert done.ended == "failed"
     assert "the next question is a text or None" in str(done.note)
     assert scored(done.results) == scored(plain.retrieve(QUESTION))
@@ -385,10 +385,8 @@ def test_whatever_the_model_says(
         heard.append(prompt)
         return model(prompt)
 
-    roles = {"judge": AnsweredJudge(counted)} if apart else {}
-    retriever = MultiStepRetriever(
-        plain, counted, max_steps=max_steps, max_calls=max_calls, **roles
-    )
+    reader = StepRoles(counted) if apart else counted
+    retriever = MultiStepRetriever(plain, reader, max_steps=max_steps, max_calls=max_calls)
     done = retriever.steps(QUESTION, top_k=top_k)
     expected = plain.retrieve(QUESTION, top_k=top_k)
     assert len(heard) == done.calls <= max_calls
@@ -421,11 +419,11 @@ async def test_async_functions_as_roles(plain: Retriever) -> None:
         await asyncio.sleep(0)
         return "Who wrote the play Brand?" if len(steps) == 1 else None
 
-    settings = {"question": question, "answer": lambda q, s: None, "judge": lambda q, s: False}
-    expected = MultiStepRetriever(plain, **settings).steps(QUESTION)
+    roles = StepRoles(question=question, answer=lambda q, s: None, judge=lambda q, s: False)
+    expected = MultiStepRetriever(plain, roles).steps(QUESTION)
     assert expected.ended == "no question"
-    assert await MultiStepRetriever(plain, **settings).asteps(QUESTION) == expected
-    with_loop = MultiStepRetriever(plain, **settings).steps(QUESTION)  # inside of a running loop
+    assert await MultiStepRetriever(plain, roles).asteps(QUESTION) == expected
+    with_loop = MultiStepRetriever(plain, roles).steps(QUESTION)  # inside of a running loop
     assert with_loop == expected
 
 
@@ -600,122 +598,6 @@ def test_structured_answers(plain: Retriever) -> None:
     assert AnsweredJudge(Structured({"answered": "yes"}))(QUESTION) is True
 
 
-@pytest.mark.parametrize(
-    ("told", "reading"),
-    [
-        (WORLD, Reading("Henrik Ibsen", False, "Where did Henrik Ibsen come into the world?")),
-        ("**Answer:** Skien\n**Answered:** Yes\n**Next question:** None", Reading("Skien", True)),
-        ("1. Answer: Skien\n2. Answered: yes\n3. Next question: NONE", Reading("Skien", True)),
-        ("答案：南京。\n已回答：是。\n下一个问题：无", Reading("南京", True)),
-        (
-            "答案:未知\n已回答:不能\n下一个问题:他的父亲是谁？",
-            Reading(None, False, "他的父亲是谁？"),
-        ),
-        (
-            "Known: Ibsen wrote it.\nMissing: his town\nNext question: Where was Ibsen born?\n"
-            "Answered: yes\nAnswer: Norway",
-            Reading("Norway", False, "Where was Ibsen born?"),
-        ),
-        (
-            "Known: Ibsen wrote it.\nMissing: NONE\nNext question: Where was he born?\n"
-            "Answered: yes\nAnswer: Skien",
-            Reading("Skien", True),
-        ),
-        (
-            "已知：他生于南京。\n还缺：无\n下一个问题：无\n已回答：是\n答案：南京",
-            Reading("南京", True),
-        ),
-        (
-            '{"missing": "父亲", "question": "他的父亲是谁？", "answered": "yes", "answer": "x"}',
-            Reading("x", False, "他的父亲是谁？"),
-        ),
-        ('{"answer": "x", "answered": true, "question": "y?"}', Reading("x", True)),
-        (
-            'Here:\n```json\n{"answer": null, "answered": false, "question": "y?"}\n```',
-            Reading(None, False, "y?"),
-        ),
-        ("Answer:\nSkien\nAnswered:\nno\nNext question:\nWho?", Reading("Skien", False, "Who?")),
-        (
-            "Answer: not mentioned in the passages\nAnswered: no\nNext question: Who?",
-            Reading(None, False, "Who?"),
-        ),
-        (
-            "<think>Answered: yes</think>Answered: no\nNext question: Who?",
-            Reading(None, False, "Who?"),
-        ),
-        ("Answered: no", Reading()),
-        ("Who wrote Brand?", Reading(None, False, "Who wrote Brand?")),
-        (
-            "Sure! Here is the next question:\n\n1. Who wrote Brand?",
-            Reading(None, False, "Who wrote Brand?"),
-        ),
-    ],
-)
-def test_readings(told: str, reading: Reading) -> None:
-    assert StepReader(lambda prompt: told)(QUESTION) == reading
-
-
-@pytest.mark.parametrize(
-    ("told", "question"),
-    [
-        ("Who wrote Brand?", "Who wrote Brand?"),
-        ("Next question: **Who wrote Brand?**", "Who wrote Brand?"),
-        ("下一个小问题：《红楼梦》是谁写的？", "《红楼梦》是谁写的？"),
-        ('```json\n{"question": "Who?"}\n```', "Who?"),
-        ("1. Who?\n2. Where?\n3. When?", "Who?"),
-        ("NONE", None),
-        ("无", None),
-    ],
-)
-def test_next_questions(told: str, question: str | None) -> None:
-    assert NextQuestion(lambda prompt: told)(QUESTION, []) == question
-
-
-@pytest.mark.parametrize("told", ["", "asdf", "I'm sorry, I can't.", "What " * 200 + "?"])
-async def test_what_is_no_next_question(told: str) -> None:
-    with pytest.raises(ModelError, match="no answer of the language model"):
-        await NextQuestion(lambda prompt: told).acall(QUESTION)
-
-
-@pytest.mark.parametrize(
-    ("told", "answer"),
-    [
-        ("Skien", "Skien"),
-        ("Answer: Skien.", "Skien"),
-        ("答案：南京", "南京"),
-        ("unknown", None),
-        ("未知", None),
-        ("资料中没有提到出生地。", None),
-        ("The passages do not say where he was born.", None),
-        ("Unknown Pleasures", "Unknown Pleasures"),
-        ("x" * 400, "x" * 296 + " ..."),
-    ],
-)
-def test_answers_of_a_step(told: str, answer: str | None) -> None:
-    assert StepAnswer(lambda prompt: told)("Where?") == answer
-
-
-def test_same_questions() -> None:
-    assert same_question("Who wrote the Brand?", "who  wrote Brand")
-    assert same_question("请问他的父亲是谁呢？", "他父亲是谁")
-    assert not same_question("Who was born in 1990?", "Who was born in 1991?")
-    assert not same_question("Where was he born?", "When was he born?")
-    assert not same_question("?", "!")
-
-
-def test_passages_are_told_within_a_budget(plain: Retriever) -> None:
-    first = Step(QUESTION, tuple(plain.retrieve(QUESTION)))
-    last = Step("Ibsen?", tuple(plain.retrieve("Henrik Ibsen")), "a\nb")
-    told = told_passages([first, last], "en", 1000, len)
-    assert told.startswith("[1] Brand is a play")  # of the last step first
-    assert len(set(re.findall(r"\[\d\] [^\n]*", told))) == len(
-        set(ids(first.results + last.results))
-    )
-    assert len(told_passages([first, last], "en", 60, len)) <= 70
-    assert told_passages([], "zh", 60, len) == "（无）"
-    assert told_steps(QUESTION, [first, last], "en") == "1. Ibsen? -> a b"
-
-
 def test_own_prompts(plain: Retriever) -> None:
     prompts = []
     own = {"en": "Ask about {question} with {passages}"}
@@ -752,12 +634,12 @@ def test_steps_look_deeper_than_top_k(plain: Retriever) -> None:
         ({"max_calls": 1.5}, TypeError, "max_calls is a whole number, not 1.5"),
         ({"max_seconds": 0}, ValueError, "max_seconds must be above 0"),
         ({"on_error": "ignore"}, ValueError, "on_error is 'keep' or 'raise'"),
-        ({"judge": "yes"}, TypeError, "judge is a function of a question and steps, not 'yes'"),
-        ({"judge": len, "prompt": "{question}"}, ValueError, "give a role its own"),
+        ({"llm": StepReader(str.upper), "prompt": "{question}"}, TypeError, "go with a model"),
+        ({"llm": StepRoles(str.upper), "retries": 2}, TypeError, r"StepRoles\(...\) itself"),
+        ({"retrys": 2}, TypeError, "retrys"),
         ({"depth": 0}, ValueError, "top_k must be 1 or more"),
         ({"length": 3}, TypeError, "length is a callable"),
         ({"llm": None}, TypeError, "model"),
-        ({"llm": None, "judge": len}, TypeError, "model"),
     ],
 )
 def test_settings_are_checked(

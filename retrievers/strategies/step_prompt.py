@@ -1,0 +1,265 @@
+"""Ask a model one thing about a question and the steps of its search; what such prompts share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Generic, TypedDict, TypeVar
+
+from ...nodegraph import LLM, count_tokens
+from ...nodegraph.models import Language, as_llm, language_of
+from ...nodegraph.models.output import LONGEST_QUERY, bare, clean, normal, says_none
+from ..plans import (
+    Plan,
+    Prompt,
+    PromptMixin,
+    arun,
+    ask_and_parse,
+    fit_passages,
+    json_instruction,
+    neutralize,
+    run,
+)
+from ..validation import seconds, whole
+from .query_transform import check_language
+from .steps import Step
+
+T = TypeVar("T")
+
+MAX_LENGTH = 4000
+"""Characters of an answer that are read, thoughts not counted; a step takes a few lines."""
+
+MAX_TOKENS = 1500
+"""Of the passages in a prompt."""
+
+MAX_ANSWER = 300
+"""Characters of the answer of a step; a longer one is cut."""
+
+_UNKNOWN = re.compile(
+    r"""(?:unknown|not?\ (?:found|known|mentioned|stated|given|available|specified|provided|sure
+      |answer|information)\b.{0,80} | (?:it\ is|it's)\ (?:unknown|unclear)\b.{0,80}
+    | (?:the|these)\ (?:passages?|texts?)\ (?:do|does)(?:\ not|n't)\b.{0,200}
+    | cannot\ be\ (?:determined|answered|found)\b.{0,80} | i\ (?:do\ not|don't)\ know\b.{0,80}
+    | 未知|不知道|不清楚|不详 | 没有(?:答案|相关).{0,40}
+    | (?:无法|不能)(?:确定|回答|得知|判断|找到).{0,40}
+    | .{0,12}(?:未|没有)(?:找到|提及|提到|说明|给出).{0,40})""",
+    re.I | re.X | re.S,
+)
+
+_NO_ANSWER = {"zh": "（尚无答案）", "en": "(no answer yet)"}
+
+_NOTHING = {"zh": "（无）", "en": "(none)"}
+
+
+class StepOptions(TypedDict, total=False):
+    """The options of every ``StepPrompt``, to type ``**options``."""
+
+    prompt: str | Mapping[Language, str] | Prompt | None
+    language: Language | None
+    retries: int
+    timeout: float | None
+    max_tokens: int
+    length: Callable[[str], int]
+
+
+class StepPrompt(PromptMixin, Generic[T]):
+    """Ask a model one thing about a question and the steps of its search so far.
+
+    A subclass has a ``name``, a ``PROMPT``, a ``SCHEMA`` with ``EXAMPLE``, JSON that fits it, and
+    ``parse``.
+
+    Args:
+        llm: The model, in any form that ``LLM`` takes.
+        prompt: In place of the built-in one: a text with the same names in braces, or texts by
+            language, ``{"zh": ..., "en": ...}``, or a ``Prompt``.
+        language: Of the prompt; None for that of each question.
+        retries: How often to repeat a call whose answer can't be used.
+        timeout: Seconds to wait for each answer of the model; None leaves it to its client.
+        max_tokens: How long the passages in the prompt are at most, in tokens.
+        length: Counts them: ``count_tokens``, or a model's own counter.
+
+    Raises:
+        TypeError: If the model is none, or a number is not one, or a prompt is no text.
+        ValueError: If a number is out of range, or a prompt lacks a name or has an unknown one.
+    """
+
+    name: ClassVar[str]
+    PROMPT: ClassVar[Prompt]
+    SCHEMA: ClassVar[Mapping[str, Any]]
+    EXAMPLE: ClassVar[str]
+
+    def __init__(
+        self,
+        llm: object,
+        *,
+        prompt: str | Mapping[Language, str] | Prompt | None = None,
+        language: Language | None = None,
+        retries: int = 1,
+        timeout: float | None = None,
+        max_tokens: int = MAX_TOKENS,
+        length: Callable[[str], int] = count_tokens,
+    ) -> None:
+        self.llm: LLM = as_llm(llm)
+        self._prompts = {self.name: self.PROMPT.replaced(prompt)}
+        self.language = check_language(language)
+        self.retries = whole(retries, "retries", 0)
+        self.timeout = seconds(timeout, "timeout")
+        self.max_tokens = whole(max_tokens, "max_tokens", 1)
+        if not callable(length):
+            raise TypeError(f"length is a callable from a text to a number, not {length!r:.80}")
+        self.length = length
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.llm.name!r})"
+
+    def __call__(self, question: str, steps: Sequence[Step] = ()) -> T:
+        """Return the model's answer, parsed.
+
+        Args:
+            question: The question to be answered in the end.
+            steps: The steps of the search so far.
+
+        Raises:
+            ModelError: If the model fails, or none of its answers can be used.
+        """
+        return run(self.plan(question, steps))
+
+    async def acall(self, question: str, steps: Sequence[Step] = ()) -> T:
+        """Return the same without blocking the event loop."""
+        return await arun(self.plan(question, steps))
+
+    def plan(self, question: str, steps: Sequence[Step] = ()) -> Plan[T]:
+        """Return the same as a plan."""
+        language = language_of(question) if self.language is None else self.language
+        prompt = self._prompts[self.name].fill(
+            language,
+            question=question,
+            steps=list_steps(question, steps, language),
+            passages=list_passages(steps, language, self.max_tokens, self.length),
+        )
+        if self.llm.structured:
+            prompt += json_instruction(self.EXAMPLE, language)
+        result = yield from ask_and_parse(
+            *(self.llm, prompt, lambda answer: self.parse(_shorten(answer)), language),
+            schema=self.SCHEMA,
+            retries=self.retries,
+            timeout=self.timeout,
+        )
+        return result
+
+    def parse(self, answer: str) -> T:
+        """Parse an answer.
+
+        Raises:
+            ValueError: If it can't be used.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has to define parse(answer)")
+
+
+def prompt_on_steps(
+    *, zh: str, en: str, zh_label: str, en_label: str, required: tuple[str, ...] = ("question",)
+) -> Prompt:
+    """Return a prompt that ends with the question, the steps, the passages and a label."""
+    names = ("question", "steps", "passages")
+    return Prompt(
+        zh=zh + _STEPS_ZH + zh_label,
+        en=en + _STEPS_EN + en_label,
+        required=required,
+        optional=tuple(name for name in names if name not in required),
+    )
+
+
+_STEPS_ZH = """\
+问题：{question}
+
+已经问过的小问题和答案：
+{steps}
+
+资料：
+<passages>
+{passages}
+</passages>
+
+问题：{question}
+"""
+
+_STEPS_EN = """\
+Question: {question}
+
+Asked so far, with the answers:
+{steps}
+
+Passages:
+<passages>
+{passages}
+</passages>
+
+Question: {question}
+"""
+
+
+def object_schema(**properties: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the JSON schema of an object that has these and no other properties."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def list_steps(question: str, steps: Iterable[Step], language: Language) -> str:
+    """Return the questions of steps and their answers, one a line."""
+    lines = [
+        f"{number}. {_line(step.question)} -> {_line(step.answer or _NO_ANSWER[language])}"
+        for number, step in enumerate((step for step in steps if step.question != question), 1)
+    ]
+    return neutralize("\n".join(lines)) or _NOTHING[language]
+
+
+def list_passages(
+    steps: Sequence[Step], language: Language, max_tokens: int, length: Callable[[str], int]
+) -> str:
+    """Return the passages of steps that fit: those of the last step first, then of the others."""
+    passages: dict[tuple[str, str], None] = {}
+    for step in reversed(steps):
+        passages |= dict.fromkeys((result.node.id, result.node.text) for result in step.results)
+    text, _ = fit_passages((text for _, text in passages), max_tokens, length)
+    return text or _NOTHING[language]
+
+
+def as_question(value: object) -> str | None:
+    """Return the question in what a model wrote, None if there is none.
+
+    Raises:
+        ValueError: If it is too long.
+    """
+    text = bare(_line(value)) if isinstance(value, str) else ""
+    if not re.search(r"\w", text) or says_none(text):
+        return None
+    if len(text) > LONGEST_QUERY:
+        raise ValueError(f"the question is longer than {LONGEST_QUERY} characters")
+    return text
+
+
+def as_answer(value: object) -> str | None:
+    """Return the short answer in what a model wrote, None if it says that it does not know."""
+    is_answer = isinstance(value, str | int | float) and not isinstance(value, bool)
+    text = bare(_line(str(value))) if is_answer else ""
+    if not re.search(r"\w", text) or says_none(text) or _UNKNOWN.fullmatch(normal(text)):
+        return None
+    return text if len(text) <= MAX_ANSWER else f"{text[: MAX_ANSWER - 4]} ..."
+
+
+def property_of(value: Mapping[Any, Any], *names: str) -> Any:
+    """Return the value of an object's first property with one of some names, None without any."""
+    by_name = {str(key).strip().casefold().replace(" ", "_"): item for key, item in value.items()}
+    return next((by_name[name] for name in names if name in by_name), None)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _shorten(answer: str) -> str:
+    return (clean(answer) or answer)[:MAX_LENGTH]
