@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,16 +52,15 @@ def english(cache: Path) -> Any:
 
 def _scoring(cache: Path, name: str, model: Any, score: Any, reads: int | None = None) -> Any:
     """Return what CrossEncoderReranker takes, with the model's own limits and tokenizer."""
-    from nodekin.retrievers.rerankers.cross_encoder import CrossEncoder, Pairs
+    from nodekin.retrievers.rerankers.cross_encoder import PairScorer
 
     def call(pairs: list[str]) -> Any:
         return score([tuple(pair.split(MARK)) for pair in pairs])
 
     kept = Kept(cache, name, call)
-    limit, length, special = Pairs(model, "score").measured()
-    return CrossEncoder(
-        lambda query, texts: kept([f"{query}{MARK}{text}" for text in texts])[:, 0],
-        limit=reads or limit,
-        length=length,
-        special=special,
+    encoder = PairScorer(model, "score").cross_encoder()
+    return replace(
+        encoder,
+        score=lambda query, texts: kept([f"{query}{MARK}{text}" for text in texts])[:, 0],
+        max_tokens=reads or encoder.max_tokens,
     )

@@ -15,7 +15,7 @@ from .filters import Condition
 from .protocols import Index, Similarity
 from .ranking import Lift, lift, lift_all, merge, unite
 from .results import Evidence, Hits, ScoredNode
-from .tracing import start_span
+from .tracing import start_span, summarize_queries
 
 _AT_ONCE = 64  # queries that are searched while the graphs are held once
 
@@ -66,7 +66,7 @@ class Search:
             return []
         group, similarity = " + ".join(self.groups), self.similarity.name
         facts = {"group": group, "similarity": similarity, "target": self.target}
-        asked = queries[0] if len(queries) == 1 else f"{len(queries)} queries"
+        asked = summarize_queries(queries)
         with start_span("search", query=asked, **facts) as done:
             results = self._results(queries, vectors)
             done.attributes["results"] = sum(map(len, results))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -122,6 +122,11 @@ def observe(observer: Observer) -> Iterator[None]:
         yield
     finally:
         _observers.reset(token)
+
+
+def summarize_queries(queries: Sequence[str]) -> str:
+    """Return the queries of a span in a few words."""
+    return queries[0] if len(queries) == 1 else f"{len(queries)} queries"
 
 
 def _short(value: Any) -> str:

@@ -1,9 +1,9 @@
-"""Retrievers around retrievers that fuse, merge, widen, complete and follow links."""
+"""Retrievers around retrievers: fusion, windows, merging, completion, references, links."""
 
 from .auto_merge import AutoMergeRetriever
 from .document_completion import CompletionRetriever
 from .fusion import FusionRetriever
-from .link_retriever import LinkRetriever
+from .link_retriever import LinkOptions, LinkRetriever
 from .recursive import RecursiveRetriever
 from .window import WindowRetriever
 
@@ -11,6 +11,7 @@ __all__ = [
     "AutoMergeRetriever",
     "CompletionRetriever",
     "FusionRetriever",
+    "LinkOptions",
     "LinkRetriever",
     "RecursiveRetriever",
     "WindowRetriever",

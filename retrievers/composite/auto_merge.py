@@ -1,46 +1,51 @@
-"""Replace hits by their parent where enough of its children were found, level by level."""
+"""Replace hits by their parent where enough of its children are hits, level by level."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ...nodegraph import ROOT, Node
 from ...nodegraph.navigation import path_to
 from ..protocols import RetrieverProtocol
 from ..ranking import Lift
-from ..results import OutputFormat, ScoredNode
-from .postprocessing import Around
+from ..results import OutputOptions, Results, ScoredNode
+from ..validation import choice
+from .postprocessing import PostprocessRetriever, merge_hits
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Key = tuple[int, str]
 """A node of one of several graphs."""
 
 
-class AutoMergeRetriever(Around):
-    """Climb to the parent where more than ``ratio`` of its children were found, and on from there.
+class AutoMergeRetriever(PostprocessRetriever):
+    """Replace hits by their parent where more than ``ratio`` of its children are hits.
 
-    Choose it to answer with small nodes where few match, and with their whole where many do;
-    ``target=`` of a retriever lifts every hit. Parents merge into theirs by the same rule, any
-    number of levels up, until nothing merges. A result stands for all that was found below it:
-    no result is within another one.
+    Choose it to return small nodes where few match, and their parent where many do; ``target=``
+    of a retriever lifts every hit. Parents merge into their own parents by the same rule, any
+    number of levels up, until nothing merges. A result represents all hits below it: no result
+    is an ancestor of another one.
 
     Children are counted by group: a parent with sentences and chunks merges when enough of
-    either are found.
+    either are hits.
 
     Args:
         inner: Any retriever.
-        ratio: The share of a group's children of one parent that has to be exceeded, from 0 to
+        ratio: The share of a parent's children of one group that has to be exceeded, from 0 to
             below 1.
-        target: The highest group to climb to.
-        lift: What a merged node scores, of the hits it stands for: ``"max"``, the ``"mean"`` or
-            the ``"sum"``. LlamaIndex has the mean, by which a merged node comes behind its own
-            best child.
-        top_k: How many results at most. Four times as many hits are asked for, and read best
-            first until the results are enough. None for what becomes of as many hits as the inner
-            retriever gives on its own.
-        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
-        join: Join contents to one text: True with line breaks, or the separator.
+        target: The highest group to merge into.
+        lift: The score of a merged node, from its hits: ``"max"``, the ``"mean"`` or the
+            ``"sum"``. LlamaIndex uses the mean, which ranks a merged node behind its own best
+            child.
+        top_k: How many results at most. Four times as many hits are retrieved, and read best first
+            until there are enough results. None for the results of all hits that the inner
+            retriever's own ``top_k`` gives.
+        **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Raises:
         TypeError: If ``inner`` is no retriever, or a number no number.
@@ -59,8 +64,8 @@ class AutoMergeRetriever(Around):
         ['Green tea. Black tea. Cups.', 'Tea boats.']
 
     Source:
-        LlamaIndex's ``AutoMergingRetriever``, which besides fills in a node that is missing
-        between two hits; ``WindowRetriever`` does that.
+        LlamaIndex's ``AutoMergingRetriever``, which also adds a node that is missing between two
+        hits; ``WindowRetriever`` does that.
     """
 
     name = "merge"
@@ -73,128 +78,130 @@ class AutoMergeRetriever(Around):
         target: str = ROOT,
         lift: Lift = "max",
         top_k: int | None = None,
-        output_format: OutputFormat | None = None,
-        join: bool | str = False,
+        **output: Unpack[OutputOptions],
     ) -> None:
-        super().__init__(inner, top_k=top_k, output_format=output_format, join=join)
+        super().__init__(inner, top_k=top_k, **output)
         if isinstance(ratio, bool) or not isinstance(ratio, int | float):
             raise TypeError(f"ratio is a number, not {ratio!r:.80}")
         if not 0 <= ratio < 1:
             raise ValueError(
                 f"ratio is from 0 to below 1, not {ratio!r}: a parent merges when more than this "
-                "share of its children were found"
+                "share of its children are hits"
             )
         if not isinstance(target, str):
             raise TypeError(f"target is the name of a group, not {target!r:.80}")
-        if lift not in ("max", "sum", "mean"):
-            raise ValueError(f"lift is 'max', 'sum' or 'mean', not {lift!r}")
-        self.ratio, self.target, self.lift = ratio, target, lift
+        self.ratio = ratio
+        self.target = target
+        self.lift = choice(lift, "lift", ("max", "sum", "mean"))
 
-    def regroup(self, found: list[ScoredNode], limit: int | None) -> list[ScoredNode]:
+    def postprocess(self, hits: Results, limit: int | None) -> Results:
         """Merge hits, of the best first as many as it takes for ``limit`` results."""
-        family = _Family(self.target, {hit.node.group for hit in found})
-        with ExitStack() as held:
-            graphs = {hit.node.graph for hit in found if hit.node.graph is not None}
+        hierarchy = _Hierarchy(self.target, {hit.node.group for hit in hits})
+        with ExitStack() as locks:
+            graphs = {hit.node.graph for hit in hits if hit.node.graph is not None}
             for graph in sorted(graphs, key=id):  # in one order, or two could deadlock
                 graph.ancestry(self.target)
-                groups = {hit.node.group for hit in found if hit.node.graph is graph}
-                held.enter_context(graph.reading(*sorted(groups)))
-            read = len(found) if limit is None else min(limit, len(found))
-            results = self._merged(found[:read], family)
-            while limit is not None and len(results) < limit and read < len(found):
-                # Another hit makes one more result at most, so none is read too many.
-                read = min(len(found), read + limit - len(results))
-                results = self._merged(found[:read], family)
+                groups = {hit.node.group for hit in hits if hit.node.graph is graph}
+                locks.enter_context(graph.reading(*sorted(groups)))
+            read = len(hits) if limit is None else min(limit, len(hits))
+            results = self._merged(hits[:read], hierarchy)
+            while limit is not None and len(results) < limit and read < len(hits):
+                # Another hit adds at most one result, so none is read too many.
+                read = min(len(hits), read + limit - len(results))
+                results = self._merged(hits[:read], hierarchy)
         return results
 
-    def _merged(self, found: Sequence[ScoredNode], family: _Family) -> list[ScoredNode]:
-        nodes = family.merge([hit.node for hit in found], self.ratio)
-        hits: dict[Key, list[ScoredNode]] = defaultdict(list)
-        for hit in found:
-            top = next(key for key in family.line(hit.node)[::-1] if key in nodes)
-            hits[top].append(hit)
-        results = [self._result(nodes[key], some) for key, some in hits.items()]
+    def _merged(self, hits: Results, hierarchy: _Hierarchy) -> Results:
+        nodes = hierarchy.merge([hit.node for hit in hits], self.ratio)
+        by_top: dict[Key, Results] = defaultdict(list)
+        for hit in hits:
+            top = next(key for key in hierarchy.path_up(hit.node)[::-1] if key in nodes)
+            by_top[top].append(hit)
+        results = [self._result(nodes[key], node_hits) for key, node_hits in by_top.items()]
         if self.lift == "max":
             return results  # in the order of their best hits
         return sorted(results, key=lambda result: -result.score)
 
     def _result(self, node: Node, hits: Sequence[ScoredNode]) -> ScoredNode:
+        result = merge_hits(node, hits)
+        if self.lift == "max":
+            return result
+        # The best score of a node that is a hit twice.
         scores = list({_key(hit.node): hit.score for hit in reversed(hits)}.values())
-        score = max(scores) if self.lift == "max" else sum(scores)
-        if self.lift == "mean":
-            score /= len(scores)
-        evidence = dict.fromkeys(match for hit in hits for match in hit.evidence)
-        return ScoredNode(node, score, tuple(evidence))
+        total = sum(scores)
+        return replace(result, score=total if self.lift == "sum" else total / len(scores))
 
 
-class _Family:
-    """Know the parents of hits and how many children those have; what was asked is kept.
+class _Hierarchy:
+    """Look up the ancestors of hits and how many children they have; cache the answers.
 
     Args:
-        target: The highest group to climb to.
-        groups: The groups of the hits, which may be higher.
+        target: The highest group to merge into.
+        hit_groups: The groups of the hits, which may be higher.
     """
 
-    def __init__(self, target: str, groups: Collection[str]) -> None:
+    def __init__(self, target: str, hit_groups: set[str]) -> None:
         self._target = target
-        self._groups = groups
-        self._lines: dict[Key, list[Key]] = {}
+        self._hit_groups = hit_groups
+        self._paths: dict[Key, list[Key]] = {}
         self._nodes: dict[Key, Node] = {}
-        self._sizes: dict[tuple[Key, str], int] = {}
-        self._above: dict[tuple[int, str], list[str]] = {}
+        self._child_counts: dict[tuple[Key, str], int] = {}
+        self._groups_above: dict[tuple[int, str], list[str]] = {}
 
-    def line(self, node: Node) -> list[Key]:
+    def path_up(self, node: Node) -> list[Key]:
         """Return a node and its ancestors, as far as they matter, from below."""
         key = _key(node)
-        if key not in self._lines:
+        if key not in self._paths:
             self._nodes[key] = node
             parent = self._parent(node)
-            self._lines[key] = [key, *(self.line(parent) if parent is not None else ())]
-        return self._lines[key]
+            self._paths[key] = [key, *(self.path_up(parent) if parent is not None else ())]
+        return self._paths[key]
 
     def merge(self, nodes: Sequence[Node], ratio: float) -> dict[Key, Node]:
-        """Return the nodes that are left when all that can be merged is, none above another."""
-        left = dict.fromkeys(self.line(node)[0] for node in nodes)
+        """Merge nodes until nothing merges; return the rest, none an ancestor of another."""
+        keys = {self.path_up(node)[0] for node in nodes}
         while True:
-            left = {key: None for key in left if not any(k in left for k in self._lines[key][1:])}
-            found: dict[tuple[Key, str], int] = defaultdict(int)
-            for key in left:
-                if self._target in self._groups_above(self._nodes[key]) and self._lines[key][1:]:
-                    found[self._lines[key][1], self._nodes[key].group] += 1
+            keys = {key for key in keys if keys.isdisjoint(self._paths[key][1:])}
+            counts: dict[tuple[Key, str], int] = defaultdict(int)
+            for key in keys:
+                node, ancestors = self._nodes[key], self._paths[key][1:]
+                if ancestors and self._target in self._above(node):
+                    counts[ancestors[0], node.group] += 1
             merged = [
                 parent
-                for (parent, group), number in found.items()
-                if number > ratio * self._size(parent, group)
+                for (parent, group), count in counts.items()
+                if count > ratio * self._child_count(parent, group)
             ]
             if not merged:
-                return {key: self._nodes[key] for key in left}
-            left.update(dict.fromkeys(merged))
+                return {key: self._nodes[key] for key in keys}
+            keys.update(merged)
 
     def _parent(self, node: Node) -> Node | None:
         """Return the parent, None where no group above is the target or has hits."""
-        above = self._groups_above(node)
+        above = self._above(node)
         if node.graph is None or node.parent_id is None:
             return None
-        if self._target not in above and not any(name in self._groups for name in above):
+        if self._target not in above and self._hit_groups.isdisjoint(above):
             return None
         try:
             return node.graph.node(node.parent_id)
-        except LookupError:  # removed since it was found
+        except LookupError:  # removed after the retrieval
             return None
 
-    def _groups_above(self, node: Node) -> list[str]:
+    def _above(self, node: Node) -> list[str]:
+        """Return the groups above a node's own."""
         key = (id(node.graph), node.group)
-        if key not in self._above:
+        if key not in self._groups_above:
             path = [] if node.graph is None else path_to(node.graph, node.group)
-            self._above[key] = [name for name in path if name != node.group]
-        return self._above[key]
+            self._groups_above[key] = [name for name in path if name != node.group]
+        return self._groups_above[key]
 
-    def _size(self, parent: Key, group: str) -> int:
-        if (parent, group) not in self._sizes:
+    def _child_count(self, parent: Key, group: str) -> int:
+        if (parent, group) not in self._child_counts:
             node = self._nodes[parent]
             assert node.graph is not None
-            self._sizes[parent, group] = len(node.graph.children_in(group, node))
-        return self._sizes[parent, group]
+            self._child_counts[parent, group] = len(node.graph.children_in(group, node))
+        return self._child_counts[parent, group]
 
 
 def _key(node: Node) -> Key:

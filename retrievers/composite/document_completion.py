@@ -1,34 +1,37 @@
-"""Answer with the whole of a document, or a span of it, where hits cluster."""
+"""Complete a document, or a span of it, where hits cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ...nodegraph import Node, count_tokens
 from ..protocols import RetrieverProtocol
-from ..results import OutputFormat, ScoredNode
-from .postprocessing import Around, joined, span
+from ..results import OutputOptions, Results, ScoredNode
+from .postprocessing import PostprocessRetriever, merge_hits, span_node
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
-class CompletionRetriever(Around):
-    """Where hits cluster in a document, answer with all of it, or with what lies between them.
+class CompletionRetriever(PostprocessRetriever):
+    """Return the full document, or the span between its hits, where hits cluster.
 
     Choose it for questions about a document as a whole (a summary, a comparison of its parts),
     for which single passages are not enough. A document that has at least two hits, and at least
-    ``share`` of all, becomes one result in the place of its best hit and with the evidence of
-    all: the document, a node of ``ROOT``, if it is no longer than ``limit``; else the span from
-    its first hit to its last, if that is no longer; else its hits stay as they are. A span is a
-    node as ``WindowRetriever`` makes them.
+    ``share`` of all, becomes one result, at the rank of its best hit and with the evidence of all
+    its hits: the document, a node of ``ROOT``, if it is no longer than ``limit``; else the span
+    from its first hit to its last, if that is no longer; else its hits stay as they are. A span
+    is a new node like those of ``WindowRetriever``.
 
     Args:
-        inner: Any retriever; asked for as many results as are wanted.
-        share: The share of the hits that makes a cluster, above 0, at most 1. With 0.5 two
+        inner: Any retriever.
+        share: The share of the hits that is a cluster, above 0, at most 1. With 0.5 at most two
             documents can have one, with 0.3 three.
-        limit: How long a document or span may be.
-        length: Measures that: ``count_tokens``, ``len`` for characters, a model's own counter.
-        top_k: How many hits to ask for; None for as many as the inner retriever gives.
-        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
-        join: Join contents to one text: True with line breaks, or the separator.
+        limit: The maximum length of a document or span.
+        length: Measures the length: ``count_tokens``, ``len`` for characters, a model's tokenizer.
+        top_k: How many hits to retrieve; None for the inner retriever's own number.
+        **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Raises:
         TypeError: If ``inner`` is no retriever, or ``length`` no callable.
@@ -59,10 +62,9 @@ class CompletionRetriever(Around):
         limit: int = 2000,
         length: Callable[[str], int] = count_tokens,
         top_k: int | None = None,
-        output_format: OutputFormat | None = None,
-        join: bool | str = False,
+        **output: Unpack[OutputOptions],
     ) -> None:
-        super().__init__(inner, top_k=top_k, output_format=output_format, join=join)
+        super().__init__(inner, top_k=top_k, **output)
         if not 0 < share <= 1:
             raise ValueError(f"share is above 0 and at most 1, not {share!r}")
         if not limit >= 1:
@@ -71,35 +73,35 @@ class CompletionRetriever(Around):
             raise TypeError(f"length is a callable from a text to a number, not {length!r:.80}")
         self.share, self.limit, self.length = share, limit, length
 
-    def regroup(self, found: list[ScoredNode], limit: int | None) -> list[ScoredNode]:
+    def postprocess(self, hits: Results, limit: int | None) -> Results:
         """Complete the documents that have enough of the hits."""
-        by_document: dict[tuple[int, str], list[ScoredNode]] = {}
-        for hit in found:
+        by_document: dict[tuple[int, str], Results] = {}
+        for hit in hits:
             by_document.setdefault((id(hit.node.graph), hit.node.document_id), []).append(hit)
         completed: dict[int, ScoredNode] = {}  # by the id of the best hit
-        gone: set[int] = set()
-        for hits in by_document.values():
-            whole = None
-            if len(hits) >= 2 and len(hits) >= self.share * len(found):
-                whole = self._completed(hits)
-            if whole is not None:
-                completed[id(hits[0])] = joined(whole, hits)
-                gone.update(id(hit) for hit in hits[1:])
-        results = [completed.get(id(hit), hit) for hit in found if id(hit) not in gone]
+        replaced: set[int] = set()
+        for document_hits in by_document.values():
+            if len(document_hits) < max(2, self.share * len(hits)):
+                continue
+            node = self._completed_node([hit.node for hit in document_hits])
+            if node is not None:
+                completed[id(document_hits[0])] = merge_hits(node, document_hits)
+                replaced.update(id(hit) for hit in document_hits[1:])
+        results = [completed.get(id(hit), hit) for hit in hits if id(hit) not in replaced]
         return results[:limit]
 
-    def _completed(self, hits: Sequence[ScoredNode]) -> Node | None:
-        nodes = [hit.node for hit in hits]
-        graph = nodes[0].graph
-        if graph is None or not nodes[0].document_id:
+    def _completed_node(self, nodes: list[Node]) -> Node | None:
+        """Return the document of nodes, or its span from the first to the last, if short enough."""
+        best = nodes[0]
+        if best.graph is None or not best.document_id:
             return None
         try:
-            root = graph.node(nodes[0].document_id)
-        except LookupError:  # removed meanwhile
+            root = best.graph.node(best.document_id)
+        except LookupError:  # removed after the retrieval
             return None
         if self.length(root.text) <= self.limit:
             return root
-        # Of those that begin together the longest comes first.
+        # Of nodes with the same start the longest comes first.
         nodes.sort(key=lambda node: (node.start or 0, -(node.end or 0)))
-        cut = span(nodes, hits[0].node, root.text)
-        return cut if cut is not None and self.length(cut.text) <= self.limit else None
+        node = span_node(nodes, best, root.text)
+        return node if node is not None and self.length(node.text) <= self.limit else None

@@ -1,4 +1,4 @@
-"""Where links lead from some passages: directly, and through the entities between them."""
+"""Links between passages, direct or through entities, and the scores of linked pairs."""
 
 from __future__ import annotations
 
@@ -14,74 +14,228 @@ import numpy.typing as npt
 from ...nodegraph import Link, NodeGraph
 from ..indexes import TermWeights, TextIndex
 
-_MANY_ENTITIES = 100_000  # that are kept for the next query
-
 Floats = npt.NDArray[np.float64]
 
 UNTITLED = 2 / 3
-"""What a way counts through an entity that is the title of neither passage."""
+"""The share of its rarity that an entity counts if it is the title of neither passage."""
+
+_MAX_CACHED_ENTITIES = 100_000
 
 
-class Step(NamedTuple):
-    """What joins two passages.
+class Connection(NamedTuple):
+    """What connects two passages.
 
     Attributes:
         type: The type of the link; of one of the entity's links.
-        through: Id of the entity between them; None where a link joins them.
+        entity: Id of the entity between them; None for a link from one to the other.
     """
 
     type: str
-    through: str | None = None
+    entity: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
-    """How some passages, the seeds, are joined to others.
+class LinkMatrix:
+    """How the seeds, the first hits of a query, are connected to passages.
 
     Attributes:
-        passages: Their ids, the seeds first.
-        strengths: By seed and passage, from 0, where there is no way, to 1.
-        by: By seed and passage, which of the steps is the way.
-        steps: What joins them.
+        passages: The passages' ids, the seeds first.
+        strengths: By seed and passage, from 0, for no connection, to 1.
+        strongest: By seed and passage, the place of the strongest connection in ``connections``.
+        connections: The connections.
     """
 
     passages: list[str]
     strengths: Floats
-    by: npt.NDArray[np.int32]
-    steps: list[Step]
+    strongest: npt.NDArray[np.int32]
+    connections: list[Connection]
 
 
-class _Marks:
-    """Gathers ways one by one; keeps the strongest between two passages, of equals the first."""
+@dataclass(frozen=True, slots=True)
+class LinkGraph:
+    """Find the passages that are connected to some; for a graph whose lock is held.
 
-    def __init__(self) -> None:
-        self._seeds: list[int] = []
-        self._others: list[int] = []
-        self._strengths: list[float] = []
-        self._by: list[int] = []
-        self._steps: list[Step] = []
+    Attributes:
+        graph: The graph.
+        group: The group of the passages.
+        index_rows: The passages' rows in the index, by id; other nodes are no passages.
+        allowed: By row, whether a passage may be a result; None if all may.
+        size: The number of passages.
+        via: The group of the entities, None to follow links between passages only.
+        types: The types of links to follow, None for all.
+        max_passages_per_entity: Entities of more passages are not followed.
+        max_passages: How many passages are read at most; those of the rarest entities come first.
+    """
 
-    def put(self, seed: int, others: list[int], strengths: list[float], step: Step) -> None:
-        """Note ways from a seed to others, by their rows."""
-        if not self._steps or self._steps[-1] is not step:
-            self._steps.append(step)
-        self._seeds += [seed] * len(others)
-        self._others += others
-        self._strengths += strengths
-        self._by += [len(self._steps) - 1] * len(others)
+    graph: NodeGraph
+    group: str
+    index_rows: Mapping[str, int]
+    allowed: npt.NDArray[np.bool_] | None
+    size: int
+    via: str | None
+    types: tuple[str, ...] | None
+    max_passages_per_entity: int
+    max_passages: int
 
-    def ways(self, seeds: int, passages: list[str]) -> Ways:
-        """Return what was noted."""
-        shape = (seeds, len(passages))
-        strengths, by = np.zeros(shape), np.zeros(shape, np.int32)
-        if self._seeds:  # the last to be written stays
-            order = np.argsort(-np.array(self._strengths), kind="stable")[::-1]
-            at = np.array(self._seeds)[order], np.array(self._others)[order]
-            strengths[at] = np.array(self._strengths)[order]
-            by[at] = np.array(self._by)[order]
-        places = np.arange(seeds)
-        strengths[places, places] = 0.0  # no way leads back
-        return Ways(passages, strengths, by, self._steps)
+    def connections(self, seeds: Sequence[str]) -> LinkMatrix:
+        """Return the strongest connections of passages; of equal ones, the first."""
+        rows = {seed: row for row, seed in enumerate(seeds)}
+        links: list[tuple[int, str, Link]] = []
+        mentions: defaultdict[str, dict[int, None]] = defaultdict(dict)  # seeds by entity
+        for row, seed_links in enumerate(self._links(seeds)):
+            for other, link in seed_links:
+                if other not in self.index_rows:
+                    mentions[other][row] = None
+                elif self._add_row(other, rows):
+                    links.append((row, other, link))
+        entities = [] if self.via is None else self._entities(mentions, rows)
+        builder = _MatrixBuilder()
+        for row, other, link in links:
+            strength = min(link.weight, 1.0)
+            builder.add(row, [rows[other]], [strength], Connection(link.type))
+        for entity_id, entity in entities:
+            connection = Connection(entity.type, entity_id)
+            passages = [passage for passage in entity.passages if passage in rows]
+            columns = [rows[passage] for passage in passages]
+            titled, untitled = entity.rarity, UNTITLED * entity.rarity
+            strengths = [titled if p in entity.title_of else untitled for p in passages]
+            for row in mentions[entity_id]:
+                is_title = seeds[row] in entity.title_of
+                row_strengths = [titled] * len(passages) if is_title else strengths
+                builder.add(row, columns, row_strengths, connection)
+        return builder.matrix(len(seeds), list(rows))
+
+    def _entities(
+        self, mentions: Collection[str], rows: dict[str, int]
+    ) -> list[tuple[str, _Entity]]:
+        """Return the entities, the rarest first, and add rows for their passages."""
+        key = ("link graph", self.group, self.via, self.types, self.max_passages_per_entity)
+        cache = self.graph.shared(key, _EntityCache).entities(self.graph.state())
+        self._read_entities([i for i in mentions if i not in cache], cache)
+        entities = [(i, entity) for i in mentions if (entity := cache[i]) is not None]
+        entities.sort(key=lambda item: -item[1].rarity)
+        for _, entity in entities:
+            for passage in entity.passages:
+                self._add_row(passage, rows)
+        return entities
+
+    def _read_entities(self, ids: Sequence[str], cache: dict[str, _Entity | None]) -> None:
+        """Put entities into the cache; None for other nodes, and for entities not to follow."""
+        nodes = self.graph.nodes_by_id(ids)
+        cache.update((node.id, None) for node in nodes)
+        nodes = [node for node in nodes if node.group == self.via]
+        for node, links in zip(nodes, self._links([node.id for node in nodes]), strict=True):
+            passages = list(dict.fromkeys(other for other, _ in links if other in self.index_rows))
+            if 1 < len(passages) <= self.max_passages_per_entity:
+                rarity = math.log((self.size + 1) / len(passages)) / math.log(self.size + 1)
+                about = node.own_metadata.get("about")
+                title_of = about if isinstance(about, list | tuple) else passages
+                cache[node.id] = _Entity(links[0][1].type, rarity, passages, frozenset(title_of))
+
+    def _add_row(self, passage: str, rows: dict[str, int]) -> bool:
+        """Add a row for a passage that may be a result, up to ``max_passages``."""
+        if passage in rows:
+            return True
+        if len(rows) >= self.max_passages:
+            return False
+        if self.allowed is not None and not self.allowed[self.index_rows[passage]]:
+            return False
+        rows[passage] = len(rows)
+        return True
+
+    def _links(self, ids: Sequence[str]) -> Iterator[list[tuple[str, Link]]]:
+        """Return for each node the nodes at the other ends of its links, and the links."""
+        outgoing = self.graph.links_of(ids)
+        incoming = self.graph.links_of(ids, incoming=True)
+        for links_out, links_in in zip(outgoing, incoming, strict=True):
+            ends = [(link.target, link) for link in links_out]
+            ends += [(link.source, link) for link in links_in]
+            yield [(other, link) for other, link in ends if self._follows(link)]
+
+    def _follows(self, link: Link) -> bool:
+        return link.weight > 0 and (self.types is None or link.type in self.types)
+
+
+class Pair(NamedTuple):
+    """The best pair of a passage.
+
+    Attributes:
+        score: The pair's score.
+        own_score: The score of the passage's own words, on the scale of the seeds' scores.
+        partner: Id of the other passage.
+        connection: What connects them.
+    """
+
+    score: float
+    own_score: float
+    partner: str
+    connection: Connection
+
+
+def term_scores(index: TextIndex, query: TermWeights, rows: npt.NDArray[np.int64]) -> Floats:
+    """Return what each term of a query adds to the BM25 score of some nodes.
+
+    Args:
+        index: The index of the nodes, in step with the graph, whose lock is held.
+        query: From ``Bm25.prepare``, for this index.
+        rows: The nodes' rows in the index.
+
+    Returns:
+        An array (nodes, terms); the sums of its rows are the scores.
+    """
+    scores = np.zeros((len(rows), len(query.weights)))
+    for column, (term, weight) in enumerate(query.weights.items()):
+        postings = index.postings(term)
+        if len(postings.rows):
+            places = np.searchsorted(postings.rows, rows).clip(max=len(postings.rows) - 1)
+            matches = postings.rows[places] == rows
+            scores[matches, column] = weight * postings.impacts(query.saturation)[places[matches]]
+    return scores
+
+
+def best_pairs(
+    matrix: LinkMatrix,
+    seed_scores: Sequence[float],
+    terms: Floats,
+    damping: float,
+    pair_weight: float,
+) -> dict[str, Pair]:
+    """Return the best pair of each passage that is in one, by its id.
+
+    Args:
+        matrix: The connections of the seeds to passages.
+        seed_scores: The seeds' scores, 0 or more.
+        terms: The score of each term in each passage, in the order of ``matrix.passages``.
+        damping: The exponent of a connection's strength.
+        pair_weight: What a pair counts beside a single passage.
+    """
+    seeds = len(seed_scores)
+    if not seeds:
+        return {}
+    word_scores = terms.sum(axis=1)
+    highest = float(word_scores[:seeds].max())
+    scale = max(seed_scores) / highest if highest else 0.0
+    scores = np.zeros_like(matrix.strengths)
+    for row, seed_score in enumerate(seed_scores):
+        gains = np.maximum(terms - terms[row], 0.0).sum(axis=1)
+        strengths = matrix.strengths[row] ** damping
+        scores[row] = pair_weight * strengths * (seed_score + scale * gains)
+    scores[matrix.strengths == 0] = -1.0
+    own_scores = [*seed_scores, *(scale * word_scores[seeds:]).tolist()]
+    partners = scores.argmax(axis=0)
+    best = scores.max(axis=0)
+    connections = matrix.strongest[partners, np.arange(len(partners))]
+    for seed in range(seeds):  # a seed is also the first of its own pairs
+        other = int(scores[seed].argmax())
+        if scores[seed, other] > best[seed]:
+            best[seed], partners[seed] = scores[seed, other], other
+            connections[seed] = matrix.strongest[seed, other]
+    pairs = zip(best.tolist(), own_scores, partners.tolist(), connections.tolist(), strict=True)
+    return {
+        passage: Pair(score, own, matrix.passages[partner], matrix.connections[connection])
+        for passage, (score, own, partner, connection) in zip(matrix.passages, pairs, strict=True)
+        if score >= 0
+    }
 
 
 class _Entity(NamedTuple):
@@ -90,197 +244,53 @@ class _Entity(NamedTuple):
     type: str
     rarity: float
     passages: list[str]
-    about: frozenset[str]
+    title_of: frozenset[str]
 
 
-class _Kept:
-    """Entities that were met before, kept for the next query until anything is written."""
+class _EntityCache:
+    """Cache entities from one query to the next, until the graph changes."""
 
     def __init__(self) -> None:
-        self._kept: tuple[int, dict[str, _Entity | None]] = (-1, {})
+        self._cached: tuple[int, dict[str, _Entity | None]] = (-1, {})
 
-    def of(self, state: int) -> dict[str, _Entity | None]:
-        """Return those of a state of the graph."""
-        kept = self._kept
-        if kept[0] != state or len(kept[1]) > _MANY_ENTITIES:
-            kept = self._kept = (state, {})
-        return kept[1]
-
-
-@dataclass(frozen=True, slots=True)
-class LinkSteps:
-    """Find the ways from passages to others; for a graph that is held.
-
-    Attributes:
-        graph: The graph.
-        group: The group of the passages.
-        numbers: The passages that count, by id; their numbers in ``allowed``.
-        allowed: Whether a passage may be gone to; None for all.
-        size: How many passages there are.
-        via: The group of the entities, None to follow links between passages only.
-        types: The types of links to follow, None for all.
-        most: Entities of more passages are not gone through.
-        limit: To how many passages ways are followed; the rarest entities come first.
-    """
-
-    graph: NodeGraph
-    group: str
-    numbers: Mapping[str, int]
-    allowed: npt.NDArray[np.bool_] | None
-    size: int
-    via: str | None
-    types: tuple[str, ...] | None
-    most: int
-    limit: int
-
-    def __call__(self, seeds: Sequence[str]) -> Ways:
-        """Return the strongest ways; of those that are equal, the first."""
-        rows = {seed: row for row, seed in enumerate(seeds)}
-        direct: list[tuple[int, str, Link]] = []
-        mentions: defaultdict[str, dict[int, None]] = defaultdict(dict)
-        for row, ends in enumerate(self._ends(seeds)):
-            for other, link in ends:
-                if other not in self.numbers:
-                    mentions[other][row] = None
-                elif self._enter(other, rows):
-                    direct.append((row, other, link))
-        through = [] if self.via is None else self._through(mentions, rows)
-        marks = _Marks()
-        for row, other, link in direct:
-            marks.put(row, [rows[other]], [min(link.weight, 1.0)], Step(link.type))
-        for i, entity in through:
-            step, near, far = Step(entity.type, i), entity.rarity, UNTITLED * entity.rarity
-            known = [passage for passage in entity.passages if passage in rows]
-            others = [rows[passage] for passage in known]
-            strengths = [near if passage in entity.about else far for passage in known]
-            for row in mentions[i]:
-                titled = seeds[row] in entity.about
-                marks.put(row, others, [near] * len(known) if titled else strengths, step)
-        return marks.ways(len(seeds), list(rows))
-
-    def _through(
-        self, mentions: Collection[str], rows: dict[str, int]
-    ) -> list[tuple[str, _Entity]]:
-        """Return the entities, the rarest first, and give their passages rows."""
-        kept = self.graph.shared(("link steps", self.group, self.via, self.types, self.most), _Kept)
-        known = kept.of(self.graph.state())
-        self._learn(known, [i for i in mentions if i not in known])
-        found = [(i, entity) for i in mentions if (entity := known[i]) is not None]
-        found.sort(key=lambda each: -each[1].rarity)
-        for _, entity in found:
-            for passage in entity.passages:
-                self._enter(passage, rows)
-        return found
-
-    def _learn(self, known: dict[str, _Entity | None], ids: Sequence[str]) -> None:
-        """Read the links of nodes; None for one that is no entity, or nothing to go through."""
-        nodes = self.graph.nodes_by_id(ids)
-        known.update((node.id, None) for node in nodes)
-        nodes = [node for node in nodes if node.group == self.via]
-        for node, ends in zip(nodes, self._ends([node.id for node in nodes]), strict=True):
-            passages = list(dict.fromkeys(other for other, _ in ends if other in self.numbers))
-            if 1 < len(passages) <= self.most:
-                rarity = math.log((self.size + 1) / len(passages)) / math.log(self.size + 1)
-                noted = node.own_metadata.get("about")
-                about = noted if isinstance(noted, list | tuple) else passages
-                known[node.id] = _Entity(ends[0][1].type, rarity, passages, frozenset(about))
-
-    def _enter(self, passage: str, rows: dict[str, int]) -> bool:
-        """Give a passage a row, where it may be gone to and there is room."""
-        if passage in rows:
-            return True
-        if len(rows) >= self.limit:
-            return False
-        if self.allowed is not None and not self.allowed[self.numbers[passage]]:
-            return False
-        rows[passage] = len(rows)
-        return True
-
-    def _ends(self, ids: Sequence[str]) -> Iterator[list[tuple[str, Link]]]:
-        """Return what each node is linked to, either way, and the links."""
-        there = self.graph.links_of(ids), self.graph.links_of(ids, incoming=True)
-        for out, back in zip(*there, strict=True):
-            ends = [(link.target, link) for link in out] + [(link.source, link) for link in back]
-            yield [each for each in ends if self._follows(each[1])]
-
-    def _follows(self, link: Link) -> bool:
-        return link.weight > 0 and (self.types is None or link.type in self.types)
+    def entities(self, state: int) -> dict[str, _Entity | None]:
+        """Return the cache of a state of the graph."""
+        cached = self._cached
+        if cached[0] != state or len(cached[1]) > _MAX_CACHED_ENTITIES:
+            cached = self._cached = (state, {})
+        return cached[1]
 
 
-Ints = npt.NDArray[np.int64]
+class _MatrixBuilder:
+    """Collect connections; of two passages the strongest, of equal ones the first."""
 
+    def __init__(self) -> None:
+        self._rows: list[int] = []
+        self._columns: list[int] = []
+        self._strengths: list[float] = []
+        self._places: list[int] = []
+        self._connections: list[Connection] = []
 
-class Pair(NamedTuple):
-    """What a passage is worth in its best pair.
+    def add(
+        self, row: int, columns: list[int], strengths: list[float], connection: Connection
+    ) -> None:
+        """Add a connection of a seed to passages."""
+        if not self._connections or self._connections[-1] is not connection:
+            self._connections.append(connection)
+        self._rows += [row] * len(columns)
+        self._columns += columns
+        self._strengths += strengths
+        self._places += [len(self._connections) - 1] * len(columns)
 
-    Attributes:
-        value: The pair's score.
-        own: What the passage's words are worth by themselves, on the scale of the seeds' scores.
-        partner: Id of the other passage.
-        step: What joins them.
-    """
-
-    value: float
-    own: float
-    partner: str
-    step: Step
-
-
-def word_parts(index: TextIndex, query: TermWeights, slots: Ints) -> Floats:
-    """Return what each of a query's terms adds to the BM25 score of some nodes.
-
-    Args:
-        index: The index of the nodes, held and in step with the graph.
-        query: From ``Bm25.prepare``, for this index.
-        slots: The nodes' numbers in the index.
-
-    Returns:
-        An array (nodes, terms); the sums of its rows are the scores.
-    """
-    parts = np.zeros((len(slots), len(query.weights)))
-    for column, (term, weight) in enumerate(query.weights.items()):
-        posting = index.postings(term)
-        if len(posting.rows):
-            at = np.searchsorted(posting.rows, slots).clip(max=len(posting.rows) - 1)
-            there = posting.rows[at] == slots
-            parts[there, column] = weight * posting.impacts(query.saturation)[at[there]]
-    return parts
-
-
-def best_pairs(
-    ways: Ways, scores: Sequence[float], parts: Floats, damping: float, weight: float
-) -> dict[str, Pair]:
-    """Return the best pair of each passage that is in one, by its id.
-
-    Args:
-        ways: From the seeds to passages.
-        scores: The seeds' scores, 0 or more.
-        parts: What each term adds to each passage, in the order of ``ways.passages``.
-        damping: The power of a way's strength.
-        weight: What a pair counts beside a passage by itself.
-    """
-    alone = parts.sum(axis=1)
-    seeds = len(scores)
-    if not seeds:
-        return {}
-    heaviest = float(alone[:seeds].max())
-    scale = max(scores) / heaviest if heaviest else 0.0
-    values = np.zeros_like(ways.strengths)
-    for row, score in enumerate(scores):
-        gains = np.maximum(parts - parts[row], 0.0).sum(axis=1)
-        values[row] = weight * ways.strengths[row] ** damping * (score + scale * gains)
-    values[ways.strengths == 0] = -1.0
-    own = [*scores, *(scale * alone[seeds:]).tolist()]
-    partners = values.argmax(axis=0)
-    tops = values.max(axis=0)
-    steps = ways.by[partners, np.arange(len(partners))]
-    for seed in range(seeds):  # it is the first of pairs as well
-        if (top := values[seed].max()) > tops[seed]:
-            other = int(values[seed].argmax())
-            tops[seed], partners[seed], steps[seed] = top, other, ways.by[seed, other]
-    found = zip(tops.tolist(), own, partners.tolist(), steps.tolist(), strict=True)
-    return {
-        passage: Pair(value, alone_worth, ways.passages[partner], ways.steps[step])
-        for passage, (value, alone_worth, partner, step) in zip(ways.passages, found, strict=True)
-        if value >= 0
-    }
+    def matrix(self, seeds: int, passages: list[str]) -> LinkMatrix:
+        """Return the strongest of the connections."""
+        shape = (seeds, len(passages))
+        strengths, strongest = np.zeros(shape), np.zeros(shape, np.int32)
+        if self._rows:  # of several for one place the last stays
+            order = np.argsort(-np.array(self._strengths), kind="stable")[::-1]
+            at = np.array(self._rows)[order], np.array(self._columns)[order]
+            strengths[at] = np.array(self._strengths)[order]
+            strongest[at] = np.array(self._places)[order]
+        diagonal = np.arange(seeds)
+        strengths[diagonal, diagonal] = 0.0  # no passage is connected to itself
+        return LinkMatrix(passages, strengths, strongest, self._connections)

@@ -1,85 +1,107 @@
-"""Follow links from the first hits to passages that the query alone does not find."""
+"""Follow links from the first hits to passages that do not match the query themselves."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from heapq import nsmallest
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ...nodegraph import Node, NodeGraph
-from ..base_retriever import BaseRetriever
 from ..filters import Filters, parse_filters
+from ..planned_retriever import PlannedRetriever
+from ..plans import Compute, Find, Plan
 from ..protocols import RetrieverProtocol
-from ..results import Evidence, OutputFormat, ScoredNode
+from ..results import Evidence, OutputOptions, Results, ScoredNode
 from ..similarities import Bm25
 from ..tracing import start_span
 from ..validation import check_retriever, check_top_k, number, whole
-from .link_graph import LinkSteps, Pair, best_pairs, word_parts
+from .link_graph import LinkGraph, Pair, best_pairs, term_scores
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
-class _Ranked(NamedTuple):
-    """What a passage is ranked by: its best pair, or itself."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkOptions:
+    """Set how far links are followed and how pairs score; see ``LinkRetriever``.
 
-    value: float
-    own: float
-    node: Node
-    hit: ScoredNode | None
-    pair: Pair | None
+    Args:
+        seeds: From how many of the first hits links are followed.
+        strength_exponent: How much a weak connection lowers a pair's score: 0 not at all, 1 in
+            proportion.
+        pair_weight: The weight of a pair beside a single passage; below 1, so that a passage that
+            answers the question itself is not overtaken by pairs that are hardly better.
+        max_passages_per_entity: Entities that are linked to more passages are not followed.
+        max_passages: How many passages are scored for a query at most, those of rare entities
+            first.
+
+    Raises:
+        TypeError: If a number is none.
+        ValueError: If it is out of range.
+    """
+
+    seeds: int = 10
+    strength_exponent: float = 0.5
+    pair_weight: float = 0.9
+    max_passages_per_entity: int = 100
+    max_passages: int = 1000
+
+    def __post_init__(self) -> None:
+        for name in ("seeds", "max_passages_per_entity", "max_passages"):
+            whole(getattr(self, name), name, 1)
+        for name in ("strength_exponent", "pair_weight"):
+            number(getattr(self, name), name)
 
 
-class LinkRetriever(BaseRetriever):
-    """Take another retriever's first hits, follow links from them, and rank linked pairs.
+class LinkRetriever(PlannedRetriever):
+    """Retrieve first hits, follow links from them, and rank the linked pairs of passages.
 
-    Choose it where an answer lies in two passages, of which the question describes the second
-    by what only the first says ("the author of Brand" is in one, where he studied in another).
-    Questions that one passage answers keep their first hit. Each wrapped around another goes
-    one link farther.
+    Choose it if an answer needs two passages, of which the question describes the second by what
+    only the first says ("the author of Brand" is in one, where he studied in another). Questions
+    that one passage answers keep their first hit. A ``LinkRetriever`` around another one goes one
+    link farther.
 
-    Each of the first ``seeds`` hits is read as one text with each passage that is linked to it,
-    directly or through an entity. A pair is worth what the hit scores, and what the other
-    passage adds to the words of the query that it covers, held back where the way is weak::
+    Each of the first ``seeds`` hits forms a pair with each passage that is linked to it, directly
+    or through an entity. A pair's score is the score of the hit, and what the other passage adds
+    to the query's words in it, lowered if the connection is weak::
 
-        pair(hit, other) = weight * strength ** damping * (score(hit) + gain(other | hit))
+        pair(hit, other) = pair_weight * strength ** strength_exponent
+                           * (score(hit) + gain(other | hit))
 
     ``gain`` is the sum over the query's terms of how much more BM25 gives the other passage than
-    the hit; where the hits' scores are of another kind, it is put on their scale by the best
-    word score among all passages touched. A passage scores what the best of its pairs does,
-    or what it scored by itself where that is more; equals are in order of what they score by
-    themselves. The strength of a way through an entity is its rarity, ``log((N + 1) / n) /
-    log(N + 1)`` of N passages where n mention it, and 2/3 of that where it is the title of
-    neither; of a link, its weight, at most 1. Links are followed both ways.
+    the hit; if the hits' scores are of another kind, it is scaled to them by the best BM25 score
+    of the seeds. A passage's score is that of its best pair, or its own score if that is higher;
+    ties are ranked by their own scores. The strength of a connection through an entity is the
+    entity's rarity, ``log((N + 1) / n) / log(N + 1)`` of N passages of which n mention it, and
+    2/3 of that if it is the title of neither passage; the strength of a link is its weight, at
+    most 1. Links are followed in both directions.
 
     Scores a path of passages like Asai et al., "Learning to retrieve reasoning paths over
     Wikipedia graph", 2020, and Godbole et al., "Multi-step entity-centric information retrieval
-    for multi-hop question answering", 2019, where a model was trained to; here words do.
+    for multi-hop question answering", 2019, but by words instead of a trained model.
 
     Args:
-        inner: Finds the first hits, passages of ``graph``.
+        inner: Retrieves the first hits, passages of ``graph``.
         graph: The node graph whose links are followed.
-        via: The group of entities that stand between passages (``EntityExtractor``, or any group
-            that is linked to them); None follows only links from passage to passage.
+        via: The group of entities between passages (of ``EntityExtractor``, or any group that is
+            linked to them); None to follow only links from passage to passage.
         types: The types of links to follow; None for all.
         top_k: How many nodes to return at most.
-        seeds: From how many first hits links are followed.
-        damping: How much a weak way is held back: 0 not at all; 1 in proportion.
-        weight: What a pair counts beside a passage by itself; below 1, so that one passage that
-            answers alone is not overtaken by pairs that are hardly better.
-        most: Entities that are linked to more passages are not gone through.
-        limit: How many passages are looked at for a query at most, those of rare entities first.
-        words: Weighs the query's words; the inner retriever's own ``Bm25`` where it has one.
-        filters: Conditions on metadata, for hits and for what links lead to. Those of the inner
-            retriever (and of its own ``inner`` one) hold for both as well; the parts of a fusion
-            keep theirs to themselves, so give conditions here.
-        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
-        join: Join contents to one text: True with line breaks, or the separator.
+        options: How far links are followed, and how pairs score.
+        bm25: Weighs the query's words; None for the inner retriever's own ``Bm25`` if it has one.
+        filters: Conditions on metadata, for hits and linked passages. Those of the inner retriever
+            (and of its own ``inner``) apply to both as well; those of a fusion's retrievers only
+            to their own hits, so give conditions here.
+        **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Raises:
         UnknownGroupError: If the graph has no group ``via``.
-        TypeError: If what was given is no retriever, no graph or no number.
-        ValueError: If a number is out of range.
+        TypeError: If an argument is no retriever, no graph or no number.
+        ValueError: If a number is out of range; in a retrieval, if the hits are not of the group
+            that the entities are linked to.
 
     Example:
         >>> from nodekin.nodegraph import EntityExtractor
@@ -92,6 +114,8 @@ class LinkRetriever(BaseRetriever):
         ['Brand', 'Henrik Ibsen']
     """
 
+    name = "follow links"
+
     def __init__(
         self,
         inner: RetrieverProtocol,
@@ -100,16 +124,12 @@ class LinkRetriever(BaseRetriever):
         via: str | None = None,
         types: str | Sequence[str] | None = None,
         top_k: int = 6,
-        seeds: int = 10,
-        damping: float = 0.5,
-        weight: float = 0.9,
-        most: int = 100,
-        limit: int = 1000,
-        words: Bm25 | None = None,
+        options: LinkOptions | None = None,
+        bm25: Bm25 | None = None,
         filters: Filters | None = None,
-        output_format: OutputFormat | None = None,
-        join: bool | str = False,
+        **output: Unpack[OutputOptions],
     ) -> None:
+        super().__init__(top_k=check_top_k(top_k), **output)
         if not isinstance(graph, NodeGraph):
             raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
         if via is not None:
@@ -118,109 +138,94 @@ class LinkRetriever(BaseRetriever):
         self.graph = graph
         self.via = via
         self.types = (types,) if isinstance(types, str) else None if types is None else tuple(types)
-        self.top_k = check_top_k(top_k)
-        self.seeds = whole(seeds, "seeds", 1)
-        self.most = whole(most, "most", 1)
-        self.limit = whole(limit, "limit", 1)
-        self.damping = number(damping, "damping")
-        self.weight = number(weight, "weight")
-        own = getattr(inner, "similarity", None) or getattr(inner, "words", None)
-        self.words = words or (own if isinstance(own, Bm25) else Bm25())
+        self.options = LinkOptions() if options is None else options
+        inherited = getattr(inner, "similarity", None) or getattr(inner, "bm25", None)
+        self.bm25 = bm25 or (inherited if isinstance(inherited, Bm25) else Bm25())
         parse_filters(filters)
         self.filters = filters
-        super().__init__(output_format=output_format, join=join)
 
     def __repr__(self) -> str:
         return f"LinkRetriever({self.inner!r}, via={self.via!r}, top_k={self.top_k})"
 
-    def retrieve(
-        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
-    ) -> list[ScoredNode]:
-        """Return the best nodes, best first.
+    def plans(
+        self, queries: Sequence[str], limit: int | None, filters: Filters | None
+    ) -> Plan[list[Results]]:
+        """Return the results of each query as a plan."""
+        assert limit is not None
+        conditions = {**(self.filters or {}), **(filters or {})}
+        hit_count = max(limit, self.options.seeds)
+        hits = yield from Find(self.inner, queries, hit_count, conditions or None)
+        link_conditions = {**_filters_of(self.inner), **conditions}
+        return (
+            yield from Compute(
+                lambda: [
+                    self._follow_links(query, query_hits, limit, link_conditions)
+                    for query, query_hits in zip(queries, hits, strict=True)
+                ]
+            )
+        )
 
-        Args:
-            query: What to look for; what finds no first hit finds nothing.
-            top_k: In place of the retriever's own.
-            filters: Conditions beside the retriever's own; a field here replaces one there.
-
-        Raises:
-            TypeError: If the query is no text.
-            ValueError: If a number is out of range, a filter no filter, or the hits are not of
-                the group that the entities are linked to.
-            TransformError: If a group has to be built and its transform raises.
-        """
-        wanted, conditions = self._check(top_k, filters)
-        asked = max(wanted, self.seeds)
-        hits = self.inner.retrieve(query, top_k=asked, filters=conditions or None)
-        return self._followed(query, hits, wanted, conditions)
-
-    async def aretrieve(
-        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
-    ) -> list[ScoredNode]:
-        """Do the same without blocking the event loop."""
-        wanted, conditions = self._check(top_k, filters)
-        asked = max(wanted, self.seeds)
-        hits = await self.inner.aretrieve(query, top_k=asked, filters=conditions or None)
-        return await asyncio.to_thread(self._followed, query, hits, wanted, conditions)
-
-    def _check(self, top_k: int | None, filters: Filters | None) -> tuple[int, dict[str, Any]]:
-        parse_filters(filters)
-        wanted = self.top_k if top_k is None else check_top_k(top_k)
-        return wanted, {**(self.filters or {}), **(filters or {})}
-
-    def _followed(
-        self, query: str, hits: list[ScoredNode], wanted: int, filters: Filters
-    ) -> list[ScoredNode]:
-        """Go on from the hits, where there are any."""
-        with start_span("follow links", query=query, via=self.via, hits=len(hits)) as done:
-            inside = {**_filters_of(self.inner), **filters}
-            results = self._results(query, hits, wanted, inside, done.attributes)
-            done.attributes["results"] = len(results)
+    def _follow_links(self, query: str, hits: Results, limit: int, filters: Filters) -> Results:
+        """Rank hits and the passages that are linked to the first of them."""
+        with start_span(self.name, query=query, via=self.via, hits=len(hits)) as span:
+            own_hits = [hit for hit in hits if hit.node.graph is self.graph]
+            results = hits[:limit]
+            if own_hits:
+                results = self._ranked(query, hits, own_hits, limit, filters, span.attributes)
+            span.attributes["results"] = len(results)
         return results
 
-    def _results(
+    def _ranked(
         self,
         query: str,
-        hits: Sequence[ScoredNode],
-        wanted: int,
+        hits: Results,
+        own_hits: Results,
+        limit: int,
         filters: Filters,
-        facts: dict[str, Any],
-    ) -> list[ScoredNode]:
-        """Rank the hits and what is linked to the first of them."""
-        here = [hit for hit in hits if hit.node.graph is self.graph]
-        if not here:
-            return list(hits[:wanted])
-        group = here[0].node.group
+        attributes: dict[str, Any],
+    ) -> Results:
+        """Rank hits and linked passages, while the graph's lock is held."""
+        group = own_hits[0].node.group
         self._check_group(group)
-        index = self.words.open(self.graph, group)
+        index = self.bm25.open(self.graph, group)
         index.ready()
-        lowest = min(0.0, min(hit.score for hit in hits))  # a reranker's may be negative
-        scores = {hit.node.id: hit.score - lowest for hit in here}
+        lowest = min(0.0, min(hit.score for hit in hits))  # a reranker's scores may be negative
+        scores = {hit.node.id: hit.score - lowest for hit in own_hits}
         with self.graph.reading(*[group] if self.via is None else [group, self.via]):
             index.sync()
-            numbers = index.table.rows()
-            seeds = [i for i in scores if i in numbers][: self.seeds]
+            rows = index.table.rows()
             allowed = index.table.matching(parse_filters(filters))
-            steps = LinkSteps(
+            link_graph = LinkGraph(
                 self.graph,
                 group,
-                numbers,
+                rows,
                 allowed,
                 index.size,
                 self.via,
                 self.types,
-                self.most,
-                self.limit,
+                self.options.max_passages_per_entity,
+                self.options.max_passages,
             )
-            ways = steps(seeds)
-            slots = np.array([numbers[i] for i in ways.passages], np.int64)
-            parts = word_parts(index, self.words.prepare(query, [index]), slots)
-            pairs = best_pairs(ways, [scores[i] for i in seeds], parts, self.damping, self.weight)
-            facts.update(passages=len(ways.passages), pairs=len(pairs))
-            return self._ranked(query, hits, pairs, lowest, wanted)
+            seeds = [i for i in scores if i in rows][: self.options.seeds]
+            matrix = link_graph.connections(seeds)
+            terms = term_scores(
+                index,
+                self.bm25.prepare(query, [index]),
+                np.array([rows[i] for i in matrix.passages], np.int64),
+            )
+            pairs = best_pairs(
+                matrix,
+                [scores[i] for i in seeds],
+                terms,
+                self.options.strength_exponent,
+                self.options.pair_weight,
+            )
+            attributes.update(passages=len(matrix.passages), pairs=len(pairs))
+            ranking = self._rank_pairs(hits, pairs, lowest, limit)
+            return self._with_evidence(query, ranking[:limit])
 
     def _check_group(self, group: str) -> None:
-        """Check that entities of a whole group are those of the group that the hits are of."""
+        """Check that the entities are linked to the group of the hits, if to one group only."""
         if self.via is None:
             return
         entities = self.graph.ancestry(self.via)[-1]
@@ -231,51 +236,59 @@ class LinkRetriever(BaseRetriever):
                 f"target={entities.parent!r}"
             )
 
-    def _ranked(
-        self,
-        query: str,
-        hits: Sequence[ScoredNode],
-        pairs: Mapping[str, Pair],
-        lowest: float,
-        wanted: int,
-    ) -> list[ScoredNode]:
-        """Put hits and pairs in order; fetch what is returned, and say how it was found."""
-        known = {hit.node.id for hit in hits if hit.node.graph is self.graph}
+    def _rank_pairs(
+        self, hits: Results, pairs: Mapping[str, Pair], lowest: float, limit: int
+    ) -> list[_Ranked]:
+        """Rank hits and linked passages by their best pair or their own score."""
+        hit_ids = {hit.node.id for hit in hits if hit.node.graph is self.graph}
         ranking: list[_Ranked] = []
         for hit in hits:
             pair = pairs.get(hit.node.id) if hit.node.graph is self.graph else None
-            if pair is not None and pair.value + lowest > hit.score:
-                ranking.append(_Ranked(pair.value + lowest, hit.score, hit.node, hit, pair))
+            if pair is not None and pair.score + lowest > hit.score:
+                ranking.append(_Ranked(pair.score + lowest, hit.score, hit.node, hit, pair))
             else:
                 ranking.append(_Ranked(hit.score, hit.score, hit.node, hit, None))
-        others = [(i, pair) for i, pair in pairs.items() if i not in known]
-        others = nsmallest(wanted, others, key=lambda each: (-each[1].value, -each[1].own))
-        nodes = self.graph.nodes_by_id([i for i, _ in others])
-        for node, (_, pair) in zip(nodes, others, strict=True):
-            value, own = pair.value + lowest, pair.own + lowest
-            ranking.append(_Ranked(value, own, node, None, pair))
-        ranking.sort(key=lambda each: (-each.value, -each.own, each.node.order))
-        return self._explained(query, ranking[:wanted])
+        linked = [(i, pair) for i, pair in pairs.items() if i not in hit_ids]
+        linked = nsmallest(limit, linked, key=lambda item: (-item[1].score, -item[1].own_score))
+        nodes = self.graph.nodes_by_id([i for i, _ in linked])
+        for node, (_, pair) in zip(nodes, linked, strict=True):
+            score, own_score = pair.score + lowest, pair.own_score + lowest
+            ranking.append(_Ranked(score, own_score, node, None, pair))
+        ranking.sort(key=lambda ranked: (-ranked.score, -ranked.own_score, ranked.node.order))
+        return ranking
 
-    def _explained(self, query: str, ranking: Sequence[_Ranked]) -> list[ScoredNode]:
-        """Return results with their evidence: the partner in the pair, the entity between."""
-        ids = [i for r in ranking if r.pair for i in (r.pair.partner, r.pair.step.through) if i]
-        ids = list(dict.fromkeys(ids))
+    def _with_evidence(self, query: str, ranking: Sequence[_Ranked]) -> Results:
+        """Return results whose evidence has the other passage of the pair and the entity."""
+        ends = {
+            pair: dict.fromkeys(filter(None, (pair.partner, pair.connection.entity)))
+            for pair in (ranked.pair for ranked in ranking)
+            if pair is not None
+        }
+        ids = list(dict.fromkeys(i for pair_ends in ends.values() for i in pair_ends))
         nodes = dict(zip(ids, self.graph.nodes_by_id(ids), strict=True))
         results = []
-        for value, _, node, hit, pair in ranking:
+        for score, _, node, hit, pair in ranking:
             evidence = () if hit is None else hit.evidence
             if pair is not None:
-                way = pair.step.through or pair.partner
-                told = f"link {pair.step.type!r}"
-                ends = dict.fromkeys([pair.partner, way])
-                evidence = (*(Evidence(nodes[i], value, told, query) for i in ends), *evidence)
-            results.append(ScoredNode(node, value, evidence))
+                link = f"link {pair.connection.type!r}"
+                matches = (Evidence(nodes[i], score, link, query) for i in ends[pair])
+                evidence = (*matches, *evidence)
+            results.append(ScoredNode(node, score, evidence))
         return results
 
 
+class _Ranked(NamedTuple):
+    """A passage with the score of its best pair, or its own."""
+
+    score: float
+    own_score: float
+    node: Node
+    hit: ScoredNode | None
+    pair: Pair | None
+
+
 def _filters_of(retriever: object) -> dict[str, Any]:
-    """Return the conditions of a retriever and of those it holds one in the other."""
+    """Return the conditions of a retriever and of the retrievers that it is around."""
     inner = getattr(retriever, "inner", None)
-    held = {} if inner is None else _filters_of(inner)
-    return {**held, **(getattr(retriever, "filters", None) or {})}
+    conditions = {} if inner is None else _filters_of(inner)
+    return {**conditions, **(getattr(retriever, "filters", None) or {})}

@@ -1,124 +1,89 @@
-"""What makes other results of the hits of another retriever: windows, parents, documents."""
+"""Make results of the hits of another retriever: the base of windows, merging and completion."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ...nodegraph import Node
-from ..base_retriever import BaseRetriever, check_queries, effective_child_k
+from ..base_retriever import effective_child_k
 from ..filters import Filters
+from ..planned_retriever import PlannedRetriever
+from ..plans import Compute, Find, Plan
 from ..protocols import RetrieverProtocol
-from ..results import OutputFormat, ScoredNode
-from ..tracing import start_span
-from ..validation import check_retriever, check_top_k
+from ..results import OutputOptions, Results, ScoredNode
+from ..tracing import start_span, summarize_queries
+from ..validation import check_retriever
 
-OVER_FETCH = 4  # hits that are asked for, for each result that is wanted
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+OVER_FETCH = 4
+"""How many hits are retrieved for each result."""
 
 
-class Around(BaseRetriever):
-    """Ask a retriever, then regroup what it found: ``regroup`` is all that a subclass writes.
+class PostprocessRetriever(PlannedRetriever):
+    """Retrieve hits from another retriever and make results of them.
+
+    ``postprocess`` is the one method that a subclass writes.
 
     Args:
         inner: Any retriever.
-        top_k: How many results at most.
-        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
-        join: Join contents to one text: True with line breaks, or the separator.
+        top_k: How many results at most; None for all that the inner retriever's own ``top_k``
+            gives.
+        **output: ``output_format`` and ``join``, see ``OutputOptions``.
     """
 
-    name = "regroup"
+    name = "postprocess"
     over_fetch = OVER_FETCH
 
     def __init__(
         self,
         inner: RetrieverProtocol,
         *,
-        top_k: int | None,
-        output_format: OutputFormat | None,
-        join: bool | str,
+        top_k: int | None = None,
+        **output: Unpack[OutputOptions],
     ) -> None:
+        super().__init__(top_k=top_k, **output)
         self.inner = check_retriever(inner, "inner")
-        self.top_k = None if top_k is None else check_top_k(top_k)
-        super().__init__(output_format=output_format, join=join)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.inner!r}, top_k={self.top_k})"
 
-    def regroup(self, found: list[ScoredNode], limit: int | None) -> list[ScoredNode]:
+    def postprocess(self, hits: Results, limit: int | None) -> Results:
         """Return the results that are made of hits, ``limit`` at most."""
         raise NotImplementedError
 
-    def retrieve(
-        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
-    ) -> list[ScoredNode]:
-        """Return the best results, best first.
-
-        Args:
-            query: What to look for.
-            top_k: In place of the retriever's own.
-            filters: Conditions, given to the inner retriever: hits meet them.
-        """
-        limit, asked = self._limits(top_k)
-        with start_span(self.name, query=query) as done:
-            found = self.inner.retrieve(query, top_k=asked, filters=filters)
-            results = self.regroup(found, limit)
-            done.attributes.update(hits=len(found), results=len(results))
+    def plans(
+        self, queries: Sequence[str], limit: int | None, filters: Filters | None
+    ) -> Plan[list[Results]]:
+        """Return the results of each query as a plan."""
+        hit_count = effective_child_k(None if limit is None else self.over_fetch * limit)
+        with start_span(self.name, query=summarize_queries(queries)) as span:
+            hits = yield from Find(self.inner, queries, hit_count, filters)
+            results = yield from Compute(
+                lambda: [self.postprocess(query_hits, limit) for query_hits in hits]
+            )
+            span.attributes["hits"] = sum(map(len, hits))
+            span.attributes["results"] = sum(map(len, results))
         return results
 
-    async def aretrieve(
-        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
-    ) -> list[ScoredNode]:
-        """Return the same without blocking the event loop."""
-        limit, asked = self._limits(top_k)
-        with start_span(self.name, query=query) as done:
-            found = await self.inner.aretrieve(query, top_k=asked, filters=filters)
-            results = await asyncio.to_thread(self.regroup, found, limit)
-            done.attributes.update(hits=len(found), results=len(results))
-        return results
 
-    def batch(
-        self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
-    ) -> list[list[ScoredNode]]:
-        """Return the results of each query, in order; the inner retriever gets all at once.
-
-        Raises:
-            TypeError: If the queries are one text.
-        """
-        check_queries(queries)
-        batch = getattr(self.inner, "batch", None)
-        if batch is None:
-            return super().batch(queries, top_k=top_k, filters=filters)
-        limit, asked = self._limits(top_k)
-        found = batch(queries, top_k=asked, filters=filters)
-        return [self.regroup(each, limit) for each in found]
-
-    async def abatch(
-        self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
-    ) -> list[list[ScoredNode]]:
-        """Do what ``batch`` does without blocking the event loop."""
-        check_queries(queries)
-        abatch = getattr(self.inner, "abatch", None)
-        if abatch is None:
-            return await super().abatch(queries, top_k=top_k, filters=filters)
-        limit, asked = self._limits(top_k)
-        found = await abatch(queries, top_k=asked, filters=filters)
-        return await asyncio.to_thread(lambda: [self.regroup(each, limit) for each in found])
-
-    def _limits(self, top_k: int | None) -> tuple[int | None, int | None]:
-        limit = self.top_k if top_k is None else check_top_k(top_k)
-        asked = None if limit is None else self.over_fetch * limit
-        return limit, effective_child_k(asked)
+def merge_hits(node: Node, hits: Sequence[ScoredNode]) -> ScoredNode:
+    """Return a node as the result of several hits: their best score, the evidence of all."""
+    evidence = dict.fromkeys(match for hit in hits for match in hit.evidence)
+    return ScoredNode(node, max(hit.score for hit in hits), tuple(evidence))
 
 
-def span(nodes: Sequence[Node], like: Node, text: str) -> Node | None:
-    """Return the span of a document from the first of its nodes to the last.
+def span_node(nodes: Sequence[Node], template: Node, text: str) -> Node | None:
+    """Return the span of a document from the first of its nodes to the last as one node.
 
-    None where a node was not cut out of the document as it is, or they are not in its order.
+    None if a node is no exact span of the document, or they are not in the document's order.
 
     Args:
         nodes: Nodes of the document, by where they begin.
-        like: The node whose group, parent and metadata it gets.
+        template: The node whose group, parent and metadata the new node gets.
         text: The document's text.
     """
     starts = [node.start for node in nodes if node.start is not None]
@@ -127,36 +92,30 @@ def span(nodes: Sequence[Node], like: Node, text: str) -> Node | None:
         return None
     if any(text[node.start : node.end] != node.text for node in nodes):
         return None
-    begin, end = starts[0], max(ends)
+    start, end = starts[0], max(ends)
+    if (nodes[0].start, nodes[0].end) == (start, end):
+        return nodes[0]  # it contains the others
+    content = text[start:end]
     last = nodes[ends.index(end)]
-    if (nodes[0].start, nodes[0].end) == (begin, end):
-        return nodes[0]  # the others are within it
-    return _made(nodes[0], last, like, text[begin:end], None, (begin, end))
+    return replace(_new_node(nodes[0], last, template, content, content), start=start, end=end)
 
 
-def together(nodes: Sequence[Node], like: Node) -> Node:
-    """Join nodes that are no span of a document."""
+def joined_node(nodes: Sequence[Node], template: Node) -> Node:
+    """Join the texts of nodes that are no span of a document to one node, with line breaks."""
     text = "\n".join(node.text for node in nodes)
-    return _made(nodes[0], nodes[-1], like, text, "\n".join(str(n.content) for n in nodes), None)
+    content = "\n".join(str(node.content) for node in nodes)
+    return _new_node(nodes[0], nodes[-1], template, text, content)
 
 
-def _made(
-    first: Node, last: Node, like: Node, text: str, content: str | None, at: tuple[int, int] | None
-) -> Node:
-    start, end = at or (None, None)
+def _new_node(first: Node, last: Node, template: Node, text: str, content: str) -> Node:
+    """Return a node that the graph does not have."""
     return replace(
-        like,
+        template,
         text=text,
-        content=text if content is None else content,
-        start=start,
-        end=end,
+        content=content,
+        start=None,
+        end=None,
         offset=None,
         id=f"{first.id}..{last.id}",
         order=first.order,
     )
-
-
-def joined(node: Node, hits: Sequence[ScoredNode]) -> ScoredNode:
-    """Return a result with the best score and the evidence of all hits."""
-    evidence = dict.fromkeys(match for hit in hits for match in hit.evidence)
-    return ScoredNode(node, max(hit.score for hit in hits), tuple(evidence))

@@ -1,47 +1,51 @@
-"""Give hits their surroundings: neighbours, or the whole document where hits cluster in it."""
+"""Widen hits by the nodes before and after them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from itertools import islice
+from typing import TYPE_CHECKING, Literal
 
 from ...nodegraph import Node, NodeGraph
 from ..protocols import RetrieverProtocol
-from ..results import OutputFormat, ScoredNode
-from .postprocessing import Around, joined, span, together
+from ..results import OutputOptions, Results, ScoredNode
+from ..validation import choice, whole
+from .postprocessing import PostprocessRetriever, joined_node, merge_hits, span_node
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
-class WindowRetriever(Around):
+class WindowRetriever(PostprocessRetriever):
     """Widen every hit by its neighbours; make one result of windows that overlap or touch.
 
-    Choose it for small nodes that are found precisely and understood only in their surroundings;
-    ``target=`` where those have a group of their own (a section). Only hits were compared with
-    the query, and only they have to meet the filters.
+    Choose it for small nodes that match precisely and are understood only with the text before
+    and after them; ``Retriever(..., target=...)`` where that text is a group of its own (a
+    section). Only the hits are compared with the query, and only they have to meet the filters.
 
-    A window of several nodes is a node that the graph does not hold. Its text is the span of the
-    document from the first node to the last, ``root.text[start:end]``; the nodes' texts joined
-    by line breaks where they were not all cut out of the document. Its id is that of the first
-    node, ``..`` and that of the last. Group, metadata and parent are those of its best hit; it
-    knows its ``parent`` and ``root``, but ``graph.find`` does not know it: its evidence has the
-    hits, from which to go on. Its score is that of its best hit.
+    A window of several nodes is a new node that the graph does not have. Its text is the span of
+    the document from the first node to the last, ``root.text[start:end]``; if the nodes are no
+    exact spans of the document, their texts joined by line breaks. Its id is that of the first
+    node, ``..`` and that of the last. Group, metadata, parent and score are those of its best
+    hit. It has ``parent`` and ``root``, but ``graph.find`` does not accept it: use the hits in
+    its evidence for that.
 
     Args:
         inner: Any retriever.
-        before: How many nodes of its group to put before a hit.
-        after: How many to put after it.
-        merge: Whether windows of one document that overlap, or follow on each other, are one
-            result. Windows that are equal are one in any case.
-        within: How far a window goes at most: ``"document"``, or the ``"parent"`` of the hit.
-        top_k: How many results at most. Four times as many hits are asked for, and read best
-            first until the windows are enough. None for what becomes of as many hits as the inner
-            retriever gives on its own.
-        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
-        join: Join contents to one text: True with line breaks, or the separator.
+        before: How many nodes of the hit's group to add before it.
+        after: How many to add after it.
+        merge: Whether windows of one document that overlap or are adjacent become one result.
+            Equal windows always do.
+        boundary: What a window does not cross: the ``"document"``, or the ``"parent"`` of the hit.
+        top_k: How many results at most. Four times as many hits are retrieved, and read best first
+            until there are enough windows. None for the windows of all hits that the inner
+            retriever's own ``top_k`` gives.
+        **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Raises:
         TypeError: If ``inner`` is no retriever, or a number no whole number.
-        ValueError: If a number is out of range, or there is no such ``within``.
+        ValueError: If a number is out of range, or there is no such ``boundary``.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph, split_sentences
@@ -54,7 +58,7 @@ class WindowRetriever(Around):
         ['Tea is a drink. It has caffeine.']
 
     Source:
-        LlamaIndex's ``SentenceWindowNodeParser``, which keeps windows as metadata of each node.
+        LlamaIndex's ``SentenceWindowNodeParser``, which stores windows as metadata of the nodes.
     """
 
     name = "window"
@@ -66,106 +70,102 @@ class WindowRetriever(Around):
         after: int = 1,
         *,
         merge: bool = True,
-        within: Literal["document", "parent"] = "document",
+        boundary: Literal["document", "parent"] = "document",
         top_k: int | None = None,
-        output_format: OutputFormat | None = None,
-        join: bool | str = False,
+        **output: Unpack[OutputOptions],
     ) -> None:
-        super().__init__(inner, top_k=top_k, output_format=output_format, join=join)
-        for name, number in (("before", before), ("after", after)):
-            if isinstance(number, bool) or not isinstance(number, int):
-                raise TypeError(f"{name} is a whole number of nodes, not {number!r}")
-            if number < 0:
-                raise ValueError(f"{name} must be 0 or more, not {number!r}")
-        if within not in ("document", "parent"):
-            raise ValueError(f"within is 'document' or 'parent', not {within!r}")
-        self.before, self.after, self.merge, self.within = before, after, merge, within
+        super().__init__(inner, top_k=top_k, **output)
+        self.before = whole(before, "before", 0)
+        self.after = whole(after, "after", 0)
+        self.merge = merge
+        self.boundary = choice(boundary, "boundary", ("document", "parent"))
 
-    def regroup(self, found: list[ScoredNode], limit: int | None) -> list[ScoredNode]:
-        """Make windows of hits, best first, until there are ``limit``."""
+    def postprocess(self, hits: Results, limit: int | None) -> Results:
+        """Return windows of hits, best first, until there are ``limit``."""
         windows: list[_Window] = []
-        for place, hit in enumerate(found):
+        for rank, hit in enumerate(hits):
             if len(windows) == limit:
                 break
-            window = _Window([(place, hit)], self._nodes(hit.node), self._home(hit.node))
-            joined = [each for each in windows if each.joins(window, self.merge)]
-            first = windows.index(joined[0]) if joined else len(windows)
-            windows = [each for each in windows if each not in joined]
-            windows.insert(first, _Window.of([*joined, window]))
-        return [each.result() for each in windows]
+            new = _Window([(rank, hit)], self._window_nodes(hit.node), self._scope(hit.node))
+            joined = [window for window in windows if window.joins(new, self.merge)]
+            place = windows.index(joined[0]) if joined else len(windows)
+            windows = [window for window in windows if window not in joined]
+            windows.insert(place, _Window.merged([*joined, new]))
+        return [window.result() for window in windows]
 
-    def _home(self, node: Node) -> tuple[object, ...]:
-        """Return what windows that are to be one have in common."""
-        home = (id(node.graph), node.group, node.document_id or node.id)
-        return home if self.within == "document" else (*home, node.parent_id)
+    def _scope(self, node: Node) -> tuple[object, ...]:
+        """Return what the nodes of a window have in common."""
+        scope = (id(node.graph), node.group, node.document_id or node.id)
+        return scope if self.boundary == "document" else (*scope, node.parent_id)
 
-    def _nodes(self, node: Node) -> list[Node]:
-        """Return a hit and its neighbours; the hit alone where its graph does not have it."""
-        if node.graph is None or node.parent_id is None:
-            return [node]
-        far = self.within == "document"
+    def _window_nodes(self, hit: Node) -> list[Node]:
+        """Return a hit and its neighbours; only the hit if its graph does not have it."""
+        if hit.graph is None or hit.parent_id is None:
+            return [hit]
+        cross_parents = self.boundary == "document"
         try:
-            with node.graph.reading(node.group):
-                here = node.graph.node(node.id)
-                before = _some(_neighbours(node.graph, here, -1, far), self.before)
-                after = _some(_neighbours(node.graph, here, 1, far), self.after)
-        except LookupError:  # removed since it was found, or made by a retriever
-            return [node]
-        return [*before[::-1], here, *after]
+            with hit.graph.reading(hit.group):
+                node = hit.graph.node(hit.id)
+                before = islice(_neighbours(hit.graph, node, -1, cross_parents), self.before)
+                after = islice(_neighbours(hit.graph, node, 1, cross_parents), self.after)
+                return [*list(before)[::-1], node, *after]
+        except LookupError:  # removed after the retrieval, or created by a retriever
+            return [hit]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Window:
-    """Nodes that follow on each other, and the hits among them with their places."""
+    """Adjacent nodes, and the hits among them with their ranks."""
 
     hits: list[tuple[int, ScoredNode]]
     nodes: list[Node]
-    home: tuple[object, ...]
+    scope: tuple[object, ...]
 
     @classmethod
-    def of(cls, windows: Sequence[_Window]) -> _Window:
-        """Make one of windows that overlap or touch."""
-        nodes = {node.id: node for each in windows for node in each.nodes}
-        hits = sorted((row for each in windows for row in each.hits), key=lambda row: row[0])
-        return cls(hits, sorted(nodes.values(), key=lambda node: node.order), windows[0].home)
+    def merged(cls, windows: Sequence[_Window]) -> _Window:
+        """Return one window of several that overlap or are adjacent."""
+        nodes = {node.id: node for window in windows for node in window.nodes}
+        hits = sorted((hit for window in windows for hit in window.hits), key=lambda hit: hit[0])
+        return cls(hits, sorted(nodes.values(), key=lambda node: node.order), windows[0].scope)
 
     def joins(self, other: _Window, merge: bool) -> bool:
-        """Tell whether two windows are to be one."""
-        mine, others = self.nodes, other.nodes
-        if self.home != other.home:
+        """Return whether two windows become one result."""
+        if self.scope != other.scope:
             return False
-        if not merge or "" in (mine[0].document_id, others[0].document_id):
-            return (mine[0].id, mine[-1].id) == (others[0].id, others[-1].id)
+        (first, last), (other_first, other_last) = self._ends(), other._ends()
+        if not merge or "" in (first.document_id, other_first.document_id):
+            return (first.id, last.id) == (other_first.id, other_last.id)
         # A document's nodes of a group are numbered without gaps.
-        return mine[0].order <= others[-1].order + 1 and others[0].order <= mine[-1].order + 1
+        return first.order <= other_last.order + 1 and other_first.order <= last.order + 1
 
     def result(self) -> ScoredNode:
         """Return the nodes as one."""
         hits = [hit for _, hit in self.hits]
         best = hits[0].node
         if len(self.nodes) == 1:
-            return joined(best, hits)
+            return merge_hits(best, hits)
         try:
-            made = span(self.nodes, best, best.root.text)
-        except LookupError:  # removed since it was found
-            made = None
-        return joined(made or together(self.nodes, best), hits)
+            node = span_node(self.nodes, best, best.root.text)
+        except LookupError:  # removed after the retrieval
+            node = None
+        return merge_hits(node or joined_node(self.nodes, best), hits)
+
+    def _ends(self) -> tuple[Node, Node]:
+        return self.nodes[0], self.nodes[-1]
 
 
-def _neighbours(graph: NodeGraph, node: Node, step: Literal[-1, 1], far: bool) -> Iterator[Node]:
+def _neighbours(
+    graph: NodeGraph, node: Node, step: Literal[-1, 1], cross_parents: bool
+) -> Iterator[Node]:
     """Yield the nodes of a group before or after one, nearest first, in its parent or document."""
     if node.parent_id is None:
         return
     parent = graph.node(node.parent_id)
     siblings = graph.children_in(node.group, parent)
-    place = next((at for at, each in enumerate(siblings) if each.id == node.id), None)
+    place = next((at for at, sibling in enumerate(siblings) if sibling.id == node.id), None)
     if place is None:
         return
     yield from siblings[place + 1 :] if step == 1 else siblings[:place][::-1]
-    if far:
-        for uncle in _neighbours(graph, parent, step, far):
-            yield from graph.children_in(node.group, uncle)[::step]
-
-
-def _some(nodes: Iterator[Node], number: int) -> list[Node]:
-    return [node for _, node in zip(range(number), nodes, strict=False)]
+    if cross_parents:
+        for next_parent in _neighbours(graph, parent, step, cross_parents):
+            yield from graph.children_in(node.group, next_parent)[::step]

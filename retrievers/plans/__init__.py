@@ -1,6 +1,15 @@
 """What a retriever does, written once: plans of effects, run in threads, loops or as streams."""
 
-from .effects import Ask, Each, Find, StreamedAsk, gather, results_or_errors, run_in_threads
+from .effects import (
+    Ask,
+    Compute,
+    Each,
+    Find,
+    StreamedAsk,
+    gather,
+    results_or_errors,
+    run_in_threads,
+)
 from .limits import Budget, BudgetExceededError, Call, CallCounter, count_calls
 from .passages import fit_passages, neutralize
 from .plan import Effect, Plan, arun, astream, interpose, run, stream
@@ -12,6 +21,7 @@ __all__ = [
     "BudgetExceededError",
     "Call",
     "CallCounter",
+    "Compute",
     "Each",
     "Effect",
     "Find",

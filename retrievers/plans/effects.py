@@ -204,13 +204,43 @@ class Find(Effect[list[Results]]):
 
 
 @dataclass(frozen=True, slots=True)
+class Compute(Effect[T]):
+    """Call a function; in an event loop its async form, or a worker thread if it has none.
+
+    Attributes:
+        function: A function without arguments.
+        async_function: Its async form.
+    """
+
+    function: Callable[[], T]
+    async_function: Callable[[], Awaitable[T]] | None = None
+
+    def run(self) -> T:
+        """Return the function's result."""
+        return self.function()
+
+    async def arun(self) -> T:
+        """Return the same without blocking the event loop."""
+        if self.async_function is None:
+            return await asyncio.to_thread(self.function)
+        return await self.async_function()
+
+
+@dataclass(frozen=True, slots=True)
 class Each(Effect["list[T | Exception]"], Generic[T]):
     """Run several plans in parallel; the result is a list of their results.
 
-    The list has the exception of a plan that fails in the place of its result.
+    Attributes:
+        plans: The plans.
+        fail_fast: Whether the first error is raised, and in an event loop cancels the other
+            plans. Else the list has the error of a plan that fails in the place of its result.
+        max_threads: How many plans run at the same time in threads; an event loop never runs
+            fewer than ``MAX_PARALLEL``.
     """
 
     plans: Sequence[Plan[T]]
+    fail_fast: bool = False
+    max_threads: int = MAX_PARALLEL
 
     def run(self) -> list[T | Exception]:
         """Return the result or the exception of each plan, in their order."""
@@ -219,9 +249,11 @@ class Each(Effect["list[T | Exception]"], Generic[T]):
             try:
                 return run(plan)
             except Exception as error:
+                if self.fail_fast:
+                    raise
                 return error
 
-        return run_in_threads([partial(outcome, plan) for plan in self.plans])
+        return run_in_threads([partial(outcome, plan) for plan in self.plans], self.max_threads)
 
     async def arun(self) -> list[T | Exception]:
         """Return the same without blocking the event loop."""
@@ -230,20 +262,19 @@ class Each(Effect["list[T | Exception]"], Generic[T]):
             try:
                 return await arun(plan)
             except Exception as error:
+                if self.fail_fast:
+                    raise
                 return error
 
-        return await _run_in_tasks([partial(outcome, plan) for plan in self.plans])
+        return await _run_in_tasks(
+            [partial(outcome, plan) for plan in self.plans], max(self.max_threads, MAX_PARALLEL)
+        )
 
 
-def gather(plans: Sequence[Plan[T]]) -> Plan[list[T]]:
+def gather(plans: Sequence[Plan[T]], max_threads: int = MAX_PARALLEL) -> Plan[list[T]]:
     """Run plans in parallel; return all results, or raise the error of the first that fails."""
-    outcomes = yield from Each(plans)
-    results = []
-    for outcome in outcomes:
-        if isinstance(outcome, Exception):
-            raise outcome
-        results.append(outcome)
-    return results
+    outcomes = yield from Each(plans, fail_fast=True, max_threads=max_threads)
+    return [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
 
 
 def results_or_errors(
@@ -275,16 +306,18 @@ def run_in_threads(
 
     Waiting for other threads could then be waiting for itself.
     """
-    if len(functions) < 2 or holding():
+    if len(functions) < 2 or max_workers == 1 or holding():
         return [function() for function in functions]
     contexts = [contextvars.copy_context() for _ in functions]
     with ThreadPoolExecutor(min(len(functions), max_workers), "nodekin") as pool:
         return list(pool.map(lambda context, function: context.run(function), contexts, functions))
 
 
-async def _run_in_tasks(functions: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
+async def _run_in_tasks(
+    functions: Sequence[Callable[[], Awaitable[T]]], max_tasks: int = MAX_PARALLEL
+) -> list[T]:
     """Await functions in parallel tasks; if one fails the others are cancelled."""
-    gate = asyncio.Semaphore(MAX_PARALLEL)
+    gate = asyncio.Semaphore(max_tasks)
 
     async def gated(function: Callable[[], Awaitable[T]]) -> T:
         async with gate:

@@ -102,7 +102,7 @@ class Budget:
         if self.expired():
             raise BudgetExceededError("seconds")
         if isinstance(effect, Each):
-            return (yield Each([self.enforce(plan) for plan in effect.plans]))
+            return (yield replace(effect, plans=[self.enforce(plan) for plan in effect.plans]))
         if isinstance(effect, Ask | Call):
             with self._lock:
                 if self.calls >= self._max_calls:
@@ -167,7 +167,8 @@ def count_calls(plan: Plan[T], counter: CallCounter) -> Plan[T]:
         if isinstance(effect, Ask):
             counter.add()
         elif isinstance(effect, Each):
-            effect = Each([count_calls(inner, counter) for inner in effect.plans])
+            plans = [count_calls(inner, counter) for inner in effect.plans]
+            effect = replace(effect, plans=plans)
         return (yield effect)
 
     return interpose(plan, counted)

@@ -1,4 +1,4 @@
-"""What looks again at results: models, functions, keywords; and the retriever that lets them."""
+"""Rerankers: cross-encoders, functions, keyword filters; and the retriever around them."""
 
 from .cross_encoder_reranker import CrossEncoderReranker
 from .keyword_filter import KeywordFilter

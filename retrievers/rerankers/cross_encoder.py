@@ -1,80 +1,78 @@
-"""Know a model that scores passages for a query by its shape, and call it."""
+"""Models that score passages for a query, in the forms that libraries have."""
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import math
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ...nodegraph.models import is_async
 from ...nodegraph.splitters import Length
+from ..plans import Compute, Plan, run
 from ..protocols import RerankError
 
-Score = Callable[[str, list[str]], Any]
-"""Takes a query and passages, returns one number for each, higher for a better one."""
+ScoreFunction = Callable[[str, list[str]], Any]
+"""Takes a query and passages, returns one number for each passage, higher for a better one."""
 
-AsyncScore = Callable[[str, list[str]], Awaitable[Any]]
+AsyncScoreFunction = Callable[[str, list[str]], Awaitable[Any]]
 
 PAIR_METHODS = ("predict", "score", "compute_score")
+"""The methods of libraries that score pairs of a query and a passage."""
 
 
 @dataclass(frozen=True, slots=True)
 class CrossEncoder:
-    """Hold a model that reads a query and a passage together, and how it is called.
+    """Hold the functions and limits of a model that reads a query and a passage together.
 
     Attributes:
-        call: Scores passages for a query.
-        acall: The same without blocking the event loop; None where the model has no such form.
-        limit: How many tokens it reads of a pair; None where it does not say.
-        length: Counts tokens as the model does; None where it does not say.
-        special: How many tokens it puts around and between query and passage.
+        score: Scores passages for a query.
+        ascore: The same without blocking the event loop; None if the model has no such function.
+        max_tokens: How many tokens the model reads of a pair; None if unknown.
+        length: Counts tokens as the model does; None if unknown.
+        special_tokens: How many tokens the model adds to query and passage.
     """
 
-    call: Score
-    acall: AsyncScore | None = None
-    limit: int | None = None
+    score: ScoreFunction
+    ascore: AsyncScoreFunction | None = None
+    max_tokens: int | None = None
     length: Length | None = None
-    special: int = 4
+    special_tokens: int = 4
 
     def scores(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Return the score of each passage; no passages need no model.
+        """Return the score of each passage; the model is not called without passages.
 
         Raises:
             RerankError: If the model fails, or its scores are not one finite number a passage.
         """
+        return run(self.plan(query, texts))
+
+    def plan(self, query: str, texts: Sequence[str]) -> Plan[list[float]]:
+        """Return the same as a plan, which runs in a thread if the model has no async function."""
         if not texts:
             return []
+        ascore = None if self.ascore is None else partial(self.ascore, query, list(texts))
         try:
-            made = self.call(query, list(texts))
-            return check_scores(made, len(texts))
+            scores = yield from Compute(partial(self.score, query, list(texts)), ascore)
+            return _checked_scores(scores, len(texts))
         except RerankError:
             raise
         except Exception as error:
-            raise _failure(len(texts), error) from error
-
-    async def ascores(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Do the same without blocking, in a thread where the model has no async form."""
-        if self.acall is None or not texts:
-            return await asyncio.to_thread(self.scores, query, texts)
-        try:
-            made = await self.acall(query, list(texts))
-            return check_scores(made, len(texts))
-        except RerankError:
-            raise
-        except Exception as error:
-            raise _failure(len(texts), error) from error
+            raise RerankError(
+                f"the model failed on {len(texts)} passage{'' if len(texts) == 1 else 's'}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
 
 
 def as_cross_encoder(model: Any) -> CrossEncoder:
-    """Take a model in any of the forms people have, known by its shape.
+    """Return a model of any of these forms as a ``CrossEncoder``.
 
-    - an object with ``rerank(query, texts)`` that returns scores, and ``arerank`` where it has an
-      async form: such as ``RerankEndpoint`` of nodekin.adapters, or a model of fastembed;
+    - an object with ``rerank(query, texts)`` that returns scores, and optionally ``arerank``,
+      its async form: such as ``RerankEndpoint`` of nodekin.adapters, or a model of fastembed;
     - ``predict(pairs)`` of sentence-transformers, ``score(pairs)`` of LangChain,
       ``compute_score(pairs)`` of FlagEmbedding, for pairs of the query and a passage;
     - a function of the query and a list of passages that returns their scores.
@@ -89,14 +87,12 @@ def as_cross_encoder(model: Any) -> CrossEncoder:
     """
     if isinstance(model, CrossEncoder):
         return model
-    _refuse_what_is_no_model(model)
+    _refuse_names_and_classes(model)
     if callable(getattr(model, "rerank", None)):
         return CrossEncoder(model.rerank, getattr(model, "arerank", None))
     for method in PAIR_METHODS:
         if callable(getattr(model, method, None)):
-            pairs = Pairs(model, method)
-            measured = pairs.measured()
-            return CrossEncoder(pairs, None, *measured)
+            return PairScorer(model, method).cross_encoder()
     if not callable(model):
         raise TypeError(
             f"{model!r:.80} is no reranking model; give a function from a query and a list of "
@@ -104,16 +100,20 @@ def as_cross_encoder(model: Any) -> CrossEncoder:
         )
     if is_async(model):
         raise TypeError(
-            f"{model!r:.80} is async alone; give an object with both: rerank(query, texts) and "
+            f"{model!r:.80} is only async; give an object with both: rerank(query, texts) and "
             "async arerank(query, texts)"
         )
     return CrossEncoder(model)
 
 
-class Pairs:
-    """Call a model that scores pairs.
+class PairScorer:
+    """Call a model that scores pairs of a query and a passage.
 
-    One call at a time: the tokenizers below can't be used by two threads at once.
+    One call at a time: the tokenizers of these models can't be used by two threads at once.
+
+    Args:
+        model: The model.
+        method: The name of its method for pairs.
     """
 
     def __init__(self, model: Any, method: str) -> None:
@@ -121,50 +121,50 @@ class Pairs:
         self._method = method
         self._lock = threading.Lock()
 
-    def __reduce__(self) -> tuple[type[Pairs], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[type[PairScorer], tuple[Any, ...]]:
         return type(self), (self._model, self._method)
 
     def __call__(self, query: str, texts: list[str]) -> Any:
-        """Return what the model makes of the pairs."""
-        call = getattr(self._model, self._method)
-        settings = {"show_progress_bar": False} if _takes(call, "show_progress_bar") else {}
+        """Return the model's scores of the passages."""
+        method = getattr(self._model, self._method)
+        options = {"show_progress_bar": False} if _accepts(method, "show_progress_bar") else {}
         with self._lock:
-            return call([(query, text) for text in texts], **settings)
+            return method([(query, text) for text in texts], **options)
 
     def length(self, text: str) -> int:
         """Count the tokens of a text by the model's own tokenizer."""
         with self._lock:
-            made = self._model.tokenizer(
+            encoded = self._model.tokenizer(
                 text, add_special_tokens=False, truncation=False, verbose=False
             )
-        return len(made["input_ids"])
+        return len(encoded["input_ids"])
 
-    def measured(self) -> tuple[int | None, Length | None, int]:
-        """Return how much the model reads, its counter, and its special tokens, if it says."""
+    def cross_encoder(self) -> CrossEncoder:
+        """Return the model as a cross-encoder, with its limit and tokenizer if it has them."""
         limit = None
-        for name in ("max_seq_length", "max_length"):  # before version 6 the second
+        for name in ("max_seq_length", "max_length"):  # the second before version 6
             limit = getattr(self._model, name, None) if limit is None else limit
         if isinstance(limit, bool) or not isinstance(limit, int) or limit > 1_000_000:
             limit = None
         tokenizer = getattr(self._model, "tokenizer", None)
-        count = getattr(tokenizer, "num_special_tokens_to_add", None)
-        if not callable(tokenizer) or not callable(count):
-            return limit, None, 4
-        return limit, self.length, int(count(pair=True))
+        special_tokens = getattr(tokenizer, "num_special_tokens_to_add", None)
+        if not callable(tokenizer) or not callable(special_tokens):
+            return CrossEncoder(self, max_tokens=limit)
+        return CrossEncoder(self, None, limit, self.length, int(special_tokens(pair=True)))
 
 
-def check_scores(made: Any, count: int) -> list[float]:
-    """Return scores as floats.
+def _checked_scores(output: Any, count: int) -> list[float]:
+    """Return a model's scores as floats.
 
     Raises:
         RerankError: If they are not one finite number a passage.
     """
-    plain = made.tolist() if hasattr(made, "tolist") else made
+    values = output.tolist() if hasattr(output, "tolist") else output
     try:
-        scores = [_number(each) for each in (plain if hasattr(plain, "__iter__") else [plain])]
+        scores = [_number(v) for v in (values if hasattr(values, "__iter__") else [values])]
     except (TypeError, ValueError) as error:
         raise RerankError(
-            f"the model gave {made!r:.80} for {count} passages; it has to give one number a "
+            f"the model gave {output!r:.80} for {count} passages; it has to give one number a "
             "passage (a cross-encoder with num_labels=1)"
         ) from error
     if len(scores) != count:
@@ -172,12 +172,12 @@ def check_scores(made: Any, count: int) -> list[float]:
             f"the model gave {len(scores)} scores for {count} passages; it has to give one a "
             "passage, in their order"
         )
-    bad = next((at for at, score in enumerate(scores) if not math.isfinite(score)), None)
-    if bad is not None:
-        raise RerankError(
-            f"the model gave {scores[bad]!r} for passage {bad + 1} of {count}; a score is a finite "
-            "number: look for overflow in half precision, or an empty passage"
-        )
+    for number, score in enumerate(scores, 1):
+        if not math.isfinite(score):
+            raise RerankError(
+                f"the model gave {score!r} for passage {number} of {count}; a score is a finite "
+                "number: look for overflow in half precision, or an empty passage"
+            )
     return scores
 
 
@@ -190,14 +190,7 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-def _failure(count: int, error: Exception) -> RerankError:
-    return RerankError(
-        f"the model failed on {count} passage{'' if count == 1 else 's'}: "
-        f"{type(error).__name__}: {error}"
-    )
-
-
-def _refuse_what_is_no_model(model: Any) -> None:
+def _refuse_names_and_classes(model: Any) -> None:
     if isinstance(model, str | Path):
         raise TypeError(
             f"{str(model)!r} is the name of a model, not a model; load it, for example with "
@@ -212,8 +205,8 @@ def _refuse_what_is_no_model(model: Any) -> None:
         )
 
 
-def _takes(call: Callable[..., Any], name: str) -> bool:
+def _accepts(function: Callable[..., Any], parameter: str) -> bool:
     try:
-        return name in inspect.signature(call).parameters
+        return parameter in inspect.signature(function).parameters
     except (TypeError, ValueError):  # written in C
         return False

@@ -1,4 +1,4 @@
-"""Keep the results that have certain keywords and lack others."""
+"""Filter results by keywords."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...nodegraph.splitters import UNSPACED
-from ..results import ScoredNode
+from ..results import Results, ScoredNode
 from ..text_analyzer import TextAnalyzer
 
 Keywords = str | Sequence[str]
@@ -20,15 +20,15 @@ _UNSPACED_RUN = re.compile(f"[{UNSPACED}]+")
 class KeywordFilter:
     """Keep the results whose text has all required keywords and no excluded one.
 
-    Scores and order stay as they are. Chinese, Japanese and other scripts without spaces match
-    as parts of the text; words match whole, whatever their case and ending (``river`` finds
-    ``Rivers``, and not ``driver``), several words next to each other. A keyword of both kinds
-    (``iPhone手机``) matches where all its parts do.
+    Scores and order do not change. Chinese, Japanese and other scripts without spaces match
+    anywhere in the text. Words match as words, in any case and with any ending (``river`` matches
+    ``Rivers``, but not ``driver``); several words must be next to each other. A keyword of both
+    kinds (``iPhone手机``) matches if all its parts do.
 
     Args:
         required: A result has all of these.
         excluded: A result has none of these.
-        stem: Whether the endings of English words don't count.
+        stem: Whether the endings of English words are ignored.
 
     Raises:
         TypeError: If a keyword is no text.
@@ -37,10 +37,11 @@ class KeywordFilter:
     Example:
         >>> from nodekin.nodegraph import Node
         >>> from nodekin.retrievers import ScoredNode
-        >>> found = [ScoredNode(Node("Rivers of China"), 2.0), ScoredNode(Node("黄河与长江"), 1.0)]
-        >>> [r.node.text for r in KeywordFilter(required="长江").rerank(found, "rivers?")]
+        >>> rivers, names = Node("Rivers of China"), Node("黄河与长江")
+        >>> results = [ScoredNode(rivers, 2.0), ScoredNode(names, 1.0)]
+        >>> [r.node.text for r in KeywordFilter(required="长江").rerank(results, "rivers?")]
         ['黄河与长江']
-        >>> [r.node.text for r in KeywordFilter(excluded=["river"]).rerank(found, "rivers?")]
+        >>> [r.node.text for r in KeywordFilter(excluded=["river"]).rerank(results, "rivers?")]
         ['黄河与长江']
     """
 
@@ -67,55 +68,54 @@ class KeywordFilter:
         *,
         required: Keywords | None = None,
         excluded: Keywords | None = None,
-    ) -> list[ScoredNode]:
+    ) -> Results:
         """Return the results that pass, as they are.
 
         Args:
-            results: What was found.
-            query: Not looked at.
+            results: The results to filter.
+            query: Not used.
             required: For this call, in place of the filter's own; ``[]`` for none.
-            excluded: Likewise.
+            excluded: The same for excluded keywords.
         """
-        needs = self.required if required is None else _listed("required", required)
-        bars = self.excluded if excluded is None else _listed("excluded", excluded)
+        required = self.required if required is None else _listed("required", required)
+        excluded = self.excluded if excluded is None else _listed("excluded", excluded)
         analyze = TextAnalyzer(self.stem)
-        needed = [_Keyword.of(each, analyze) for each in needs]
-        barred = [_Keyword.of(each, analyze) for each in bars]
-        kept = []
-        for result in results:
-            text = _plain(result.node.text)
-            terms = analyze(result.node.text)
-            if all(each.is_in(text, terms) for each in needed) and not any(
-                each.is_in(text, terms) for each in barred
-            ):
-                kept.append(result)
-        return kept
+        required_keywords = [_Keyword.parse(keyword, analyze) for keyword in required]
+        excluded_keywords = [_Keyword.parse(keyword, analyze) for keyword in excluded]
+
+        def passes(text: str) -> bool:
+            normalized, terms = _normalized(text), analyze(text)
+            return all(keyword.is_in(normalized, terms) for keyword in required_keywords) and not (
+                any(keyword.is_in(normalized, terms) for keyword in excluded_keywords)
+            )
+
+        return [result for result in results if passes(result.node.text)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Keyword:
-    """The parts of a keyword, all of which have to be there."""
+    """The parts of a keyword, all of which a text must have."""
 
     runs: list[str]
     phrases: list[list[str]]
 
     @classmethod
-    def of(cls, keyword: str, analyze: TextAnalyzer) -> _Keyword:
-        plain = _plain(keyword)
-        runs = _UNSPACED_RUN.findall(plain)
-        phrases = [analyze(part) for part in _UNSPACED_RUN.split(plain)]
+    def parse(cls, keyword: str, analyze: TextAnalyzer) -> _Keyword:
+        normalized = _normalized(keyword)
+        runs = _UNSPACED_RUN.findall(normalized)
+        phrases = [analyze(part) for part in _UNSPACED_RUN.split(normalized)]
         phrases = [phrase for phrase in phrases if phrase]
-        # Nothing but marks, such as an arrow or a currency sign, is looked for as it stands.
-        return cls(runs if runs or phrases else [plain.strip()], phrases)
+        # A keyword of symbols only, such as an arrow or a currency sign, is matched as it is.
+        return cls(runs if runs or phrases else [normalized.strip()], phrases)
 
     def is_in(self, text: str, terms: list[str]) -> bool:
         return all(run in text for run in self.runs) and all(
-            _has(terms, phrase) for phrase in self.phrases
+            _has_phrase(terms, phrase) for phrase in self.phrases
         )
 
 
-def _has(terms: list[str], phrase: list[str]) -> bool:
-    """Tell whether terms have a phrase, word next to word."""
+def _has_phrase(terms: list[str], phrase: list[str]) -> bool:
+    """Return whether terms contain a phrase, its words next to each other."""
     size = len(phrase)
     return any(
         terms[at : at + size] == phrase
@@ -124,7 +124,7 @@ def _has(terms: list[str], phrase: list[str]) -> bool:
     )
 
 
-def _plain(text: str) -> str:
+def _normalized(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
 
 

@@ -1,4 +1,4 @@
-"""Cut a passage that is too long for a model into windows that overlap."""
+"""Split a passage that is too long for a model into overlapping windows."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ...nodegraph.splitters import CLAUSES, WORDS, Length, Span, sentence_spans
 def passage_windows(
     text: str, limit: int, overlap: int | None = None, length: Length = count_tokens
 ) -> list[Span]:
-    """Return the begin and end of windows that cover a text; one for a text that fits.
+    """Return the start and end of the windows that cover a text; one for a text within the limit.
 
-    A window ends at a sentence's end where one lies in its second half, else at a clause's, else
-    between words, else anywhere; it begins likewise. The white space around it is left out.
+    A window ends at the end of a sentence if one is in its second half, else of a clause, else
+    of a word, else anywhere; it begins by the same rule. White space at its ends is left out.
 
     Args:
         text: The passage.
-        limit: How long a window is at most; a single character that measures more is taken.
-        overlap: How much of a window the next one has again, at most; seldom less than half of
+        limit: How long a window is at most; a single character is a window even if it is longer.
+        overlap: How much of a window the next one repeats, at most; seldom less than half of
             that. None for ``default_overlap(limit)``.
         length: Measures a text, by default in tokens (an estimate); it should grow with the text.
 
@@ -29,7 +29,7 @@ def passage_windows(
 
     Example:
         >>> text = "Tea is a leaf. It is picked by hand. It is dried."
-        >>> [text[begin:end] for begin, end in passage_windows(text, 11, 6)]
+        >>> [text[start:end] for start, end in passage_windows(text, 11, 6)]
         ['Tea is a leaf. It is picked by hand.', 'It is picked by hand. It is dried.']
     """
     if limit < 1:
@@ -39,34 +39,34 @@ def passage_windows(
         raise ValueError(
             f"overlap must be 0 or more and less than limit ({limit}), not {overlap!r}"
         )
-    whole = length(text)
-    if whole <= limit:
+    total = length(text)
+    if total <= limit:
         return [(0, len(text))]
-    return list(_cut(text, limit, overlap, length, whole)) or [(0, 0)]
+    return list(_windows(text, limit, overlap, length, total)) or [(0, 0)]
 
 
 def default_overlap(limit: int) -> int:
-    """Return two sevenths of a window, at most 80 (as QAnything has it)."""
+    """Return two sevenths of a window, at most 80 (as in QAnything)."""
     return min(80, 2 * limit // 7)
 
 
-def _cut(text: str, limit: int, overlap: int, length: Length, whole: int) -> Iterator[Span]:
+def _windows(text: str, limit: int, overlap: int, length: Length, total: int) -> Iterator[Span]:
     levels = _boundaries(text)
-    share = len(text) / max(1, whole)  # how many characters a unit of length takes, roughly
+    ratio = len(text) / max(1, total)  # roughly the characters of a unit of length
     stop = len(text.rstrip())
-    begin, end = _past_space(text, 0), 0
+    start, end = _past_space(text, 0), 0
     while end < stop:
-        new = _past_space(text, end)  # where that begins which no window has
-        reach = begin + max(1, _prefix(text[begin:stop], limit, length, int(share * limit)))
-        if reach <= new:  # the overlap leaves no room for it
-            begin = new
+        uncovered = _past_space(text, end)
+        reach = start + max(1, _prefix(text[start:stop], limit, length, int(ratio * limit)))
+        if reach <= uncovered:  # the overlap leaves no room for new text
+            start = uncovered
             continue
         if reach < stop:
-            reach = _last(levels, max(new, (begin + reach) // 2), reach)
-        end = begin + len(text[begin:reach].rstrip())
-        yield begin, end
-        back = _suffix(text[begin + 1 : end], overlap, length, int(share * overlap))
-        begin = _past_space(text, _first(levels, end - back, end - back // 2))
+            reach = _last(levels, max(uncovered, (start + reach) // 2), reach)
+        end = start + len(text[start:reach].rstrip())
+        yield start, end
+        back = _suffix(text[start + 1 : end], overlap, length, int(ratio * overlap))
+        start = _past_space(text, _first(levels, end - back, end - back // 2))
 
 
 def _past_space(text: str, at: int) -> int:
@@ -109,19 +109,19 @@ def _suffix(text: str, size: int, length: Length, guess: int) -> int:
     return _longest(lambda count: length(text[len(text) - count :]) <= size, len(text), guess)
 
 
-def _longest(fits: Callable[[int], bool], most: int, guess: int) -> int:
-    """Return how many characters fit, at most ``most``; up to a thirty-second part less.
+def _longest(is_short_enough: Callable[[int], bool], maximum: int, guess: int) -> int:
+    """Return the largest number of characters that is short enough, or up to 1/32 less.
 
-    Measuring may be a model's tokenizer: a few trials around a guess are all it takes.
+    Measuring may call a model's tokenizer: a few trials near a guess are enough.
     """
-    low, high = 0, most + 1  # low fits, high does not
+    low, high = 0, maximum + 1  # low is short enough, high is not
     trial, step = guess, 1 + guess // 8
     while high - low > 1 + low // 32:
         trial = min(max(trial, low + 1), high - 1)
-        if fits(trial):
+        if is_short_enough(trial):
             low = trial
         else:
             high = trial
-        trial = low + step if high > most else (low + high) // 2
+        trial = low + step if high > maximum else (low + high) // 2
         step *= 2
     return low

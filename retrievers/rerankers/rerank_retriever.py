@@ -1,48 +1,48 @@
-"""Retrieve more than is wanted, and keep what a reranker likes best."""
+"""Retrieve candidates, rerank them and return the best."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from ..base_retriever import BaseRetriever, check_queries
-from ..filters import Filters, parse_filters
+from ..filters import Filters
+from ..planned_retriever import PlannedRetriever
+from ..plans import Find, Plan, gather
 from ..protocols import RerankerProtocol, RetrieverProtocol
-from ..results import Evidence, OutputFormat, ScoredNode
-from ..validation import check_retriever, check_top_k
-from .reranker import Reranker
+from ..results import Evidence, OutputFormat, Results
+from ..validation import check_retriever, check_top_k, choice, whole
+from .reranker import Reranker, get_reranker
 
 logger = logging.getLogger(__name__)
 
 OnError = Literal["keep", "raise"]
 
-FETCHED = 4
-"""How many candidates are retrieved for each result that is wanted."""
+OVER_FETCH = 4
+"""How many candidates are retrieved for each result."""
 
 FAILED = "rerank failed"
-"""What the first evidence's ``similarity`` begins with where the reranker failed."""
+"""Begins the ``similarity`` of the first evidence if the reranker failed."""
 
 
-class RerankRetriever(BaseRetriever):
+class RerankRetriever(PlannedRetriever):
     """Retrieve candidates from a retriever, rerank them, and return the best.
 
-    Each result carries the reranker's score, and its evidence before the retriever's. Where the
-    reranker fails, the retriever's results come in their own order, and their first evidence
-    says so: its ``similarity`` begins with ``"rerank failed"``.
+    Each result has the reranker's score, and its evidence before the retriever's. If the
+    reranker fails, the retriever's results are returned in their own order, and the
+    ``similarity`` of their first evidence begins with ``"rerank failed"``.
 
     Args:
         inner: Any retriever, also a fusion.
-        reranker: A ``Reranker``, or whatever one is made of: a name, an object.
+        reranker: A ``Reranker``, or its first argument: a name, a function, an object.
         top_k: How many results at most.
-        fetch: How many candidates to ask the inner retriever for; None for four times
+        fetch: How many candidates to retrieve from the inner retriever; None for four times
             ``top_k``. Never less than ``top_k``.
-        on_error: ``"keep"`` the retriever's order where the reranker fails, or ``"raise"``.
+        on_error: ``"keep"`` the retriever's order if the reranker fails, or ``"raise"``.
         output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
         join: Join contents to one text: True with line breaks, or the separator.
-        **settings: Settings of a reranker that was named: ``model=...``.
+        **settings: Settings of a reranker that is given by name: ``model=...``.
 
     Raises:
         TypeError: If there is no retriever, or no reranker.
@@ -71,119 +71,54 @@ class RerankRetriever(BaseRetriever):
         on_error: OnError = "keep",
         output_format: OutputFormat | None = None,
         join: bool | str = False,
-        **settings: Any,
+        **settings: object,
     ) -> None:
-        if not isinstance(reranker, Reranker) or settings:
-            reranker = Reranker(reranker, **settings)
-        if on_error not in ("keep", "raise"):
-            raise ValueError(f"on_error is 'keep' or 'raise', not {on_error!r}")
+        super().__init__(top_k=check_top_k(top_k), output_format=output_format, join=join)
         self.inner = check_retriever(inner)
-        self.reranker = reranker
-        self.top_k = check_top_k(top_k)
-        self.fetch = fetch
-        if fetch is not None and (isinstance(fetch, bool) or not isinstance(fetch, int)):
-            raise TypeError(f"fetch is a whole number or None, not {fetch!r:.80}")
-        if fetch is not None and fetch < 1:
-            raise ValueError(f"fetch must be 1 or more, not {fetch!r}")
-        self.on_error = on_error
-        super().__init__(output_format=output_format, join=join)
+        self.reranker = (
+            reranker
+            if isinstance(reranker, Reranker) and not settings
+            else Reranker(get_reranker(reranker, settings))
+        )
+        self.fetch = None if fetch is None else whole(fetch, "fetch", 1)
+        self.on_error = choice(on_error, "on_error", ("keep", "raise"))
 
     def __repr__(self) -> str:
         return f"RerankRetriever({self.inner!r}, {self.reranker!r}, top_k={self.top_k})"
 
-    def retrieve(
-        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
-    ) -> list[ScoredNode]:
-        """Return the best nodes, best first.
-
-        Args:
-            query: What to look for, and to rerank by.
-            top_k: In place of the retriever's own.
-            filters: Conditions, given to the inner retriever.
-
-        Raises:
-            RerankError: If the reranker fails, with ``on_error="raise"``.
-        """
-        limit, fetch = self._check(top_k, filters)
-        found = self.inner.retrieve(query, top_k=fetch, filters=filters)
-        return self._reranked(found, query, limit)
-
-    async def aretrieve(
-        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
-    ) -> list[ScoredNode]:
-        """Return the same without blocking the event loop."""
-        limit, fetch = self._check(top_k, filters)
-        found = await self.inner.aretrieve(query, top_k=fetch, filters=filters)
-        return await self._areranked(found, query, limit)
-
-    def batch(
-        self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
-    ) -> list[list[ScoredNode]]:
-        """Return the results of each query, in the order of the queries.
-
-        The inner retriever is asked all of them at once, where it can.
-
-        Raises:
-            TypeError: If the queries are one text.
-            RerankError: If the reranker fails, with ``on_error="raise"``.
-        """
-        check_queries(queries)
-        at_once = getattr(self.inner, "batch", None)
-        if at_once is None:
-            return super().batch(queries, top_k=top_k, filters=filters)
-        limit, fetch = self._check(top_k, filters)
-        found = at_once(queries, top_k=fetch, filters=filters)
-        return [
-            self._reranked(each, query, limit) for each, query in zip(found, queries, strict=True)
-        ]
-
-    async def abatch(
-        self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
-    ) -> list[list[ScoredNode]]:
-        """Do what ``batch`` does without blocking the event loop."""
-        check_queries(queries)
-        at_once = getattr(self.inner, "abatch", None)
-        if at_once is None:
-            return await super().abatch(queries, top_k=top_k, filters=filters)
-        limit, fetch = self._check(top_k, filters)
-        found = await at_once(queries, top_k=fetch, filters=filters)
-        pairs = zip(found, queries, strict=True)
-        works = (self._areranked(each, query, limit) for each, query in pairs)
-        return list(await asyncio.gather(*works))
-
-    def _check(self, top_k: int | None, filters: Filters | None) -> tuple[int, int]:
-        """Return how many results are wanted, and how many candidates for them."""
-        parse_filters(filters)
-        limit = self.top_k if top_k is None else check_top_k(top_k)
-        return limit, FETCHED * limit if self.fetch is None else max(self.fetch, limit)
-
-    def _reranked(self, found: Sequence[ScoredNode], query: str, limit: int) -> list[ScoredNode]:
-        try:
-            return self.reranker.rerank(found, query)[:limit]
-        except Exception as error:
-            return self._kept(found, query, error)[:limit]
-
-    async def _areranked(
-        self, found: Sequence[ScoredNode], query: str, limit: int
-    ) -> list[ScoredNode]:
-        try:
-            return (await self.reranker.arerank(found, query))[:limit]
-        except Exception as error:
-            return self._kept(found, query, error)[:limit]
-
-    def _kept(self, found: Sequence[ScoredNode], query: str, error: Exception) -> list[ScoredNode]:
-        """Return what was found in its own order, with evidence of the failure."""
-        if self.on_error == "raise":
-            raise error
-        told = f"{type(error).__name__}: {error}"
-        logger.warning(
-            "%s failed for %r, which keeps the order of its retrieval: %s",
-            self.reranker.name,
-            query[:80],
-            told,
+    def plans(
+        self, queries: Sequence[str], limit: int | None, filters: Filters | None
+    ) -> Plan[list[Results]]:
+        """Return the results of each query as a plan."""
+        assert limit is not None
+        fetch = OVER_FETCH * limit if self.fetch is None else max(self.fetch, limit)
+        candidates = yield from Find(self.inner, queries, fetch, filters)
+        reranked = yield from gather(
+            [
+                self._rerank(query_candidates, query)
+                for query_candidates, query in zip(candidates, queries, strict=True)
+            ],
+            max_threads=1,  # a user's function need not be safe for threads
         )
-        failed = f"{FAILED}: {self.reranker.name}: {told}"
+        return [results[:limit] for results in reranked]
+
+    def _rerank(self, candidates: Results, query: str) -> Plan[Results]:
+        """Return reranked candidates; if that fails, in their order with evidence of the error."""
+        try:
+            return (yield from self.reranker.plan(candidates, query))
+        except Exception as error:
+            if self.on_error == "raise":
+                raise
+            reason = f"{type(error).__name__}: {error}"
+        name = self.reranker.name
+        logger.warning(
+            "%s failed for %r, which keeps the order of its retrieval: %s", name, query[:80], reason
+        )
+        failed = f"{FAILED}: {name}: {reason}"
         return [
-            replace(each, evidence=(Evidence(each.node, each.score, failed, query), *each.evidence))
-            for each in found
+            replace(
+                result,
+                evidence=(Evidence(result.node, result.score, failed, query), *result.evidence),
+            )
+            for result in candidates
         ]

@@ -1,8 +1,7 @@
-"""Put what was found in a better order."""
+"""Rerank or filter results, by a reranker that is given by name, as a function or an object."""
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -10,9 +9,10 @@ from typing import Any, TypeVar, overload
 
 from ...nodegraph import nearest_names
 from ...nodegraph.models import is_async
+from ..plans import Compute, Plan, arun, run
 from ..protocols import RerankerProtocol, RerankError
 from ..ranking import above, check_cuts
-from ..results import OutputFormat, ScoredNode, formatted
+from ..results import OutputFormat, Results, ScoredNode, formatted
 from ..tracing import start_span
 from ..validation import check_output, check_top_k
 from .cross_encoder_reranker import CrossEncoderReranker
@@ -23,19 +23,21 @@ from .keyword_filter import KeywordFilter
 class Reranker:
     """Rerank or filter results: ``reranker(results, query)``.
 
-    Choose ``RerankRetriever`` to have a retriever that does so with everything it finds.
+    Choose ``RerankRetriever`` for a retriever that reranks all its results.
 
     Args:
-        reranker: A name (``"ModuleReranker"`` scores by a cross-encoder, ``"KeywordFilter"``
-            looks for keywords, or what ``@register_reranker`` made known), a function that was
-            registered, or an object with ``rerank``.
-        top_k: How many results at most; None for all that stay.
-        cut_off: Keeps scores that are this or more.
-        relative_cut: Keeps scores that are at least this share of the top score; see ``above``.
+        reranker: A name (``"ModuleReranker"`` for ``CrossEncoderReranker``, ``"KeywordFilter"``,
+            or that of a function below ``@register_reranker``), such a function, or an object with
+            ``rerank``.
+        top_k: How many results at most; None for all.
+        cut_off: Drops results with lower scores.
+        relative_cut: Drops results that score less than this share of the top score; see
+            ``above``.
         output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
         join: Join contents to one text: True with line breaks, or the separator.
-        name: What stages, logs and errors call it; the reranker's own name if left out.
-        **settings: Settings of a reranker that was named: ``model=...``, ``required=[...]``.
+        name: Its name in traces, logs and errors; None for the reranker's own name.
+        **settings: Settings of a reranker that is given by name or as a function: ``model=...``,
+            ``required=[...]``.
 
     Raises:
         TypeError: If it is no reranker, has no such setting or lacks one it needs.
@@ -46,10 +48,10 @@ class Reranker:
         >>> from nodekin.retrievers import Retriever
         >>> graph = NodeGraph()
         >>> ids = graph.add(["Tea, tea, tea.", "Green tea is not fermented."])
-        >>> found = Retriever(graph, "ROOT")("tea")
+        >>> results = Retriever(graph, "ROOT")("tea")
         >>> model = lambda query, texts: [float("green" in text.lower()) for text in texts]
         >>> reranker = Reranker("ModuleReranker", model=model, top_k=1, output_format="content")
-        >>> reranker(found, "Which tea is green?")
+        >>> reranker(results, "Which tea is green?")
         ['Green tea is not fermented.']
     """
 
@@ -63,7 +65,7 @@ class Reranker:
         output_format: OutputFormat | None = None,
         join: bool | str = False,
         name: str | None = None,
-        **settings: Any,
+        **settings: object,
     ) -> None:
         self.reranker = get_reranker(reranker, settings)
         self.top_k = None if top_k is None else check_top_k(top_k)
@@ -84,7 +86,7 @@ class Reranker:
         query: str,
         *,
         top_k: int | None = None,
-        **settings: Any,
+        **settings: object,
     ) -> Any:
         """Rerank, and return the results in the ``output_format``."""
         reranked = self.rerank(results, query, top_k=top_k, **settings)
@@ -96,13 +98,13 @@ class Reranker:
         query: str,
         *,
         top_k: int | None = None,
-        **settings: Any,
-    ) -> list[ScoredNode]:
-        """Return the results that stay, best first; equal scores keep their order.
+        **settings: object,
+    ) -> Results:
+        """Return the selected results, best first; equal scores keep their order.
 
         Args:
-            results: What was found; nothing gives nothing, and asks no model.
-            query: What it was found for.
+            results: The results to rerank; no model is called without any.
+            query: What they were retrieved for.
             top_k: In place of the reranker's own.
             **settings: For this call, in place of the reranker's own: ``required=[...]``.
 
@@ -110,12 +112,7 @@ class Reranker:
             TypeError: If the query is no text, or the reranker has no such setting for a call.
             RerankError: If the model or function fails, or its scores are no finite numbers.
         """
-        limit = self._check(query, top_k)
-        with start_span("rerank", reranker=self.name, query=query, candidates=len(results)) as done:
-            made = self.reranker.rerank(results, query, **settings) if results else []
-            kept = self._kept(made, limit)
-            done.attributes["results"] = len(kept)
-        return kept
+        return run(self.plan(results, query, top_k=top_k, **settings))
 
     async def arerank(
         self,
@@ -123,48 +120,61 @@ class Reranker:
         query: str,
         *,
         top_k: int | None = None,
-        **settings: Any,
-    ) -> list[ScoredNode]:
-        """Do the same without blocking the event loop.
+        **settings: object,
+    ) -> Results:
+        """Return the same without blocking the event loop.
 
-        By the reranker's own async form where it has one, else in a thread.
+        By the reranker's own ``arerank`` if it has one, else in a thread.
         """
-        limit = self._check(query, top_k)
-        with start_span("rerank", reranker=self.name, query=query, candidates=len(results)) as done:
-            own = getattr(self.reranker, "arerank", None)
-            if not results:
-                made: Sequence[ScoredNode] = []
-            elif own is not None:
-                made = await own(results, query, **settings)
-            else:
-                made = await asyncio.to_thread(self.reranker.rerank, results, query, **settings)
-            kept = self._kept(made, limit)
-            done.attributes["results"] = len(kept)
-        return kept
+        return await arun(self.plan(results, query, top_k=top_k, **settings))
 
-    def _check(self, query: str, top_k: int | None) -> int | None:
+    def plan(
+        self,
+        results: Sequence[ScoredNode],
+        query: str,
+        *,
+        top_k: int | None = None,
+        **settings: object,
+    ) -> Plan[Results]:
+        """Return the same as a plan."""
         if not isinstance(query, str):
             raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
-        return self.top_k if top_k is None else check_top_k(top_k)
+        limit = self.top_k if top_k is None else check_top_k(top_k)
+        with start_span("rerank", reranker=self.name, query=query, candidates=len(results)) as span:
+            reranked: Sequence[ScoredNode] = []
+            if results:
+                arerank = getattr(self.reranker, "arerank", None)
+                reranked = yield from Compute(
+                    partial(self.reranker.rerank, results, query, **settings),
+                    None if arerank is None else partial(arerank, results, query, **settings),
+                )
+            selected = self._selected(reranked, limit)
+            span.attributes["results"] = len(selected)
+        return selected
 
-    def _kept(self, made: Any, limit: int | None) -> list[ScoredNode]:
-        if not isinstance(made, Sequence) or not all(isinstance(r, ScoredNode) for r in made):
+    def _selected(self, reranked: Any, limit: int | None) -> Results:
+        if not isinstance(reranked, Sequence) or not all(
+            isinstance(result, ScoredNode) for result in reranked
+        ):
             raise RerankError(
-                f"{self.name!r} returned {made!r:.80}; rerank() returns a list of ScoredNode"
+                f"{self.name!r} returned {reranked!r:.80}; rerank() returns a list of ScoredNode"
             )
-        return above(made, self.cut_off, self.relative_cut)[:limit]
+        return above(reranked, self.cut_off, self.relative_cut)[:limit]
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-RERANKERS: dict[str, Callable[..., RerankerProtocol]] = {
+RerankerFactory = Callable[..., RerankerProtocol]
+
+RERANKERS: dict[str, RerankerFactory] = {
     "ModuleReranker": CrossEncoderReranker,
     "KeywordFilter": KeywordFilter,
 }
 
 _BUILT_IN = frozenset(RERANKERS)
 
-_REGISTERED = "__nodekin_reranker__"
+_FACTORY = "__nodekin_reranker__"
+"""The attribute of a registered function that has its factory."""
 
 
 @overload
@@ -183,18 +193,19 @@ def register_reranker(
     """Register a function as a reranker, replacing an earlier one of the same name.
 
     ``Reranker("its_name")`` and ``Reranker(function)`` both use it. Its first argument is a node,
-    or with ``batch=True`` the list of all; it gets the query where it has an argument ``query``,
-    a second argument, or ``**kwargs``; the reranker's settings are its further arguments.
+    or with ``batch=True`` the list of all nodes; it gets the query if it has an argument
+    ``query``, a second argument, or ``**kwargs``; the reranker's settings are its further
+    arguments.
 
-    For one node it returns a score, or as a filter the node (or True) to keep it with the score
-    it had; None drops it, also among scores, and so does False. For all nodes it returns their
+    For one node it returns a score, or as a filter the node (or True) to select it with its old
+    score; None drops it, also among scores, and so does False. For all nodes it returns their
     scores in the same order (None drops), or (node, score) pairs, or nodes in their new order,
-    which then score 1, 1/2, 1/3 and so on; nodes that it leaves out are dropped.
+    which then score 1, 1/2, 1/3 and so on; other nodes are dropped.
 
     Args:
-        function: The function, where it is decorated without arguments.
-        batch: Whether it is given all nodes at once.
-        name: What it is known by; the function's name if left out.
+        function: The function, if it is decorated without arguments.
+        batch: Whether it gets all nodes in one call.
+        name: The reranker's name; None for the function's name.
 
     Raises:
         TypeError: If it is no function, or an async one.
@@ -205,10 +216,10 @@ def register_reranker(
         >>> from nodekin.retrievers import Reranker
         >>> from nodekin.retrievers import ScoredNode
         >>> @register_reranker(batch=False)
-        ... def shortest(node, query, most=20):
-        ...     return -len(node.text) if len(node.text) <= most else None
-        >>> found = [ScoredNode(Node(text), 1.0) for text in ("black tea", "tea", "t" * 99)]
-        >>> [result.node.text for result in Reranker("shortest")(found, "tea")]
+        ... def shortest(node, query, max_length=20):
+        ...     return -len(node.text) if len(node.text) <= max_length else None
+        >>> results = [ScoredNode(Node(text), 1.0) for text in ("black tea", "tea", "t" * 99)]
+        >>> [result.node.text for result in Reranker("shortest")(results, "tea")]
         ['tea', 'black tea']
     """
 
@@ -223,24 +234,26 @@ def register_reranker(
                 f"{decorated!r:.80} is async; write an object with name, "
                 "rerank(results, query) and async arerank(results, query)"
             )
-        known_as = name or str(getattr(decorated, "__name__", type(decorated).__name__))
-        if known_as in _BUILT_IN:
-            raise ValueError(f"{known_as!r} is nodekin's own; give another name: name='my_...'")
-        make = partial(_of_function, decorated, batch, known_as)
-        RERANKERS[known_as] = make
-        setattr(decorated, _REGISTERED, make)
+        registered_name = name or str(getattr(decorated, "__name__", type(decorated).__name__))
+        if registered_name in _BUILT_IN:
+            raise ValueError(
+                f"{registered_name!r} is nodekin's own; give another name: name='my_...'"
+            )
+        factory = partial(_function_reranker, decorated, batch, registered_name)
+        RERANKERS[registered_name] = factory
+        setattr(decorated, _FACTORY, factory)
         return decorated
 
     return register if function is None else register(function)
 
 
-def get_reranker(reranker: Any, settings: Mapping[str, Any]) -> RerankerProtocol:
-    """Return the reranker of a name with settings, or the object that was given.
+def get_reranker(reranker: Any, settings: Mapping[str, object]) -> RerankerProtocol:
+    """Return the reranker of a name or function with these settings, or the object as it is.
 
     Raises:
         ValueError: If there is none of that name.
-        TypeError: If it has no such setting or lacks one it needs, or an object was given
-            settings beside it.
+        TypeError: If it has no such setting or lacks a required one, or there are settings
+            for an object.
     """
     if isinstance(reranker, str):
         if reranker not in RERANKERS:
@@ -248,11 +261,11 @@ def get_reranker(reranker: Any, settings: Mapping[str, Any]) -> RerankerProtocol
                 f"no reranker {reranker!r}; there is {nearest_names(reranker, RERANKERS)}; "
                 "register your own with @register_reranker"
             )
-        return _made(reranker, RERANKERS[reranker], settings)
-    make = getattr(reranker, _REGISTERED, None)
-    if make is not None:
-        made: RerankerProtocol = make(**settings)
-        return made
+        _check_settings(reranker, RERANKERS[reranker], settings)
+        return RERANKERS[reranker](**settings)
+    factory: RerankerFactory | None = getattr(reranker, _FACTORY, None)
+    if factory is not None:
+        return factory(**settings)
     if not callable(getattr(reranker, "rerank", None)) or inspect.isclass(reranker):
         raise TypeError(
             f"a reranker is one of {nearest_names('', RERANKERS)}, a function below "
@@ -269,30 +282,25 @@ def get_reranker(reranker: Any, settings: Mapping[str, Any]) -> RerankerProtocol
             f"settings {sorted(settings)} go with a reranker's name; give them to "
             f"{type(reranker).__name__}(...) itself"
         )
-    given: RerankerProtocol = reranker
-    return given
+    checked: RerankerProtocol = reranker
+    return checked
 
 
-def _made(
-    name: str, make: Callable[..., RerankerProtocol], settings: Mapping[str, Any]
-) -> RerankerProtocol:
-    parameters = inspect.signature(make).parameters
-    takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+def _check_settings(name: str, factory: RerankerFactory, settings: Mapping[str, object]) -> None:
+    parameters = inspect.signature(factory).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return  # a function, which checks its settings itself
     for setting in settings:
-        if setting not in parameters and not takes_all:
+        if setting not in parameters:
             raise TypeError(
                 f"{name!r} has no setting {setting!r}; it has {nearest_names(setting, parameters)}"
             )
-    for needed, parameter in parameters.items():
-        required = (
-            parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
-        )
-        if required and needed not in settings:
-            raise TypeError(f"{name!r} needs {needed}: write Reranker({name!r}, {needed}=...)")
-    return make(**settings)
+    for required, parameter in parameters.items():
+        if parameter.default is parameter.empty and required not in settings:
+            raise TypeError(f"{name!r} needs {required}: write Reranker({name!r}, {required}=...)")
 
 
-def _of_function(
-    function: Callable[..., Any], batch: bool, name: str, /, **settings: Any
+def _function_reranker(
+    function: Callable[..., Any], batch: bool, name: str, /, **settings: object
 ) -> FunctionReranker:
     return FunctionReranker(function, batch, name, settings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypedDict, TypeVar, get_args
 
@@ -204,11 +204,6 @@ class QueryTransform(PromptMixin):
     def prompt_language(self, query: str) -> Language:
         """Return the language of the prompt for a query."""
         return language_of(query) if self.language is None else self.language
-
-
-def summarize_queries(queries: Sequence[str]) -> str:
-    """Return the queries of a span in a few words."""
-    return queries[0] if len(queries) == 1 else f"{len(queries)} queries"
 
 
 def check_language(language: Language | None) -> Language | None:

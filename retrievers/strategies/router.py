@@ -15,7 +15,7 @@ from ..plans import Call, Plan, Prompt, PromptMixin, gather, results_or_errors
 from ..protocols import RetrieverProtocol
 from ..ranking import Mode, check_mode
 from ..results import QueryVariant, Results, ScoredNode
-from ..tracing import start_span
+from ..tracing import start_span, summarize_queries
 from ..validation import check_retriever
 from .query_transform import (
     OnError,
@@ -24,7 +24,6 @@ from .query_transform import (
     TransformOptions,
     describe_error,
     join_notes,
-    summarize_queries,
 )
 from .transform_retriever import OutputOptions, fused, with_variant
 

@@ -15,14 +15,13 @@ from ..plans import Plan, Prompt, PromptMixin, gather, results_or_errors
 from ..protocols import RetrieverProtocol
 from ..ranking import Mode, check_mode, fuse
 from ..results import OutputFormat, QueryVariant, Results, ScoredNode
-from ..tracing import start_span
+from ..tracing import start_span, summarize_queries
 from ..validation import check_retriever
 from .query_transform import (
     QueryTransform,
     QueryVariants,
     describe_error,
     join_notes,
-    summarize_queries,
 )
 
 logger = logging.getLogger(__name__)

@@ -200,7 +200,7 @@ def test_on_a_graph_nested_and_pickled() -> None:
         (([FixedRetriever(ONE)], "rrf", [-1]), ValueError, "a weight must be 0 or more"),
         (([FixedRetriever(ONE)], "rrf", [float("nan")]), ValueError, "a weight must be 0 or more"),
         (([FixedRetriever(ONE)], "rrf", ["1"]), TypeError, "a weight is a number, not '1'"),
-        (([FixedRetriever(ONE)], "rrf", [0]), ValueError, "leave no retriever to ask"),
+        (([FixedRetriever(ONE)], "rrf", [0]), ValueError, "leave no retriever to query"),
         (([FixedRetriever(ONE)], "rrf", None, 0), ValueError, "top_k must be 1 or more"),
         (
             ([FixedRetriever(ONE)], "rrf", None, 5, -1),
@@ -252,7 +252,7 @@ async def test_a_branch_that_fails_can_be_left_out_and_is_reported(
     assert "away" in caplog.text
     with pytest.raises(ConnectionError):
         FusionRetriever([Failing(), Failing()], on_error="skip")("tea")
-    with pytest.raises(ValueError, match='on_error is "raise" or "skip"'):
+    with pytest.raises(ValueError, match="on_error is 'raise' or 'skip'"):
         FusionRetriever([good], on_error="ignore")  # type: ignore[arg-type]
 
 

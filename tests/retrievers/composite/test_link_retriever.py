@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from fixed_retriever import FixedRetriever, ids, scored
 from nodekin.nodegraph import Document, LinkedText, Node, NodeGraph
 from nodekin.nodegraph.extractors.entity_extractor import EntityExtractor
 from nodekin.retrievers import Evidence, Retriever, trace
-from nodekin.retrievers.composite.link_retriever import LinkRetriever
+from nodekin.retrievers.composite.link_retriever import LinkOptions, LinkRetriever
 
 TEXTS = {
     "brand": "Brand (play)\nBrand is a play by Henrik Ibsen.",
@@ -61,7 +62,9 @@ def test_the_score_of_a_pair(graph: NodeGraph) -> None:
     only = {r.node.id: r.score for r in plain.retrieve("university")}  # what brand lacks
     shared = {r.node.id: r.score for r in plain.retrieve("author play Brand")}
     assert alone["brand"] == pytest.approx(shared["brand"])
-    results = LinkRetriever(plain, graph, via="entity", seeds=1).retrieve(QUESTION)
+    results = LinkRetriever(plain, graph, via="entity", options=LinkOptions(seeds=1)).retrieve(
+        QUESTION
+    )
     rarity = math.log(6 / 2) / math.log(6)  # two of five mention him; he is the title of one
     assert results[1].score == pytest.approx(0.9 * rarity**0.5 * (alone["brand"] + only["ibsen"]))
     assert results[0].score == alone["brand"]
@@ -71,7 +74,7 @@ def test_both_of_a_pair_get_its_score_if_it_is_more(graph: NodeGraph) -> None:
     graph.create_node_group("none", lambda nodes: [], scope="group")
     graph.link("tea", "bergen", weight=7)
     results = LinkRetriever(
-        fixed(graph, tea=2.0, play=1.9), graph, weight=1, types="related"
+        fixed(graph, tea=2.0, play=1.9), graph, options=LinkOptions(pair_weight=1), types="related"
     ).retrieve("drink university")
     assert ids(results) == ["tea", "bergen", "play"]
     assert results[0].score == results[1].score > 2
@@ -84,7 +87,9 @@ def test_links_made_by_hand_are_followed_both_ways_by_their_type(graph: NodeGrap
     graph.link("tea", "play", "denies")
     graph.link("tea", "brand", "cites", weight=0)
     inner = fixed(graph, tea=1.0)
-    found = LinkRetriever(inner, graph, types="cites", weight=1).retrieve("drink")
+    found = LinkRetriever(inner, graph, types="cites", options=LinkOptions(pair_weight=1)).retrieve(
+        "drink"
+    )
     assert [(r.node.id, r.score) for r in found] == [("tea", 1.0), ("ibsen", 1.0), ("bergen", 0.5)]
     assert found[1].evidence == (Evidence(graph.node("tea"), 1.0, "link 'cites'", "drink"),)
     assert ids(LinkRetriever(inner, graph).retrieve("drink")) == ["tea", "ibsen", "play", "bergen"]
@@ -135,16 +140,23 @@ def test_bounds(graph: NodeGraph) -> None:
     plain = Retriever(graph, "ROOT")
     graph.add([Document(f"Oslo number {at}", id=f"oslo {at}") for at in range(5)])
 
-    def found(**settings: int) -> list[str]:
-        inner = fixed(graph, ibsen=3.0, brand=2.0)
-        return ids(LinkRetriever(inner, graph, via="entity", **settings).retrieve("number"))
+    def retrieved(top_k: int, **options: int) -> list[str]:
+        retriever = LinkRetriever(
+            fixed(graph, ibsen=3.0, brand=2.0),
+            graph,
+            via="entity",
+            top_k=top_k,
+            options=LinkOptions(**options),
+        )
+        return ids(retriever.retrieve("number"))
 
-    assert found(top_k=3) == ["ibsen", "brand", "oslo 0"]
-    assert len(found(top_k=20)) == 7
-    assert found(top_k=20, most=5) == ["ibsen", "brand"]
-    assert len(found(top_k=20, limit=4)) == 4
+    assert retrieved(3) == ["ibsen", "brand", "oslo 0"]
+    assert len(retrieved(20)) == 7
+    assert retrieved(20, max_passages_per_entity=5) == ["ibsen", "brand"]
+    assert len(retrieved(20, max_passages=4)) == 4
     with trace() as traced:
-        LinkRetriever(plain, graph, via="entity", limit=3, seeds=1, top_k=1).retrieve(QUESTION)
+        options = LinkOptions(max_passages=3, seeds=1)
+        LinkRetriever(plain, graph, via="entity", options=options, top_k=1).retrieve(QUESTION)
     (followed,) = [span for span in traced.children if span.name == "follow links"]
     assert (followed.attributes["passages"], followed.attributes["results"]) == (2, 1)
 
@@ -154,7 +166,9 @@ def test_ties_go_by_what_passages_score_themselves_then_by_document_order(
 ) -> None:
     for other in ("play", "ibsen", "bergen"):
         graph.link("tea", other)
-    results = LinkRetriever(fixed(graph, tea=1.0), graph, weight=1).retrieve("nothing of it")
+    results = LinkRetriever(
+        fixed(graph, tea=1.0), graph, options=LinkOptions(pair_weight=1)
+    ).retrieve("nothing of it")
     assert ids(results) == ["tea", "ibsen", "bergen", "play"]
     assert {r.score for r in results} == {1.0}
 
@@ -240,10 +254,6 @@ def test_after_the_graph_was_opened_again(tmp_path: Path) -> None:
     ("settings", "error", "message"),
     [
         ({"via": "entitie"}, LookupError, "entity"),
-        ({"seeds": 0}, ValueError, "seeds must be 1 or more, not 0"),
-        ({"most": 1.5}, TypeError, "most is a whole number, not 1.5"),
-        ({"damping": -1}, ValueError, "damping must be 0 or more, and finite, not -1"),
-        ({"weight": "1"}, TypeError, "weight is a number, not '1'"),
         ({"top_k": 0}, ValueError, "top_k must be 1 or more"),
         ({"join": True}, ValueError, "join"),
     ],
@@ -253,6 +263,20 @@ def test_settings_are_checked(
 ) -> None:
     with pytest.raises(error, match=message):
         LinkRetriever(Retriever(graph, "ROOT"), graph, **settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"seeds": 0}, ValueError, "seeds must be 1 or more, not 0"),
+        ({"max_passages_per_entity": 1.5}, TypeError, "entity is a whole number, not 1.5"),
+        ({"strength_exponent": -1}, ValueError, "must be 0 or more, and finite, not -1"),
+        ({"pair_weight": "1"}, TypeError, "pair_weight is a number, not '1'"),
+    ],
+)
+def test_options_are_checked(options: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        LinkOptions(**options)
 
 
 def test_what_is_no_retriever_or_graph(graph: NodeGraph) -> None:

@@ -191,7 +191,7 @@ def test_sync_and_async_trace_and_pickle() -> None:
     with trace() as traced:
         results = retriever.retrieve("tea", top_k=3)
     (recurse,) = traced.children
-    assert (recurse.name, recurse.attributes["asked"], recurse.attributes["results"]) == (
+    assert (recurse.name, recurse.attributes["references"], recurse.attributes["results"]) == (
         "recurse",
         2,
         3,
@@ -207,7 +207,7 @@ def test_an_unknown_reference_names_the_node_and_what_is_known() -> None:
     entries, parts = toc()
     del parts["seas"]
     retriever = RecursiveRetriever(entries, ["ROOT"], similarity=WORDS, references=parts)
-    with pytest.raises(LookupError, match=r"about sea.*stands for the retriever 'seas'.*'teas'"):
+    with pytest.raises(LookupError, match=r"about sea.*refers to the retriever 'seas'.*'teas'"):
         retriever("sea")
     with pytest.raises(LookupError, match="'seas'"):
         asyncio.run(retriever.aretrieve("sea"))
@@ -340,7 +340,7 @@ def test_an_empty_part_leaves_nothing_and_an_error_reaches_the_caller() -> None:
     retriever = RecursiveRetriever(entries, ["ROOT"], similarity=WORDS, references=empty)
     assert ids(retriever("tea")) == ["south", "3"]
     bad = RecursiveRetriever(entries, ["ROOT"], references=lambda node: "teas")
-    with pytest.raises(TypeError, match=r"stands for is an object with retrieve.*not 'teas'"):
+    with pytest.raises(TypeError, match=r"refers to is an object with retrieve.*not 'teas'"):
         bad("tea")
 
 
@@ -388,9 +388,9 @@ def test_any_web_of_references_ends(web, top_k, depth) -> None:
         ({"groups": ["lines"]}, UnknownGroupError, "lines"),
         ({"groups": ["line", "lines"]}, UnknownGroupError, "lines"),
         ({"target": "x"}, UnknownGroupError, "x"),
-        ({"max_depth": 0}, ValueError, "max_depth is a whole number from 1, not 0"),
+        ({"max_depth": 0}, ValueError, "max_depth must be 1 or more, not 0"),
         ({"references": 3}, TypeError, "references is a mapping"),
-        ({"references": {"x": 3}}, TypeError, "'x' stands for is an object with retrieve"),
+        ({"references": {"x": 3}}, TypeError, "'x' refers to is an object with retrieve"),
         ({"statistics": "all"}, ValueError, "statistics is 'group' or 'pool', not 'all'"),
         ({"top_k": 0}, ValueError, "top_k must be 1 or more"),
         ({"lift": "best"}, ValueError, "lift is"),

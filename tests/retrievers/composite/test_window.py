@@ -22,7 +22,7 @@ def test_neighbours_within_the_document_or_the_parent() -> None:
     graph = words("a b c\nd e\nf g", "x y")
     inner = fixed(pick(graph, "d,y,a"))
     assert texts(WindowRetriever(inner, merge=False)("q")) == ["c\nd e", "x y", "a b"]
-    assert texts(WindowRetriever(inner, within="parent")("q")) == ["d e", "x y", "a b"]
+    assert texts(WindowRetriever(inner, boundary="parent")("q")) == ["d e", "x y", "a b"]
     assert texts(WindowRetriever(inner, 0, 0)("q")) == ["d", "y", "a"]
     assert texts(WindowRetriever(inner, 0, 3, merge=False)("q")) == ["d e\nf g", "y", "a b c\nd"]
     assert texts(WindowRetriever(inner, 9, 9)("q")) == ["a b c\nd e\nf g", "x y"]
@@ -47,7 +47,7 @@ def test_windows_that_overlap_or_touch_are_one() -> None:
 def test_windows_of_different_parents_do_not_touch() -> None:
     graph = words("a b\nc d")
     inner = fixed(pick(graph, "b,c"))
-    assert texts(WindowRetriever(inner, within="parent")("q")) == ["a b", "c d"]
+    assert texts(WindowRetriever(inner, boundary="parent")("q")) == ["a b", "c d"]
 
 
 def test_a_window_is_a_node() -> None:
@@ -138,14 +138,16 @@ def test_on_retrievers_with_filters_and_two_languages(tmp_path) -> None:
     st.one_of(st.none(), st.integers(1, 3)),
 )
 def test_windows_are_what_lies_around_hits(
-    shape, data, before, after, merge, within, top_k
+    shape, data, before, after, merge, boundary, top_k
 ) -> None:
     graph = numbered(shape)
     every = graph.nodes("word")
     hits = data.draw(st.lists(st.sampled_from(every), unique=True, max_size=8))
-    windows = WindowRetriever(fixed(hits), before, after, merge=merge, within=within, top_k=top_k)
+    windows = WindowRetriever(
+        fixed(hits), before, after, merge=merge, boundary=boundary, top_k=top_k
+    )
     results = windows.retrieve("q")
-    home = "document_id" if within == "document" else "parent_id"
+    home = "document_id" if boundary == "document" else "parent_id"
 
     def around(hit: Node) -> set[str]:
         place = every.index(hit)
@@ -189,8 +191,8 @@ def test_windows_are_what_lies_around_hits(
     [
         ({"inner": 3}, TypeError, "inner is an object with retrieve.* not 3"),
         ({"before": -1}, ValueError, "before must be 0 or more, not -1"),
-        ({"after": 1.5}, TypeError, "after is a whole number of nodes, not 1.5"),
-        ({"within": "page"}, ValueError, "within is 'document' or 'parent'"),
+        ({"after": 1.5}, TypeError, "after is a whole number, not 1.5"),
+        ({"boundary": "page"}, ValueError, "boundary is 'document' or 'parent'"),
         ({"top_k": True}, TypeError, "top_k is a whole number"),
         ({"output_format": "x"}, ValueError, "output_format is"),
     ],

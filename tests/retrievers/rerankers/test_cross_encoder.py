@@ -65,7 +65,7 @@ def test_an_async_function_alone_is_refused() -> None:
     async def model(query, texts):
         return [1.0]
 
-    with pytest.raises(TypeError, match="is async alone; give an object with both"):
+    with pytest.raises(TypeError, match="is only async; give an object with both"):
         as_cross_encoder(model)
 
 

@@ -81,7 +81,7 @@ def test_a_function_of_all_nodes(made, expected) -> None:
     [
         (False, "yes", "'bad' returned 'yes'; for one node it returns a score, the node"),
         (False, math.nan, "finite number as a score"),
-        (True, None, "for all nodes at once it returns a list of scores"),
+        (True, None, "for all nodes in one call it returns a list of scores"),
         (True, [1.0], "a score for each of 2 nodes"),
         (True, [Node("other")], "one of the nodes that it was given"),
         (True, [1.0, "x"], "finite number as a score"),
