@@ -105,7 +105,7 @@ PUBLIC = {
     "nodekin.nodegraph.sqlite": "SQLiteStore",
     "nodekin.retrievers": """
         Answer AutoMergeRetriever BaseRetriever Bm25 CompletionRetriever Conversation Cosine
-        Evidence Filters FusionRetriever HyDERetriever KeywordFilter LinkRetriever
+        Evidence Filters FusionRetriever HyDERetriever KeywordFilter LinkOptions LinkRetriever
         MultiQueryRetriever MultiStepRetriever Prompt QaRetriever QueryEngine QueryRewriteRetriever
         RecursiveRetriever RerankRetriever Reranker Retriever RetrieverProtocol
         RouterRetriever ScoredNode Span SubQuestionRetriever TextAnalyzer WindowRetriever
