@@ -138,6 +138,13 @@ def test_the_folder_example(
     assert "renamed [('pages/astronomy.md', 'pages/renamed.md')], 5 unchanged" in shown
 
 
+def test_the_example_of_own_similarities(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(REPO / "examples" / "own_similarity.py"), run_name="__main__")
+    shown = capsys.readouterr().out
+    assert re.search(r"tf-idf +\d\.\d\d The Yellow River", shown)
+    assert re.search(r"trigrams +0\.\d\d The Yangtze is a river\.", shown.partition("Jangtse")[2])
+
+
 def test_the_strategies_example(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

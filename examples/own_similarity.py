@@ -1,0 +1,74 @@
+"""A similarity and an index of your own, checked, and compared with BM25.
+
+python examples/own_similarity.py
+"""
+
+import math
+
+from nodekin.nodegraph import NodeGraph
+from nodekin.retrievers import Retriever, TextAnalyzer
+from nodekin.retrievers.indexes import Saturation, SyncedIndex, TermWeights, TextIndex, matches
+from nodekin.retrievers.results import Hits
+from nodekin.retrievers.similarities import Bm25
+from nodekin.retrievers.testing import check_index
+
+
+class TfIdf:
+    """TF-IDF: the index of BM25 with other weights."""
+
+    name, mode = "tf-idf", "text"
+
+    def open(self, graph: NodeGraph, group: str, key: str | None = None) -> TextIndex:
+        return Bm25().open(graph, group)
+
+    def prepare(self, query: str, indexes: list[TextIndex]) -> TermWeights:
+        size, weights = sum(index.size for index in indexes), {}
+        for term in TextAnalyzer().query(query):
+            if count := sum(index.document_frequency(term) for index in indexes):
+                weights[term] = weights.get(term, 0) + math.log(1 + size / count)
+        return TermWeights(weights, Saturation(k1=1e9, b=0, average_length=1))
+
+
+class TrigramIndex(SyncedIndex):
+    """Finds words with typing errors: the share of three-letter sequences in common."""
+
+    def clear(self):
+        self.nodes = {}
+
+    def remove(self, ids):
+        for id in ids:
+            self.nodes.pop(id, None)
+
+    def add(self, nodes, prepared):
+        self.nodes.update((node.id, (node, trigrams(node.text))) for node in nodes)
+
+    def search(self, query, limit, conditions):
+        in_query, scored = trigrams(query), []
+        for node, in_node in self.nodes.values():
+            if matches(node, conditions) and (common := in_query & in_node):
+                scored.append((len(common) / len(in_query), node))
+        scored.sort(key=lambda pair: (-pair[0], pair[1].order))
+        return Hits([node.id for _, node in scored[:limit]], [score for score, _ in scored[:limit]])
+
+
+def trigrams(text: str) -> set[str]:
+    return {text.lower()[at : at + 3] for at in range(max(1, len(text) - 2))}
+
+
+def trigram_index(graph, group, key, similarity):
+    return TrigramIndex(graph, group)
+
+
+check_index(TfIdf())  # raises AssertionError where a rule is broken, and says which
+check_index(index=trigram_index)
+
+graph = NodeGraph()
+graph.add(["The Yangtze is a river.", "The Yellow River floods; the river moves.", "Tea grows."])
+for query in ("river river banks", "the Jangtse rivr"):
+    print(query)
+    for name, retriever in {
+        "bm25": Retriever(graph, "ROOT", "bm25"),
+        "tf-idf": Retriever(graph, "ROOT", TfIdf()),
+        "trigrams": Retriever(graph, "ROOT", index=trigram_index),
+    }.items():
+        print(f"  {name:9}", *[f"{r.score:.2f} {r.node.text}" for r in retriever(query)][:2])

@@ -1,0 +1,414 @@
+"""Check a similarity, an index or a retriever of your own as the built-in ones are checked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import random
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from ..nodegraph import Document, NodeGraph
+from .filters import Filters
+from .protocols import RetrieverProtocol, Similarity
+from .results import ScoredNode
+from .retriever import Retriever
+from .similarities import DEFAULT, MakeIndex
+
+TEXTS = (
+    "green tea\nblack tea with milk\nriver water",
+    "the river bank\nthe river bed\ntea",
+    "money in the bank\n长江是中国最长的河流",
+    "green tea\n茶是一种饮品\nriver",
+)
+
+QUERIES = ("tea", "green tea", "river bank", "长江 river", "milk and money", "xyz")
+
+_COLORS = ("red", "blue", None)
+
+_STEPS = 25  # random changes of a corpus, each followed by a comparison
+
+_COPIES = 60  # of the texts, where an index has to be worth storing
+
+_TOGGLES = 20  # changes during which other threads search
+
+Row = tuple[str, float]  # id and score
+
+
+def check_index(
+    similarity: str | Similarity | Callable[..., Any] = "bm25",
+    *,
+    index: str | MakeIndex = DEFAULT,
+    embed: Any = None,
+    texts: Sequence[str] = TEXTS,
+    queries: Sequence[str] = QUERIES,
+) -> None:
+    """Check that a similarity and its index keep what retrievers rely on.
+
+    The nodes are the lines of the texts. The checks, in this order:
+
+    - Scores are finite numbers, results best first, ties in document order, none twice.
+    - ``top_k`` results are the first of all results, also with filters, which apply before
+      ranking and don't change scores. Many queries at once have the results of each.
+    - After documents were added, changed and removed, and after ``NodeGraph.refresh``, results
+      are those of a new graph with the same documents.
+    - A graph that is closed and opened again has the same results, also when the files of the
+      index (``graph.index_file``) are damaged.
+    - Threads that search while another changes the graph see one of its states.
+
+    Args:
+        similarity: As for ``Retriever``: a name, an object or a registered function.
+        index: As for ``Retriever``: a name, or a class or function that makes the index.
+        embed: The embedding model for a similarity of embeddings; one that counts letters by
+            default.
+        texts: Texts of some lines, a few of which are equal; at least three.
+        queries: Queries that match some of the lines.
+
+    Raises:
+        AssertionError: If a check fails; the message says which, and what was returned instead.
+        ValueError: If the texts and queries can't show anything.
+
+    Example:
+        >>> check_index("bm25")
+        >>> check_index("cosine")
+    """
+    _Check(similarity, index, embed or _count_letters, tuple(texts), tuple(queries)).run()
+
+
+def check_retriever(
+    make: Callable[[NodeGraph], RetrieverProtocol],
+    *,
+    embed: Any = None,
+    texts: Sequence[str] = TEXTS,
+    queries: Sequence[str] = QUERIES,
+) -> None:
+    """Check that a retriever keeps what strategies, fusions and engines rely on.
+
+    The graph has the documents of the texts, and the group ``"line"`` of their lines. The checks:
+    results are ``ScoredNode``s, best first, none twice, at most ``top_k``; filters hold;
+    ``aretrieve`` returns what ``retrieve`` returns; after changes of the graph results are those
+    of a new graph.
+
+    Args:
+        make: Returns the retriever for a graph.
+        embed: The graph's embedding model; one that counts letters by default.
+        texts: The documents.
+        queries: Queries that match some of them.
+
+    Raises:
+        AssertionError: If a check fails; the message says which, and what was returned instead.
+
+    Example:
+        >>> check_retriever(lambda graph: Retriever(graph, "line", target="ROOT"))
+    """
+    corpus = _Corpus({}, embed or _count_letters)
+    for number, text in enumerate(texts):
+        corpus.put(f"d{number}", text, _COLORS[number % 3])
+    graph = corpus.graph()
+    retriever = make(graph)
+    corpus.put("d0", texts[-1], "red", graph)
+    corpus.remove("d1", graph)
+    for query in queries:
+        results = retriever.retrieve(query)
+        _check(all(isinstance(r, ScoredNode) for r in results), f"{query!r}: no ScoredNodes")
+        _check_rows(_rows(results), f"{query!r}: ")
+        for k in (1, 2):
+            count = len(retriever.retrieve(query, top_k=k))
+            _check(count <= k, f"{query!r}: top_k={k} returns {count} results")
+        for result in retriever.retrieve(query, filters={"color": "red"}):
+            color = result.node.metadata.get("color")
+            _check(color == "red", f"{query!r}: a filter for 'red' returns a node of {color!r}")
+        with ThreadPoolExecutor(1) as thread:  # also where an event loop runs in this one
+            awaited = thread.submit(asyncio.run, retriever.aretrieve(query)).result()
+        _check_same(_rows(awaited), _rows(results), f"{query!r}: aretrieve, beside retrieve")
+        new = make(corpus.graph()).retrieve(query)
+        _check_same(_rows(results), _rows(new), f"{query!r}: after changes, beside a new graph")
+
+
+@dataclass
+class _Corpus:
+    """Documents by id, and graphs of them."""
+
+    documents: dict[str, Document]
+    embed: Any
+
+    def put(self, id: str, text: str, color: str | None, graph: NodeGraph | None = None) -> None:
+        self.documents[id] = Document(text, {"color": color} if color else None, id=id)
+        if graph is not None:
+            graph.add(self.documents[id])
+
+    def remove(self, id: str, graph: NodeGraph) -> None:
+        del self.documents[id]
+        graph.remove(id)
+
+    def graph(self, store: Path | None = None) -> NodeGraph:
+        graph = NodeGraph(store=store, embed=self.embed, progress=False)
+        graph.create_node_group("line", str.splitlines)
+        graph.add([*self.documents.values()])
+        return graph
+
+
+@dataclass(frozen=True)
+class _Check:
+    """The checks of one similarity and index."""
+
+    similarity: Any
+    index: str | MakeIndex
+    embed: Any
+    texts: tuple[str, ...]
+    queries: tuple[str, ...]
+
+    def run(self) -> None:
+        self.check_ranking()
+        self.check_history()
+        self.check_refresh()
+        self.check_reopening()
+        self.check_threads()
+
+    def corpus(self, copies: int = 1) -> _Corpus:
+        corpus = _Corpus({}, self.embed)
+        for number, text in enumerate(self.texts * copies):
+            corpus.put(f"d{number}", text, _COLORS[number % 3])
+        return corpus
+
+    def retriever(self, graph: NodeGraph, **options: Any) -> Retriever:
+        return Retriever(
+            graph, "line", self.similarity, index=self.index, **{"top_k": 10_000, **options}
+        )
+
+    def rankings(self, graph: NodeGraph, **options: Any) -> list[list[Row]]:
+        retriever = self.retriever(graph, **options)
+        return [_retrieve(retriever, query) for query in self.queries]
+
+    def check_ranking(self) -> None:
+        graph = self.corpus().graph()
+        nodes = {node.id: node for node in graph.nodes("line")}
+        place = {node_id: at for at, node_id in enumerate(nodes)}
+        rankings = self.rankings(graph)
+        if max(map(len, rankings)) < 2:
+            raise ValueError(
+                f"no query of {self.queries!r:.200} has two results; pass queries= that match some "
+                "lines of the texts"
+            )
+        many = self.retriever(graph).batch(self.queries)
+        for query, ranking, results in zip(self.queries, rankings, many, strict=True):
+            _check_rows(ranking, f"{query!r}: ", place)
+            _check_same(_rows(results), ranking, f"{query!r}: many queries at once, beside one")
+            for filters in (None, {"color": "red"}, {"color": ["red", "blue"]}):
+                expected = [row for row in ranking if _meets(nodes[row[0]].metadata, filters)]
+                for k in (1, 2, 3, len(nodes)):
+                    options = f"top_k={k}, filters={filters!r}"
+                    results = self.retriever(graph).retrieve(query, top_k=k, filters=filters)
+                    _check_same(_rows(results), expected[:k], f"{query!r}: {options}")
+
+    def check_history(self) -> None:
+        corpus, rng = self.corpus(), random.Random(7)
+        graph = corpus.graph()
+        self.compare(graph, corpus, "the first documents were added")
+        for _ in range(_STEPS):
+            number = rng.randrange(len(self.texts) + 2)
+            node_id, text, color = f"d{number}", rng.choice(self.texts), rng.choice(_COLORS)
+            if node_id in corpus.documents and rng.random() < 0.4:
+                corpus.remove(node_id, graph)
+                what = "a document was removed"
+            else:
+                lines = rng.sample(text.splitlines(), rng.randint(1, len(text.splitlines())))
+                corpus.put(node_id, "\n".join(lines), color, graph)
+                what = "a document was added or changed"
+            if rng.random() < 0.7:  # else the index gets several changes together
+                self.compare(graph, corpus, what)
+        for node_id in [*corpus.documents]:
+            corpus.remove(node_id, graph)
+        self.compare(graph, corpus, "all documents were removed")
+        corpus.put("last", self.texts[0], None, graph)
+        self.compare(graph, corpus, "all were removed and one was added")
+
+    def check_refresh(self) -> None:
+        with TemporaryDirectory() as folder:
+            files = [Path(folder, f"{number}.txt") for number in range(len(self.texts))]
+            for file, text in zip(files, self.texts, strict=True):
+                file.write_text(text, encoding="utf-8")
+
+            def read() -> NodeGraph:
+                graph = NodeGraph(folder, embed=self.embed, progress=False)
+                graph.create_node_group("line", str.splitlines)
+                return graph
+
+            with read() as graph:
+                self.rankings(graph)
+                files[0].unlink()
+                files[1].write_text(self.texts[-1] + "\n" + self.texts[0], encoding="utf-8")
+                Path(folder, "new.txt").write_text(self.texts[0], encoding="utf-8")
+                graph.refresh()
+                with read() as new:
+                    self.compare_rankings(graph, new, "refresh", texts=True)
+
+    def check_reopening(self) -> None:
+        corpus = self.corpus(_COPIES)
+        with TemporaryDirectory() as folder:
+            store = Path(folder, "graph.db")
+            with corpus.graph(store) as graph:
+                before = self.rankings(graph)
+            for damaged in (False, True, False):
+                what = "the index's files were damaged" if damaged else "the graph was reopened"
+                with NodeGraph(store=store, embed=self.embed, progress=False) as graph:
+                    graph.create_node_group("line", str.splitlines)
+                    if damaged:
+                        _damage(graph.index_file("any"))
+                        with _without_warnings():
+                            self.rankings(graph)
+                    self.compare_each(self.rankings(graph), before, f"after {what}")
+                    corpus.put("d0", self.texts[-1], None, graph)
+                    self.compare(graph, corpus, f"{what} and a document was changed")
+                    before = self.rankings(graph)
+
+    def check_threads(self) -> None:
+        corpus = self.corpus()
+        graph = corpus.graph()
+        states = [self.rankings(graph)]
+        corpus.put("more", self.texts[0], None)
+        states.append(self.rankings(corpus.graph()))
+        finished = threading.Event()
+
+        def write() -> None:
+            try:
+                for _ in range(_TOGGLES):
+                    corpus.put("more", self.texts[0], None, graph)
+                    self.rankings(graph)
+                    graph.remove("more")
+            finally:
+                finished.set()
+
+        def read() -> None:
+            retriever = self.retriever(graph)
+            while not finished.is_set():
+                for at, query in enumerate(self.queries):
+                    got = _retrieve(retriever, query)
+                    _check(
+                        any(_same(got, state[at]) for state in states),
+                        f"{query!r}: a search during changes returns {_shown(got)}; before the "
+                        f"change it is {_shown(states[0][at])}, after it {_shown(states[1][at])}",
+                    )
+
+        with ThreadPoolExecutor(4) as pool:
+            for future in [pool.submit(write), *[pool.submit(read) for _ in range(3)]]:
+                future.result()
+
+    def compare(self, graph: NodeGraph, corpus: _Corpus, what: str) -> None:
+        self.compare_rankings(graph, corpus.graph(), f"{what}, beside a new graph")
+
+    def compare_rankings(
+        self, graph: NodeGraph, new: NodeGraph, what: str, texts: bool = False
+    ) -> None:
+        ways: list[dict[str, Any]] = [
+            {},
+            {"filters": {"color": "red"}},
+            {"top_k": 2, "target": "ROOT"},
+            {"target": "ROOT", "lift": "sum"},
+        ]
+        for options in ways:
+            got, expected = self.rankings(graph, **options), self.rankings(new, **options)
+            if texts:  # ids of files may differ
+                got, expected = _as_texts(got, graph), _as_texts(expected, new)
+            self.compare_each(got, expected, f"after {what} {options or ''}")
+
+    def compare_each(
+        self, got: Sequence[list[Row]], expected: Sequence[list[Row]], what: str
+    ) -> None:
+        for query, rows, expected_rows in zip(self.queries, got, expected, strict=True):
+            _check_same(rows, expected_rows, f"{query!r}: {what}")
+
+
+def _retrieve(retriever: Retriever, query: str) -> list[Row]:
+    try:
+        return _rows(retriever.retrieve(query))
+    except LookupError as error:
+        raise AssertionError(
+            f"{query!r}: the index returns a node that is gone: {error}"
+        ) from error
+
+
+def _rows(results: Iterable[ScoredNode]) -> list[Row]:
+    return [(result.node.id, result.score) for result in results]
+
+
+def _as_texts(rankings: Iterable[list[Row]], graph: NodeGraph) -> list[list[Row]]:
+    return [[(graph.node(node_id).text, score) for node_id, score in rows] for rows in rankings]
+
+
+def _meets(metadata: Mapping[str, Any], filters: Filters | None) -> bool:
+    return not filters or metadata.get("color", "no color") in filters["color"]
+
+
+def _check(good: bool, message: str) -> None:
+    if not good:
+        raise AssertionError(message)
+
+
+def _check_rows(rows: Sequence[Row], where: str, place: Mapping[str, int] | None = None) -> None:
+    """Check that rows are best first, none twice, and ties in document order."""
+    ids = [node_id for node_id, _ in rows]
+    _check(len(set(ids)) == len(ids), f"{where}a node comes twice in {_shown(rows)}")
+    for node_id, score in rows:
+        usable = isinstance(score, float) and math.isfinite(score)
+        _check(usable, f"{where}the score of {node_id!r} is {score!r}, not a finite float")
+    for (first, high), (second, low) in pairwise(rows):
+        _check(high >= low, f"{where}results are not best first: {_shown(rows)}")
+        if place is not None and high == low:
+            in_order = place[first] < place[second]
+            _check(in_order, f"{where}a tie is not in document order: {_shown(rows)}")
+
+
+def _check_same(rows: Sequence[Row], expected: Sequence[Row], where: str) -> None:
+    _check(
+        _same(rows, expected), f"{where}: got {_shown(rows)}, and {_shown(expected)} was expected"
+    )
+
+
+def _same(rows: Sequence[Row], expected: Sequence[Row]) -> bool:
+    return len(rows) == len(expected) and all(
+        row[0] == other[0] and math.isclose(row[1], other[1], rel_tol=1e-6, abs_tol=1e-9)
+        for row, other in zip(rows, expected, strict=True)
+    )
+
+
+def _shown(rows: Sequence[Row]) -> str:
+    shown = ", ".join(f"{node_id} {score:.4f}" for node_id, score in rows[:6])
+    return f"[{shown}{', ...' if len(rows) > 6 else ''}] ({len(rows)} results)"
+
+
+def _damage(file: Path | None) -> None:
+    """Overwrite the middle of all files in the folder of a graph's indexes."""
+    for path in file.parent.iterdir() if file is not None and file.parent.is_dir() else ():
+        data = path.read_bytes()
+        middle = len(data) // 2
+        path.write_bytes(data[:middle] + b"damaged" + data[middle + 7 :])
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Let built-in indexes rebuild a damaged file without a warning."""
+    logger = logging.getLogger(f"{__package__}.indexes")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _count_letters(texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Embed a text as counts of letters, and a number that is never 0."""
+    letters = "aeiounrtbmk河茶"
+    counts = [[*(text.count(letter) for letter in letters), 0.25] for text in texts]
+    return np.array(counts, np.float32)
