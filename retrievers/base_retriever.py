@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, ClassVar
 
 from .filters import Filters
+from .protocols import RetrieverProtocol
 from .results import OutputFormat, ScoredNode, formatted
 from .validation import check_child_k, check_output
 
@@ -26,6 +27,9 @@ class BaseRetriever:
         ValueError: If there is no such format, or anything but content is to be joined.
     """
 
+    calls_model: ClassVar[bool] = False
+    """Whether it calls a language model, and may search for other queries than the one it gets."""
+
     output_format: OutputFormat | None = None
     join: bool | str = False
 
@@ -35,6 +39,22 @@ class BaseRetriever:
         check_output(output_format, join)
         self.output_format = output_format
         self.join = join
+
+    @property
+    def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
+        """The retrievers that this one queries, with their names in it.
+
+        A retriever that wraps another one as ``inner`` has it here; others override this.
+
+        Example:
+            >>> from nodekin.nodegraph import NodeGraph
+            >>> from nodekin.retrievers import FusionRetriever, Retriever
+            >>> words = Retriever(NodeGraph(), "ROOT")
+            >>> [name for name, _ in FusionRetriever([words, words]).inner_retrievers]
+            ['0', '1']
+        """
+        inner: RetrieverProtocol | None = getattr(self, "inner", None)
+        return [] if inner is None else [("inner", inner)]
 
     def retrieve(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
@@ -71,8 +91,8 @@ class BaseRetriever:
     ) -> list[list[ScoredNode]]:
         """Do what ``batch`` does without blocking the event loop, all queries at once."""
         check_queries(queries)
-        asked = (self.aretrieve(query, top_k=top_k, filters=filters) for query in queries)
-        return list(await asyncio.gather(*asked))
+        tasks = (self.aretrieve(query, top_k=top_k, filters=filters) for query in queries)
+        return list(await asyncio.gather(*tasks))
 
 
 def check_queries(queries: Sequence[str]) -> None:
@@ -83,6 +103,12 @@ def check_queries(queries: Sequence[str]) -> None:
     """
     if isinstance(queries, str):
         raise TypeError(f"batch takes a list of queries, not one: {queries!r:.80}")
+
+
+def inner_retrievers(retriever: object) -> Sequence[tuple[str, RetrieverProtocol]]:
+    """Return ``BaseRetriever.inner_retrievers`` of any retriever, none if it does not say."""
+    inner: Sequence[tuple[str, RetrieverProtocol]] = getattr(retriever, "inner_retrievers", ())
+    return inner
 
 
 _child_k: ContextVar[int | None] = ContextVar("child_k", default=None)
@@ -123,6 +149,6 @@ def child_k_override(child_k: int | None) -> Iterator[None]:
 
 
 def effective_child_k(own: int | None) -> int | None:
-    """Return how many hits a retriever looks at: what the block says, else its own number."""
-    said = _child_k.get()
-    return own if said is None else said
+    """Return how many hits a retriever looks at: the block's override, else its own number."""
+    override = _child_k.get()
+    return own if override is None else override

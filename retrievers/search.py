@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -18,6 +18,25 @@ from .results import Evidence, Hits, ScoredNode
 from .tracing import start_span, summarize_queries
 
 _AT_ONCE = 64  # queries that are searched while the graphs are held once
+
+
+@contextmanager
+def reading(groups: Mapping[NodeGraph, Iterable[str]]) -> Iterator[None]:
+    """Hold a consistent state of several graphs, with groups built, until the block ends.
+
+    The graphs are locked in one order, whoever locks them: two threads can't wait for each other.
+
+    Args:
+        groups: The names of the groups to build, by graph.
+
+    Raises:
+        UnknownGroupError: If a graph has no such group.
+        TransformError: If a transform raises while a group is built.
+    """
+    with ExitStack() as locks:
+        for graph in sorted(groups, key=id):
+            locks.enter_context(graph.reading(*groups[graph]))
+        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +108,7 @@ class Search:
         for begin in range(0, len(queries), _AT_ONCE):
             part = slice(begin, begin + _AT_ONCE)
             forms = [[of_graph[part] for of_graph in of_pool] for of_pool in vectors]
-            with ExitStack() as held:
-                for graph in sorted(self.graphs, key=id):  # in one order, or two could deadlock
-                    held.enter_context(graph.reading(*self.groups, self.target))
+            with reading(dict.fromkeys(self.graphs, (*self.groups, self.target))):
                 results += self._held(queries[part], forms, indexes)
         return results
 

@@ -15,9 +15,9 @@ from langchain_core.runnables import RunnableConfig
 
 from ...retrievers import RecursiveRetriever, Retriever
 from ...retrievers.base_retriever import BaseRetriever as NativeRetriever
+from ...retrievers.base_retriever import inner_retrievers
 from ...retrievers.plans import Effect, Plan, arun, run
 from .callbacks import acall_with_config, call_with_config
-from .graph_drawing import calls_model, inner_retrievers
 
 T = TypeVar("T")
 
@@ -200,6 +200,6 @@ def _searchers(retriever: object) -> Iterator[Retriever | RecursiveRetriever]:
     """Yield the inner retrievers that search for the query as it is."""
     if isinstance(retriever, Retriever | RecursiveRetriever):
         yield retriever
-    elif not calls_model(retriever):
+    elif not getattr(retriever, "calls_model", False):
         for _, inner in inner_retrievers(retriever):
             yield from _searchers(inner)

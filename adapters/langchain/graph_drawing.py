@@ -2,44 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.graph import Graph, Node
 
 from ...retrievers import RetrieverProtocol
+from ...retrievers.base_retriever import inner_retrievers
 
 _SHOWN_ATTRIBUTES = ("group_name", "groups", "via", "target", "mode", "top_k", "filters")
-
-
-def inner_retrievers(retriever: object) -> Iterator[tuple[str, RetrieverProtocol]]:
-    """Yield the retrievers that a retriever holds, with their names in it.
-
-    They are the values of public attributes, or of lists and mappings in these.
-
-    Example:
-        >>> from nodekin.nodegraph import NodeGraph
-        >>> from nodekin.retrievers import FusionRetriever, Retriever
-        >>> search = Retriever(NodeGraph(), "ROOT")
-        >>> [name for name, _ in inner_retrievers(FusionRetriever([search, search]))]
-        ['0', '1']
-    """
-    for name, value in _attributes(retriever).items():
-        if name.startswith("_"):
-            continue
-        if isinstance(value, Mapping):
-            items = [(str(key), item) for key, item in value.items()]
-        elif isinstance(value, list | tuple):
-            items = [(str(position), item) for position, item in enumerate(value)]
-        else:
-            items = [(name, value)]
-        yield from (item for item in items if _is_retriever(item[1]))
-
-
-def calls_model(retriever: object) -> bool:
-    """Return whether a retriever turns a query into others with a model."""
-    return any(hasattr(retriever, name) for name in ("prompts", "llm"))
 
 
 def draw(retriever: RetrieverProtocol, graph: Graph, sources: list[Node]) -> list[Node]:
@@ -57,8 +29,8 @@ def draw(retriever: RetrieverProtocol, graph: Graph, sources: list[Node]) -> lis
         RunnableLambda(retriever.retrieve, retriever.aretrieve, name=type(retriever).__name__),
         metadata=_metadata(retriever) or None,
     )
-    inner = list(inner_retrievers(retriever))
-    comes_first = not inner or calls_model(retriever)
+    inner = inner_retrievers(retriever)
+    comes_first = not inner or getattr(retriever, "calls_model", False)
     if comes_first:
         for source in sources:
             graph.add_edge(source, node)
@@ -97,9 +69,3 @@ def _attributes(retriever: object) -> dict[str, Any]:
 
 def _as_names(slots: str | Iterable[str]) -> Iterable[str]:
     return [slots] if isinstance(slots, str) else slots
-
-
-def _is_retriever(value: object) -> bool:
-    return not isinstance(value, type) and all(
-        callable(getattr(value, name, None)) for name in ("retrieve", "aretrieve")
-    )

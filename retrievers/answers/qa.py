@@ -12,7 +12,7 @@ from ...nodegraph import Node, NodeGraph
 from ..base_retriever import BaseRetriever
 from ..filters import Condition, Filters, parse_filters
 from ..indexes import Exact, normal_question
-from ..protocols import Similarity
+from ..protocols import RetrieverProtocol, Similarity
 from ..results import Evidence, OutputOptions, ScoredNode
 from ..retriever import Retriever
 from ..text_analyzer import TextAnalyzer
@@ -103,6 +103,11 @@ class QaRetriever(BaseRetriever):
             raise ValueError(f"threshold must be above 0, not {threshold!r}; 0.9 is usual")
         self.threshold = threshold
         self.group = group
+
+    @property
+    def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
+        """The retriever of the questions."""
+        return [("retriever", self.retriever)]
 
     def __repr__(self) -> str:
         return f"QaRetriever({self.retriever!r}, threshold={self.threshold!r})"

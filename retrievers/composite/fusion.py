@@ -85,6 +85,11 @@ class FusionRetriever(PlannedRetriever):
         self.weights = _check_weights(weights, len(self.retrievers))
         self.rank_constant = number(rank_constant, "rank_constant")
 
+    @property
+    def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
+        """The retrievers that are fused, by their number."""
+        return [(str(number), inner) for number, inner in enumerate(self.retrievers)]
+
     def __repr__(self) -> str:
         return f"FusionRetriever({self.retrievers!r}, {self.mode!r}, top_k={self.top_k})"
 

@@ -146,6 +146,12 @@ class RecursiveRetriever(PlannedRetriever):
             for reference in self.references.values():
                 self._as_retriever(reference)  # raises for a graph that lacks the groups
 
+    @property
+    def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
+        """The retrievers that nodes stand for, by name."""
+        references = self.references if isinstance(self.references, Mapping) else {}
+        return [(n, r) for n, r in references.items() if not isinstance(r, NodeGraph)]
+
     def __repr__(self) -> str:
         return (
             f"RecursiveRetriever({self.groups!r} -> {self.target!r}, {self.similarity.name}, "

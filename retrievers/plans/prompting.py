@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, TypeVar, get_args
+from typing import Any, ClassVar, TypeVar, get_args
 
 from ...nodegraph import LLM, ModelError, ModelTimeoutError, nearest_names
 from ...nodegraph.extractors import AGAIN, fill
@@ -118,6 +118,8 @@ class PromptMixin:
         >>> mine.prompts["rewrite"].en
         'Mend the spelling: {query}'
     """
+
+    calls_model: ClassVar[bool] = True
 
     _prompts: Mapping[str, Prompt] = MappingProxyType({})
 

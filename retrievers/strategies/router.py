@@ -288,6 +288,11 @@ class RouterRetriever(PromptMixin, PlannedRetriever):
         )
         self.mode: Mode = check_mode(mode)
 
+    @property
+    def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
+        """The routes."""
+        return list(self.routes.items())
+
     def __repr__(self) -> str:
         return f"RouterRetriever({self.routes!r})"
 

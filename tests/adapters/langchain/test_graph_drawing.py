@@ -4,13 +4,14 @@ import pytest
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
 from nodekin.adapters.langchain import NodeGraphRetriever
-from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever
+from nodekin.retrievers import BaseRetriever, FusionRetriever, RerankRetriever, Retriever
 
 
-class Strategy:
+class Strategy(BaseRetriever):
+    calls_model = True
+
     def __init__(self, inner):
         self.inner = inner
-        self.llm = str.upper
 
     def retrieve(self, query, *, top_k=None, filters=None):
         return self.inner.retrieve(query, top_k=top_k, filters=filters)
@@ -22,7 +23,10 @@ class Strategy:
 class Router(Strategy):
     def __init__(self, retrievers):
         self.retrievers = retrievers
-        self.llm = str.upper
+
+    @property
+    def inner_retrievers(self):
+        return list(self.retrievers.items())
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ def test_exact_texts_and_fields(lines: NodeGraph) -> None:
     assert matches(exact("什么是tea")) == [("什么是 Tea？", 1.0)]
     assert matches(exact("abc!")) == [("ＡＢＣ", 1.0)]
     assert exact("tea time") == []
-    assert matches(Retriever(lines, "line", "exact", normalize=False)("TEA")) == []
+    assert matches(Retriever(lines, "line", Exact(normalize=False))("TEA")) == []
     assert matches(Retriever(lines, "line", index="map")("Coffee")) == [("coffee", 1.0)]
     assert matches(Retriever(lines, "line", Exact("shop"))("2")) == [("bread", 1), ("rice", 1)]
     assert matches(exact("tea", filters={"shop": 2})) == []
