@@ -113,7 +113,7 @@ def batch_runs(
                 partial(_single_run, query, config, run_manager, search_one)
                 for query, config, run_manager in zip(queries, configs, runs, strict=True)
             ]
-            return (yield from _run_each(plans))
+            return (yield from _run_all(plans))
         for run_manager in runs:
             yield from _end_run(run_manager.on_retriever_error, error)
         if not catches:
@@ -137,7 +137,7 @@ def _single_run(
     return documents
 
 
-def _run_each(plans: Sequence[Callable[[], Plan[Any]]]) -> Invoke[list[Any]]:
+def _run_all(plans: Sequence[Callable[[], Plan[Any]]]) -> Invoke[list[Any]]:
     async def gather() -> list[Any]:
         return list(await asyncio.gather(*(arun(plan()) for plan in plans)))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from langchain_core.runnables import RunnableLambda
@@ -11,7 +10,7 @@ from langchain_core.runnables.graph import Graph, Node
 from ...retrievers import RetrieverProtocol
 from ...retrievers.base_retriever import inner_retrievers
 
-_SHOWN_ATTRIBUTES = ("group_name", "groups", "via", "target", "mode", "top_k", "filters")
+_LABELS = ("group_name", "groups", "via", "target", "mode", "top_k", "filters")
 
 
 def draw(retriever: RetrieverProtocol, graph: Graph, sources: list[Node]) -> list[Node]:
@@ -49,23 +48,12 @@ def draw(retriever: RetrieverProtocol, graph: Graph, sources: list[Node]) -> lis
 
 def _metadata(retriever: object) -> dict[str, Any]:
     """Return what distinguishes a retriever from others of its class, as texts and numbers."""
-    attributes = _attributes(retriever)
-    values = {name: attributes.get(name) for name in _SHOWN_ATTRIBUTES}
+    values = {name: getattr(retriever, name, None) for name in _LABELS}
     for name in ("similarity", "reranker"):
-        values[name] = getattr(attributes.get(name), "name", attributes.get(name))
+        value = getattr(retriever, name, None)
+        values[name] = getattr(value, "name", value)
     return {
         name: value if isinstance(value, int | float) else str(value)
         for name, value in values.items()
         if value is not None
     }
-
-
-def _attributes(retriever: object) -> dict[str, Any]:
-    slots = (getattr(cls, "__slots__", ()) for cls in type(retriever).__mro__)
-    names = [name for of_class in slots for name in _as_names(of_class)]
-    slotted = {name: getattr(retriever, name) for name in names if hasattr(retriever, name)}
-    return {**slotted, **getattr(retriever, "__dict__", {})}
-
-
-def _as_names(slots: str | Iterable[str]) -> Iterable[str]:
-    return [slots] if isinstance(slots, str) else slots

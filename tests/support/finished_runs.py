@@ -10,3 +10,8 @@ class FinishedRuns(BaseTracer):
 
     def _persist_run(self, run):
         self.roots.append(run)
+
+
+def tree(run):
+    """Return the name of a run and the trees of its children, in alphabetical order."""
+    return run.name, sorted((tree(child) for child in run.child_runs), key=str)

@@ -1,8 +1,11 @@
 import pytest
+from langchain_core.language_models import FakeListChatModel
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.nodegraph import Document, NodeGraph, split_sentences
-from nodekin.retrievers import Retriever
+from nodekin.nodegraph.models.llm import as_llm
+from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever
+from nodekin.retrievers.tracing import start_span
 
 DOCUMENTS = [
     Document(
@@ -41,3 +44,42 @@ def native(graph):
 @pytest.fixture
 def retriever(native):
     return NodeGraphRetriever(retriever=native)
+
+
+class Rewriting:
+    """A strategy as nodekin's own are: stages around a model's call and a search."""
+
+    def __init__(self, inner, model):
+        self.inner = inner
+        self.llm = as_llm(model)
+
+    def retrieve(self, query, *, top_k=None, filters=None):
+        with start_span("rewrite", query=query) as done:
+            with start_span("ask", model="fake", prompt=query) as asked:
+                asked.attributes["answer"] = self.llm.complete(query)
+            done.attributes["rewritten"] = asked.attributes["answer"]
+            return self.inner.retrieve(asked.attributes["answer"], top_k=top_k, filters=filters)
+
+    async def aretrieve(self, query, *, top_k=None, filters=None):
+        with start_span("rewrite", query=query) as done:
+            with start_span("ask", model="fake", prompt=query) as asked:
+                asked.attributes["answer"] = await self.llm.acomplete(query)
+            done.attributes["rewritten"] = asked.attributes["answer"]
+            return await self.inner.aretrieve(
+                asked.attributes["answer"], top_k=top_k, filters=filters
+            )
+
+
+@pytest.fixture
+def strategy(native, graph):
+    """A rewriting around a reranking around a fusion."""
+    fused = FusionRetriever([native, Retriever(graph, "ROOT")])
+    reranked = RerankRetriever(
+        fused, "ModuleReranker", model=lambda query, texts: [-len(text) for text in texts]
+    )
+    return Rewriting(reranked, FakeListChatModel(responses=["fermented 茶 tea"] * 9))
+
+
+@pytest.fixture
+def nested(strategy):
+    return NodeGraphRetriever(retriever=strategy)

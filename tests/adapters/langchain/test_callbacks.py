@@ -1,50 +1,16 @@
 """Stages of any retriever are runs, where they happen."""
 
 import asyncio
-import logging
 import threading
-import time
 
 import pytest
 from blockbuster import blockbuster_ctx
-from finished_runs import FinishedRuns
-from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
-from langchain_core.language_models import FakeListChatModel
+from finished_runs import FinishedRuns, tree
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
 from nodekin.adapters.langchain import NodeGraphRetriever
-from nodekin.nodegraph.models.llm import as_llm
-from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever, trace
+from nodekin.retrievers import FusionRetriever, trace
 from nodekin.retrievers.tracing import start_span
-
-
-class Rewriting:
-    """A strategy as nodekin's own are: stages around a model's call and a search."""
-
-    def __init__(self, inner, model):
-        self.inner = inner
-        self.llm = as_llm(model)
-
-    def retrieve(self, query, *, top_k=None, filters=None):
-        with start_span("rewrite", query=query) as done:
-            with start_span("ask", model="fake", prompt=query) as asked:
-                asked.attributes["answer"] = self.llm.complete(query)
-            done.attributes["rewritten"] = asked.attributes["answer"]
-            return self.inner.retrieve(asked.attributes["answer"], top_k=top_k, filters=filters)
-
-    async def aretrieve(self, query, *, top_k=None, filters=None):
-        with start_span("rewrite", query=query) as done:
-            with start_span("ask", model="fake", prompt=query) as asked:
-                asked.attributes["answer"] = await self.llm.acomplete(query)
-            done.attributes["rewritten"] = asked.attributes["answer"]
-            return await self.inner.aretrieve(
-                asked.attributes["answer"], top_k=top_k, filters=filters
-            )
-
-
-def tree(run):
-    return run.name, sorted((tree(child) for child in run.child_runs), key=str)
-
 
 SEARCH = ("search", [])
 FUSED = ("fuse", [SEARCH, SEARCH])
@@ -60,21 +26,6 @@ WHOLE = (
 )
 
 
-@pytest.fixture
-def engine(native, graph):
-    """A rewriting around a reranking around a fusion."""
-    fused = FusionRetriever([native, Retriever(graph, "ROOT")])
-    reranked = RerankRetriever(
-        fused, "ModuleReranker", model=lambda query, texts: [-len(text) for text in texts]
-    )
-    return Rewriting(reranked, FakeListChatModel(responses=["fermented 茶 tea"] * 9))
-
-
-@pytest.fixture
-def retriever(engine):
-    return NodeGraphRetriever(retriever=engine)
-
-
 async def call(runnable, mode, *args, **kwargs):
     if mode == "sync":
         return runnable.invoke(*args, **kwargs)
@@ -86,8 +37,8 @@ both = pytest.mark.parametrize("mode", ["sync", "async"])
 
 @both
 @pytest.mark.parametrize("in_chain", [False, True])
-async def test_every_stage_and_model_call_is_in_its_place(retriever, mode, in_chain):
-    runnable = RunnablePassthrough() | retriever | RunnableLambda(len) if in_chain else retriever
+async def test_every_stage_and_model_call_is_in_its_place(nested, mode, in_chain):
+    runnable = RunnablePassthrough() | nested | RunnableLambda(len) if in_chain else nested
     tracer = FinishedRuns()
     await call(runnable, mode, "Which tea is fermented?", {"callbacks": [tracer]})
     (root,) = tracer.roots
@@ -107,10 +58,10 @@ async def test_every_stage_and_model_call_is_in_its_place(retriever, mode, in_ch
 
 
 @both
-async def test_tags_and_metadata_are_inherited_but_not_names_and_ids(retriever, mode):
+async def test_tags_and_metadata_are_inherited_but_not_names_and_ids(nested, mode):
     tracer = FinishedRuns()
     config = {"tags": ["t"], "metadata": {"m": 1}, "run_name": "outer", "callbacks": [tracer]}
-    await call(retriever, mode, "tea", config)
+    await call(nested, mode, "tea", config)
     (root,) = tracer.roots
     (rewrite,) = root.child_runs
     assert (root.name, rewrite.name) == ("outer", "rewrite")
@@ -120,8 +71,8 @@ async def test_tags_and_metadata_are_inherited_but_not_names_and_ids(retriever, 
 
 
 @pytest.mark.parametrize("in_chain", [False, True])
-async def test_stream_events(retriever, in_chain):
-    runnable = retriever | RunnableLambda(len) if in_chain else retriever
+async def test_stream_events(nested, in_chain):
+    runnable = nested | RunnableLambda(len) if in_chain else nested
     with blockbuster_ctx():
         events = [each async for each in runnable.astream_events("tea", version="v2")]
     kinds = [each["event"] for each in events]
@@ -239,9 +190,9 @@ async def test_a_retriever_within_a_retriever_is_told_once(native, mode):
 
 
 @both
-async def test_a_trace_of_nodekins_own_goes_on_beside(retriever, mode):
+async def test_a_trace_of_nodekins_own_goes_on_beside(nested, mode):
     with trace() as traced:
-        await call(retriever, mode, "tea", {"callbacks": [FinishedRuns()]})
+        await call(nested, mode, "tea", {"callbacks": [FinishedRuns()]})
     assert [each.name for each in traced.children] == ["rewrite"]
 
 
@@ -262,156 +213,7 @@ async def test_where_nobody_is_told_nobody_observes(mode):
     assert (engine.seen.children, engine.seen.seconds) == ([], None)
 
 
-class Diary(AsyncCallbackHandler):
-    """Writes down what begins and ends, slowly."""
-
-    def __init__(self):
-        self.lines = []
-
-    async def _note(self, what, run_id, name):
-        await asyncio.sleep(0.002)
-        self.lines.append((what, name, run_id))
-
-    async def on_chain_start(self, serialized, inputs, *, run_id, name=None, **kwargs):
-        await self._note("start", run_id, name)
-
-    async def on_chain_end(self, outputs, *, run_id, **kwargs):
-        await self._note("end", run_id, None)
-
-    async def on_chat_model_start(self, serialized, messages, *, run_id, **kwargs):
-        await self._note("start", run_id, "model call")
-
-    async def on_llm_end(self, response, *, run_id, **kwargs):
-        await self._note("end", run_id, None)
-
-    async def on_retriever_end(self, documents, *, run_id, **kwargs):
-        await self._note("retrieved", run_id, None)
-
-
-class BlockingDiary(BaseCallbackHandler):
-    """Does the same, and blocks the thread it is in."""
-
-    def __init__(self):
-        self.lines = []
-        self.threads = set()
-
-    def _note(self, what, run_id, name):
-        time.sleep(0.002)
-        self.lines.append((what, name, run_id))
-        self.threads.add(threading.get_ident())
-
-    def on_chain_start(self, serialized, inputs, *, run_id, name=None, **kwargs):
-        self._note("start", run_id, name)
-
-    def on_chain_end(self, outputs, *, run_id, **kwargs):
-        self._note("end", run_id, None)
-
-    def on_chat_model_start(self, serialized, messages, *, run_id, **kwargs):
-        self._note("start", run_id, "model call")
-
-    def on_llm_end(self, response, *, run_id, **kwargs):
-        self._note("end", run_id, None)
-
-    def on_retriever_end(self, documents, *, run_id, **kwargs):
-        self._note("retrieved", run_id, None)
-
-
-@pytest.mark.parametrize("make", [Diary, BlockingDiary])
-@both
-async def test_slow_handlers_are_told_in_order_and_block_nobody(retriever, mode, make):
-    diary = make()
-    if mode == "sync":
-        await asyncio.to_thread(retriever.invoke, "tea", {"callbacks": [diary]})
-    else:
-        with blockbuster_ctx():
-            await retriever.ainvoke("tea", {"callbacks": [diary]})
-    started = [name for what, name, _ in diary.lines if what == "start"]
-    assert started[:4] == ["rewrite", "ask", "model call", "fuse"]
-    assert started[4:] == ["search", "search", "rerank", "model"]
-    names = {run_id: name for what, name, run_id in diary.lines if what == "start"}
-    ended = [names[run_id] for what, _, run_id in diary.lines if what == "end"]
-    assert ended[:2] == ["model call", "ask"]
-    assert ended[2:] == ["search", "search", "fuse", "model", "rerank", "rewrite"]
-    assert diary.lines[-1][0] == "retrieved"
-    if mode == "async" and make is BlockingDiary:
-        assert threading.get_ident() not in diary.threads
-
-
-async def test_a_handler_that_runs_something_of_its_own_is_not_waited_for_by_itself(retriever):
-    class Running(AsyncCallbackHandler):
-        seen = 0
-
-        async def on_chain_start(self, serialized, inputs, *, name=None, **kwargs):
-            if name == "rewrite":
-                await RunnableLambda(str.lower).ainvoke("X")
-                Running.seen += 1
-
-    await asyncio.wait_for(retriever.ainvoke("tea", {"callbacks": [Running()]}), 300)
-    assert Running.seen == 1
-
-
-@both
-async def test_a_handler_that_fails_is_logged_and_harms_nobody(retriever, mode, caplog):
-    class Failing(AsyncCallbackHandler):
-        async def on_chain_start(self, *args, **kwargs):
-            raise KeyError("oops")
-
-    tracer = FinishedRuns()
-    with caplog.at_level(logging.WARNING):
-        await call(retriever, mode, "tea", {"callbacks": [Failing(), tracer]})
-    assert "oops" in caplog.text
-    assert tree(tracer.roots[0]) == WHOLE
-
-
-@pytest.mark.parametrize("inline", [False, True])
-@both
-async def test_a_handler_that_is_to_be_heard_is_heard(retriever, mode, inline):
-    class Loud(BaseCallbackHandler):
-        raise_error = True
-        run_inline = inline
-
-        def on_chain_start(self, serialized, inputs, *, name=None, **kwargs):
-            if name == "fuse":
-                raise KeyError("loud")
-
-    with pytest.raises(KeyError, match="loud"):
-        await call(retriever, mode, "tea", {"callbacks": [Loud()]})
-
-
-async def test_many_at_once_keep_apart(retriever):
+async def test_many_at_once_keep_apart(nested):
     tracers = [FinishedRuns() for _ in range(20)]
-    await asyncio.gather(*(retriever.ainvoke("tea", {"callbacks": [tracer]}) for tracer in tracers))
+    await asyncio.gather(*(nested.ainvoke("tea", {"callbacks": [tracer]}) for tracer in tracers))
     assert all(tree(tracer.roots[0]) == WHOLE for tracer in tracers)
-
-
-async def test_a_sync_call_within_a_running_loop(retriever):
-    tracer = FinishedRuns()
-    retriever.invoke("tea", {"callbacks": [tracer, Diary()]})
-    assert tree(tracer.roots[0]) == WHOLE
-
-
-async def test_a_thread_that_outlives_its_cancelled_call(native):
-    begun, release, ended = threading.Event(), threading.Event(), threading.Event()
-
-    class Slow:
-        def retrieve(self, query, *, top_k=None, filters=None):
-            with start_span("slow"):
-                begun.set()
-                release.wait(300)
-            ended.set()
-            return []
-
-        async def aretrieve(self, query, *, top_k=None, filters=None):
-            return await asyncio.to_thread(self.retrieve, query)
-
-    tracer = FinishedRuns()
-    task = asyncio.create_task(
-        NodeGraphRetriever(retriever=Slow()).ainvoke("tea", {"callbacks": [tracer, Diary()]})
-    )
-    assert await asyncio.to_thread(begun.wait, 300)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    release.set()
-    assert await asyncio.to_thread(ended.wait, 300)
-    assert "CancelledError" in tracer.roots[0].error

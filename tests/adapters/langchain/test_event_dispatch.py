@@ -1,0 +1,226 @@
+"""Handlers get all events, in order, and block nothing."""
+
+import asyncio
+import logging
+import threading
+import time
+
+import pytest
+from blockbuster import blockbuster_ctx
+from finished_runs import FinishedRuns, tree
+from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
+from langchain_core.runnables import RunnableLambda
+
+from nodekin.adapters.langchain import NodeGraphRetriever
+from nodekin.adapters.langchain.event_dispatch import EventDispatcher
+from nodekin.retrievers.tracing import start_span
+
+both = pytest.mark.parametrize("mode", ["sync", "async"])
+
+
+async def call(runnable, mode, *args, **kwargs):
+    if mode == "sync":
+        return runnable.invoke(*args, **kwargs)
+    return await runnable.ainvoke(*args, **kwargs)
+
+
+@pytest.fixture
+def whole(nested):
+    """The runs of a call without other handlers."""
+    tracer = FinishedRuns()
+    nested.invoke("tea", {"callbacks": [tracer]})
+    return tree(tracer.roots[0])
+
+
+class Streaming(AsyncCallbackHandler):
+    """Stands for the handler of ``astream_events``; it waits as its stream does."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+        self.names = []
+
+    def tap_output_aiter(self, run_id, output):
+        raise NotImplementedError
+
+    async def on_chain_start(self, serialized, inputs, *, name=None, **kwargs):
+        self.names.append(f"{name} starts")
+        if self.seconds is not None:
+            await asyncio.sleep(self.seconds)
+        self.names.append(name)
+
+
+@pytest.mark.parametrize("seconds", [None, 0, 0.001])
+async def test_a_handler_that_streams_gets_an_event_at_once(seconds):
+    dispatcher = EventDispatcher(asyncio.get_running_loop())
+    handler = Streaming(seconds)
+    dispatcher.dispatch([handler], "on_chain_start", None, {}, name="search")
+    expected = ["search starts", "search"]
+    assert handler.names == (expected if seconds is None else expected[:1])
+    await dispatcher.finish()
+    assert handler.names == expected
+
+
+async def test_an_error_of_a_wait_is_the_handlers():
+    class Failing(Streaming):
+        async def on_chain_start(self, *args, **kwargs):
+            try:
+                await asyncio.wait_for(asyncio.Event().wait(), 0.001)
+            except asyncio.TimeoutError:
+                self.names.append("timeout")
+
+    dispatcher = EventDispatcher(asyncio.get_running_loop())
+    handler = Failing(None)
+    dispatcher.dispatch([handler], "on_chain_start", None, {}, name="search")
+    await dispatcher.finish()
+    assert handler.names == ["timeout"]
+
+
+class Diary(AsyncCallbackHandler):
+    """Writes down what begins and ends, slowly."""
+
+    def __init__(self):
+        self.lines = []
+
+    async def _note(self, what, run_id, name):
+        await asyncio.sleep(0.002)
+        self.lines.append((what, name, run_id))
+
+    async def on_chain_start(self, serialized, inputs, *, run_id, name=None, **kwargs):
+        await self._note("start", run_id, name)
+
+    async def on_chain_end(self, outputs, *, run_id, **kwargs):
+        await self._note("end", run_id, None)
+
+    async def on_chat_model_start(self, serialized, messages, *, run_id, **kwargs):
+        await self._note("start", run_id, "model call")
+
+    async def on_llm_end(self, response, *, run_id, **kwargs):
+        await self._note("end", run_id, None)
+
+    async def on_retriever_end(self, documents, *, run_id, **kwargs):
+        await self._note("retrieved", run_id, None)
+
+
+class BlockingDiary(BaseCallbackHandler):
+    """Does the same, and blocks the thread it is in."""
+
+    def __init__(self):
+        self.lines = []
+        self.threads = set()
+
+    def _note(self, what, run_id, name):
+        time.sleep(0.002)
+        self.lines.append((what, name, run_id))
+        self.threads.add(threading.get_ident())
+
+    def on_chain_start(self, serialized, inputs, *, run_id, name=None, **kwargs):
+        self._note("start", run_id, name)
+
+    def on_chain_end(self, outputs, *, run_id, **kwargs):
+        self._note("end", run_id, None)
+
+    def on_chat_model_start(self, serialized, messages, *, run_id, **kwargs):
+        self._note("start", run_id, "model call")
+
+    def on_llm_end(self, response, *, run_id, **kwargs):
+        self._note("end", run_id, None)
+
+    def on_retriever_end(self, documents, *, run_id, **kwargs):
+        self._note("retrieved", run_id, None)
+
+
+@pytest.mark.parametrize("make", [Diary, BlockingDiary])
+@both
+async def test_slow_handlers_are_told_in_order_and_block_nobody(nested, mode, make):
+    diary = make()
+    if mode == "sync":
+        await asyncio.to_thread(nested.invoke, "tea", {"callbacks": [diary]})
+    else:
+        with blockbuster_ctx():
+            await nested.ainvoke("tea", {"callbacks": [diary]})
+    started = [name for what, name, _ in diary.lines if what == "start"]
+    assert started[:4] == ["rewrite", "ask", "model call", "fuse"]
+    assert started[4:] == ["search", "search", "rerank", "model"]
+    names = {run_id: name for what, name, run_id in diary.lines if what == "start"}
+    ended = [names[run_id] for what, _, run_id in diary.lines if what == "end"]
+    assert ended[:2] == ["model call", "ask"]
+    assert ended[2:] == ["search", "search", "fuse", "model", "rerank", "rewrite"]
+    assert diary.lines[-1][0] == "retrieved"
+    if mode == "async" and make is BlockingDiary:
+        assert threading.get_ident() not in diary.threads
+
+
+async def test_a_handler_that_runs_something_of_its_own_is_not_waited_for_by_itself(
+    nested,
+):
+    class Running(AsyncCallbackHandler):
+        seen = 0
+
+        async def on_chain_start(self, serialized, inputs, *, name=None, **kwargs):
+            if name == "rewrite":
+                await RunnableLambda(str.lower).ainvoke("X")
+                Running.seen += 1
+
+    await asyncio.wait_for(nested.ainvoke("tea", {"callbacks": [Running()]}), 300)
+    assert Running.seen == 1
+
+
+@both
+async def test_a_handler_that_fails_is_logged_and_harms_nobody(nested, mode, caplog, whole):
+    class Failing(AsyncCallbackHandler):
+        async def on_chain_start(self, *args, **kwargs):
+            raise KeyError("oops")
+
+    tracer = FinishedRuns()
+    with caplog.at_level(logging.WARNING):
+        await call(nested, mode, "tea", {"callbacks": [Failing(), tracer]})
+    assert "oops" in caplog.text
+    assert tree(tracer.roots[0]) == whole
+
+
+@pytest.mark.parametrize("inline", [False, True])
+@both
+async def test_a_handler_that_is_to_be_heard_is_heard(nested, mode, inline):
+    class Loud(BaseCallbackHandler):
+        raise_error = True
+        run_inline = inline
+
+        def on_chain_start(self, serialized, inputs, *, name=None, **kwargs):
+            if name == "fuse":
+                raise KeyError("loud")
+
+    with pytest.raises(KeyError, match="loud"):
+        await call(nested, mode, "tea", {"callbacks": [Loud()]})
+
+
+async def test_a_sync_call_within_a_running_loop(nested, whole):
+    tracer = FinishedRuns()
+    nested.invoke("tea", {"callbacks": [tracer, Diary()]})
+    assert tree(tracer.roots[0]) == whole
+
+
+async def test_a_thread_that_outlives_its_cancelled_call(native):
+    begun, release, ended = threading.Event(), threading.Event(), threading.Event()
+
+    class Slow:
+        def retrieve(self, query, *, top_k=None, filters=None):
+            with start_span("slow"):
+                begun.set()
+                release.wait(300)
+            ended.set()
+            return []
+
+        async def aretrieve(self, query, *, top_k=None, filters=None):
+            return await asyncio.to_thread(self.retrieve, query)
+
+    tracer = FinishedRuns()
+    task = asyncio.create_task(
+        NodeGraphRetriever(retriever=Slow()).ainvoke("tea", {"callbacks": [tracer, Diary()]})
+    )
+    assert await asyncio.to_thread(begun.wait, 300)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    release.set()
+    assert await asyncio.to_thread(ended.wait, 300)
+    assert "CancelledError" in tracer.roots[0].error
