@@ -27,6 +27,12 @@ DOCUMENTS = [
 ]
 
 
+@pytest.fixture(params=["sync", "async"])
+def mode(request):
+    """How a runnable is called; a test with it runs in both ways."""
+    return request.param
+
+
 @pytest.fixture
 def graph():
     graph = NodeGraph(progress=False)

@@ -8,9 +8,9 @@ from types import MappingProxyType
 
 import pytest
 from blockbuster import blockbuster_ctx
-from finished_runs import FinishedRuns
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableLambda
+from langchain_runs import FinishedRuns
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.nodegraph import Document, Embedder, NodeGraph, split_sentences
@@ -79,14 +79,10 @@ async def batch(runnable, mode, queries, *args, **kwargs):
     return await runnable.abatch(queries, *args, **kwargs)
 
 
-both = pytest.mark.parametrize("mode", ["sync", "async"])
-
-
 def first_ids(found):
     return [[document.id for document in each][:1] for each in found]
 
 
-@both
 @pytest.mark.parametrize(
     "around",
     [
@@ -109,7 +105,6 @@ async def test_all_queries_are_embedded_in_one_call(native, model, mode, around)
     assert found == [retriever.invoke(query, k=1) for query in WORDS]
 
 
-@both
 async def test_more_than_are_remembered(retriever, model, mode):
     queries = [f"tea {n}" for n in range(700)]
     tracer = FinishedRuns()
@@ -120,20 +115,17 @@ async def test_more_than_are_remembered(retriever, model, mode):
     assert len(tracer.roots) == 700
 
 
-@both
 async def test_blank_and_double_queries_are_not_embedded(retriever, model, mode):
     found = await batch(retriever, mode, ["tea", "", "tea", " ", "茶"])
     assert model.asked == [["tea", "茶"]]
     assert first_ids(found) == [["tea"], [], ["tea"], [], ["茶"]]
 
 
-@both
 async def test_an_empty_batch(retriever, model, mode):
     assert await batch(retriever, mode, []) == []
     assert model.asked == []
 
 
-@both
 async def test_a_strategys_questions_are_not_embedded_before_it_has_made_others(
     native, model, mode
 ):
@@ -154,7 +146,6 @@ async def test_a_strategys_questions_are_not_embedded_before_it_has_made_others(
     assert first_ids(found) == [["tea"], ["book"]]
 
 
-@both
 async def test_every_query_has_a_run_of_its_own(retriever, mode):
     tracer = FinishedRuns()
     await batch(retriever, mode, WORDS, {"callbacks": [tracer]}, k=1)
@@ -199,7 +190,6 @@ class Rewriting(BaseRetriever):
             return await self.inner.abatch(asked, top_k=top_k, filters=filters)
 
 
-@both
 async def test_what_is_done_for_one_query_is_below_its_run_alone(native, mode):
     engine = Rewriting(native, RunnableLambda(str.upper, name="model"))
     tracer = FinishedRuns()
@@ -235,7 +225,6 @@ async def test_events_of_a_batch(retriever, in_chain):
     assert len({e["parent_ids"][-1] for e in searches}) == 2
 
 
-@both
 async def test_queries_at_once_are_as_many_as_the_config_says(native, mode):
     portions = []
 
@@ -254,7 +243,6 @@ async def test_queries_at_once_are_as_many_as_the_config_says(native, mode):
     assert first_ids(found) == [["tea"], ["river"], ["book"]]
 
 
-@both
 async def test_arguments_hold_for_all(retriever, mode):
     found = await batch(retriever, mode, WORDS, k=1, filter={"n": 1}, child_k=2)
     assert found == [[]] * 4
@@ -264,7 +252,6 @@ async def test_arguments_hold_for_all(retriever, mode):
         await batch(retriever, mode, WORDS, top_k=1)
 
 
-@both
 async def test_a_config_for_each(retriever, mode):
     tracers = [FinishedRuns(), FinishedRuns()]
     ids = [uuid.uuid4(), uuid.uuid4()]
@@ -280,7 +267,6 @@ async def test_a_config_for_each(retriever, mode):
         await batch(retriever, mode, ["tea", "book"], configs[:1])
 
 
-@both
 async def test_a_run_id_for_all_is_the_firsts(retriever, mode):
     tracer, wanted = FinishedRuns(), uuid.uuid4()
     with pytest.warns(RuntimeWarning, match="first"):
@@ -293,7 +279,6 @@ async def test_a_run_id_for_all_is_the_firsts(retriever, mode):
     }
 
 
-@both
 @pytest.mark.parametrize("limit", [1, 2])
 async def test_no_more_at_once_than_the_config_says(mode, limit):
     class Counting:
@@ -332,7 +317,6 @@ async def test_no_more_at_once_than_the_config_says(mode, limit):
     assert engine.most == limit
 
 
-@both
 async def test_one_that_fails_does_not_spoil_the_others(retriever, mode):
     tracer = FinishedRuns()
     queries = ["tea", 5, "poison", "book"]
@@ -344,7 +328,6 @@ async def test_one_that_fails_does_not_spoil_the_others(retriever, mode):
     assert (len(tracer.roots), len(failed)) == (4, 2)
 
 
-@both
 async def test_without_return_exceptions_it_raises(retriever, mode):
     with pytest.raises(Exception, match="poison"):
         await batch(retriever, mode, ["tea", "poison"])
@@ -376,7 +359,6 @@ async def test_a_cancelled_batch_reports_each(native):
     assert errors.seen == 3
 
 
-@both
 async def test_in_a_chain_the_batch_reaches_the_retriever(retriever, model, mode):
     chain = RunnableLambda(str.strip) | retriever | RunnableLambda(len)
     assert await batch(chain, mode, [" tea", "book "]) == [1, 1]

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 from blockbuster import blockbuster_ctx
-from finished_runs import FinishedRuns, tree
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from langchain_runs import FinishedRuns, call, tree
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.retrievers import FusionRetriever, trace
@@ -26,16 +26,6 @@ WHOLE = (
 )
 
 
-async def call(runnable, mode, *args, **kwargs):
-    if mode == "sync":
-        return runnable.invoke(*args, **kwargs)
-    return await runnable.ainvoke(*args, **kwargs)
-
-
-both = pytest.mark.parametrize("mode", ["sync", "async"])
-
-
-@both
 @pytest.mark.parametrize("in_chain", [False, True])
 async def test_every_stage_and_model_call_is_in_its_place(nested, mode, in_chain):
     runnable = RunnablePassthrough() | nested | RunnableLambda(len) if in_chain else nested
@@ -57,7 +47,6 @@ async def test_every_stage_and_model_call_is_in_its_place(nested, mode, in_chain
     assert ask.dotted_order.startswith(rewrite.dotted_order)
 
 
-@both
 async def test_tags_and_metadata_are_inherited_but_not_names_and_ids(nested, mode):
     tracer = FinishedRuns()
     config = {"tags": ["t"], "metadata": {"m": 1}, "run_name": "outer", "callbacks": [tracer]}
@@ -127,7 +116,6 @@ class Barrier:
         return await asyncio.to_thread(self.retrieve, query)
 
 
-@both
 async def test_branches_at_once_are_below_their_own(mode):
     barrier = threading.Barrier(2)
     fusion = FusionRetriever([Barrier("a", barrier), Barrier("b", barrier)])
@@ -143,7 +131,6 @@ async def test_branches_at_once_are_below_their_own(mode):
         assert lower.name == f"lower {branch.inputs['of']}"
 
 
-@both
 async def test_a_stage_that_fails_is_a_run_with_an_error(native, mode):
     class Failing:
         def retrieve(self, query, *, top_k=None, filters=None):
@@ -167,7 +154,6 @@ async def test_a_stage_that_fails_is_a_run_with_an_error(native, mode):
     assert "gone" in tracer.roots[1].child_runs[0].error
 
 
-@both
 async def test_a_retriever_within_a_retriever_is_told_once(native, mode):
     class Outer:
         inner = NodeGraphRetriever(retriever=native, name="inner")
@@ -189,14 +175,12 @@ async def test_a_retriever_within_a_retriever_is_told_once(native, mode):
     assert tree(root) == expected
 
 
-@both
 async def test_a_trace_of_nodekins_own_goes_on_beside(nested, mode):
     with trace() as traced:
         await call(nested, mode, "tea", {"callbacks": [FinishedRuns()]})
     assert [each.name for each in traced.children] == ["rewrite"]
 
 
-@both
 async def test_where_nobody_is_told_nobody_observes(mode):
     class Nosy:
         def retrieve(self, query, *, top_k=None, filters=None):

@@ -45,39 +45,34 @@ def texts(graph, group="ROOT"):
 SETTINGS = {"source_id_key": "source", "key_encoder": "sha256"}
 
 
-async def run(how, *args, **settings):
-    if how == "sync":
+async def run(mode, *args, **settings):
+    if mode == "sync":
         return index(*args, **settings, **SETTINGS)
     return await aindex(*args, **settings, **SETTINGS)
 
 
-both = pytest.mark.parametrize("how", ["sync", "async"])
-
-
-@both
-async def test_incremental_cleanup(documents, graph, records, how):
+async def test_incremental_cleanup(documents, graph, records, mode):
     """A page that changed loses its old parents and children; others stay."""
     first = pages(tea="Tea is green. Tea is hot.", 河="河流入海。河很长。")
-    done = await run(how, first, records, documents, cleanup="incremental")
+    done = await run(mode, first, records, documents, cleanup="incremental")
     assert (done["num_added"], done["num_deleted"]) == (2, 0)
     assert documents.invoke("hot tea")[0].metadata["source"] == "tea"
     assert texts(graph, "sentence") == ["Tea is green.", "Tea is hot.", "河很长。", "河流入海。"]
-    again = await run(how, first, records, documents, cleanup="incremental")
+    again = await run(mode, first, records, documents, cleanup="incremental")
     assert (again["num_skipped"], again["num_added"], again["num_deleted"]) == (2, 0, 0)
     changed = pages(tea="Tea is green. Tea is cold.")
-    done = await run(how, changed, records, documents, cleanup="incremental")
+    done = await run(mode, changed, records, documents, cleanup="incremental")
     assert (done["num_added"], done["num_deleted"]) == (1, 1)
     assert texts(graph, "sentence") == ["Tea is cold.", "Tea is green.", "河很长。", "河流入海。"]
     assert documents.invoke("hot or cold?")[0].page_content == "Tea is green. Tea is cold."
 
 
-@both
-async def test_full_cleanup(documents, graph, records, how):
-    await run(how, pages(tea="Tea.", 河="河。"), records, documents, cleanup="full")
-    done = await run(how, pages(河="河。", milk="Milk."), records, documents, cleanup="full")
+async def test_full_cleanup(documents, graph, records, mode):
+    await run(mode, pages(tea="Tea.", 河="河。"), records, documents, cleanup="full")
+    done = await run(mode, pages(河="河。", milk="Milk."), records, documents, cleanup="full")
     assert (done["num_added"], done["num_skipped"], done["num_deleted"]) == (1, 1, 1)
     assert texts(graph) == texts(graph, "sentence") == ["Milk.", "河。"]
-    done = await run(how, [], records, documents, cleanup="full")
+    done = await run(mode, [], records, documents, cleanup="full")
     assert (done["num_deleted"], texts(graph)) == (2, [])
     assert documents.invoke("milk") == []
 

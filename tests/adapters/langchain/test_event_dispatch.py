@@ -7,21 +7,13 @@ import time
 
 import pytest
 from blockbuster import blockbuster_ctx
-from finished_runs import FinishedRuns, tree
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.runnables import RunnableLambda
+from langchain_runs import FinishedRuns, call, tree
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.adapters.langchain.event_dispatch import EventDispatcher
 from nodekin.retrievers.tracing import start_span
-
-both = pytest.mark.parametrize("mode", ["sync", "async"])
-
-
-async def call(runnable, mode, *args, **kwargs):
-    if mode == "sync":
-        return runnable.invoke(*args, **kwargs)
-    return await runnable.ainvoke(*args, **kwargs)
 
 
 @pytest.fixture
@@ -130,7 +122,6 @@ class BlockingDiary(BaseCallbackHandler):
 
 
 @pytest.mark.parametrize("make", [Diary, BlockingDiary])
-@both
 async def test_slow_handlers_are_told_in_order_and_block_nobody(nested, mode, make):
     diary = make()
     if mode == "sync":
@@ -165,7 +156,6 @@ async def test_a_handler_that_runs_something_of_its_own_is_not_waited_for_by_its
     assert Running.seen == 1
 
 
-@both
 async def test_a_handler_that_fails_is_logged_and_harms_nobody(nested, mode, caplog, whole):
     class Failing(AsyncCallbackHandler):
         async def on_chain_start(self, *args, **kwargs):
@@ -179,7 +169,6 @@ async def test_a_handler_that_fails_is_logged_and_harms_nobody(nested, mode, cap
 
 
 @pytest.mark.parametrize("inline", [False, True])
-@both
 async def test_a_handler_that_is_to_be_heard_is_heard(nested, mode, inline):
     class Loud(BaseCallbackHandler):
         raise_error = True

@@ -6,7 +6,6 @@ import pickle
 
 import pytest
 from blockbuster import blockbuster_ctx
-from finished_runs import FinishedRuns
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.language_models import FakeListChatModel
@@ -20,6 +19,7 @@ from langchain_core.runnables import (
     RunnablePassthrough,
 )
 from langchain_core.runnables.history import RunnableWithMessageHistory
+from langchain_runs import FinishedRuns
 from pydantic import ValidationError
 
 from nodekin.adapters.langchain.query_engine import NodeGraphQueryEngine

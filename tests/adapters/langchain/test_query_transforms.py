@@ -7,13 +7,13 @@ from functools import partial
 
 import pytest
 from blockbuster import blockbuster_ctx
-from finished_runs import FinishedRuns
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models import BaseChatModel, FakeListChatModel
 from langchain_core.load import dumpd, load
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import ConfigurableField, RouterRunnable, RunnablePassthrough
+from langchain_runs import FinishedRuns, call
 from pydantic import Field, ValidationError
 
 from nodekin.adapters.langchain import NodeGraphRetriever
@@ -73,15 +73,6 @@ def model(*answers):
     return FakeListChatModel(responses=list(answers))
 
 
-both = pytest.mark.parametrize("mode", ["sync", "async"])
-
-
-async def call(step, mode, given, config=None, **kwargs):
-    if mode == "sync":
-        return step.invoke(given, config, **kwargs)
-    return await step.ainvoke(given, config, **kwargs)
-
-
 CASES = [
     (rewrite_query, {}, "tee black?", "**Which tea is black?**", "Which tea is black?"),
     (rewrite_query, {}, "红茶咋做", "改写后的问题：红茶是怎样制作的？", "红茶是怎样制作的？"),
@@ -103,27 +94,23 @@ CASES = [
 ]  # fmt: skip
 
 
-@both
 @pytest.mark.parametrize(("make", "settings", "query", "answer", "expected"), CASES)
 async def test_what_the_steps_make_of_a_query(mode, make, settings, query, answer, expected):
     step = make(model(answer), **settings)
     assert await call(step, mode, query) == expected
 
 
-@both
 async def test_one_question_to_a_model_that_has_no_structured_output(mode):
     answers = model("Which tea is black?", "wrong: asked twice")
     assert await call(rewrite_query(answers), mode, "black tee") == "Which tea is black?"
 
 
-@both
 @pytest.mark.parametrize("query", ["", "  \n"])
 async def test_blank_queries_ask_no_model(mode, query):
     assert await call(rewrite_query(Told()), mode, query) == query
     assert await call(expand_query(Told()), mode, query) == [query]
 
 
-@both
 async def test_a_model_that_fails_leaves_the_query_or_raises(mode):
     assert await call(rewrite_query(Told()), mode, "tea?") == "tea?"
     assert await call(hypothesize(Told()), mode, "茶？") == "茶？"
@@ -132,7 +119,6 @@ async def test_a_model_that_fails_leaves_the_query_or_raises(mode):
         await call(decompose_query(Told(), on_error="raise"), mode, "tea?")
 
 
-@both
 async def test_steps_are_composed(mode, retriever):
     chain = rewrite_query(model("红茶")) | retriever | (lambda found: [d.id for d in found])
     assert await call(chain, mode, "hong cha") == ["茶"]
@@ -143,7 +129,6 @@ async def test_steps_are_composed(mode, retriever):
     assert (await call(imagined, mode, "Gutenberg?"))[0].id == "press"
 
 
-@both
 async def test_a_route_chooses_what_runs(mode, retriever, native):
     one = NodeGraphRetriever(retriever=native, k=1)
     route = route_query(model("zwei", "eins"), {"eins": "one", "zwei": "all"})
@@ -153,7 +138,6 @@ async def test_a_route_chooses_what_runs(mode, retriever, native):
     assert len(await call(chain, mode, "tea")) == 1
 
 
-@both
 async def test_every_question_to_a_model_has_a_run(mode):
     trace = FinishedRuns()
     await call(rewrite_query(model("Tea?")), mode, "tee", {"callbacks": [trace]})
@@ -168,7 +152,6 @@ async def test_every_question_to_a_model_has_a_run(mode):
     assert tree(root) == ("both", [("RewriteQuery", [ask]), expanding])
 
 
-@both
 async def test_a_batch_answers_each(mode):
     step = rewrite_query(Told(answers={"绿": "绿茶？", "river": "Rivers?"}, delay=0.01))
     queries = ["绿", "river", "neither"]
@@ -278,7 +261,6 @@ def test_settings_are_checked(make, settings, error):
         make(model("x"), **settings)
 
 
-@both
 async def test_what_is_no_query_or_model_is_refused(mode):
     with pytest.raises(TypeError, match="model"):
         rewrite_query(3)

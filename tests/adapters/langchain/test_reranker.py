@@ -5,10 +5,10 @@ import time
 
 import pytest
 from blockbuster import blockbuster_ctx
-from finished_runs import FinishedRuns
 from langchain_classic.retrievers import ContextualCompressionRetriever
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
+from langchain_runs import FinishedRuns
 from pydantic import ValidationError
 
 from nodekin.adapters.langchain import NodeGraphRetriever, from_document
@@ -41,10 +41,6 @@ async def rerank(reranker, mode, documents, query="Which tea is green?", **kwarg
     return await reranker.acompress_documents(documents, query, **kwargs)
 
 
-both = pytest.mark.parametrize("mode", ["sync", "async"])
-
-
-@both
 async def test_best_first_ties_in_their_order(reranker, documents, mode):
     found = await rerank(reranker, mode, documents)
     assert [d.id for d in found] == ["d2", "d1", "d0", "d3"]
@@ -53,7 +49,6 @@ async def test_best_first_ties_in_their_order(reranker, documents, mode):
     assert [d.metadata["n"] for d in found] == [2, 1, 0, 3]
 
 
-@both
 async def test_documents_are_copies(reranker, documents, mode):
     before = [document.model_copy(deep=True) for document in documents]
     found = await rerank(reranker, mode, documents)
@@ -62,7 +57,6 @@ async def test_documents_are_copies(reranker, documents, mode):
     assert documents == before
 
 
-@both
 async def test_nothing_gives_nothing_and_asks_no_model(mode):
     def never(query, texts):
         raise AssertionError
@@ -71,7 +65,6 @@ async def test_nothing_gives_nothing_and_asks_no_model(mode):
     assert await rerank(reranker, mode, []) == []
 
 
-@both
 async def test_documents_without_ids_and_with_the_same(reranker, mode):
     documents = [
         Document("black tea"),
@@ -90,14 +83,12 @@ async def test_documents_without_ids_and_with_the_same(reranker, mode):
     ]
 
 
-@both
 async def test_top_n_and_the_rerankers_own(documents, mode):
     own = Reranker("ModuleReranker", model=green, top_k=3)
     assert len(await rerank(NodeGraphReranker(reranker=own), mode, documents)) == 3
     assert len(await rerank(NodeGraphReranker(reranker=own, top_n=1), mode, documents)) == 1
 
 
-@both
 async def test_a_filter_drops_and_leaves_scores_alone(documents, mode):
     documents[1].metadata["relevance_score"] = 7.5
     reranker = NodeGraphReranker(reranker=Reranker("KeywordFilter", required=["tea"]))
@@ -138,7 +129,6 @@ def test_what_is_wrong_is_refused(arguments, error):
         NodeGraphReranker(**arguments)
 
 
-@both
 async def test_score_key(documents, mode):
     model = Reranker("ModuleReranker", model=green)
     named = NodeGraphReranker(reranker=model, score_key="score")
@@ -147,7 +137,6 @@ async def test_score_key(documents, mode):
     assert (await rerank(without, mode, documents))[0].metadata == documents[2].metadata
 
 
-@both
 async def test_what_our_retriever_found_gets_more_evidence(native, graph, reranker, mode):
     documents = NodeGraphRetriever(retriever=native).invoke("fermented tea 绿茶")
     found = await rerank(reranker, mode, documents, "绿茶")
@@ -176,7 +165,6 @@ def test_a_field_of_the_users_own_with_the_scores_name_comes_back(graph, native,
     assert "relevance_score" not in from_document(found).metadata
 
 
-@both
 async def test_the_runs(reranker, documents, mode):
     tracer = FinishedRuns()
     await rerank(reranker, mode, documents, callbacks=[tracer])
@@ -188,7 +176,6 @@ async def test_the_runs(reranker, documents, mode):
     assert (span.name, [each.name for each in span.child_runs]) == ("rerank", ["model"])
 
 
-@both
 async def test_a_model_that_fails(documents, mode):
     def failing(query, texts):
         raise ConnectionError("gone")
@@ -200,7 +187,6 @@ async def test_a_model_that_fails(documents, mode):
     assert "gone" in tracer.roots[0].error
 
 
-@both
 async def test_in_a_contextual_compression_retriever(native, graph, mode):
     def green_first(query, texts):
         return [float("绿茶" in text) for text in texts]

@@ -4,9 +4,9 @@ import asyncio
 import uuid
 
 import pytest
-from finished_runs import FinishedRuns
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from langchain_runs import FinishedRuns, call
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.retrievers.tracing import start_span
@@ -33,16 +33,6 @@ def trace():
     return FinishedRuns()
 
 
-async def call(runnable, mode, query, config, **kwargs):
-    if mode == "sync":
-        return runnable.invoke(query, config, **kwargs)
-    return await runnable.ainvoke(query, config, **kwargs)
-
-
-both = pytest.mark.parametrize("mode", ["sync", "async"])
-
-
-@both
 async def test_the_search_is_a_child_of_the_retriever(retriever, trace, mode):
     documents = await call(retriever, mode, "fermented tea", {"callbacks": [trace]}, k=2)
     (run,) = trace.roots
@@ -61,7 +51,6 @@ async def test_the_search_is_a_child_of_the_retriever(retriever, trace, mode):
     assert run.start_time <= search.start_time <= search.end_time <= run.end_time
 
 
-@both
 async def test_inside_a_chain_the_search_is_below_the_retriever(retriever, trace, mode):
     chain = RunnablePassthrough() | retriever | RunnableLambda(len)
     assert await call(chain, mode, "fermented tea", {"callbacks": [trace]}) == 3
@@ -70,7 +59,6 @@ async def test_inside_a_chain_the_search_is_below_the_retriever(retriever, trace
     assert [child.name for child in root.child_runs[1].child_runs] == ["search"]
 
 
-@both
 async def test_work_inside_the_retriever_stays_below_it(native, trace, mode):
     class Rewriting:
         """A strategy that calls a LangChain runnable."""
@@ -90,7 +78,6 @@ async def test_work_inside_the_retriever_stays_below_it(native, trace, mode):
     assert [child.name for child in run.child_runs] == ["rewrite", "search"]
 
 
-@both
 async def test_the_run_id_of_the_config_is_the_runs(retriever, trace, mode):
     wanted = uuid.uuid4()
     await call(retriever, mode, "tea", {"run_id": wanted, "callbacks": [trace]})
@@ -99,14 +86,12 @@ async def test_the_run_id_of_the_config_is_the_runs(retriever, trace, mode):
     assert run.child_runs[0].id != wanted
 
 
-@both
 async def test_the_run_id_can_be_a_keyword(retriever, trace, mode):
     wanted = uuid.uuid4()
     await call(retriever, mode, "tea", {"callbacks": [trace]}, run_id=wanted)
     assert trace.roots[0].id == wanted
 
 
-@both
 async def test_a_chains_run_id_stays_the_chains(retriever, trace, mode):
     wanted = uuid.uuid4()
     chain = retriever | RunnableLambda(len)
@@ -117,7 +102,6 @@ async def test_a_chains_run_id_stays_the_chains(retriever, trace, mode):
     assert root.child_runs[0].name == "NodeGraphRetriever"
 
 
-@both
 async def test_name_tags_and_metadata_of_the_config(retriever, trace, mode):
     config = {
         "run_name": "look up",
@@ -146,7 +130,6 @@ def test_tags_and_metadata_of_the_retriever(native, trace):
     assert run.metadata["corpus"] == "tea"
 
 
-@both
 async def test_an_error_is_reported_once_and_raised(retriever, trace, mode):
     events = Events()
     with pytest.raises(ValueError, match="top_k"):
@@ -155,7 +138,6 @@ async def test_an_error_is_reported_once_and_raised(retriever, trace, mode):
     assert "top_k" in trace.roots[0].error
 
 
-@both
 async def test_a_typo_is_reported_as_an_error(retriever, mode):
     events = Events()
     with pytest.raises(TypeError):

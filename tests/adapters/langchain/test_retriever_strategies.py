@@ -2,8 +2,8 @@
 
 import pytest
 from blockbuster import blockbuster_ctx
-from finished_runs import FinishedRuns
 from langchain_core.language_models import FakeListChatModel
+from langchain_runs import FinishedRuns
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.retrievers.strategies import (

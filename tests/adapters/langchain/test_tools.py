@@ -2,10 +2,10 @@
 
 import pytest
 from blockbuster import blockbuster_ctx
-from finished_runs import FinishedRuns
 from langchain_core.messages import ToolMessage
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from langchain_runs import FinishedRuns
 from pydantic import ValidationError
 
 from nodekin.adapters.langchain import NodeGraphQueryEngine, NodeGraphRetriever
@@ -31,10 +31,6 @@ async def call(tool, mode, config=None, **arguments):
     return await tool.ainvoke(asked, config)
 
 
-both = pytest.mark.parametrize("mode", ["sync", "async"])
-
-
-@both
 async def test_passages_are_numbered_and_their_documents_come_along(tool, retriever, mode):
     message = await call(tool, mode, query="rivers dry out, printing")
     assert isinstance(message, ToolMessage)
@@ -46,7 +42,6 @@ async def test_passages_are_numbered_and_their_documents_come_along(tool, retrie
     assert message.artifact[0].metadata["nodekin"]["evidence"]
 
 
-@both
 async def test_the_model_may_narrow_the_search(tool, mode):
     message = await call(tool, mode, query="tea", topic=["rivers", "printing"])
     assert [d.id for d in message.artifact] == ["rivers", "press"]
@@ -56,7 +51,6 @@ async def test_the_model_may_narrow_the_search(tool, mode):
     assert len(message.artifact) == 3
 
 
-@both
 async def test_nothing_found_is_said(tool, mode):
     message = await call(tool, mode, query="zeppelin")
     assert (message.content, message.artifact) == ("Nothing was found.", [])
@@ -76,7 +70,6 @@ def test_what_the_model_is_told(tool):
     assert told["parameters"]["properties"]["topic"]["description"] == "tea, rivers or printing"
 
 
-@both
 async def test_the_retrievers_own_filter_holds(native, mode):
     retriever = NodeGraphRetriever(retriever=native, filter={"language": "en"})
     tool = retriever_tool(retriever, "t", "d", filter_by={"topic": "a topic"})
@@ -85,7 +78,6 @@ async def test_the_retrievers_own_filter_holds(native, mode):
         retriever_tool(retriever, "t", "d", filter_by={"language": "a language"})
 
 
-@both
 async def test_the_runs(tool, mode):
     tracer = FinishedRuns()
     await call(tool, mode, {"callbacks": [tracer]}, query="tea")
@@ -136,7 +128,6 @@ def ask_tool(engine):
     )
 
 
-@both
 async def test_the_answer_comes_with_the_sources_it_cites(ask_tool, engine, mode):
     message = await call(ask_tool, mode, question="Which rivers dry out? tea")
     assert isinstance(message, ToolMessage)
@@ -150,33 +141,28 @@ async def test_the_answer_comes_with_the_sources_it_cites(ask_tool, engine, mode
     assert [d.id for d in made["context"]] == [s["id"] for s in made["sources"]]
 
 
-@both
 async def test_chinese(ask_tool, mode):
     message = await call(ask_tool, mode, question="红茶是全发酵的吗？")
     assert message.content == "红茶是全发酵的 [1]。\n\nSources:\n[1] 茶 (topic: tea)"
 
 
-@both
 async def test_an_answer_that_cites_nothing_names_all_sources(native, mode):
     tool = answer_tool(QueryEngine(native, lambda prompt: "So it is."), "ask", "d")
     message = await call(tool, mode, question="fermented tea")
     assert message.content.endswith("Sources:\n[1] tea\n[2] rivers\n[3] press")
 
 
-@both
 async def test_answer_tool_nothing_found_is_said(ask_tool, mode):
     message = await call(ask_tool, mode, question="zeppelin")
     assert message.content == "Nothing was found that answers this question."
     assert message.artifact["found"] is False
 
 
-@both
 async def test_answer_tool_the_model_may_narrow_the_search(ask_tool, mode):
     message = await call(ask_tool, mode, question="tea", topic=["rivers", "printing"])
     assert [d.id for d in message.artifact["context"]] == ["rivers", "press"]
 
 
-@both
 async def test_the_engines_own_filter_holds(engine, mode):
     own = NodeGraphQueryEngine(engine=engine, filter={"language": "en"}, k=1)
     tool = answer_tool(own, "ask", "d", filter_by={"topic": "a topic"})
@@ -188,7 +174,6 @@ async def test_the_engines_own_filter_holds(engine, mode):
         answer_tool(own, "ask", "d", filter_by={"question": "x"})
 
 
-@both
 async def test_answer_tool_the_runs(ask_tool, mode):
     trace = FinishedRuns()
     await call(ask_tool, mode, {"callbacks": [trace]}, question="tea")

@@ -15,3 +15,10 @@ class FinishedRuns(BaseTracer):
 def tree(run):
     """Return the name of a run and the trees of its children, in alphabetical order."""
     return run.name, sorted((tree(child) for child in run.child_runs), key=str)
+
+
+async def call(runnable, mode, *args, **kwargs):
+    """Invoke a runnable: ``"sync"`` or ``"async"``."""
+    if mode == "sync":
+        return runnable.invoke(*args, **kwargs)
+    return await runnable.ainvoke(*args, **kwargs)
