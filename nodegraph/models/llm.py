@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import ModelError, ModelTimeoutError
 from .identity import model_name
 from .llm_adapters import Asks, apieces_of, asks_of, pieces_of, text_of
-from .output import read_json
+from .output import parse_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class LLM:
             with suppress(NotImplementedError), self._failing(prompt):
                 return self._asks.structured(prompt, schema)
         with self._failing(prompt):
-            return read_json(self.complete(prompt))
+            return parse_json(self.complete(prompt))
 
     async def ajson(self, prompt: str, schema: Mapping[str, Any]) -> Any:
         """Do the same without blocking the event loop.
@@ -157,7 +157,7 @@ class LLM:
             with suppress(NotImplementedError), self._failing(prompt):
                 return await self._asks.astructured(prompt, schema)
         with self._failing(prompt):
-            return read_json(await self.acomplete(prompt))
+            return parse_json(await self.acomplete(prompt))
 
     def json_text(self, prompt: str, schema: Mapping[str, Any]) -> str:
         """Return an answer in JSON, as a text, where the model offers that; else its own words.

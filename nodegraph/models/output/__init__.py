@@ -1,39 +1,54 @@
-"""What models say, and how it is read: every reader is a function on texts."""
+"""Parsing what models write: every parser is a function on texts."""
 
-from .cleaning import check_answer, clean, json_at, read_json, says_none
+from .cleaning import check_answer, clean, is_no_answer
 from .extractions import PARSERS
-from .final_answer import MARKS, Said, SaidReader, read_said
-from .items import ANSWER, QUESTION_KEYS, bare, each_once, item_of, normal, read, strings
-from .prose import read_partial, read_passage
-from .queries import LONGEST_QUERY, read_phrasings, read_query, read_routes, read_sub_questions
-from .verdict import read_verdict, says_yes
+from .final_answer import NO_ANSWER_MARKS, FinalAnswer, FinalAnswerParser, parse_final_answer
+from .json_values import json_at, parse_answer, parse_json, texts_in, value_of
+from .lines import (
+    ANSWER_KEYS,
+    ANSWER_LABEL,
+    QUESTION_KEYS,
+    label_pattern,
+    normalize,
+    split_bullet,
+    strip_markup,
+    unique,
+)
+from .passages import is_unknown, parse_partial_answer, parse_passage
+from .queries import parse_phrasings, parse_query, parse_routes, parse_sub_questions
+from .questions import MAX_QUERY_LENGTH
+from .verdict import is_yes, parse_verdict
 
 __all__ = [
-    "ANSWER",
-    "LONGEST_QUERY",
-    "MARKS",
+    "ANSWER_KEYS",
+    "ANSWER_LABEL",
+    "MAX_QUERY_LENGTH",
+    "NO_ANSWER_MARKS",
     "PARSERS",
     "QUESTION_KEYS",
-    "Said",
-    "SaidReader",
-    "bare",
+    "FinalAnswer",
+    "FinalAnswerParser",
     "check_answer",
     "clean",
-    "each_once",
-    "item_of",
+    "is_no_answer",
+    "is_unknown",
+    "is_yes",
     "json_at",
-    "normal",
-    "read",
-    "read_json",
-    "read_partial",
-    "read_passage",
-    "read_phrasings",
-    "read_query",
-    "read_routes",
-    "read_said",
-    "read_sub_questions",
-    "read_verdict",
-    "says_none",
-    "says_yes",
-    "strings",
+    "label_pattern",
+    "normalize",
+    "parse_answer",
+    "parse_final_answer",
+    "parse_json",
+    "parse_partial_answer",
+    "parse_passage",
+    "parse_phrasings",
+    "parse_query",
+    "parse_routes",
+    "parse_sub_questions",
+    "parse_verdict",
+    "split_bullet",
+    "strip_markup",
+    "texts_in",
+    "unique",
+    "value_of",
 ]

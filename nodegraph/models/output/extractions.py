@@ -1,7 +1,8 @@
-"""Read summaries, keywords, questions and question-answer pairs out of a model's answer.
+"""Parse summaries, keywords, questions and question-answer pairs from a model's answer.
 
-Models number, quote, explain and format as they like, in Chinese and English. What they meant is
-taken; what is none of it is an error, and an empty list only where the model says there is nothing.
+Models number, quote, explain and format as they like, in Chinese and English. An answer without any
+of the requested items is an error; an empty list is returned only where the model says there are
+none.
 """
 
 from __future__ import annotations
@@ -11,22 +12,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ...splitters import UNSPACED
-from .items import (
-    ANSWER,
+from .json_values import parse_answer, texts_in, value_of
+from .lines import (
+    ANSWER_KEYS,
+    ANSWER_LABEL,
     BULLET,
     HEADING,
-    QUESTION,
     QUESTION_KEYS,
+    QUESTION_LABEL,
     SEPARATOR,
-    bare,
-    each_once,
-    item_of,
-    normal,
-    read,
-    strings,
-    unlabelled,
+    normalize,
+    split_bullet,
+    strip_markup,
+    strip_question_label,
+    unique,
     unwrap,
 )
+from .questions import QUESTION_MARKS, begins_like_question
 
 Pair = tuple[str, str]
 
@@ -40,150 +42,11 @@ _INLINE_QUESTION = re.compile(
     r"(?=[*_【\[]{0,3}(?:Question|QUESTION|Q|问题|问)\s*\d{0,3}[*_】\]]{0,3}[:：])"
 )
 
-_ANSWER_KEYS = ("answer", "a", "response", "reply", "答案", "答", "回答")
+_INLINE_NUMBER = re.compile(r"(?<=\S)\s+(?=\(?\d{1,2}[.)、）]\s*\D)")
 
-
-def parse_pairs(answer: str) -> list[Pair]:
-    """Return pairs of a question and its answer, which may have several lines.
-
-    A last question that the model did not come to answer is left out.
-
-    Raises:
-        ValueError: If there is no pair in the answer.
-
-    Example:
-        >>> parse_pairs("问：茶是什么？\\n答：一种饮品。\\n用叶子制成。")
-        [('茶是什么？', '一种饮品。\\n用叶子制成。')]
-    """
-    text, value = read(answer)
-    if text is None:
-        return []
-    if value is not None:
-        pairs = list(_pairs_in(value))
-    else:
-        text = HEADING.sub("", text, count=1) if HEADING.match(text) else text
-        lines = [part for line in text.split("\n") for part in _at_labels(line)]
-        labelled = any(map(ANSWER.match, lines))
-        pairs = list(_labelled(lines) if labelled else _unlabelled_pairs(lines))
-    first: dict[str, Pair] = {}
-    for question, told in pairs:
-        if re.search(r"\w", question) and re.search(r"\S", told):
-            first.setdefault(normal(question), (question, told))
-    if not first:
-        raise ValueError("there is no question with an answer in the answer")
-    return list(first.values())
-
-
-def _at_labels(line: str) -> list[str]:
-    """Break a line before the labels in it that have something before them."""
-
-    words = re.search(r"\w", line)
-    if words is None:
-        return [line]
-    first = words.end()
-    for inline in (_INLINE_ANSWER, _INLINE_QUESTION):
-        line = inline.sub(lambda found: "\n" if found.start() >= first else "", line)
-    return line.split("\n")
-
-
-def _labelled(lines: Iterable[str]) -> Iterator[Pair]:
-    """Read "Q: ... A: ..." with whatever is between two labels belonging to the first."""
-    question: list[str] = []
-    answer: list[str] | None = None
-    for line in lines:
-        if label := ANSWER.match(line):
-            answer = [*(answer or []), line[label.end() :]]
-        elif label := QUESTION.match(line):
-            if answer is not None:
-                yield _pair(question, answer)
-            question, answer = [line[label.end() :]], None
-        elif answer is None:
-            question.append(line)
-        elif _asks_anew(line):  # only the answers have labels
-            yield _pair(question, answer)
-            question, answer = [line], None
-        else:
-            answer.append(line)
-    if answer is not None:
-        yield _pair(question, answer)
-
-
-def _asks_anew(line: str) -> bool:
-    """Tell whether a line is a numbered or bold question without a label."""
-    bullet = BULLET.match(line)
-    marked = bullet is not None and re.search(r"[\d①-⑳#]|\*\*", bullet[0])
-    return bool(marked) and line.rstrip(' *_"”」').endswith(("?", "？"))
-
-
-def _unlabelled_pairs(lines: list[str]) -> Iterator[Pair]:
-    """Read questions that stand out, each followed by its answer."""
-    marked = any(_asks_anew(line) or _numbered_with_answer(line) for line in lines)
-    question: str | None = None
-    answer: list[str] = []
-    for line in lines:
-        inline = _numbered_with_answer(line)
-        plain = not marked and line.rstrip(" *_").endswith(("?", "？"))
-        if inline is None and not plain and not _asks_anew(line):
-            answer.append(line)
-            continue
-        if question is not None:
-            yield _pair([question], answer)
-        question, answer = (line, []) if inline is None else (inline[0], [inline[1]])
-    if question is not None:
-        yield _pair([question], answer)
-
-
-def _numbered_with_answer(line: str) -> Pair | None:
-    """Take a line like ``1. What is tea? A drink`` apart, None if it is another."""
-    found = re.fullmatch(
-        r"(\s*(?:[-*•]\s*)?\(?\d{1,3}[.)、）].+?[?？][*_\"”]*)[ \t]*[-–—:：]*[ \t]*(\S.*)",
-        line.rstrip(),
-    )
-    return (found[1], found[2]) if found and re.search(r"\w", found[2]) else None
-
-
-def _pair(question: Iterable[str], answer: Iterable[str]) -> Pair:
-    asked = " ".join(line.strip() for line in question if not SEPARATOR.fullmatch(line))
-    told = list(answer)
-    while told and (not told[-1].strip() or SEPARATOR.fullmatch(told[-1])):
-        if len(told) == 1 and re.search(r"\w", told[0]):
-            break  # a number may be the answer
-        told.pop()
-    text = "\n".join(told).strip()
-    # What is left of bold labels.
-    text = text[2:].lstrip() if text.startswith("**") and text.count("**") % 2 else text
-    text = re.sub(r"^[-*•]\s+", "", text) if "\n" not in text else text
-    return bare(unlabelled(asked)), unwrap(text)
-
-
-def _pairs_in(value: Any) -> Iterator[Pair]:
-    if isinstance(value, Mapping):
-        keys = {str(key).strip().casefold().rstrip("0123456789"): key for key in value}
-        asked = next((keys[key] for key in QUESTION_KEYS if key in keys), None)
-        told = next((keys[key] for key in _ANSWER_KEYS if key in keys), None)
-        if asked is not None and told is not None and not isinstance(value[asked], list):
-            yield _plain(value[asked]), _plain(value[told])
-            return
-        for key, each in value.items():
-            if isinstance(each, str) and str(key).rstrip().endswith(("?", "？")):
-                yield str(key), each
-            elif not isinstance(each, str):
-                yield from _pairs_in(each)
-    elif isinstance(value, list):
-        if len(value) == 2 and all(isinstance(each, str) for each in value):
-            yield value[0], value[1]
-            return
-        for each in value:
-            yield from _pairs_in(each)
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, list):
-        return "\n".join(map(_plain, value))
-    return "" if value is None else str(value).strip()
-
-
-_NUMBERED_INLINE = re.compile(r"(?<=\S)\s+(?=\(?\d{1,2}[.)、）]\s*\D)")
+_QUESTION_THEN_ANSWER = re.compile(
+    r"(\s*(?:[-*•]\s*)?\(?\d{1,3}[.)、）].+?[?？][*_\"”]*)[ \t]*[-–—:：]*[ \t]*(\S.*)"
+)
 
 _COMMAS = re.compile(r"[，、;；\n]|,(?!\d)|(?<!\d),|\s[•·|]\s")
 
@@ -191,19 +54,13 @@ _DESCRIBED = re.compile(r"(.{1,60}?)\s*(?:[:：]\s*(?!\d)|\s[-–—]+\s|——)
 
 _BOLD_TERM = re.compile(r"\*\*([^*]{1,60}?)[:：]?\*\*\s*(?:[:：–—-]+|[(（])\s*\S")
 
-_ENDS = re.compile(r"[?？]+[\"'”’」』)）*_`]*")
+_MAX_KEYWORD = 60  # characters
 
-_ASKS = re.compile(
-    r"(?:who|whom|whose|what|when|where|which|why|how|is|are|was|were|do|does|did|can|could|should"
-    r"|would|will|has|have)\b|.*(?:什么|什麼|为何|为什么|如何|怎[么样]|哪|谁|几|多少|多[久长大高远重]|是否|吗|何[时地])",
-    re.I,
-)
+_MAX_KEYWORD_WORDS = 9
 
-_LONGEST_KEYWORD = 60  # characters
+_MAX_QUESTION = 300  # characters of one without a question mark
 
-_MOST_WORDS = 9
-
-_MOST_HEADINGS = 3  # at the beginning of a line
+_MAX_HEADINGS = 3  # at the start of a line
 
 
 def parse_summary(answer: str) -> list[str]:
@@ -216,22 +73,22 @@ def parse_summary(answer: str) -> list[str]:
         >>> parse_summary("**Summary:** Tea is a drink.")
         ['Tea is a drink.']
     """
-    text, value = read(answer)
+    text, value = parse_answer(answer)
     if text is None:
         return []
     if value is not None:
-        texts = list(strings(value, ("summary", "摘要", "总结", "text", "content")))
+        texts = list(texts_in(value, ("summary", "摘要", "总结", "text", "content")))
         if not texts:
             raise ValueError("the answer is JSON without a text")
         return ["\n".join(texts)]
-    summary = unwrap(HEADING.sub("", text, count=1) if HEADING.match(text) else text)
+    summary = unwrap(_strip_heading(text))
     if not re.search(r"\w", summary):
         raise ValueError("the answer is empty")
     return [summary]
 
 
 def parse_keywords(answer: str) -> list[str]:
-    """Return keywords, each once: from a line, a list or JSON; explanations are left out.
+    """Return the different keywords of a line, a list or JSON, without explanations.
 
     Raises:
         ValueError: If the answer is empty, a refusal, or mostly sentences.
@@ -240,25 +97,25 @@ def parse_keywords(answer: str) -> list[str]:
         >>> parse_keywords("关键词：长江、黄河，Yangtze; 黄河")
         ['长江', '黄河', 'Yangtze']
     """
-    text, value = read(answer)
+    text, value = parse_answer(answer)
     if text is None:
         return []
     if value is not None:
         keys = ("keyword", "name", "term", "word", "text", "关键词")
-        found = [k for each in strings(value, keys) for k in _COMMAS.split(each)]
+        words = [word for item in texts_in(value, keys) for word in _COMMAS.split(item)]
     else:
-        lines = list(_lines(text))
+        lines = list(_content_lines(text))
         by_kind = _are_by_kind(lines)
-        found = [k for line in lines for k in _keywords_of(line, by_kind)]
-    found = [word for word in map(bare, found) if re.search(r"\w", word)]
-    short = [word for word in found if _is_short(word)]
-    if not short or 2 * len(short) < len(found):
+        words = [word for line in lines for word in _keywords_of(line, by_kind)]
+    words = [word for word in map(strip_markup, words) if re.search(r"\w", word)]
+    short = [word for word in words if _is_short(word)]
+    if not short or 2 * len(short) < len(words):
         raise ValueError("the answer is no list of keywords")
-    return each_once(short)
+    return unique(short)
 
 
 def parse_questions(answer: str) -> list[str]:
-    """Return questions, each once; answers and remarks between them are left out.
+    """Return the different questions, without answers and remarks between them.
 
     Raises:
         ValueError: If there is no question in the answer.
@@ -267,21 +124,51 @@ def parse_questions(answer: str) -> list[str]:
         >>> parse_questions("1. What is tea?\\n2. **Who drinks it?**")
         ['What is tea?', 'Who drinks it?']
     """
-    text, value = read(answer)
+    text, value = parse_answer(answer)
     if text is None:
         return []
     if value is not None:
-        found = [bare(q) for q in strings(value, QUESTION_KEYS)]
+        questions = [strip_markup(item) for item in texts_in(value, QUESTION_KEYS)]
     else:
-        lines = list(_lines(text))
-        found = [question for line in lines for question in _questions_of(line)]
-        if not found:  # some leave out the question marks
-            asked = [unlabelled(line) for line in lines if not ANSWER.match(line)]
-            found = [line for line in asked if _ASKS.match(line) and len(line) <= 300]
-    found = [question for question in found if re.search(r"\w", question)]
-    if not found:
+        lines = [line for line in _content_lines(text) if not ANSWER_LABEL.match(line)]
+        questions = [question for line in lines for question in _questions_of(line)]
+        if not questions:  # some leave out the question marks
+            short = [line for line in map(strip_question_label, lines) if len(line) <= _MAX_QUESTION]
+            questions = list(filter(begins_like_question, short))
+    questions = [question for question in questions if re.search(r"\w", question)]
+    if not questions:
         raise ValueError("there is no question in the answer")
-    return each_once(found)
+    return unique(questions)
+
+
+def parse_pairs(answer: str) -> list[Pair]:
+    """Return pairs of a question and its answer, which may have several lines.
+
+    A last question without an answer is left out.
+
+    Raises:
+        ValueError: If there is no pair in the answer.
+
+    Example:
+        >>> parse_pairs("问：茶是什么？\\n答：一种饮品。\\n用叶子制成。")
+        [('茶是什么？', '一种饮品。\\n用叶子制成。')]
+    """
+    text, value = parse_answer(answer)
+    if text is None:
+        return []
+    if value is not None:
+        pairs = _pairs_in_json(value)
+    else:
+        lines = [part for line in _strip_heading(text).split("\n") for part in _at_labels(line)]
+        is_labelled = any(map(ANSWER_LABEL.match, lines))
+        pairs = _labelled_pairs(lines) if is_labelled else _unlabelled_pairs(lines)
+    first: dict[str, Pair] = {}
+    for question, text in pairs:
+        if re.search(r"\w", question) and text.strip():
+            first.setdefault(normalize(question), (question, text))
+    if not first:
+        raise ValueError("there is no question with an answer in the answer")
+    return list(first.values())
 
 
 PARSERS: Mapping[str, Callable[[str], list[Any]]] = {
@@ -292,30 +179,34 @@ PARSERS: Mapping[str, Callable[[str], list[Any]]] = {
 }
 
 
-def _lines(text: str) -> Iterator[str]:
-    """Yield the lines that say something, a list in one line taken apart."""
+def _strip_heading(text: str) -> str:
+    heading = HEADING.match(text)
+    return text[heading.end() :] if heading else text
+
+
+def _content_lines(text: str) -> Iterator[str]:
+    """Yield the lines that have content, a numbered list in one line as several."""
     for line in text.split("\n"):
-        for _ in range(_MOST_HEADINGS):
-            if heading := HEADING.match(line + "\n"):
-                line = line[heading.end() :]
-        parts = _NUMBERED_INLINE.split(line) if re.match(r"\s*\(?\d", line) else [line]
+        for _ in range(_MAX_HEADINGS):
+            line = _strip_heading(line + "\n").removesuffix("\n")
+        parts = _INLINE_NUMBER.split(line) if re.match(r"\s*\(?\d", line) else [line]
         yield from (part for part in parts if part.strip() and not SEPARATOR.fullmatch(part))
 
 
 def _are_by_kind(lines: Iterable[str]) -> bool:
-    """Tell whether all lines are like "People: Ada, Charles": a kind of keywords, then those."""
-    items = [item_of(line)[0].strip() for line in lines]
-    described = [_DESCRIBED.fullmatch(item) for item in items]
-    signs = [found[0][found.end(1) :].lstrip()[0] if found else "" for found in described]
-    if any(map(_BOLD_TERM.match, items)) or not {*signs} <= {":", "："}:
+    """Check whether all lines are like "People: Ada, Charles": a kind of keywords, then those."""
+    items = [split_bullet(line)[0].strip() for line in lines]
+    matches = [match for match in map(_DESCRIBED.fullmatch, items) if match]
+    signs = {match[0][match.end(1) :].lstrip()[0] for match in matches}
+    if len(matches) < len(items) or any(map(_BOLD_TERM.match, items)) or not signs <= {":", "："}:
         return False
-    after = [[bare(word) for word in _COMMAS.split(found[2])] for found in described if found]
-    fit = all(len(word) <= 24 and len(word.split()) <= 3 for words in after for word in words)
-    return fit and any(len(words) > 1 for words in after)
+    rows = [[strip_markup(word) for word in _COMMAS.split(match[2])] for match in matches]
+    fit = all(len(word) <= 24 and len(word.split()) <= 3 for words in rows for word in words)
+    return fit and any(len(words) > 1 for words in rows)
 
 
 def _keywords_of(line: str, by_kind: bool) -> list[str]:
-    item, listed = item_of(line)
+    item, listed = split_bullet(line)
     described = _DESCRIBED.fullmatch(item)
     if described is not None and by_kind:
         return _COMMAS.split(described[2])
@@ -327,19 +218,119 @@ def _keywords_of(line: str, by_kind: bool) -> list[str]:
 
 
 def _is_short(word: str) -> bool:
-    limit = _LONGEST_KEYWORD if not re.search(f"[{UNSPACED}]", word) else _LONGEST_KEYWORD // 2
-    return len(word) <= limit and len(word.split()) <= _MOST_WORDS
+    limit = _MAX_KEYWORD if not re.search(f"[{UNSPACED}]", word) else _MAX_KEYWORD // 2
+    return len(word) <= limit and len(word.split()) <= _MAX_KEYWORD_WORDS
 
 
 def _questions_of(line: str) -> Iterator[str]:
     """Yield the questions of a line: up to each question mark that is not inside quotes."""
-    if ANSWER.match(line):
-        return
-    rest = unlabelled(line)
-    begin, end = 0, len(rest.rstrip("。. *_`"))
-    for mark in _ENDS.finditer(rest):
-        closes = mark[0].rstrip("*_`")[-1:] not in "?？"
-        if closes and mark.end() < end:
-            continue  # quoted, in the middle of the sentence
-        yield bare(unlabelled(rest[begin : mark.end()]))
-        begin = mark.end()
+    text = strip_question_label(line)
+    begin, end = 0, len(text.rstrip("。. *_`"))
+    for marks in QUESTION_MARKS.finditer(text):
+        is_quoted = marks[0].rstrip("*_`")[-1:] not in "?？"
+        if is_quoted and marks.end() < end:
+            continue  # in the middle of the sentence
+        yield strip_markup(strip_question_label(text[begin : marks.end()]))
+        begin = marks.end()
+
+
+def _at_labels(line: str) -> list[str]:
+    """Split a line before the labels that have text before them."""
+    word = re.search(r"\w", line)
+    if word is None:
+        return [line]
+    for inline in (_INLINE_ANSWER, _INLINE_QUESTION):
+        line = inline.sub(lambda label: "\n" if label.start() > word.start() else "", line)
+    return line.split("\n")
+
+
+def _labelled_pairs(lines: Iterable[str]) -> Iterator[Pair]:
+    """Yield the pairs of "Q: ... A: ..."; lines between two labels belong to the first."""
+    question: list[str] = []
+    answer: list[str] | None = None
+    for line in lines:
+        if label := ANSWER_LABEL.match(line):
+            answer = answer or []
+            answer.append(line[label.end() :])
+            continue
+        label = QUESTION_LABEL.match(line)
+        if answer is None and not label:
+            question.append(line)
+        elif label or _is_marked_question(line):  # some label only the answers
+            if answer is not None:
+                yield _pair(question, answer)
+            question, answer = [line[label.end() :] if label else line], None
+        elif answer is not None:
+            answer.append(line)
+    if answer is not None:
+        yield _pair(question, answer)
+
+
+def _is_marked_question(line: str) -> bool:
+    """Check whether a line is a numbered or bold question without a label."""
+    bullet = BULLET.match(line)
+    marked = bullet is not None and re.search(r"[\d①-⑳#]|\*\*", bullet[0])
+    return bool(marked) and line.rstrip(' *_"”').endswith(("?", "？"))
+
+
+def _unlabelled_pairs(lines: list[str]) -> Iterator[Pair]:
+    """Yield the pairs of questions that stand out and the lines after each."""
+    marked = any(_is_marked_question(line) or _split_numbered(line) for line in lines)
+    question: str | None = None
+    answer: list[str] = []
+    for line in lines:
+        inline = _split_numbered(line)
+        is_plain = not marked and line.rstrip(" *_").endswith(("?", "？"))
+        if inline is None and not is_plain and not _is_marked_question(line):
+            answer.append(line)
+            continue
+        if question is not None:
+            yield _pair([question], answer)
+        question, answer = (line, []) if inline is None else (inline[0], [inline[1]])
+    if question is not None:
+        yield _pair([question], answer)
+
+
+def _split_numbered(line: str) -> Pair | None:
+    """Split a line like ``1. What is tea? A drink``; None for any other."""
+    parts = _QUESTION_THEN_ANSWER.fullmatch(line.rstrip())
+    return (parts[1], parts[2]) if parts and re.search(r"\w", parts[2]) else None
+
+
+def _pair(question: Iterable[str], answer: list[str]) -> Pair:
+    joined = " ".join(line.strip() for line in question if not SEPARATOR.fullmatch(line))
+    while answer and (not answer[-1].strip() or SEPARATOR.fullmatch(answer[-1])):
+        if len(answer) == 1 and re.search(r"\w", answer[0]):
+            break  # a number may be the answer
+        answer.pop()
+    text = "\n".join(answer).strip()
+    # The rest of a bold label.
+    text = text[2:].lstrip() if text.startswith("**") and text.count("**") % 2 else text
+    text = re.sub(r"^[-*•]\s+", "", text) if "\n" not in text else text
+    return strip_markup(strip_question_label(joined)), unwrap(text)
+
+
+def _pairs_in_json(value: Any) -> Iterator[Pair]:
+    if isinstance(value, Mapping):
+        unnumbered = {str(key).rstrip("0123456789 "): item for key, item in value.items()}
+        question, answer = value_of(unnumbered, QUESTION_KEYS), value_of(unnumbered, ANSWER_KEYS)
+        if question is not None and answer is not None and not isinstance(question, list):
+            yield _text_of(question), _text_of(answer)
+            return
+        for key, item in value.items():
+            if not isinstance(item, str):
+                yield from _pairs_in_json(item)
+            elif str(key).rstrip().endswith(("?", "？")):
+                yield str(key), item
+    elif isinstance(value, list):
+        if len(value) == 2 and all(isinstance(item, str) for item in value):
+            yield value[0], value[1]
+        else:
+            for item in value:
+                yield from _pairs_in_json(item)
+
+
+def _text_of(value: Any) -> str:
+    if isinstance(value, list):
+        return "\n".join(map(_text_of, value))
+    return "" if value is None else str(value).strip()

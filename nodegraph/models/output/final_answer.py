@@ -1,4 +1,4 @@
-"""Read what a model says to the user, all at once or piece by piece with the same result."""
+"""Parse the answer that a model writes for the user, whole or as a stream of chunks."""
 
 from __future__ import annotations
 
@@ -8,187 +8,215 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..language import Language
+from .cleaning import THOUGHT_TAG
 
-MARKS: Mapping[Language, str] = MappingProxyType({"zh": "无答案", "en": "NO_ANSWER"})
-"""What prompts ask a model to write where the passages do not answer the question."""
+NO_ANSWER_MARKS: Mapping[Language, str] = MappingProxyType({"zh": "无答案", "en": "NO_ANSWER"})
+"""The text that prompts request where the passages do not answer the question."""
 
 _OPEN = r"[【「\[(（*`\"'“<]{0,4}"
 
 _SHUT = r"[】」\])）*`\"'”>。.!！\s]{0,8}"
 
-_ALONE = re.compile(rf"\s*{_OPEN}(?:无答案|no[_ ]answer){_SHUT}\Z", re.I)
+_ONLY_MARK = re.compile(rf"\s*{_OPEN}(?:无答案|no[_ ]answer){_SHUT}\Z", re.I)
 
-_FIRST = re.compile(
+_MARK_FIRST = re.compile(
     rf"\s*{_OPEN}(?:NO_ANSWER\b|无答案(?=[】」\])）*`。.!！，,：:；;\n])){_SHUT}[，,：:；;—–-]?\s*"
 )
 
-_LAST = re.compile(rf"{_OPEN}(?:(?<!\w)NO_ANSWER|无答案){_SHUT}\Z")
+_MARK_LAST = re.compile(rf"{_OPEN}(?:(?<!\w)NO_ANSWER|无答案){_SHUT}\Z")
 
-_BEGUN = "|".join(
-    sorted((mark[:end] for mark in MARKS.values() for end in range(1, len(mark) + 1)), reverse=True)
+_PREFIXES = "|".join(
+    sorted((mark[:end] for mark in NO_ANSWER_MARKS.values() for end in range(1, len(mark) + 1)), reverse=True)
 )
 
-_PERHAPS_LAST = re.compile(rf"{_OPEN}(?:(?:{_BEGUN}){_SHUT})?\Z")
+_MAYBE_MARK_LAST = re.compile(rf"{_OPEN}(?:(?:{_PREFIXES}){_SHUT})?\Z")
 
-_TAIL = 40  # characters in which a mark and what stands around it have room
+_MAX_MARK = 40  # characters of a mark with brackets and punctuation
 
-_THINK = r"(?:think(?:ing)?|thoughts?|reasoning|reflection)"
+_THOUGHTS_BEGIN = re.compile(rf"\s*<({THOUGHT_TAG})>", re.I)
 
-_THOUGHTS = re.compile(rf"\s*<({_THINK})>.*?(</\1>|\Z)", re.S | re.I)
+_MAYBE_THOUGHTS = re.compile(r"(?:<[a-z]{0,10})?\Z", re.I)
 
-_PERHAPS_THOUGHTS = re.compile(r"\s*(?:<[a-z]{0,10})?\Z", re.I)
+_THOUGHTS_END = re.compile(rf"(?:\A|\n)[ \t]*</{THOUGHT_TAG}>", re.I)
 
-_THOUGHTS_END = re.compile(rf"(?:\A|\n)[ \t]*</{_THINK}>", re.I)
+_MAX_TAG = len("</reflection>")
 
-_WORDS = tuple(
-    f"{before}{word}"
-    for word, befores in {
+_LABELS = tuple(
+    f"{adjective}{noun}"
+    for noun, adjectives in {
         "answer": ("", "the ", "the improved ", "improved ", "the final ", "final "),
         "回答": ("", "改进后的", "最终", "最终的"),
         "答案": ("", "改进后的", "最终", "最终的"),
     }.items()
-    for before in befores
+    for adjective in adjectives
 )
 
-_WORD = rf"(?:{'|'.join(_WORDS)})\s*"
+_WORDS = rf"(?:{'|'.join(_LABELS)})\s{{0,8}}"
 
-_LABEL = re.compile(rf"\s*(?:\*\*\s*{_WORD}(?:\*\*\s*[:：]|[:：]\s*\*\*)|{_WORD}[:：])\s*", re.I)
+_LABEL = re.compile(
+    rf"\s*(?:\*\*\s{{0,8}}{_WORDS}(?:\*\*\s{{0,8}}[:：]|[:：]\s{{0,8}}\*\*)|{_WORDS}[:：])\s*", re.I
+)
+
+_MAX_LABEL = 80  # characters
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """Hold what a model said.
+class FinalAnswer:
+    """Hold a model's answer to the user.
 
     Attributes:
         text: The answer, without thoughts, a label ("Answer:") and marks.
-        found: False where it says, by the mark that it was told, that there is no answer.
+        answered: False where the model says, by the mark in its prompt, that there is no answer.
     """
 
     text: str
-    found: bool
+    answered: bool
 
 
-def read_said(answer: str) -> Said:
-    """Read an answer that is there as a whole.
+def parse_final_answer(answer: str) -> FinalAnswer:
+    """Parse a complete answer.
 
     The mark counts where it is the answer, begins it, or ends it as a sentence of its own.
 
     Example:
-        >>> read_said("<think>Nothing here.</think>NO_ANSWER. Ask the zoo.")
-        Said(text='Ask the zoo.', found=False)
-        >>> read_said("这道题无答案。")
-        Said(text='这道题无答案。', found=True)
+        >>> parse_final_answer("<think>Nothing here.</think>NO_ANSWER. Ask the zoo.")
+        FinalAnswer(text='Ask the zoo.', answered=False)
+        >>> parse_final_answer("这道题无答案。")
+        FinalAnswer(text='这道题无答案。', answered=True)
     """
-    _, text, found = _read(answer)
-    return Said(text, found)
+    if thoughts := _THOUGHTS_BEGIN.match(answer):
+        closing = _closing_tag(thoughts[1]).search(answer, thoughts.end())
+        answer = answer[closing.end() :] if closing else ""
+    elif thoughts := _THOUGHTS_END.search(answer):
+        answer = answer[thoughts.end() :]
+    label = _LABEL.match(answer)
+    text = answer[label.end() if label else 0 :].lstrip()
+    if _ONLY_MARK.match(text):
+        return FinalAnswer("", False)
+    first = _MARK_FIRST.match(text)
+    text = text[first.end() :] if first else text
+    end = _last_mark(text)
+    return FinalAnswer(text[:end].strip(), not first and end is None)
 
 
-class SaidReader:
-    """Read an answer that comes in pieces; tell at once what is certain to be part of it.
+class FinalAnswerParser:
+    """Parse an answer that arrives in chunks; return at once what is certain to be part of it.
 
-    What is told is, joined, the ``text`` that ``read_said`` returns; unless a model ends its
-    thoughts without having begun them, which shows only when they have been told.
+    The returned texts are, joined, the ``text`` of ``parse_final_answer``; except where thoughts
+    end without an opening tag, which shows only after they were returned. The work is linear in
+    the length of the answer, however small its chunks are.
 
     Example:
-        >>> reader = SaidReader()
-        >>> [reader.feed(piece) for piece in ("<thi", "nk>Hm.</think>", "An", "swer: Tea", ". ")]
+        >>> parser = FinalAnswerParser()
+        >>> [parser.feed(chunk) for chunk in ("<thi", "nk>Hm.</think>", "An", "swer: Tea", ". ")]
         ['', '', '', 'Tea', '.']
-        >>> reader.close()
+        >>> parser.close()
         ''
     """
 
     def __init__(self) -> None:
-        self._raw = ""
-        self._begin = 0
-        self._told = 0
+        self._chunks: list[str] = []
+        self._spaces: list[str] = []  # whitespace chunks that no text has followed yet
+        self._pending = ""  # not returned yet
+        self._returned = 0  # characters
+        self._in_body = False  # behind thoughts, label and mark
+        self._closing: re.Pattern[str] | None = None  # ends the thoughts that are open
+        self._has_thoughts = False
+        self._line = ""  # the start of the current line, while it can be the end of thoughts
 
-    def feed(self, piece: str) -> str:
-        """Take a piece, and return what can be told now."""
-        self._raw += piece
-        begin = _begin(self._raw, ended=False)
-        if begin is None:
+    def feed(self, chunk: str) -> str:
+        """Take a chunk, and return the text that is certain now."""
+        self._chunks.append(chunk)
+        if not chunk or chunk.isspace():
+            self._spaces.append(chunk)
             return ""
-        body = self._raw[begin:]
-        first = _FIRST.match(body)
-        if first:
-            begin, body = begin + first.end(), body[first.end() :]
-        elif _perhaps_alone(body):
+        chunk = "".join((*self._spaces, chunk))
+        self._spaces = []
+        if not self._has_thoughts:
+            chunk = self._after_thoughts_end(chunk)
+        self._pending += chunk
+        if not self._in_body:
+            self._in_body = self._skip_head()
+        if not self._in_body:
             return ""
-        return self._tell(begin, body[: _certain(body)])
+        end = _certain(self._pending)
+        text, self._pending = self._pending[:end], self._pending[end:]
+        self._returned += len(text)
+        return text
 
     def close(self) -> str:
-        """Return what was held back and can be told now that nothing more comes."""
-        begin, text, _ = _read(self._raw)
-        return self._tell(begin, text)
+        """Return the rest of the text, as nothing more comes."""
+        return parse_final_answer("".join(self._chunks)).text[self._returned :]
 
-    def _tell(self, begin: int, text: str) -> str:
-        if begin > self._begin and self._told:  # what was told were thoughts
-            self._told = 0
-        self._begin = max(begin, self._begin)
-        new = text[self._told :]
-        self._told = max(self._told, len(text))
-        return new
+    def _after_thoughts_end(self, chunk: str) -> str:
+        """Return the part of a chunk behind the end of thoughts, all of it where there is none."""
+        lines = self._line + chunk
+        end = _THOUGHTS_END.search(lines)
+        last = lines.rpartition("\n")[2].lstrip(" \t")
+        self._line = last if len(last) < _MAX_TAG else "."
+        if end is None or (not self._in_body and _THOUGHTS_BEGIN.match(self._pending + chunk)):
+            return chunk
+        self._has_thoughts, self._in_body, self._pending, self._returned = True, False, "", 0
+        return lines[end.end() :]
+
+    def _skip_head(self) -> bool:
+        """Drop thoughts, label and mark from the pending text; return whether that is done."""
+        text = self._pending = self._pending.lstrip()
+        if self._closing is None and not self._has_thoughts:
+            if thoughts := _THOUGHTS_BEGIN.match(text):
+                self._has_thoughts = True
+                self._closing = _closing_tag(thoughts[1])
+                text = text[thoughts.end() :]
+            elif _MAYBE_THOUGHTS.match(text):
+                return False
+        if self._closing is not None:
+            closing = self._closing.search(text)
+            if closing is None:
+                self._pending = text[-_MAX_TAG:]
+                return False
+            self._closing = None
+            text = self._pending = text[closing.end() :].lstrip()
+        if label := _LABEL.match(text):
+            text = text[label.end() :]
+        elif len(text) <= _MAX_LABEL:
+            words = " ".join(re.sub(r"[\s*:：]+", " ", text).split()).casefold()
+            if any(label.startswith(words) for label in _LABELS):
+                return False
+        if first := _MARK_FIRST.match(text):
+            text = text[first.end() :]
+            if not text:
+                return False  # the mark may go on
+        elif _maybe_only_mark(text):
+            return False
+        self._pending = text
+        return True
 
 
-def _read(raw: str) -> tuple[int, str, bool]:
-    """Return where the answer begins, the answer, and whether it is one."""
-    begin = _begin(raw, ended=True) or 0
-    body = raw[begin:]
-    if _ALONE.match(body):
-        return begin, "", False
-    first = _FIRST.match(body)
-    begin, body = (begin + first.end(), body[first.end() :]) if first else (begin, body)
-    last = _last(body)
-    body = body if last is None else body[:last]
-    return begin, body.strip(), not (first or last is not None)
+def _closing_tag(name: str) -> re.Pattern[str]:
+    return re.compile(f"</{name}>", re.I)
 
 
-def _last(body: str) -> int | None:
+def _last_mark(text: str) -> int | None:
     """Return where an answer ends that a mark follows as a sentence of its own."""
-    mark = _LAST.search(body, max(0, len(body) - _TAIL))
+    mark = _MARK_LAST.search(text, max(0, len(text) - _MAX_MARK))
     if mark is None:
         return None
-    before = body[: mark.start()].rstrip()
-    apart = "\n" in body[len(before) : mark.start()] or before.endswith(tuple("。.!！?？"))
-    return len(before) if apart or MARKS["en"] in mark[0] else None
+    before = text[: mark.start()].rstrip()
+    apart = "\n" in text[len(before) : mark.start()] or before.endswith(tuple("。.!！?？"))
+    return len(before) if apart or NO_ANSWER_MARKS["en"] in mark[0] else None
 
 
-def _begin(raw: str, *, ended: bool) -> int | None:
-    """Return where the answer begins behind thoughts and a label; None while that is unknown."""
-    begin = 0
-    thoughts = _THOUGHTS.match(raw)
-    if thoughts:
-        if not (thoughts[2] or ended):
-            return None
-        begin = thoughts.end()
-    elif not ended and _PERHAPS_THOUGHTS.match(raw):
-        return None
-    elif "</" in raw and (end := _THOUGHTS_END.search(raw)):
-        begin = end.end()
-    label = _LABEL.match(raw, begin)
-    if label:
-        begin = label.end()
-    elif not ended:
-        bare = " ".join(re.sub(r"[\s*:：]+", " ", raw[begin : begin + 80]).split()).casefold()
-        if any(word.startswith(bare) for word in _WORDS):
-            return None
-    while begin < len(raw) and raw[begin].isspace():
-        begin += 1
-    return begin
-
-
-def _perhaps_alone(body: str) -> bool:
-    """Tell whether a text could go on to be nothing but a mark."""
-    if len(body) > _TAIL:
+def _maybe_only_mark(text: str) -> bool:
+    """Check whether a text could go on to be nothing but a mark."""
+    if len(text) > _MAX_MARK:
         return False
-    bare = body.lstrip(" \t\r\n【「[(（*`\"'“<").casefold().replace(" ", "_")
-    return _ALONE.match(body) is not None or "no_answer".startswith(bare)
+    inner = text.lstrip(" \t\r\n【「[(（*`\"'“<").casefold().replace(" ", "_")
+    return _ONLY_MARK.match(text) is not None or "no_answer".startswith(inner)
 
 
-def _certain(body: str) -> int:
-    """Return how much of a text stays, whatever comes."""
-    text = body.rstrip()
-    tail = text[-_TAIL:]
-    held = _PERHAPS_LAST.search(tail)
-    end = len(text) - len(tail) + (held.start() if held else len(tail))
-    return len(text[:end].rstrip())
+def _certain(text: str) -> int:
+    """Return how many characters of a text stay, whatever follows."""
+    text = text.rstrip()
+    tail = max(0, len(text) - _MAX_MARK)
+    mark = _MAYBE_MARK_LAST.search(text, tail)
+    return len(text[: mark.start() if mark else None].rstrip())

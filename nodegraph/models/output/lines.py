@@ -1,47 +1,110 @@
-"""Take a model's answer apart into lines, each with its label, or the texts of its JSON."""
+"""Split a model's answer into lines, and strip bullets, numbers, labels, bold and quotes."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+import unicodedata
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
-from .cleaning import check_answer, clean, is_opening, json_at, says_none, unopened
-from .items import ANSWER, HEADING, SEPARATOR, item_of, strings
+from .cleaning import is_no_answer, strip_lead
+from .json_values import begins_like_json, find_json, texts_in
 
-LONGEST_ANSWER = 20_000
-"""Characters of an answer that are read, thoughts left out; what asks for queries takes a few
-hundred."""
+QUESTION_KEYS = ("question", "q", "query", "问题", "问", "提问")
 
-KEYS = (
-    *("sub_questions", "subquestions", "sub-questions", "questions", "queries", "phrasings"),
+ANSWER_KEYS = ("answer", "a", "response", "reply", "答案", "答", "回答")
+
+TEXT_KEYS = (
+    *("sub_questions", "subquestions", "questions", "queries", "phrasings"),
     *("rewritten_question", "rewritten_query", "rewritten", "rewrite", "standalone_question"),
     *("sub_question", "subquestion", "question", "query", "text", "passage", "answer", "q"),
     *("子问题", "问题", "改写后的问题", "改写", "查询", "检索词", "段落", "答案"),
 )
 
-# "Rewritten question:", "子问题 1：", "**Query 2**:"
-_LABEL = re.compile(
-    r"""\s*(?:[*_【\[#]{1,3}\s*)?(?P<kind>
+_MAX_LAYERS = 12  # of quotes and bold around an item
+
+_NUMERAL = r"(?:\d{1,3}|[一二三四五六七八九十]{1,3})"
+
+BULLET = re.compile(
+    r"""\s*(?:>\s*)?(?:\#{1,6}\s+)?(?:[-*+•·●○◦▪–—]\s+|[•·●○◦▪]\s*)?
+    (?:[*_]{2})?
+    (?:(?:\(?\d{1,3}\s*(?:[.)]\s*(?!\d)|[、）]\s*|[:：]\s*(?!\d))|（\d{1,3}）\s*|[①-⑳]\s*
+      |[一二三四五六七八九十]{1,3}[、.]\s*|第[一二三四五六七八九十\d]{1,3}[个题]?[、:：]\s*))?""",
+    re.X,
+)
+
+SEPARATOR = re.compile(
+    rf"""\s*(?:[-=*_~]{{3,}}
+    |(?:\#{{1,6}}\s*)?[*_]{{0,2}}[(（]?(?:(?:q\ ?&\ ?a|qa|pair|问答对?|第)\s*(?:pair\s*)?)?
+      \#?{_NUMERAL}(?:\s*(?:[组个对条]|题))?(?:\s*问答对?)?
+      [*_]{{0,2}}[.)、）:：]?[*_]{{0,2}})\s*""",
+    re.I | re.X,
+)
+
+HEADING = re.compile(
+    r"""\s*(?:\#{1,6}\s*)?[*_]{0,2}[【\[]?(?:(?:main|key|important|short|brief|extracted|the)\ )?
+    (?:summary|abstract|key\ ?words?|key\ ?phrases?|questions?|q\ ?&\ ?a(?:\ pairs?)?
+      |question[-\ ]and[-\ ]answer\ pairs?|question-answer\ pairs?
+      |(?:内容|本文|全文|文本)?(?:摘要|总结|概要|概括)(?:如下)?|关键词|关键字|关键词列表|问题|问题列表|问答对?)
+    (?:\ ?[(（][^)）\n]{0,20}[)）])?[】\]]?[*_]{0,2}\s*(?:[:：][*_]{0,2}|(?=\n))\s*""",
+    re.I | re.X,
+)
+
+
+def label_pattern(words: str, end: str = "[:：]") -> re.Pattern[str]:
+    """Compile the pattern of a label at the start of a line: "**Answer 2:** ", "- 1. 问题：".
+
+    Args:
+        words: The label's words, as a verbose regular expression.
+        end: What stands between the label and its text.
+
+    Example:
+        >>> label_pattern("answer").match("**Answer:** Tea").end()
+        12
+    """
+    return re.compile(
+        rf"""[\s>#*_•+-]*(?:\d{{1,3}}\s*[.)、）]\s*)?[*_【\[(（]{{0,3}}\s*(?:{words})
+        (?:\s*[-#])?(?:\s*{_NUMERAL})?(?:\s*[*_】\])）]{{1,3}})?\s*{end}(?:\s*[*_】\]]{{1,3}})?\s*""",
+        re.I | re.X,
+    )
+
+
+# A single letter needs its colon; a word may stand alone on its line.
+_COLON_FOLLOWS = r"(?=[^:：\n]{0,12}[:：])"
+
+QUESTION_LABEL = label_pattern(
+    rf"questions?|问题|提问|问句|问|[QＱ]{_COLON_FOLLOWS}", "(?:[:：]|$)"
+)
+
+ANSWER_LABEL = label_pattern(
+    rf"answers?|答案|回答|解答|答|[AＡ]{_COLON_FOLLOWS}", "(?:[:：]|$)"
+)
+
+# "Rewritten question:", "子问题 1：", "**Query 2**:", "【段落】"
+_TEXT_LABEL = label_pattern(
+    r"""(?P<kind>
       (?:(?:the|my|your|rewritten|rephrased|revised|improved|clear(?:er)?|standalone|reformulated
-          |search|alternative|sub|original|initial|final|new|user|input|follow[- ]?up
+          |search|alternative|sub|original|initial|final|new|user|input|follow[-\ ]?up
           |hypothetical)[-\s]*)*
-        (?:questions?|quer(?:y|ies)|step|alternatives?|phrasings?|versions?|variants?|variations?|rewrit(?:e|ing)s?
-          |passages?|paragraphs?|keywords?|output|result|route)
+        (?:questions?|quer(?:y|ies)|step|alternatives?|phrasings?|versions?|variants?|variations?
+          |rewrit(?:e|ing)s?|passages?|paragraphs?|keywords?|output|result|route)
         (?:\s+(?:is|are|would\ be|could\ be))?
       |(?:(?:改写|重写|优化|修改|润色|分解|拆分)(?:之?后)?的?|子|检索|搜索|查询|替代|新的?|原始?|用户|等价|相似
           |同义|独立|假设|输出|最终)*的?
         (?:问题|查询|问句|问法|检索词|搜索词|关键词|步骤|语句|检索式|说法|表述|改写|版本|段落|文本|文档|结果|输出)
         (?:是|为|如下|如)?
-      |改写[后为成]|答|[QＱ问]|(?:my\ |the\ )?final\ answer|最终答案
-    )(?:\s*\#)?(?:\s*(?:\d{1,2}|[一二三四五六七八九十]))?
-    (?:\s*[*_】\]]{1,3}\s*[:：]|\s*[:：]|\s*】)(?:\s*[*_]{1,3})?\s*""",
-    re.I | re.X,
+      |改写[后为成]|答|[QＱ问]|(?:my\ |the\ )?final\ answer|最终答案)""",
+    "(?:[:：]|(?<=】))",
 )
 
-_DECORATED = re.compile(r"\s*(?:#{1,6}\s|\*\*|【|\[)")
+_REMARK_LABEL = label_pattern(
+    r"""explanations?|reason(?:s|ing)?|notes?|rationale|analysis|justification|comments?
+    |changes(?:\ made)?|steps?(?!\s*[\d\#])|why|说明|解释|理由|备注|注意?|分析|原因|修改说明|思路"""
+)
 
-_ORDER = re.compile(
+_DECORATION = re.compile(r"\s*(?:#{1,6}\s|\*\*|【|\[)")
+
+_ORDINAL = re.compile(
     r"""\s*(?:<[a-z_-]{1,20}>\s*)*\s*(?:\|\s*)?(?:\d{1,2}\s*\|\s*)?
     (?:(?:first|second|third|fourth|fifth|then|next|finally|lastly)(?:ly)?[,:]\s+
       |(?:首先|其次|然后|接着|再次|最后|第[一二三四五六七八九十](?:步)?)[，,：:]\s*|[；;，,、]\s*
@@ -53,26 +116,17 @@ _ASIDE = re.compile(r"(?<=[?？])[\"'”’」』*_`]*\s*[(（][^()（）]*[)）
 
 _ORIGINAL = re.compile(r"original|initial|user|input|follow|原|用户", re.I)
 
-_REMARK = re.compile(
-    r"""\s*[*_【\[(（]{0,3}(?:explanations?|reason(?:s|ing)?|notes?|rationale|analysis|justification
-      |comments?|changes(?:\ made)?|steps?|why|说明|解释|理由|备注|注意?|分析|原因|修改说明|思路)
-    (?:\s*[*_】\]]{1,3})?\s*[:：]""",
-    re.I | re.X,
-)
-
 _CLOSING_TAG = re.compile(r"</[a-z_-]{1,20}>\Z", re.I)
 
-_SPACES = re.compile(r"[^\S\n]{3,}")
-
-_LINE_ENDS = re.compile(r"\n{3,}")
+_CLOSING_QUOTE = {'"': '"', "'": "'", "“": "”", "‘": "’", "「": "」", "『": "』", "`": "`"}
 
 
 class Line(NamedTuple):
-    """Hold what one line of an answer says.
+    """Hold a line of an answer.
 
     Attributes:
         kind: Its label in the model's words, "rewritten question"; None where it has none.
-        text: What stands behind label, bullet and number.
+        text: The text behind label, bullet and number.
         listed: Whether it is an item of a list.
     """
 
@@ -82,102 +136,136 @@ class Line(NamedTuple):
 
     @property
     def is_original(self) -> bool:
-        """Whether the label says that it is the user's own question."""
+        """Whether the label marks it as the user's own question."""
         return self.kind is not None and _ORIGINAL.search(self.kind) is not None
 
 
-def read_answer(answer: str) -> str:
-    """Return an answer without thoughts and phrases, as far as it is read.
+def parse_lines(text: str) -> Iterator[Line]:
+    """Yield the lines of a cleaned answer that have content; of JSON its texts.
 
-    Raises:
-        ValueError: If it is empty, or a refusal.
-    """
-    text = shortened(answer)
-    check_answer("" if is_opening(text) else text)
-    return text
-
-
-def shortened(answer: str) -> str:
-    """Return a cleaned answer as far as it is read, long stretches of blanks made short."""
-    return _LINE_ENDS.sub("\n\n", _SPACES.sub("  ", clean(answer)))[:LONGEST_ANSWER]
-
-
-def lines_of(text: str) -> Iterator[Line]:
-    """Yield the lines of an answer that say something; of JSON its texts.
-
-    Headings, remarks, answers and phrases that lead over are left out.
+    Headings, remarks and polite phrases are left out.
 
     Raises:
         ValueError: If it begins like JSON and is none.
 
     Example:
-        >>> [tuple(line) for line in lines_of("Note: two of them.\\n1. **Query**: How long is it?")]
+        >>> answer = "Note: two of them.\\n1. **Query**: How long is it?"
+        >>> [tuple(line) for line in parse_lines(answer)]
         [('Query', 'How long is it?', True)]
     """
-    value = json_in(text)
-    if value is None and re.match(r"[\[{]\s*[\"'\[{]", text):
+    value = find_json(text)
+    if value is None and begins_like_json(text):
         raise ValueError("the answer begins like JSON and is none")
     if value is not None:
-        texts = "\n".join(strings(value, KEYS)).split("\n")
-        yield from (Line(None, each, True) for each in texts if re.search(r"\w", each))
+        texts = "\n".join(texts_in(value, TEXT_KEYS)).split("\n")
+        yield from (Line(None, line, True) for line in texts if re.search(r"\w", line))
         return
     for line in text.split("\n"):
-        said = _said(line)
-        if said is not None:
-            yield said
+        if (parsed := _parse_line(line)) is not None:
+            yield parsed
 
 
-def json_in(text: str) -> Any:
-    """Return the JSON that an answer is, or has in it; None where there is none."""
-    found = re.search(r"^[ \t]*(?:\[\s*[\"'{]|\{\s*[\"'])", text, re.M)
-    return None if found is None else json_at(text, found.end() - len(found[0].lstrip()))
-
-
-def unlabelled_text(text: str) -> str:
-    """Return a text without the label before it ("Passage:", "答案：")."""
-    for label in (_LABEL, ANSWER, HEADING):
-        if (found := label.match(text)) and found.end():
-            text = text[found.end() :]
-    return text
-
-
-def unordered(text: str) -> str:
-    """Return a text without what says its place among others: "First,", "b)", "以及"."""
-    return _ORDER.sub("", text, count=1)
-
-
-def _said(line: str) -> Line | None:
-    """Return what one line says, None where that is nothing."""
-    if _REMARK.match(line) or SEPARATOR.fullmatch(line):
+def _parse_line(line: str) -> Line | None:
+    """Parse one line; None where it has no content."""
+    if _REMARK_LABEL.match(line) or SEPARATOR.fullmatch(line):
         return None
-    if _DECORATED.match(line) and _LABEL.fullmatch(f"{line.strip()}:"):
+    if _DECORATION.match(line) and _TEXT_LABEL.fullmatch(f"{line.strip()}:"):
         return None
-    line, listed = item_of(unopened(_unclosed(unordered(line))))
-    label = _LABEL.match(line)
+    line, listed = split_bullet(strip_lead(_strip_closing_tags(strip_ordinal(line))))
     kind = None
-    if label is not None:
-        kind, line = label["kind"], line[label.end() :]
+    if label := _TEXT_LABEL.match(line):
+        kind, line = label["kind"], line[label.end() :].rstrip()
         # "Sub-question 2: ..." is as good as a number.
         listed = listed or re.search(r"\d", label[0]) is not None
-        line = re.sub(r"\*{2,}\Z", "", line.rstrip()) if line.count("**") % 2 else line
-    elif (heading := HEADING.match(line + "\n")) and heading.end():
+        if line.count("**") % 2 and line.endswith("**"):
+            line = line.rstrip("*")
+    elif heading := HEADING.match(line + "\n"):
         line = line[heading.end() :]
-    if (told := ANSWER.match(line)) and not line.rstrip().endswith(("?", "？")):
-        return None
-    line = unordered(line)
-    line = _ASIDE.sub("", (line[told.end() :] if told else line).rstrip())
-    if _REMARK.match(line) or says_none(line):
+    if answer := ANSWER_LABEL.match(line):
+        if not line.rstrip().endswith(("?", "？")):
+            return None
+        line = line[answer.end() :]
+    line = _ASIDE.sub("", strip_ordinal(line).rstrip())
+    if _REMARK_LABEL.match(line) or is_no_answer(line):
         return None
     if not re.search(r"\w", line) or line.rstrip(" *").endswith((":", "：")):
         return None
     return Line(kind, line.strip(), listed)
 
 
-def _unclosed(line: str) -> str:
-    """Return a line without closing tags, or a table's line, at its end."""
+def _strip_closing_tags(line: str) -> str:
+    """Return a line without closing tags, or the bar of a table, at its end."""
     line = line.rstrip()
     if line.endswith("|"):
         return line[:-1].rstrip()
-    while tag := _CLOSING_TAG.search(line[-23:]):
-        line = line[: -len(tag[0])].rstrip()
-    return line
+    end = len(line)
+    while tag := _CLOSING_TAG.search(line, max(0, end - 23), end):
+        end = tag.start()
+        while end and line[end - 1].isspace():
+            end -= 1
+    return line[:end]
+
+
+def split_bullet(line: str) -> tuple[str, bool]:
+    """Return a line without its bullet or number, and whether it had one."""
+    bullet = BULLET.match(line)
+    sign = bullet[0].strip(" \t*_") if bullet else ""
+    return (line[len(bullet[0].rstrip("*_")) :], True) if bullet and sign else (line, False)
+
+
+def strip_question_label(line: str) -> str:
+    """Return a question without its label ("Question 1:"), bullet or number."""
+    label = QUESTION_LABEL.match(line) or BULLET.match(line)
+    return line[label.end() if label else 0 :].strip().strip("*_").strip()
+
+
+def strip_label(text: str) -> str:
+    """Return a text without the label before it ("Passage:", "答案：")."""
+    for pattern in (_TEXT_LABEL, ANSWER_LABEL, HEADING):
+        if label := pattern.match(text):
+            text = text[label.end() :]
+    return text
+
+
+def strip_ordinal(text: str) -> str:
+    """Return a text without a word for its place in a list: "First,", "b)", "以及"."""
+    return _ORDINAL.sub("", text, count=1)
+
+
+def strip_markup(text: str) -> str:
+    """Return an item without its number, bold, quotes and full stop."""
+    bullet = BULLET.match(text)
+    text = text[bullet.end() :] if bullet else text
+    for _ in range(_MAX_LAYERS):
+        before = text
+        text = unwrap(text.strip().strip("*_`").strip())
+        text = text.rstrip("。,，;；:：").rstrip() if not text.endswith(("...", "…")) else text
+        text = text[:-1].rstrip() if re.search(r"[^.\s]{2}\.$", text[-3:]) else text
+        if text == before:
+            break
+    return text
+
+
+def unwrap(text: str) -> str:
+    """Return a text without the quotes or bold around all of it."""
+    text = text.strip()
+    if len(text) > 4 and text.startswith("**") and text.endswith("**") and "**" not in text[2:-2]:
+        text = text[2:-2].strip()
+    close = _CLOSING_QUOTE.get(text[:1])
+    inner = text[1:-1]
+    if close and len(text) > 2 and text.endswith(close) and not {text[0], close} & set(inner):
+        return inner.strip()
+    return text
+
+
+def unique(texts: Iterable[str]) -> list[str]:
+    """Return texts in order, without those that equal an earlier one but for case and spaces."""
+    first: dict[str, str] = {}
+    for text in texts:
+        first.setdefault(normalize(text), text)
+    return list(first.values())
+
+
+def normalize(text: str) -> str:
+    """Return a text in the form that is compared: width, case and spaces do not count."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

@@ -1,4 +1,4 @@
-"""Tell a real yes from everything else that models say."""
+"""Parse a yes or no from a judge's answer."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
-from .cleaning import clean, json_at
+from .cleaning import clean
+from .json_values import json_at, value_of
+from .lines import label_pattern
 
 _KEYS = (
     "answered is_answered verdict judgement judgment sufficient enough complete result yes answer "
     "已回答 是否已回答 是否回答 判断 结论 结果 回答 答案"
 ).split()
 
-_LABEL = re.compile(
-    r"""[\s>*_\#-]*(?:(?:final|my|the)\ )?
+_LABEL = label_pattern(
+    r"""(?:(?:final|my|the)\ )?
     (?:verdict|judge?ment|conclusion|decision|answer(?:ed)?|result|output
-    |(?:最终|我的)?(?:判断|结论|结果|答案|回答)|是否(?:已经?|可以|能够?|完整)*回答)
-    (?:\s*[*_]{1,3})?\s*[:：是为](?:\s*[*_]{1,3})?\s*""",
-    re.I | re.X,
+    |(?:最终|我的)?(?:判断|结论|结果|答案|回答)|是否(?:已经?|可以|能够?|完整)*回答)""",
+    "[:：是为]",
 )
 
-_MARKS = " \t\"'“”‘’「」『』`*_#>()（）[]【】{}-–—"
+_PUNCTUATION = " \t\"'“”‘’「」『』`*_#>()（）[]【】{}-–—"
 
 _END = r"(?=\s*(?:$|[,.;:!，。；：！、)）\]】\"'”’\n]|[-–—]))"
 
@@ -53,33 +54,33 @@ _HEDGE = re.compile(
 )
 
 
-def says_yes(answer: object) -> bool:
-    """Tell whether a judge's answer is a real yes, in Chinese or English, in words or JSON.
+def is_yes(answer: object) -> bool:
+    """Check whether a judge's answer is a clear yes, in Chinese or English, in words or JSON.
 
-    Everything else is not one: a no, "not yet", "nonetheless", a yes with a but, yes and no,
-    nothing, and what is no answer to the question. Where it is wrong, it is wrong in taking a yes
-    for none, which costs a step; the other way round a search would end that had found nothing.
+    Everything else is not: a no, "not yet", "nonetheless", a yes with a "but", yes and no together,
+    an empty or unrelated answer. In doubt it is no yes, which costs one more step; the opposite
+    mistake would end a search without results.
 
     Args:
         answer: A text, or a value: True is a yes, 1 is not.
 
     Example:
-        >>> [says_yes(each) for each in ("Yes.", "是的，已经回答。", '{"answered": true}', True)]
+        >>> [is_yes(answer) for answer in ("Yes.", "是的，已经回答。", '{"answered": true}', True)]
         [True, True, True, True]
-        >>> [says_yes(each) for each in ("False", "否", "不能", "not yet", "Yes, but only half")]
+        >>> [is_yes(answer) for answer in ("False", "否", "不能", "not yet", "Yes, but only half")]
         [False, False, False, False, False]
     """
     return _verdict(answer) is True
 
 
-def read_verdict(answer: str) -> bool:
-    """Return what a judge's answer says: yes or no.
+def parse_verdict(answer: str) -> bool:
+    """Return whether a judge's answer is a yes or a no.
 
     Raises:
-        ValueError: If it says neither, so that the judge is worth asking again.
+        ValueError: If it is neither, so that the judge should be asked again.
 
     Example:
-        >>> read_verdict("Verdict: yes"), read_verdict("尚未回答")
+        >>> parse_verdict("Verdict: yes"), parse_verdict("尚未回答")
         (True, False)
     """
     verdict = _verdict(answer)
@@ -93,35 +94,32 @@ def _verdict(answer: object) -> bool | None:
     if isinstance(answer, bool):
         return answer
     if isinstance(answer, Mapping):
-        return _verdict(_told(answer))
+        return _verdict(_value_in(answer))
     if not isinstance(answer, str):
         return None
-    # What leads over to an answer ("可以", "Sure") can be all there is of it.
+    # A polite opening ("可以", "Sure") may be the whole answer.
     text = unicodedata.normalize("NFKC", clean(answer).strip() or answer.strip())
     if text.startswith("{"):
         value = json_at(text)
         return _verdict(value) if isinstance(value, Mapping) else None
-    lines = [line for line in text.split("\n") if line.strip(_MARKS)]
+    lines = [line for line in text.split("\n") if line.strip(_PUNCTUATION)]
     if not lines:
         return None
     # A model that gives reasons gives its verdict before or after them.
     labelled = [line for line in lines if _LABEL.match(line)]
-    told = {_of_line(line) for line in (lines[0], lines[-1], *labelled)}
-    if told >= {True, False}:
-        return None
-    return True if True in told else False if False in told else None
+    verdicts = {_of_line(line) for line in (lines[0], lines[-1], *labelled)} - {None}
+    return verdicts.pop() if len(verdicts) == 1 else None
 
 
 def _of_line(line: str) -> bool | None:
     label = _LABEL.match(line)
-    text = (line[label.end() :] if label else line).strip(_MARKS)
+    text = (line[label.end() :] if label else line).strip(_PUNCTUATION)
     yes = _YES.match(text)
     if yes is not None:
         return None if _HEDGE.search(text[yes.end() :]) else True
     return False if _NO.match(text) else None
 
 
-def _told(value: Mapping[Any, Any]) -> object:
-    known = {str(key).strip().casefold().replace(" ", "_"): each for key, each in value.items()}
-    told = [known[key] for key in _KEYS if key in known]
-    return told[0] if told else next(iter(known.values())) if len(known) == 1 else None
+def _value_in(value: Mapping[Any, Any]) -> object:
+    verdict = value_of(value, _KEYS)
+    return next(iter(value.values())) if verdict is None and len(value) == 1 else verdict

@@ -1,46 +1,46 @@
-"""Read a passage, or a short answer, out of what a model answers."""
+"""Parse a passage, or a short answer, from what a model writes."""
 
 from __future__ import annotations
 
 import re
 
-from .cleaning import check_answer, is_opening, says_none, unopened
-from .items import normal, strings, unwrap
-from .lines import KEYS, json_in, shortened, unlabelled_text
+from .cleaning import LONGEST_ANSWER, check_answer, clean, is_no_answer, is_opening, strip_lead
+from .json_values import find_json, texts_in
+from .lines import TEXT_KEYS, normalize, strip_label, unwrap
 
-LONGEST_PASSAGE = 2000
-"""Characters of a passage that a model made, at most; what is more is cut off."""
+MAX_PASSAGE_LENGTH = 2000
+"""Characters of a passage from a model, at most; the rest is cut off."""
 
 _MATERIAL = (
     r"(?:passages?|contexts?|texts?|documents?|sources?|excerpts?|materials?|information|data|records?"
     r"|articles?|snippets?|results?)"
 )
 
-_THERE = (
+_SOURCE = (
     r"(?:in|from|by|within)\ (?:(?:the|these|this|any|given|provided|above|of|all)\ ){0,3}"
     rf"{_MATERIAL}\b"
 )
 
-_STOP = r"\s*(?:\Z|[\n.,;:!()（—–。，；：！]|-\s)"
+_END = r"\s*(?:\Z|[\n.,;:!()（—–。，；：！]|-\s)"
 
-_SAID = (
+_STATED = (
     r"(?:mention(?:ed|s)?|contain(?:ed|s)?|sa(?:y|id)|stated?|provided?|specif(?:y|ied)|given?"
     r"|includ(?:e|ed)|inform(?:ed|ation)|answer(?:ed|s)?|tell|told|found|known|indicated?|available"
     r"|determined?|clear|possible|enough|sufficient)"
 )
 
-# "Unknown" is none, "Unknown Pleasures" an answer: what follows tells.
+# "Unknown." is no answer, "Unknown Pleasures" is one: the next words decide.
 _UNKNOWN = re.compile(
     rf"""(?:i\ )?(?:do\ not|don(?:'|’)t)\ know
-      (?:{_STOP}|\ (?:the|that|this|it|from|based|because)\b|\ (?-i:what|who|whom|whose|which|where
+      (?:{_END}|\ (?:the|that|this|it|from|based|because)\b|\ (?-i:what|who|whom|whose|which|where
       |when|how|why|if|whether|about)\b)
     |(?:unknown|no\ answer(?:\ found)?|cannot\ be\ (?:answered|determined)
       |not\ (?:found|known|given|stated|specified|mentioned|available|provided|answered|in))
-      (?:{_STOP}|\ {_THERE}|\ (?:based\ on|because|since|here)\b|\ the\ {_MATERIAL}\b)
+      (?:{_END}|\ {_SOURCE}|\ (?:based\ on|because|since|here)\b|\ the\ {_MATERIAL}\b)
     |(?:the|these|this|none|no|it)\b[^\n.]{{0,40}}\b{_MATERIAL}\b[^\n.]{{0,50}}
-      (?:\b(?:no|not|never|nothing|neither)\b|n(?:'|’)t\b)[^\n.]{{0,30}}\b{_SAID}\b
-    |(?:none\ of|no|neither\ of|nothing\ in)\b[^\n.]{{0,30}}\b{_MATERIAL}\b[^\n.]{{0,50}}\b{_SAID}\b
-    |(?:it|this|that)\ (?:is|was)(?:\ not|n(?:'|’)t)\ {_SAID}\b(?:{_STOP}|\ {_THERE})
+      (?:\b(?:no|not|never|nothing|neither)\b|n(?:'|’)t\b)[^\n.]{{0,30}}\b{_STATED}\b
+    |(?:none\ of|no|neither\ of|nothing\ in)\b[^\n.]{{0,30}}\b{_MATERIAL}\b[^\n.]{{0,50}}\b{_STATED}\b
+    |(?:it|this|that)\ (?:is|was)(?:\ not|n(?:'|’)t)\ {_STATED}\b(?:{_END}|\ {_SOURCE})
     |there\ (?:is|are|was|were)(?:n(?:'|’)t|\ not)?\ (?:no|not|any|enough|insufficient|nothing)\b
       [^\n.]{{0,40}}\b(?:{_MATERIAL}|answers?|mention|indication|details?)\b
     |(?:不知道|不清楚|不确定)(?:\s*(?:\Z|[\n。，,.；;：:！!（(])|答案|具体|这|该|他|她|它|是|谁|什么|哪)
@@ -54,58 +54,67 @@ _UNKNOWN = re.compile(
 )
 
 
-def read_passage(answer: str, query: str) -> str:
+def parse_passage(answer: str, query: str) -> str:
     """Return the passage that a model wrote for a query.
 
     Raises:
         ValueError: If it wrote none, or asks a question instead.
 
     Example:
-        >>> read_passage("Passage: The Nile is 6,650 km long.", "How long is the Nile?")
+        >>> parse_passage("Passage: The Nile is 6,650 km long.", "How long is the Nile?")
         'The Nile is 6,650 km long.'
     """
-    text = _prose(answer)
-    if says_none(text) or is_opening(text):
+    text = _content(clean(answer)[:LONGEST_ANSWER])
+    if is_no_answer(text) or is_opening(text):
         raise ValueError("the model says that there is nothing to write")
-    if normal(text).strip("?？") == normal(query).strip("?？"):
+    if normalize(text).strip("?？") == normalize(query).strip("?？"):
         raise ValueError("the answer repeats the query")
     if "\n" not in text and text.endswith(("?", "？")):
         raise ValueError("the answer is a question and no passage")
-    return text[:LONGEST_PASSAGE].rstrip()
+    return text[:MAX_PASSAGE_LENGTH].rstrip()
 
 
-def read_partial(answer: str) -> str | None:
-    """Return what a model answers to a question from passages, None where it doesn't know.
+def parse_partial_answer(answer: str) -> str | None:
+    """Return the model's answer to a question from passages, None where it is unknown.
 
     Raises:
         ValueError: If the answer is empty.
 
     Example:
-        >>> read_partial("Answer: Cao Xueqin"), read_partial("资料中没有提到。")
+        >>> parse_partial_answer("Answer: Cao Xueqin"), parse_partial_answer("资料中没有提到。")
         ('Cao Xueqin', None)
     """
-    text = shortened(answer)
+    text = clean(answer)[:LONGEST_ANSWER]
     if not re.search(r"\w", text):
         raise ValueError("the answer is empty")
     try:
-        text = _prose(answer)
-    except ValueError:  # it refuses: there is nothing to know
+        text = _content(text)
+    except ValueError:  # a refusal
         return None
-    return None if says_none(text) or _UNKNOWN.match(text) else text[:LONGEST_PASSAGE].rstrip()
+    return None if is_unknown(text) else text[:MAX_PASSAGE_LENGTH].rstrip()
 
 
-def _prose(answer: str) -> str:
-    """Return an answer's text without label and quotes; of JSON its texts.
+def is_unknown(text: str) -> bool:
+    """Check whether a cleaned answer says that the answer is not known, or not in the passages.
+
+    Example:
+        >>> is_unknown("Not mentioned in the passages."), is_unknown("Unknown Pleasures")
+        (True, False)
+    """
+    return is_no_answer(text) or _UNKNOWN.match(text) is not None
+
+
+def _content(text: str) -> str:
+    """Return a cleaned answer without label and quotes; of JSON its texts.
 
     Raises:
         ValueError: If the answer is empty, or a refusal.
     """
-    text = shortened(answer)
     check_answer(text)
-    value = json_in(text) if text[:1] in "[{" else None
+    value = find_json(text) if text[:1] in "[{" else None
     if value is not None:
-        text = "\n".join(strings(value, KEYS))
-    text = unwrap(unlabelled_text(unopened(text) or text).strip().strip("*`"))
+        text = "\n".join(texts_in(value, TEXT_KEYS))
+    text = unwrap(strip_label(strip_lead(text) or text).strip().strip("*`"))
     if not re.search(r"\w", text):
         raise ValueError("the answer is empty")
     return text

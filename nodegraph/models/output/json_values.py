@@ -1,0 +1,195 @@
+"""Parse the JSON in a model's answer: in prose, cut off, or written like Python."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from .cleaning import clean, is_no_answer, usable_text
+
+_MAX_STARTS = 64  # brackets at which JSON may begin
+
+_MAX_LITERAL = 50_000  # characters
+
+_MAX_DEPTH = 40
+
+_OPEN_QUOTE = re.compile(r"(?<=[\[{,:\s])'")
+
+_QUOTE = re.compile(r"\\.|'", re.S)
+
+_AFTER_QUOTE = re.compile(r"\s*[,\]}:]")
+
+_COMMA = re.compile(r",(\s*[\]}])")
+
+_START = re.compile(r"[\[{]\s*[\"'\[{]")
+
+_LINE_START = re.compile(r"^[ \t]*(?:\[\s*[\"'{]|\{\s*[\"'])", re.M)
+
+
+def parse_json(answer: str) -> Any:
+    """Return the JSON value in an answer, with or without prose around it.
+
+    Of a list that was cut off, the complete items; of several values in a row, a list.
+
+    Raises:
+        ValueError: If there is none.
+
+    Example:
+        >>> parse_json('Here you are:\\n```json\\n["tea", "wat')
+        ['tea']
+    """
+    text = clean(answer)
+    for bracket in islice(re.finditer(r"[\[{]", text), _MAX_STARTS):
+        value = json_at(text, bracket.start())
+        if value is not None:
+            return value
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ValueError(f"there is no JSON in the answer {answer!r:.200}") from None
+    if _is_deep(value):
+        raise ValueError(f"the JSON in the answer {answer!r:.200} is nested too deeply")
+    return value
+
+
+def parse_answer(answer: str) -> tuple[str | None, Any]:
+    """Return the cleaned text, None where it says there is nothing; and its JSON, if it is JSON.
+
+    Raises:
+        ValueError: If it is empty, a refusal, or broken JSON.
+    """
+    text = usable_text(answer)
+    if is_no_answer(text):
+        return None, None
+    if not begins_like_json(text):
+        return text, None
+    value = json_at(text)
+    if value is None:
+        raise ValueError("the answer begins like JSON and is none")
+    return (None, None) if _is_empty(value) else (text, value)
+
+
+def begins_like_json(text: str) -> bool:
+    """Check whether a text begins like a JSON list or object."""
+    return _START.match(text) is not None
+
+
+def find_json(text: str) -> Any:
+    """Return the JSON that is a cleaned answer, or begins on a line of it; None without one."""
+    start = _LINE_START.search(text)
+    return None if start is None else json_at(text, start.end() - len(start[0].lstrip()))
+
+
+def json_at(text: str, begin: int = 0) -> Any:
+    """Return the JSON value that begins at a position; None where there is no usable one."""
+    decoder = json.JSONDecoder(strict=False)
+    try:
+        value, end = decoder.raw_decode(text, begin)
+    except (ValueError, RecursionError):
+        value = _python_literal(text[begin : begin + _MAX_LITERAL])
+        if value is None and text.startswith("[", begin):
+            value = _values(decoder, text, begin + 1) or None
+    else:
+        if isinstance(value, dict) and (more := _values(decoder, text, end)):  # one a line
+            value = [value, *more]
+    return None if _is_deep(value) else value
+
+
+def texts_in(value: Any, keys: Iterable[str]) -> Iterator[str]:
+    """Yield the texts of a JSON value; of an object only that under the first key it has."""
+    if isinstance(value, str):
+        yield value.strip()
+    elif isinstance(value, list):
+        for item in value:
+            yield from texts_in(item, keys)
+    elif isinstance(value, Mapping):
+        selected = value_of(value, keys)
+        for item in value.values() if selected is None else [selected]:
+            yield from texts_in(item, keys)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield str(value)
+
+
+def value_of(record: Mapping[Any, Any], keys: Iterable[str]) -> Any:
+    """Return an object's value under the first of some keys, None where it has none of them.
+
+    Case does not count, and neither does the difference between spaces, hyphens and underscores.
+
+    Example:
+        >>> value_of({"Next question": "Why?"}, ("question", "next_question"))
+        'Why?'
+    """
+    by_key = {re.sub(r"[\s-]", "_", str(key).strip().casefold()): record[key] for key in record}
+    return next((by_key[key] for key in keys if key in by_key), None)
+
+
+def _is_empty(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return all(map(_is_empty, value.values()))
+    return isinstance(value, list) and not value
+
+
+def _is_deep(value: Any) -> bool:
+    """Check whether a value is nested too deeply for recursive functions."""
+    level = [value]
+    for _ in range(_MAX_DEPTH):
+        level = [
+            child
+            for item in level
+            if isinstance(item, list | dict)
+            for child in (item.values() if isinstance(item, dict) else item)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _values(decoder: json.JSONDecoder, text: str, begin: int) -> list[Any]:
+    """Return the values from a position on, up to the first incomplete one."""
+    values: list[Any] = []
+    while True:
+        while begin < len(text) and text[begin] in " \t\r\n,":
+            begin += 1
+        if begin >= len(text) or text[begin] not in '{["':
+            return values
+        try:
+            value, begin = decoder.raw_decode(text, begin)
+        except (ValueError, RecursionError):
+            return values
+        values.append(value)
+
+
+def _python_literal(text: str) -> Any:
+    """Parse JSON with single quotes or a comma after the last item, as Python allows."""
+    end = max(text.rfind("]"), text.rfind("}")) + 1
+    try:
+        return json.loads(_COMMA.sub(r"\1", _double_quoted(text[:end])), strict=False)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _double_quoted(text: str) -> str:
+    """Return a text with its single-quoted strings in double quotes.
+
+    An apostrophe ends no string: a closing quote has a comma, colon or bracket behind it.
+    """
+    parts = []
+    end = 0
+    while opening := _OPEN_QUOTE.search(text, end):
+        closing = next(
+            (
+                quote
+                for quote in _QUOTE.finditer(text, opening.end())
+                if quote[0] == "'" and _AFTER_QUOTE.match(text, quote.end())
+            ),
+            None,
+        )
+        if closing is None:
+            break
+        string = text[opening.end() : closing.start()]
+        parts += [text[end : opening.start()], json.dumps(string.replace("\\'", "'"))]
+        end = closing.end()
+    return "".join(parts) + text[end:]
