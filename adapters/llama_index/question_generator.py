@@ -16,13 +16,13 @@ from llama_index.core.tools import ToolMetadata
 
 from ...nodegraph import ModelError
 from ...nodegraph.models.output import (
-    bare,
     check_answer,
     clean,
-    item_of,
-    normal,
-    read_json,
-    says_none,
+    is_no_answer,
+    normalize,
+    parse_json,
+    split_bullet,
+    strip_markup,
 )
 from ...retrievers import Prompt
 from ...retrievers.plans import Plan, arun, run
@@ -260,16 +260,16 @@ def read_tool_questions(
     """
     text = clean(answer)
     check_answer(text)
-    if says_none(text):
+    if is_no_answer(text):
         return [], []
-    names = {normal(tool): tool for tool in tools}
+    names = {normalize(tool): tool for tool in tools}
     known: dict[tuple[str, str], None] = {}
     unknown: dict[tuple[str, str], None] = {}
     for tool, question in _pairs(text, names):
-        question = bare(question)
+        question = strip_markup(question)
         if not re.search(r"\w", question):
             continue
-        name = names.get(normal(tool.strip(" \t\"'`*_[]【】()（）")))
+        name = names.get(normalize(tool.strip(" \t\"'`*_[]【】()（）")))
         if name is None:
             unknown[tool.strip(), question] = None
         else:
@@ -282,7 +282,7 @@ def read_tool_questions(
 def _pairs(text: str, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     if "{" in text or "[" in text:
         try:
-            value = read_json(text)
+            value = parse_json(text)
         except ValueError:
             value = None
         found = [] if value is None else list(_in_json(value, names))
@@ -300,14 +300,14 @@ def _in_json(value: Any, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             yield from _in_json(each, names)
     if not isinstance(value, Mapping):
         return
-    known = {normal(str(key)): each for key, each in value.items()}
+    known = {normalize(str(key)): each for key, each in value.items()}
     question = next((known[key] for key in _QUESTIONS if isinstance(known.get(key), str)), None)
     tool = next((known[key] for key in _TOOLS if isinstance(known.get(key), str)), None)
     if question is not None and tool is not None:
         yield tool, question
         return
     for key, each in value.items():
-        if normal(str(key)) in names:  # {"rivers": ["How long is the Nile?"]}
+        if normalize(str(key)) in names:  # {"rivers": ["How long is the Nile?"]}
             asked = each if isinstance(each, list) else [each]
             yield from ((str(key), one) for one in asked if isinstance(one, str))
         elif isinstance(each, list | Mapping):
@@ -315,7 +315,7 @@ def _in_json(value: Any, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _in_line(line: str, names: Mapping[str, str]) -> tuple[str, str] | None:
-    text, _ = item_of(line.strip().strip("|"))
+    text, _ = split_bullet(line.strip().strip("|"))
     text = text.strip()
     folded = text.casefold()
     for name in sorted(names.values(), key=len, reverse=True):

@@ -1,11 +1,6 @@
-"""Entities that passages mention, found without a model."""
+"""Transforms that extract entities without a model, and summaries, keywords, questions by one."""
 
 from .entity_extractor import EntityExtractor
-from .llm_extractor import AGAIN, LLMExtractor, fill
+from .llm_extractor import LLMExtractor
 
-__all__ = [
-    "AGAIN",
-    "EntityExtractor",
-    "LLMExtractor",
-    "fill",
-]
+__all__ = ["EntityExtractor", "LLMExtractor"]

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from ..errors import ModelError, nearest_names
-from ..models import LLM, Language, as_llm, language_of
+from ..models import LLM, Language, as_llm, fill_template, language_of, retry_note
 from ..models.output import PARSERS
 from ..node import Node
 
@@ -108,8 +108,7 @@ class LLMExtractor:
         language = language_of(text) if self.language == "auto" else self.language
         prompt, why, answer = self._prompt(text, language), "", ""
         for _ in range(1 + self.retries):
-            again = fill(AGAIN[language], why=why) if why else ""
-            answer = self.llm.complete(prompt + again)
+            answer = self.llm.complete(prompt + (retry_note(language, why) if why else ""))
             try:
                 found = PARSERS[self.task](answer)
             except ValueError as error:
@@ -124,7 +123,7 @@ class LLMExtractor:
     def _prompt(self, text: str, language: Language) -> str:
         wanted = "in the language of the text" if self.language == "auto" else "in English"
         template = PROMPTS[language][self.task] if self.prompt is None else self.prompt
-        return fill(template, text=text, limit=self.limit, in_language=wanted)
+        return fill_template(template, text=text, limit=self.limit, in_language=wanted)
 
     def _node(self, made: str | tuple[str, str]) -> Node:
         if isinstance(made, str):
@@ -258,31 +257,3 @@ Pairs:""",
 }
 
 PROMPTS: Mapping[Language, Mapping[Task, str]] = MappingProxyType({"zh": _CHINESE, "en": _ENGLISH})
-
-AGAIN: Mapping[Language, str] = MappingProxyType(
-    {
-        "zh": "\n\n（上一次的回答无法使用：{why}。请严格按照要求的格式重新回答。）",
-        "en": "\n\n(The last answer could not be used: {why}. Answer again, in exactly that form.)",
-    }
-)
-
-
-def fill(prompt: str, **values: object) -> str:
-    """Put values in their places, ``{name}``; other braces stay as they are.
-
-    Example:
-        >>> fill('Write {"k": 1} for {text}', text="{limit}", limit=3)
-        'Write {"k": 1} for {limit}'
-    """
-    parts: list[tuple[str, bool]] = [(prompt, False)]
-    for name, value in values.items():
-        marked: list[tuple[str, bool]] = []
-        for part, done in parts:
-            if done:
-                marked.append((part, True))
-                continue
-            for at, piece in enumerate(part.split(f"{{{name}}}")):
-                marked += [(str(value), True)] if at else []
-                marked.append((piece, False))
-        parts = marked
-    return "".join(part for part, _ in parts)

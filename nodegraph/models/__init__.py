@@ -7,6 +7,7 @@ from .embedding_cache import Embeddings
 from .identity import model_name
 from .language import Language, language_of
 from .llm import LLM, as_llm
+from .templates import fill_template, retry_note
 
 __all__ = [
     "LLM",
@@ -19,7 +20,9 @@ __all__ = [
     "as_embedder",
     "as_embedders",
     "as_llm",
+    "fill_template",
     "is_async",
     "language_of",
     "model_name",
+    "retry_note",
 ]

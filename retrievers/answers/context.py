@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from ...nodegraph import LLM, ModelError, Node
 from ...nodegraph.models import Language
-from ...nodegraph.models.output import Said, read_said
+from ...nodegraph.models.output import FinalAnswer, parse_final_answer
 from ..plans import Ask, Plan, Prompt, StreamedAsk, neutralize
 from ..results import ScoredNode
 from .answer import LeftOut, Reason, Source
@@ -65,7 +65,7 @@ class Task:
         """Tell whether a prompt is short enough, also with so much more."""
         return self.length(prompt) + reserve <= self.limit
 
-    def ask(self, prompt: str, *, last: bool = False) -> Plan[Said]:
+    def ask(self, prompt: str, *, last: bool = False) -> Plan[FinalAnswer]:
         """Ask the model; what it says last is what is streamed.
 
         Raises:
@@ -75,8 +75,8 @@ class Task:
             effect: Ask = StreamedAsk(self.llm, prompt, timeout=self.timeout, emitted=self.told)
         else:
             effect = Ask(self.llm, prompt, timeout=self.timeout)
-        said = read_said((yield from effect))
-        if said.found and is_bare(said.text):
+        said = parse_final_answer((yield from effect))
+        if said.answered and is_bare(said.text):
             raise ModelError(f"the language model {self.llm.name!r} gave an empty answer")
         return said
 

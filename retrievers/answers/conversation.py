@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...nodegraph import LLM
 from ...nodegraph.models import Language
-from ...nodegraph.models.output import read_query
+from ...nodegraph.models.output import parse_query
 from ..filters import Filters
 from ..plans import Plan, Prompt, ask_and_parse
 from ..tracing import start_span
@@ -153,7 +153,7 @@ def condensed(
             return question
         try:
             made = yield from ask_and_parse(
-                llm, asked, lambda made: read_query(made, question), language, timeout=timeout
+                llm, asked, lambda made: parse_query(made, question), language, timeout=timeout
             )
         except Exception as error:
             note = f"condensing the question failed: {type(error).__name__}: {error}"

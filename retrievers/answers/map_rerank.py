@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ...nodegraph import ModelError
-from ...nodegraph.models.output import Said, json_at, read_said
+from ...nodegraph.models.output import FinalAnswer, json_at, parse_final_answer
 from ..plans import Each, Plan, ask_and_parse
 from .context import Task, shown
 
@@ -42,11 +42,11 @@ _BARE = re.compile(r"\n\s*[*(（]*(\d{1,3}(?:\.\d+)?\s*(?:%|/\s*100|分)?)[*)）
 class Ranked:
     """Hold an answer, and how sure the model says it is: 0 to 100, None where it does not say."""
 
-    said: Said
+    said: FinalAnswer
     confidence: float | None
 
 
-def map_rerank(task: Task) -> Plan[Said]:
+def map_rerank(task: Task) -> Plan[FinalAnswer]:
     """Answer from each passage on its own, and take the answer that is surest.
 
     Of equals it is that of the better passage; answers without a number come last.
@@ -79,7 +79,7 @@ def map_rerank(task: Task) -> Plan[Said]:
             task.notes.append(f"[{part.number}] did not take part: {outcome}")
         elif isinstance(outcome, BaseException):
             raise outcome
-        elif outcome.said.found:
+        elif outcome.said.answered:
             if outcome.confidence is None:
                 task.notes.append(f"the answer from [{part.number}] came without a confidence")
             weight = -1.0 if outcome.confidence is None else outcome.confidence
@@ -88,7 +88,7 @@ def map_rerank(task: Task) -> Plan[Said]:
     if best is None:
         if failed is not None and all(isinstance(outcome, ModelError) for outcome in outcomes):
             raise failed
-        return Said("", False)
+        return FinalAnswer("", False)
     _, ranked, number = best
     task.certain, task.confidence = (number,), ranked.confidence
     return ranked.said
@@ -104,7 +104,7 @@ def read_ranked(answer: str) -> Ranked:
 
     Example:
         >>> read_ranked("Answer: Tea [1].\\nConfidence: 8/10 (clear)")
-        Ranked(said=Said(text='Tea [1].', found=True), confidence=80.0)
+        Ranked(said=FinalAnswer(text='Tea [1].', answered=True), confidence=80.0)
         >>> read_ranked("回答：茶[1]。\\n**把握：** 90").confidence
         90.0
     """
@@ -124,8 +124,8 @@ def read_ranked(answer: str) -> Ranked:
     elif bare := _BARE.search(answer):
         confidence = read_confidence(bare[1])
         text = answer[: bare.start()]
-    said = read_said(text)
-    if said.found and not said.text:
+    said = parse_final_answer(text)
+    if said.answered and not said.text:
         raise ValueError("the answer is empty")
     return Ranked(said, confidence)
 

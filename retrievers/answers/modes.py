@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from ...nodegraph import ModelError
-from ...nodegraph.models.output import Said
+from ...nodegraph.models.output import FinalAnswer
 from ..plans import Each, Plan
 from .answer import Source
 from .context import Task, shown, shown_partials
 from .truncation import cut
 
 
-def stuff(task: Task) -> Plan[Said]:
+def stuff(task: Task) -> Plan[FinalAnswer]:
     """Answer from as many passages as fit, best first.
 
     A passage that there is no room for is left out, and a smaller one behind it may still be
@@ -39,7 +39,7 @@ def _more(task: Task, source: Source) -> bool:
     return task.fits("answer", [*task.sources, source])
 
 
-def map_reduce(task: Task) -> Plan[Said]:
+def map_reduce(task: Task) -> Plan[FinalAnswer]:
     """Answer from each passage on its own, and make one answer of the partial answers.
 
     Partial answers that don't fit in one prompt are made into fewer first, as often as needed.
@@ -57,7 +57,7 @@ def map_reduce(task: Task) -> Plan[Said]:
     partials = yield from _answers(task, prompts, [f"[{part.number}]" for part in parts])
     while True:
         if len(partials) < 2:
-            return Said(partials[0], True) if partials else Said("", False)
+            return FinalAnswer(partials[0], True) if partials else FinalAnswer("", False)
         groups = _groups(task, partials)
         alone = [group[0] for group in groups if len(group) == 1]
         groups = [group for group in groups if len(group) > 1]
@@ -71,7 +71,7 @@ def map_reduce(task: Task) -> Plan[Said]:
             if task.told:
                 raise
             task.notes.append(f"the partial answers were not made into one: {error}")
-            return Said("\n\n".join(partials), True)
+            return FinalAnswer("\n\n".join(partials), True)
 
 
 def _answers(task: Task, prompts: Sequence[str], names: Sequence[str]) -> Plan[list[str]]:
@@ -85,7 +85,7 @@ def _answers(task: Task, prompts: Sequence[str], names: Sequence[str]) -> Plan[l
             task.notes.append(f"{name} did not take part: {outcome}")
         elif isinstance(outcome, BaseException):
             raise outcome
-        elif outcome.found:
+        elif outcome.answered:
             texts.append(outcome.text)
     if failed is not None and all(isinstance(outcome, ModelError) for outcome in outcomes):
         raise failed
@@ -117,7 +117,7 @@ def _pair(task: Task, first: str, second: str, fits: Callable[[Sequence[str]], b
     return [text for text in (short, rest) if text] or [first]
 
 
-def refine(task: Task) -> Plan[Said]:
+def refine(task: Task) -> Plan[FinalAnswer]:
     """Answer from as many passages as fit, then improve the answer with as many more, to the end.
 
     A call that fails is noted, and the next passages are gone on with.
@@ -136,12 +136,12 @@ def refine(task: Task) -> Plan[Said]:
     )
     task.check_room("refine")
     every = parts
-    so_far: Said | None = None
+    so_far: FinalAnswer | None = None
     failed: ModelError | None = None
     calls = 0
     while parts:
         name, values = "answer", {}
-        if so_far is not None and so_far.found:
+        if so_far is not None and so_far.answered:
             name, values = "refine", {"answer": _short(task, so_far.text, parts[0])}
         taken = 1
         while taken < len(parts) and task.fits(name, parts[: taken + 1], **values):
@@ -160,7 +160,7 @@ def refine(task: Task) -> Plan[Said]:
             failed = error
             task.notes.append(f"{_numbers(batch)} did not take part: {error}")
             continue
-        if said.found or so_far is None:
+        if said.answered or so_far is None:
             so_far = said
     if so_far is None:
         raise failed or ModelError("there was no passage to answer from")

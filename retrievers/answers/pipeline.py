@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ...nodegraph import EmbeddingError, ModelError
 from ...nodegraph.models import Language, language_of
-from ...nodegraph.models.output import Said
+from ...nodegraph.models.output import FinalAnswer
 from ..filters import Filters
 from ..plans import Effect, Find, Plan, count_calls
 from ..results import ScoredNode
@@ -116,7 +116,7 @@ def _answer(
     )
     progress.task = task
     if not task.candidates:
-        return _told(Said("", False), task, progress)
+        return _told(FinalAnswer("", False), task, progress)
     try:
         said = yield from MODES[settings.mode](task)
     except ModelError as error:
@@ -128,7 +128,7 @@ def _answer(
         best = task.sources[:_EXTRACTED]
         task.certain = tuple(source.number for source in best)
         text = task.prompt("extract", passages=_quoted(best))
-        return _told(Said(text, True), task, progress, read=False)
+        return _told(FinalAnswer(text, True), task, progress, read=False)
     return _told(said, task, progress)
 
 
@@ -158,7 +158,7 @@ def _preset(
     )
 
 
-def _told(said: Said, task: Task, progress: Progress, *, read: bool = True) -> Answer:
+def _told(said: FinalAnswer, task: Task, progress: Progress, *, read: bool = True) -> Answer:
     """Return the answer that was made; ``read`` says whether what it cites is to be read."""
     text = said.text or task.prompt("not_found")
     sources, notes = with_citations(task.sources, said.text if read else "", task.certain)
@@ -166,7 +166,7 @@ def _told(said: Said, task: Task, progress: Progress, *, read: bool = True) -> A
         text,
         progress.question,
         sources,
-        said.found,
+        said.answered,
         left_out=tuple(task.left_out),
         notes=tuple(dict.fromkeys([*progress.notes, *notes])),
         searched=task.question,

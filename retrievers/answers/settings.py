@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from ...nodegraph import LLM, Node, count_tokens, nearest_names
 from ...nodegraph.models import Language
-from ...nodegraph.models.output import Said
+from ...nodegraph.models.output import FinalAnswer
 from ..plans import Plan, Prompt
 from ..protocols import RetrieverProtocol
 from ..validation import seconds, whole
@@ -32,7 +32,7 @@ PROMPTS_OF: Mapping[AnswerMode, tuple[str, ...]] = MappingProxyType(
 )
 """Which prompts of a mode show passages."""
 
-MODES: Mapping[AnswerMode, Callable[[Task], Plan[Said]]] = MappingProxyType(
+MODES: Mapping[AnswerMode, Callable[[Task], Plan[FinalAnswer]]] = MappingProxyType(
     {"stuff": stuff, "refine": refine, "map_reduce": map_reduce, "map_rerank": map_rerank}
 )
 

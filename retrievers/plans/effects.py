@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from ...nodegraph import LLM, ModelTimeoutError
 from ...nodegraph.locking import holding
-from ...nodegraph.models.output import SaidReader
+from ...nodegraph.models.output import FinalAnswerParser
 from ..base_retriever import BaseRetriever
 from ..filters import Filters
 from ..protocols import RetrieverProtocol
@@ -117,7 +117,7 @@ class Ask(Effect[str]):
 class StreamedAsk(Ask):
     """Ask a model for a final answer; only text that is certain to be part of it is streamed.
 
-    The result is all that the model wrote: ``read_said`` reads it.
+    The result is all that the model wrote: ``parse_final_answer`` reads it.
 
     Attributes:
         emitted: Gets the streamed texts.
@@ -128,7 +128,7 @@ class StreamedAsk(Ask):
 
     def stream(self) -> Generator[str, None, str]:
         """Yield the answer as it comes; return all that the model wrote."""
-        reader = SaidReader()
+        reader = FinalAnswerParser()
         source = Ask.stream(self)
         try:
             while True:
@@ -149,7 +149,7 @@ class StreamedAsk(Ask):
 
     async def astream(self, on_text: Callable[[str], None]) -> str:
         """Call ``on_text`` with the answer as it comes; return all that the model wrote."""
-        reader = SaidReader()
+        reader = FinalAnswerParser()
 
         def emit(text: str) -> None:
             if text:

@@ -10,8 +10,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar, get_args
 
 from ...nodegraph import LLM, ModelError, ModelTimeoutError, nearest_names
-from ...nodegraph.extractors import AGAIN, fill
-from ...nodegraph.models import Language
+from ...nodegraph.models import Language, fill_template, retry_note
 from .effects import Ask
 from .plan import Plan
 
@@ -72,7 +71,7 @@ class Prompt:
 
     def fill(self, language: Language, **values: object) -> str:
         """Return the prompt in a language with values in their places."""
-        return fill(self.of(language), **values)
+        return fill_template(self.of(language), **values)
 
     def replaced(self, given: str | Mapping[Language, str] | Prompt | None) -> Prompt:
         """Return the prompt with what a user gives in place of it.
@@ -194,7 +193,7 @@ def ask_and_parse(
     wanted = schema if llm.structured else None
     tries = 1 + retries
     while tries:
-        asked = prompt + (fill(AGAIN[language], why=why) if why else "")
+        asked = prompt + (retry_note(language, why) if why else "")
         try:
             answer = yield from Ask(llm, asked, wanted, timeout)
             return read(strip_prompt(answer, asked))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from ...nodegraph.models.output import read_passage
+from ...nodegraph.models.output import parse_passage
 from ..filters import Filters
 from ..plans import Each, Plan, Prompt
 from ..protocols import RetrieverProtocol
@@ -85,7 +85,7 @@ class HyDE(QueryTransform):
 
     def variants(self, query: str) -> Plan[QueryVariants]:
         """Return the passages as a plan."""
-        read = partial(read_passage, query=query)
+        read = partial(parse_passage, query=query)
         answers = yield from Each([self.ask(query, read) for _ in range(self.count)])
         passages = [answer for answer in answers if isinstance(answer, str)]
         errors = [answer for answer in answers if not isinstance(answer, str)]

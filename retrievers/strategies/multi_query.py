@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ...nodegraph.models.output import read_phrasings
+from ...nodegraph.models.output import parse_phrasings
 from ..plans import Plan, Prompt
 from ..protocols import RetrieverProtocol
 from ..validation import whole
@@ -105,7 +105,7 @@ class QueryExpansion(QueryTransform):
 
     def variants(self, query: str) -> Plan[QueryVariants]:
         """Return the phrasings as a plan."""
-        read = partial(read_phrasings, query=query, limit=self.count)
+        read = partial(parse_phrasings, query=query, limit=self.count)
         phrasings = yield from self.ask(
             query, read, schema=_SCHEMA, example=_EXAMPLE, count=self.count
         )

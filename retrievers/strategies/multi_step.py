@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ...nodegraph.models.output import normal
+from ...nodegraph.models.output import normalize
 from ..filters import Filters
 from ..planned_retriever import PlannedRetriever
 from ..plans import Budget, BudgetExceededError, Find, Plan, Prompt, PromptMixin, arun, gather, run
@@ -214,13 +214,13 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
             )
             new = {_key(result) for result in steps[-1].results} - seen
             seen |= new
-            answers = {normal(step.answer) for step in steps[:-1] if step.answer}
+            answers = {normalize(step.answer) for step in steps[:-1] if step.answer}
             # Before the first step there is only an answer to the whole question.
             answer = reading.answer if len(steps) > 1 or reading.answered else None
             steps[-1] = replace(steps[-1], answer=answer, note=reading.note)
             if reading.answered:
                 return "answered"
-            if len(steps) > 1 and not new and (answer is None or normal(answer) in answers):
+            if len(steps) > 1 and not new and (answer is None or normalize(answer) in answers):
                 return "nothing new"
             if last:
                 return "steps"

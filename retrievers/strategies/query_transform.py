@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, TypedDict, TypeVar, get_args
 
 from ...nodegraph import LLM, nearest_names
 from ...nodegraph.models import Language, as_llm, language_of
-from ...nodegraph.models.output import each_once
+from ...nodegraph.models.output import unique
 from ..plans import Plan, Prompt, PromptMixin, arun, ask_and_parse, json_instruction, run
 from ..tracing import start_span
 from ..validation import seconds, whole
@@ -140,7 +140,7 @@ class QueryTransform(PromptMixin):
         with start_span(self.name, query=query) as span:
             try:
                 result = yield from self.variants(query)
-                variants = QueryVariants(tuple(each_once(result.queries)) or fallback, result.note)
+                variants = QueryVariants(tuple(unique(result.queries)) or fallback, result.note)
             except Exception as error:
                 if self.on_error == "raise":
                     raise

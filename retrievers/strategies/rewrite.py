@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ...nodegraph.models.output import read_query
+from ...nodegraph.models.output import parse_query
 from ..plans import Plan, Prompt
 from ..protocols import RetrieverProtocol
 from .query_transform import QueryTransform, QueryVariants, TransformOptions
@@ -110,7 +110,7 @@ class QueryRewrite(QueryTransform):
         terms = [f"{k}: {v}" for k, v in self.glossary.items() if k.casefold() in query.casefold()]
         rewritten = yield from self.ask(
             query,
-            partial(read_query, query=query),
+            partial(parse_query, query=query),
             schema=_SCHEMA,
             example=_EXAMPLE,
             domain=domain,

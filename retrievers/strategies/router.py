@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...nodegraph import nearest_names
-from ...nodegraph.models.output import read_routes
+from ...nodegraph.models.output import parse_routes
 from ..filters import Filters
 from ..planned_retriever import PlannedRetriever
 from ..plans import Call, Plan, Prompt, PromptMixin, gather, results_or_errors
@@ -129,7 +129,7 @@ class QueryRouter(QueryTransform):
         ]
         chosen = yield from self.ask(
             query,
-            partial(read_routes, names=names, multiple=self.multiple),
+            partial(parse_routes, names=names, multiple=self.multiple),
             schema=schema,
             example='{"names": ["..."]}' if self.multiple else '{"names": "..."}',
             routes="\n".join(lines),

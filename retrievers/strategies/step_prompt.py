@@ -8,7 +8,13 @@ from typing import Any, ClassVar, Generic, TypedDict, TypeVar
 
 from ...nodegraph import LLM, count_tokens
 from ...nodegraph.models import Language, as_llm, language_of
-from ...nodegraph.models.output import LONGEST_QUERY, bare, clean, normal, says_none
+from ...nodegraph.models.output import (
+    MAX_QUERY_LENGTH,
+    clean,
+    is_no_answer,
+    normalize,
+    strip_markup,
+)
 from ..plans import (
     Plan,
     Prompt,
@@ -234,19 +240,19 @@ def as_question(value: object) -> str | None:
     Raises:
         ValueError: If it is too long.
     """
-    text = bare(_line(value)) if isinstance(value, str) else ""
-    if not re.search(r"\w", text) or says_none(text):
+    text = strip_markup(_line(value)) if isinstance(value, str) else ""
+    if not re.search(r"\w", text) or is_no_answer(text):
         return None
-    if len(text) > LONGEST_QUERY:
-        raise ValueError(f"the question is longer than {LONGEST_QUERY} characters")
+    if len(text) > MAX_QUERY_LENGTH:
+        raise ValueError(f"the question is longer than {MAX_QUERY_LENGTH} characters")
     return text
 
 
 def as_answer(value: object) -> str | None:
     """Return the short answer in what a model wrote, None if it says that it does not know."""
     is_answer = isinstance(value, str | int | float) and not isinstance(value, bool)
-    text = bare(_line(str(value))) if is_answer else ""
-    if not re.search(r"\w", text) or says_none(text) or _UNKNOWN.fullmatch(normal(text)):
+    text = strip_markup(_line(str(value))) if is_answer else ""
+    if not re.search(r"\w", text) or is_no_answer(text) or _UNKNOWN.fullmatch(normalize(text)):
         return None
     return text if len(text) <= MAX_ANSWER else f"{text[: MAX_ANSWER - 4]} ..."
 

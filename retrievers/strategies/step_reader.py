@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...nodegraph.models.output import (
-    bare,
     check_answer,
     clean,
+    is_no_answer,
+    is_yes,
     json_at,
-    read_sub_questions,
-    says_none,
-    says_yes,
+    parse_sub_questions,
+    strip_markup,
 )
 from ..plans import Plan
 from .step_prompt import (
@@ -181,10 +181,10 @@ To answer now
         check_answer(text)
         fields = _in_json(text) or _in_lines(text)
         if not fields.keys() & {"answered", "question"}:
-            fields = {"question": next(iter(read_sub_questions(answer, "", 1)), None)}
+            fields = {"question": next(iter(parse_sub_questions(answer, "", 1)), None)}
         # A yes beside something missing and a next question is no yes: at worst it costs a step.
         lacking = _has_content(fields.get("missing")) and _has_content(fields.get("question"))
-        answered = says_yes(fields.get("answered")) and not lacking
+        answered = is_yes(fields.get("answered")) and not lacking
         return StepReading(
             as_answer(fields.get("answer")),
             answered,
@@ -194,7 +194,11 @@ To answer now
 
 def _has_content(value: object) -> bool:
     """Return whether a line has anything but a word for nothing."""
-    return isinstance(value, str) and bool(re.search(r"\w", value)) and not says_none(bare(value))
+    return (
+        isinstance(value, str)
+        and bool(re.search(r"\w", value))
+        and not is_no_answer(strip_markup(value))
+    )
 
 
 def _in_json(text: str) -> dict[str, object]:

@@ -9,15 +9,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...nodegraph.models.output import (
-    ANSWER,
+    ANSWER_LABEL,
     QUESTION_KEYS,
     check_answer,
     clean,
-    read,
-    read_sub_questions,
-    read_verdict,
-    says_yes,
-    strings,
+    is_yes,
+    parse_answer,
+    parse_sub_questions,
+    parse_verdict,
+    texts_in,
 )
 from ..plans import Call, Plan, Prompt, PromptMixin
 from .query_transform import describe_error, join_notes
@@ -103,13 +103,13 @@ To answer now
         """
         text = clean(answer)
         if text.startswith("{"):
-            _, value = read(text)
+            _, value = parse_answer(text)
             if isinstance(value, Mapping):
                 question = property_of(value, "next_question", *QUESTION_KEYS)
                 if question is None:
                     raise ValueError("there is no question in the answer")
                 return as_question(question)
-        questions = read_sub_questions(_LABEL.sub("", text, count=1), "", 1)
+        questions = parse_sub_questions(_LABEL.sub("", text, count=1), "", 1)
         return as_question(questions[0]) if questions else None
 
 
@@ -161,9 +161,9 @@ Answer:""",
         text = clean(answer)
         check_answer(text)
         if text.startswith("{"):
-            _, value = read(answer)
-            text = next(iter(strings(value, ("answer", "答案", "回答"))), "")
-        elif label := ANSWER.match(text):
+            _, value = parse_answer(answer)
+            text = next(iter(texts_in(value, ("answer", "答案", "回答"))), "")
+        elif label := ANSWER_LABEL.match(text):
             text = text[label.end() :]
         return as_answer(text)
 
@@ -228,7 +228,7 @@ To judge now
         Raises:
             ValueError: If it is neither yes nor no.
         """
-        return read_verdict(answer)
+        return parse_verdict(answer)
 
 
 class StepRoles(PromptMixin):
@@ -244,7 +244,7 @@ class StepRoles(PromptMixin):
         answer: A ``StepAnswer``, or a function of a step's question and a list of that step that
             returns its answer or None.
         judge: An ``AnsweredJudge``, or a function of the question and the steps so far that
-            returns whether it is answered: True, or what ``says_yes`` takes for a yes.
+            returns whether it is answered: True, or what ``is_yes`` takes for a yes.
         **options: Of the roles that are not set: ``language``, ``retries``, ``timeout``,
             ``max_tokens``, ``length``; see ``StepPrompt``.
 
@@ -327,7 +327,7 @@ class StepRoles(PromptMixin):
             verdict = yield from _call(self.judge, question, steps)
         except Exception as error:
             notes.append(_note("judge", error, strict))
-        answered = says_yes(verdict)
+        answered = is_yes(verdict)
         if not answered and not last:
             value = yield from _call(self.question, question, steps)
             if value is not None and not isinstance(value, str):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...nodegraph import LLM
 from ...nodegraph.models import Language, as_llm
-from ...nodegraph.models.output import read_partial, read_sub_questions
+from ...nodegraph.models.output import parse_partial_answer, parse_sub_questions
 from ..filters import Filters
 from ..plans import Plan, Prompt, arun, ask_and_parse, fit_passages, gather, run
 from ..protocols import RetrieverProtocol
@@ -138,7 +138,7 @@ class QueryDecomposition(QueryTransform):
 
     def variants(self, query: str) -> Plan[QueryVariants]:
         """Return the sub-questions as a plan."""
-        read = partial(read_sub_questions, query=query, limit=self.limit)
+        read = partial(parse_sub_questions, query=query, limit=self.limit)
         questions = yield from self.ask(
             query, read, schema=_SCHEMA, example=_EXAMPLE, limit=self.limit
         )
@@ -341,7 +341,7 @@ class SubQuestionRetriever(TransformRetriever):
                 answer = yield from ask_and_parse(
                     self.answer_llm,
                     prompt,
-                    read_partial,
+                    parse_partial_answer,
                     language,
                     retries=transform.retries,
                     timeout=transform.timeout,

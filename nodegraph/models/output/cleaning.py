@@ -128,8 +128,8 @@ def strip_lead(line: str) -> str:
     ``clean`` is more careful, for verdicts: of "可以，因为..." this one leaves only the reason.
 
     Example:
-        >>> strip_lead("Sure! Here is a clearer one: How long is it?"), strip_lead("好的，它有多长？")
-        ('How long is it?', '它有多长？')
+        >>> strip_lead("Sure! Here is a clearer one: How long is it?")
+        'How long is it?'
     """
     polite = _POLITE.match(line)
     line = line[polite.end() :] if polite else line
@@ -187,12 +187,10 @@ def is_no_answer(text: str) -> bool:
     """Check whether a cleaned answer means that there is nothing to write.
 
     Example:
-        >>> is_no_answer("None."), is_no_answer("没有可提取的关键词。"), is_no_answer("No trains run.")
-        (True, True, False)
+        >>> [is_no_answer(text) for text in ("None.", "没有可提取的关键词。", "No trains run.")]
+        [True, True, False]
     """
     if text in ("[]", "{}"):
         return True
     text = unicodedata.normalize("NFKC", text).strip(_PUNCTUATION)
     return not text.endswith("?") and _NONE.fullmatch(text) is not None
-
-

@@ -26,7 +26,10 @@ _MARK_FIRST = re.compile(
 _MARK_LAST = re.compile(rf"{_OPEN}(?:(?<!\w)NO_ANSWER|无答案){_SHUT}\Z")
 
 _PREFIXES = "|".join(
-    sorted((mark[:end] for mark in NO_ANSWER_MARKS.values() for end in range(1, len(mark) + 1)), reverse=True)
+    sorted(
+        (mark[:end] for mark in NO_ANSWER_MARKS.values() for end in range(1, len(mark) + 1)),
+        reverse=True,
+    )
 )
 
 _MAYBE_MARK_LAST = re.compile(rf"{_OPEN}(?:(?:{_PREFIXES}){_SHUT})?\Z")
@@ -211,7 +214,8 @@ def _maybe_only_mark(text: str) -> bool:
     if len(text) > _MAX_MARK:
         return False
     inner = text.lstrip(" \t\r\n【「[(（*`\"'“<").casefold().replace(" ", "_")
-    return _ONLY_MARK.match(text) is not None or "no_answer".startswith(inner)
+    marks = NO_ANSWER_MARKS.values()
+    return bool(_ONLY_MARK.match(text)) or any(m.casefold().startswith(inner) for m in marks)
 
 
 def _certain(text: str) -> int:

@@ -63,8 +63,8 @@ def label_pattern(words: str, end: str = "[:：]") -> re.Pattern[str]:
         12
     """
     return re.compile(
-        rf"""[\s>#*_•+-]*(?:\d{{1,3}}\s*[.)、）]\s*)?[*_【\[(（]{{0,3}}\s*(?:{words})
-        (?:\s*[-#])?(?:\s*{_NUMERAL})?(?:\s*[*_】\])）]{{1,3}})?\s*{end}(?:\s*[*_】\]]{{1,3}})?\s*""",
+        rf"""[\s>#*_•+-]*(?:\d{{1,3}}\s*[.)、）]\s*)?[*_【\[]{{0,3}}\s*(?:{words})
+        (?:\s*[-#])?(?:\s*{_NUMERAL})?(?:\s*[*_】\]]{{1,3}})?\s*{end}(?:\s*[*_】\]]{{1,3}})?\s*""",
         re.I | re.X,
     )
 
@@ -76,9 +76,7 @@ QUESTION_LABEL = label_pattern(
     rf"questions?|问题|提问|问句|问|[QＱ]{_COLON_FOLLOWS}", "(?:[:：]|$)"
 )
 
-ANSWER_LABEL = label_pattern(
-    rf"answers?|答案|回答|解答|答|[AＡ]{_COLON_FOLLOWS}", "(?:[:：]|$)"
-)
+ANSWER_LABEL = label_pattern(rf"answers?|答案|回答|解答|答|[AＡ]{_COLON_FOLLOWS}", "(?:[:：]|$)")
 
 # "Rewritten question:", "子问题 1：", "**Query 2**:", "【段落】"
 _TEXT_LABEL = label_pattern(
@@ -98,8 +96,9 @@ _TEXT_LABEL = label_pattern(
 )
 
 _REMARK_LABEL = label_pattern(
-    r"""explanations?|reason(?:s|ing)?|notes?|rationale|analysis|justification|comments?
-    |changes(?:\ made)?|steps?(?!\s*[\d\#])|why|说明|解释|理由|备注|注意?|分析|原因|修改说明|思路"""
+    r"""[(（]?(?:explanations?|reason(?:s|ing)?|notes?|rationale|analysis|justification|comments?
+    |changes(?:\ made)?|steps?(?!\s*[\d\#])|why|说明|解释|理由|备注|注意?|分析|原因
+    |修改说明|思路)"""
 )
 
 _DECORATION = re.compile(r"\s*(?:#{1,6}\s|\*\*|【|\[)")

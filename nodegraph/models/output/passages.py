@@ -39,7 +39,8 @@ _UNKNOWN = re.compile(
       (?:{_END}|\ {_SOURCE}|\ (?:based\ on|because|since|here)\b|\ the\ {_MATERIAL}\b)
     |(?:the|these|this|none|no|it)\b[^\n.]{{0,40}}\b{_MATERIAL}\b[^\n.]{{0,50}}
       (?:\b(?:no|not|never|nothing|neither)\b|n(?:'|’)t\b)[^\n.]{{0,30}}\b{_STATED}\b
-    |(?:none\ of|no|neither\ of|nothing\ in)\b[^\n.]{{0,30}}\b{_MATERIAL}\b[^\n.]{{0,50}}\b{_STATED}\b
+    |(?:none\ of|no|neither\ of|nothing\ in)\b[^\n.]{{0,30}}\b{_MATERIAL}\b[^\n.]{{0,50}}
+      \b{_STATED}\b
     |(?:it|this|that)\ (?:is|was)(?:\ not|n(?:'|’)t)\ {_STATED}\b(?:{_END}|\ {_SOURCE})
     |there\ (?:is|are|was|were)(?:n(?:'|’)t|\ not)?\ (?:no|not|any|enough|insufficient|nothing)\b
       [^\n.]{{0,40}}\b(?:{_MATERIAL}|answers?|mention|indication|details?)\b

@@ -29,7 +29,7 @@ from nodekin.retrievers.answers.map_rerank import read_ranked
 )
 def test_answers_and_their_confidence(raw, text, confidence) -> None:
     ranked = read_ranked(raw)
-    assert (ranked.said.text, ranked.said.found) == (text, True)
+    assert (ranked.said.text, ranked.said.answered) == (text, True)
     assert ranked.confidence == confidence
 
 
@@ -37,7 +37,7 @@ def test_answers_and_their_confidence(raw, text, confidence) -> None:
     "raw", ["NO_ANSWER\nConfidence: 0", "回答：无答案\n把握：0", '{"answer": "NO_ANSWER"}']
 )
 def test_no_answer(raw) -> None:
-    assert not read_ranked(raw).said.found
+    assert not read_ranked(raw).said.answered
 
 
 @pytest.mark.parametrize("raw", ["", "Confidence: 80", '{"answer": "", "confidence": 1}'])

@@ -6,14 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.nodegraph.models.output.prose import LONGEST_PASSAGE, read_partial, read_passage
+from nodekin.nodegraph.models.output.passages import (
+    MAX_PASSAGE_LENGTH,
+    parse_partial_answer,
+    parse_passage,
+)
 from nodekin.nodegraph.models.output.queries import (
-    LONGEST_QUERY,
-    asks,
-    read_phrasings,
-    read_query,
-    read_routes,
-    read_sub_questions,
+    MAX_QUERY_LENGTH,
+    parse_phrasings,
+    parse_query,
+    parse_routes,
+    parse_sub_questions,
 )
 
 NILE, RIVER = "How long is the Nile?", "How long is the Amazon?"
@@ -59,7 +62,7 @@ LONGER_ZH = "尼罗河全长多少公里？"
     ],
 )
 def test_one_query_in_english(answer: str) -> None:
-    assert read_query(answer, "nile long?") == NILE
+    assert parse_query(answer, "nile long?") == NILE
 
 
 @pytest.mark.parametrize(
@@ -88,7 +91,7 @@ def test_one_query_in_english(answer: str) -> None:
     ],
 )
 def test_one_query_in_chinese(answer: str) -> None:
-    assert read_query(answer, NILE_ZH) == LONGER_ZH
+    assert parse_query(answer, NILE_ZH) == LONGER_ZH
 
 
 @pytest.mark.parametrize(
@@ -111,7 +114,7 @@ def test_one_query_in_chinese(answer: str) -> None:
         '{"query": ""}',
         '{"query": null}',
         '{"query": "How long is',
-        "x" * (LONGEST_QUERY + 1),
+        "x" * (MAX_QUERY_LENGTH + 1),
         "抱歉，我无法回答这个问题。",
         "作为一个人工智能语言模型，我无法改写。",
         "尼罗河全长6650公里。",
@@ -123,13 +126,13 @@ def test_one_query_in_chinese(answer: str) -> None:
 def test_no_query(answer: str) -> None:
     question = NILE_ZH if not answer.isascii() else NILE
     with pytest.raises(ValueError, match=r"answer|refused|query"):
-        read_query(answer, question)
+        parse_query(answer, question)
 
 
 def test_a_wish_is_a_query_and_a_statement_is_none() -> None:
-    assert read_query("Explain how long the Nile is.", NILE) == "Explain how long the Nile is"
-    assert read_query("请介绍尼罗河的长度。", NILE_ZH) == "请介绍尼罗河的长度"
-    assert read_query("The length of the Nile.", "Nile length") == "The length of the Nile"
+    assert parse_query("Explain how long the Nile is.", NILE) == "Explain how long the Nile is"
+    assert parse_query("请介绍尼罗河的长度。", NILE_ZH) == "请介绍尼罗河的长度"
+    assert parse_query("The length of the Nile.", "Nile length") == "The length of the Nile"
 
 
 BOTH = [
@@ -195,7 +198,7 @@ BOTH = [
     ],
 )
 def test_sub_questions(form: str, query: str, parts: list[str]) -> None:
-    assert read_sub_questions(form.format(*parts), query, 5) == parts
+    assert parse_sub_questions(form.format(*parts), query, 5) == parts
 
 
 @pytest.mark.parametrize(
@@ -219,7 +222,7 @@ def test_sub_questions(form: str, query: str, parts: list[str]) -> None:
     ],
 )
 def test_a_simple_question_has_no_parts(answer: str) -> None:
-    assert read_sub_questions(answer, NILE, 5) == []
+    assert parse_sub_questions(answer, NILE, 5) == []
 
 
 @pytest.mark.parametrize(
@@ -242,7 +245,7 @@ def test_a_simple_question_has_no_parts(answer: str) -> None:
 )
 def test_no_sub_questions(answer: str) -> None:
     with pytest.raises(ValueError, match=r"answer|refused"):
-        read_sub_questions(answer, "Is the Nile longer?", 5)
+        parse_sub_questions(answer, "Is the Nile longer?", 5)
 
 
 def test_parts_in_a_list_need_not_be_questions() -> None:
@@ -250,10 +253,10 @@ def test_parts_in_a_list_need_not_be_questions() -> None:
         '{"questions": ["Nile length", "How long is the Amazon"]}',
         "1. Nile length\n2. How long is the Amazon",
     ):
-        found = read_sub_questions(answer, "Which is longer?", 5)
+        found = parse_sub_questions(answer, "Which is longer?", 5)
         assert found[-1] == "How long is the Amazon"
-    assert read_sub_questions('["Nile length", "Amazon?"]', "?", 5) == ["Nile length", "Amazon?"]
-    assert read_sub_questions("- Nile length\n- Amazon length", "?", 5)[0] == "Nile length"
+    assert parse_sub_questions('["Nile length", "Amazon?"]', "?", 5) == ["Nile length", "Amazon?"]
+    assert parse_sub_questions("- Nile length\n- Amazon length", "?", 5)[0] == "Nile length"
     for garbage in (
         '{"error": "rate limit"}',
         '{"a": 1}',
@@ -261,13 +264,13 @@ def test_parts_in_a_list_need_not_be_questions() -> None:
         "1. It is long.\n2. So it is.",
     ):
         with pytest.raises(ValueError, match="no question"):
-            read_sub_questions(garbage, "Which is longer?", 5)
+            parse_sub_questions(garbage, "Which is longer?", 5)
 
 
 def test_a_question_keeps_one_mark() -> None:
     answer = "Which band was formed first, The Exies or Circus Diablo??"
-    assert read_query(answer, "which band first") == answer[:-1]
-    assert read_sub_questions("1. 它有多长？？\n2. 它有多宽？?", "?", 5) == [
+    assert parse_query(answer, "which band first") == answer[:-1]
+    assert parse_sub_questions("1. 它有多长？？\n2. 它有多宽？?", "?", 5) == [
         "它有多长？",
         "它有多宽？",
     ]
@@ -276,20 +279,20 @@ def test_a_question_keeps_one_mark() -> None:
 def test_a_full_stop_does_not_end_every_sentence() -> None:
     answer = "1. Who was St. Paul?\n2. How large is Washington D.C. Metro?"
     questions = ["Who was St. Paul?", "How large is Washington D.C. Metro?"]
-    assert read_sub_questions(answer, "Which?", 5) == questions
+    assert parse_sub_questions(answer, "Which?", 5) == questions
 
 
 def test_no_more_questions_than_the_limit() -> None:
     many = "\n".join(f"{number}. How long is river {number}?" for number in range(1, 60))
-    assert read_sub_questions(many, NILE, 2) == [f"How long is river {n}?" for n in (1, 2)]
+    assert parse_sub_questions(many, NILE, 2) == [f"How long is river {n}?" for n in (1, 2)]
 
 
 @pytest.mark.parametrize("form", [*BOTH[:17], *BOTH[24:26], *BOTH[29:34], BOTH[37]])
 def test_phrasings(form: str) -> None:
     english = ["How far does the Nile go?", "What is the length of the Nile?"]
-    assert read_phrasings(form.format(*english), NILE, 5) == english
+    assert parse_phrasings(form.format(*english), NILE, 5) == english
     chinese = ["尼罗河的长度是多少？", "尼罗河全长几公里？"]
-    assert read_phrasings(form.format(*chinese), NILE_ZH, 5) == chinese
+    assert parse_phrasings(form.format(*chinese), NILE_ZH, 5) == chinese
 
 
 @pytest.mark.parametrize(
@@ -305,7 +308,7 @@ def test_phrasings(form: str) -> None:
     ],
 )
 def test_phrasings_need_not_be_questions(answer: str) -> None:
-    assert read_phrasings(answer, NILE, 2) == ["Nile length", "length of the river Nile"]
+    assert parse_phrasings(answer, NILE, 2) == ["Nile length", "length of the river Nile"]
 
 
 @pytest.mark.parametrize(
@@ -321,82 +324,7 @@ def test_phrasings_need_not_be_questions(answer: str) -> None:
 )
 def test_no_phrasing(answer: str) -> None:
     with pytest.raises(ValueError, match=r"answer|refused"):
-        read_phrasings(answer, NILE, 3)
-
-
-PASSAGE, PASSAGE_ZH = "The Nile is 6,650 km long. It flows north.", "尼罗河全长6650公里。"
-
-
-@pytest.mark.parametrize(
-    "form",
-    [
-        "{0}",
-        "Passage: {0}",
-        "**Passage:** {0}",
-        "Sure! Here is a passage:\n\n{0}",
-        '"{0}"',
-        "“{0}”",
-        "<think>Long?</think>\n{0}",
-        "```\n{0}\n```",
-        '{{"passage": "{0}"}}',
-        "Answer: {0}",
-        "Hypothetical passage:\n{0}",
-        "段落：{0}",
-        "【段落】{0}",
-        "好的，以下是一段文字：\n\n{0}",
-        "回答：{0}",
-        "{0}\n\nI hope this helps!",
-    ],
-)
-@pytest.mark.parametrize("passage", [PASSAGE, PASSAGE_ZH])
-def test_a_passage(form: str, passage: str) -> None:
-    assert read_passage(form.format(passage), NILE) == passage
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "",
-        NILE,
-        "how long is the nile",
-        "Tell me: which Nile?",
-        "None",
-        "无",
-        "您想问什么？",
-        "抱歉，我不知道。",
-    ],
-)
-def test_no_passage(answer: str) -> None:
-    with pytest.raises(ValueError, match=r"answer|refused|nothing"):
-        read_passage(answer, NILE)
-
-
-def test_a_passage_has_an_end() -> None:
-    assert len(read_passage("long " * 5000, NILE)) <= LONGEST_PASSAGE
-
-
-@pytest.mark.parametrize(
-    ("answer", "read"),
-    [
-        ("Answer: Cao Xueqin", "Cao Xueqin"),
-        ("答案：曹雪芹", "曹雪芹"),
-        ("<think>x</think>42", "42"),
-        ("No, he was not.", "No, he was not."),
-        ("不是，他是作者。", "不是，他是作者。"),
-        ("The Nile is not in Asia.", "The Nile is not in Asia."),
-        ("NONE", None),
-        ("I don't know.", None),
-        ("The passages do not mention this.", None),
-        ("It is not mentioned in the passages.", None),
-        ("I'm sorry, there is no answer in the passages.", None),
-        ("Not found", None),
-        ("无", None),
-        ("资料中没有答案。", None),
-        ("根据资料，无法回答。", None),
-    ],
-)
-def test_a_partial_answer(answer: str, read: str | None) -> None:
-    assert read_partial(answer) == read
+        parse_phrasings(answer, NILE, 3)
 
 
 NAMES = ["docs", "web", "web search", "数据库"]
@@ -426,8 +354,8 @@ NAMES = ["docs", "web", "web search", "数据库"]
     ],
 )
 def test_routes(answer: str, one: str, several: list[str] | None) -> None:
-    assert read_routes(answer, NAMES) == [one]
-    assert read_routes(answer, NAMES, multiple=True) == (several or [one])
+    assert parse_routes(answer, NAMES) == [one]
+    assert parse_routes(answer, NAMES, multiple=True) == (several or [one])
 
 
 @pytest.mark.parametrize(
@@ -436,15 +364,7 @@ def test_routes(answer: str, one: str, several: list[str] | None) -> None:
 )
 def test_no_route(answer: str) -> None:
     with pytest.raises(ValueError, match=r"answer|refused"):
-        read_routes(answer, NAMES)
-
-
-def test_questions_are_known_without_their_mark() -> None:
-    assert asks("how long is it")
-    assert asks("它有多长")
-    assert asks("Really?")
-    assert not asks("The Nile is long.")
-    assert not asks("尼罗河很长。")
+        parse_routes(answer, NAMES)
 
 
 _PIECES = st.sampled_from(
@@ -468,59 +388,27 @@ _PIECES = st.sampled_from(
 
 @given(st.lists(_PIECES, max_size=30).map("".join) | st.text(max_size=80), st.integers(1, 4))
 def test_any_answer_is_read_within_bounds_or_refused(answer: str, limit: int) -> None:
-    for read in (read_phrasings, read_sub_questions):
+    for read in (parse_phrasings, parse_sub_questions):
         try:
             found = read(answer, NILE, limit)
         except ValueError:
             continue
         assert len(found) <= limit
         assert all(
-            text.strip() and len(text) <= LONGEST_QUERY and "\n" not in text for text in found
+            text.strip() and len(text) <= MAX_QUERY_LENGTH and "\n" not in text for text in found
         )
-    for one in (read_query, read_passage):
+    for one in (parse_query, parse_passage):
         try:
-            assert 0 < len(one(answer, NILE)) <= LONGEST_PASSAGE
+            assert 0 < len(one(answer, NILE)) <= MAX_PASSAGE_LENGTH
         except ValueError:
             continue
     with contextlib.suppress(ValueError):
-        assert set(read_routes(answer, NAMES, multiple=True)) <= set(NAMES)
-
-
-@pytest.mark.parametrize(
-    ("answer", "read"),
-    [
-        ("Unknown Pleasures", "Unknown Pleasures"),
-        ("An unknown author", "An unknown author"),
-        ("Not available in stores", "Not available in stores"),
-        ("The album did not include the song.", "The album did not include the song."),
-        ("未知死亡", "未知死亡"),
-        ("他没有找到工作。", "他没有找到工作。"),
-        ("可以", "可以"),
-        ("Sure", "Sure"),
-        ("可以，因为更长。", "因为更长。"),
-        ("Unknown", None),
-        ("Unknown.", None),
-        ("unknown from the passages", None),
-        ("Not mentioned in the given context.", None),
-        ("I do not know how long it is.", None),
-        ("No passage mentions it.", None),
-        ("None of the passages say so.", None),
-        ("There is no information about it in the passages.", None),
-        ("不知道", None),
-        ("不清楚具体年份。", None),
-        ("未知。", None),
-        ("无法确定", None),
-        ("文中未提及。", None),
-        ("没有提到", None),
-    ],
-)
-def test_what_only_begins_like_not_knowing_is_an_answer(answer: str, read: str | None) -> None:
-    assert read_partial(answer) == read
+        assert set(parse_routes(answer, NAMES, multiple=True)) <= set(NAMES)
 
 
 @pytest.mark.parametrize("opening", ["Sure!", "好的", "可以", "Here is the question:"])
 def test_an_opening_alone_is_no_query(opening: str) -> None:
-    for read in (read_query, read_passage):
+    for read in (parse_query, parse_passage):
         with pytest.raises(ValueError, match=r"answer|query|nothing"):
             read(opening, NILE)
 
@@ -534,12 +422,12 @@ def test_a_million_characters_of_anything_are_read(unit: str) -> None:
     """A pattern that goes back and forth would take hours."""
     answer = "Question" + unit * (1_000_000 // len(unit)) + "x\n."
     for read in (
-        lambda: read_query(answer, NILE),
-        lambda: read_phrasings(answer, NILE, 5),
-        lambda: read_sub_questions(answer, NILE, 5),
-        lambda: read_passage(answer, NILE),
-        lambda: read_partial(answer),
-        lambda: read_routes(answer, NAMES, multiple=True),
+        lambda: parse_query(answer, NILE),
+        lambda: parse_phrasings(answer, NILE, 5),
+        lambda: parse_sub_questions(answer, NILE, 5),
+        lambda: parse_passage(answer, NILE),
+        lambda: parse_partial_answer(answer),
+        lambda: parse_routes(answer, NAMES, multiple=True),
     ):
         with contextlib.suppress(ValueError):
             read()

@@ -9,9 +9,11 @@ import time
 import pytest
 
 from nodekin.nodegraph import Document, ModelError, NodeGraph, TransformError, split_paragraphs
-from nodekin.nodegraph.extractors.llm_extractor import LLMExtractor
+from nodekin.nodegraph.extractors.llm_extractor import PROMPTS, LLMExtractor
 from nodekin.nodegraph.hashing import fingerprint
 from nodekin.nodegraph.models.llm import LLM
+from nodekin.nodegraph.models.output import PARSERS
+from nodekin.nodegraph.models.templates import fill_template
 
 
 class Scripted:
@@ -161,7 +163,9 @@ def test_the_fingerprint_is_the_same_in_another_process():
     code = """
 from nodekin.nodegraph.hashing import fingerprint
 from nodekin.nodegraph.models.llm import LLM
-from nodekin.nodegraph.extractors.llm_extractor import LLMExtractor
+from nodekin.nodegraph.models.output import PARSERS
+from nodekin.nodegraph.models.templates import fill_template
+from nodekin.nodegraph.extractors.llm_extractor import PROMPTS, LLMExtractor
 print(fingerprint(LLMExtractor(LLM(lambda prompt: "x", "m"), "qa", limit=3)))
 """
     for seed in ("1", "2"):
@@ -323,3 +327,14 @@ def test_a_real_model(language_model, task, text, about, script):
         assert 2 <= len(nodes) <= 8
     if task in ("questions", "qa"):
         assert all(node.text.endswith(("?", "？")) for node in nodes)
+
+
+@pytest.mark.parametrize("language", PROMPTS)
+@pytest.mark.parametrize("task", PARSERS)
+def test_prompts_have_their_places(language, task):
+    prompt = PROMPTS[language][task]
+    assert prompt.count("{text}") == prompt.count("{limit}") == 1
+    asked = fill_template(prompt, text="{limit} {x}", limit=7, in_language="in English")
+    assert "{limit} {x}" in asked
+    assert "7" in asked
+    assert "{in_language}" not in asked

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.nodegraph.models.output.verdict import read_verdict, says_yes
+from nodekin.nodegraph.models.output.verdict import is_yes, parse_verdict
 
 YES = [
     *(
@@ -130,38 +130,38 @@ NEITHER = [
 
 @pytest.mark.parametrize("answer", YES)
 def test_a_real_yes(answer: str) -> None:
-    assert says_yes(answer)
-    assert read_verdict(answer)
+    assert is_yes(answer)
+    assert parse_verdict(answer)
 
 
 @pytest.mark.parametrize("answer", NO)
 def test_a_no(answer: str) -> None:
-    assert not says_yes(answer)
-    assert not read_verdict(answer)
+    assert not is_yes(answer)
+    assert not parse_verdict(answer)
 
 
 @pytest.mark.parametrize("answer", NEITHER)
 def test_neither(answer: str) -> None:
-    assert not says_yes(answer)
+    assert not is_yes(answer)
     with pytest.raises(ValueError, match="neither a clear yes nor a no"):
-        read_verdict(answer)
+        parse_verdict(answer)
 
 
 def test_values() -> None:
-    assert says_yes(True)
-    assert says_yes({"answered": "yes"})
+    assert is_yes(True)
+    assert is_yes({"answered": "yes"})
     for value in (False, None, 1, 0, 1.0, [], ["yes"], {}, {"answered": None}, object(), b"yes"):
-        assert not says_yes(value)
+        assert not is_yes(value)
 
 
 @given(st.text(max_size=80))
 def test_no_text_breaks_it(text: str) -> None:
-    assert says_yes(text) in (True, False)
-    if says_yes(text):
-        assert not says_yes(f"No. {text}")
-        assert not says_yes(f"不。{text}")
+    assert is_yes(text) in (True, False)
+    if is_yes(text):
+        assert not is_yes(f"No. {text}")
+        assert not is_yes(f"不。{text}")
 
 
 @given(st.sampled_from(YES[:8]), st.sampled_from(["but", "not", "except", "maybe", "但", "部分"]))
 def test_a_yes_with_a_but_is_none(yes: str, but: str) -> None:
-    assert not says_yes(f"{yes.strip('.!')}, {but} it is so")
+    assert not is_yes(f"{yes.strip('.!')}, {but} it is so")

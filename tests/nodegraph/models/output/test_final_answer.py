@@ -2,7 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.nodegraph.models.output.final_answer import Said, SaidReader, read_said
+from nodekin.nodegraph.models.output.final_answer import (
+    FinalAnswer,
+    FinalAnswerParser,
+    parse_final_answer,
+)
 
 BITS = [
     *("NO_ANSWER", "NO_", "ANSWER", "无答案", "无", "答案", "no answer", "No", " ", "\n", "  \n"),
@@ -12,7 +16,7 @@ BITS = [
 
 
 @pytest.mark.parametrize(
-    ("raw", "text", "found"),
+    ("raw", "text", "answered"),
     [
         ("Tea is a drink [1].", "Tea is a drink [1].", True),
         ("NO_ANSWER", "", False),
@@ -41,13 +45,13 @@ BITS = [
         ("```py\nprint(1)\n```", "```py\nprint(1)\n```", True),
     ],
 )
-def test_what_is_read(raw, text, found) -> None:
-    assert read_said(raw) == Said(text, found)
+def test_what_is_read(raw, text, answered) -> None:
+    assert parse_final_answer(raw) == FinalAnswer(text, answered)
 
 
 @given(st.lists(st.sampled_from(BITS), max_size=12).map("".join), st.data())
 def test_pieces_tell_what_the_whole_says(raw, data) -> None:
-    reader = SaidReader()
+    reader = FinalAnswerParser()
     told, at = "", 0
     while at < len(raw):
         step = data.draw(st.integers(1, 6))
@@ -55,13 +59,13 @@ def test_pieces_tell_what_the_whole_says(raw, data) -> None:
         at += step
     told += reader.close()
     # Thoughts that nobody saw begin are told before it is known.
-    assert told.endswith(read_said(raw).text)
+    assert told.endswith(parse_final_answer(raw).text)
     if "</think>" not in raw or raw.lstrip().startswith("<think>"):
-        assert told == read_said(raw).text
+        assert told == parse_final_answer(raw).text
 
 
 def test_pieces_are_told_as_they_come() -> None:
-    reader = SaidReader()
+    reader = FinalAnswerParser()
     told = [reader.feed(piece) for piece in ("Tea is", " a drink", ". N", "o more. ", "NO_ANS")]
     assert told == ["Tea is", " a drink", ".", " No more.", ""]
     assert reader.close() == " NO_ANS"
@@ -70,4 +74,4 @@ def test_pieces_are_told_as_they_come() -> None:
 def test_a_long_answer_is_read_in_linear_time():
     for filler in (" ", "\n", "。 ", "NO_ANSWER ", "[", "无答案"):
         text = f"tea.{filler * 100_000}"
-        assert read_said(f"{text}x").text == f"{text}x".strip()
+        assert parse_final_answer(f"{text}x").text == f"{text}x".strip()

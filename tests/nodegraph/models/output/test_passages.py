@@ -1,0 +1,115 @@
+import pytest
+
+from nodekin.nodegraph.models.output.passages import (
+    MAX_PASSAGE_LENGTH,
+    parse_partial_answer,
+    parse_passage,
+)
+
+NILE = "How long is the Nile?"
+
+PASSAGE, PASSAGE_ZH = "The Nile is 6,650 km long. It flows north.", "尼罗河全长6650公里。"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "{0}",
+        "Passage: {0}",
+        "**Passage:** {0}",
+        "Sure! Here is a passage:\n\n{0}",
+        '"{0}"',
+        "“{0}”",
+        "<think>Long?</think>\n{0}",
+        "```\n{0}\n```",
+        '{{"passage": "{0}"}}',
+        "Answer: {0}",
+        "Hypothetical passage:\n{0}",
+        "段落：{0}",
+        "【段落】{0}",
+        "好的，以下是一段文字：\n\n{0}",
+        "回答：{0}",
+        "{0}\n\nI hope this helps!",
+    ],
+)
+@pytest.mark.parametrize("passage", [PASSAGE, PASSAGE_ZH])
+def test_a_passage(form: str, passage: str) -> None:
+    assert parse_passage(form.format(passage), NILE) == passage
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        NILE,
+        "how long is the nile",
+        "Tell me: which Nile?",
+        "None",
+        "无",
+        "您想问什么？",
+        "抱歉，我不知道。",
+    ],
+)
+def test_no_passage(answer: str) -> None:
+    with pytest.raises(ValueError, match=r"answer|refused|nothing"):
+        parse_passage(answer, NILE)
+
+
+def test_a_passage_has_an_end() -> None:
+    assert len(parse_passage("long " * 5000, NILE)) <= MAX_PASSAGE_LENGTH
+
+
+@pytest.mark.parametrize(
+    ("answer", "read"),
+    [
+        ("Answer: Cao Xueqin", "Cao Xueqin"),
+        ("答案：曹雪芹", "曹雪芹"),
+        ("<think>x</think>42", "42"),
+        ("No, he was not.", "No, he was not."),
+        ("不是，他是作者。", "不是，他是作者。"),
+        ("The Nile is not in Asia.", "The Nile is not in Asia."),
+        ("NONE", None),
+        ("I don't know.", None),
+        ("The passages do not mention this.", None),
+        ("It is not mentioned in the passages.", None),
+        ("I'm sorry, there is no answer in the passages.", None),
+        ("Not found", None),
+        ("无", None),
+        ("资料中没有答案。", None),
+        ("根据资料，无法回答。", None),
+    ],
+)
+def test_a_partial_answer(answer: str, read: str | None) -> None:
+    assert parse_partial_answer(answer) == read
+
+
+@pytest.mark.parametrize(
+    ("answer", "read"),
+    [
+        ("Unknown Pleasures", "Unknown Pleasures"),
+        ("An unknown author", "An unknown author"),
+        ("Not available in stores", "Not available in stores"),
+        ("The album did not include the song.", "The album did not include the song."),
+        ("未知死亡", "未知死亡"),
+        ("他没有找到工作。", "他没有找到工作。"),
+        ("可以", "可以"),
+        ("Sure", "Sure"),
+        ("可以，因为更长。", "因为更长。"),
+        ("Unknown", None),
+        ("Unknown.", None),
+        ("unknown from the passages", None),
+        ("Not mentioned in the given context.", None),
+        ("I do not know how long it is.", None),
+        ("No passage mentions it.", None),
+        ("None of the passages say so.", None),
+        ("There is no information about it in the passages.", None),
+        ("不知道", None),
+        ("不清楚具体年份。", None),
+        ("未知。", None),
+        ("无法确定", None),
+        ("文中未提及。", None),
+        ("没有提到", None),
+    ],
+)
+def test_what_only_begins_like_not_knowing_is_an_answer(answer: str, read: str | None) -> None:
+    assert parse_partial_answer(answer) == read
