@@ -40,7 +40,7 @@ def register_reader(*suffixes: str) -> Callable[[Reader], Reader]:
     return register
 
 
-def known_suffixes() -> list[str]:
+def supported_suffixes() -> list[str]:
     """Return the suffixes that can be read, sorted."""
     return sorted(_READERS)
 
@@ -63,7 +63,7 @@ def read_file(path: Path, file_id: str) -> list[Document]:
     if not can_read(path):
         raise ReadError(
             f"no reader for {path.suffix!r} files ({path}); known are "
-            f"{nearest_names(path.suffix, known_suffixes(), limit=20)}: add one with "
+            f"{nearest_names(path.suffix, supported_suffixes(), limit=20)}: add one with "
             f'@register_reader("{path.suffix or ".txt"}"), or give the text itself'
         )
     try:

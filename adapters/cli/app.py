@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import sys
 from collections.abc import Sequence
@@ -10,12 +11,24 @@ from typing import Any
 
 import click
 
-from .ask_command import ask
-from .errors import INTERRUPTED, MEANINGS, PIPE_CLOSED, CommandError, as_command_error, safe
-from .groups_command import groups
-from .index_command import index
+from .errors import (
+    EXIT_STATUSES,
+    INTERRUPTED,
+    PIPE_CLOSED,
+    CommandError,
+    as_command_error,
+    printable,
+)
 from .options import debug_option, is_debugging
-from .search_command import explain, search
+
+_COMMANDS = {  # in the order in which one needs them
+    "index": ("index_command", "Make an index of folders, or bring it up to date."),
+    "search": ("search_command", "Find passages."),
+    "ask": ("ask_command", "Answer a question, with sources."),
+    "groups": ("groups_command", "List what an index holds."),
+    "explain": ("search_command", "Show how results were found."),
+}
+"""The module of each command, imported when the command is used, and its one-line help."""
 
 
 class _PipeClosed(Exception):
@@ -26,11 +39,24 @@ class App(click.Group):
     """Run a command; whatever goes wrong is one line on stderr and an exit status."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the commands in the order in which one needs them."""
-        return list(self.commands)
+        """Return the names of the commands."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f".{_COMMANDS[cmd_name][0]}", __package__)
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, and turn what it raises into what the shell is told."""
+        """Run the command, and turn what it raises into a message and an exit status."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -48,19 +74,19 @@ class App(click.Group):
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> None:
         """Run with these arguments, or the process's, and exit."""
-        _take_any_text()
+        _accept_any_text()
         extra["standalone_mode"] = False
         status: Any = 0
         try:
             status = super().main(args, prog_name or self.name, **extra)
         except click.ClickException as error:
-            _tell(error)
+            _print_error(error)
             status = error.exit_code
         except (click.Abort, KeyboardInterrupt):
             click.echo("nodekin: interrupted", err=True)
             status = INTERRUPTED
         except _PipeClosed:
-            _be_quiet()
+            _discard_output()
             status = PIPE_CLOSED
         sys.exit(status if isinstance(status, int) else 0)
 
@@ -68,7 +94,7 @@ class App(click.Group):
 @click.group(
     "nodekin",
     cls=App,
-    epilog=MEANINGS,
+    epilog=EXIT_STATUSES,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -91,16 +117,12 @@ def app(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-for command in (index, search, ask, groups, explain):
-    app.add_command(command)
-
-
 def main() -> None:
     """Run the command line of this process."""
     app()
 
 
-def _take_any_text() -> None:
+def _accept_any_text() -> None:
     """Let every text be read and written: as a terminal has it, as UTF-8 elsewhere."""
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if not hasattr(stream, "reconfigure"):
@@ -113,7 +135,7 @@ def _take_any_text() -> None:
             stream.reconfigure(errors="replace")
 
 
-def _tell(error: click.ClickException) -> None:
+def _print_error(error: click.ClickException) -> None:
     """Write an error in one line, for a wrong command line with where to read on."""
     name = "nodekin"
     hint = ""
@@ -121,10 +143,10 @@ def _tell(error: click.ClickException) -> None:
         name = error.ctx.command_path
         hint = f" (see {name} --help)"
     message = error.message if isinstance(error, CommandError) else error.format_message()
-    click.echo(f"{name}: {safe(' '.join(message.split()))}{hint}", err=True)
+    click.echo(f"{name}: {printable(' '.join(message.split()))}{hint}", err=True)
 
 
-def _be_quiet() -> None:
+def _discard_output() -> None:
     """Send what is still to be flushed nowhere, so that Python does not complain at its end."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

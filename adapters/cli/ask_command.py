@@ -5,19 +5,26 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from .errors import FOUND, MEANINGS, NOTHING, USAGE, CommandError, as_command_error, safe
+from ...retrievers.answers import QueryEngine
+from ...retrievers.strategies import make_strategy, simple_strategies
+from .errors import (
+    EXIT_STATUSES,
+    NO_RESULTS,
+    SUCCESS,
+    USAGE_ERROR,
+    CommandError,
+    as_command_error,
+    printable,
+)
 from .models import chat_model
 from .options import as_text, common_options, is_debugging, search_options
-from .output import FORMAT, Places, mark, place, result_record
-from .search_command import Searching, Wanted, searching
+from .output import FORMAT, LineNumbers, echo, mark, place, result_record, to_json
+from .search_command import SearchOptions, SearchSession, open_search
 from .snippet import columns, cut, snippet, terminal_columns
-
-if TYPE_CHECKING:
-    from ...retrievers.answers import QueryEngine
 
 NO_STRATEGY = "none"
 
@@ -26,41 +33,17 @@ MODES = ("stuff", "refine", "map_reduce", "map_rerank")
 
 def make_engine(retriever: Any, llm: Any, strategy: str, mode: Any) -> QueryEngine:
     """Return a query engine whose retriever first lets the model say what to search for."""
-    from ...retrievers.answers import QueryEngine
-    from ...retrievers.strategies import make_strategy
-
     if strategy != NO_STRATEGY:
         retriever = make_strategy(strategy, retriever, llm)
     return QueryEngine(retriever, llm, mode=mode)
 
 
-class StrategyOption(click.Option):
-    """Offer the strategies by name; they are only imported when the command is used."""
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Return the option and what each strategy does."""
-        from ...retrievers.strategies import simple_strategies
-
-        lines = [f"{each.name}, to {each.description}" for each in simple_strategies().values()]
-        self.help = f"What the model does before the search: {'; '.join(lines)}."
-        return super().get_help_record(ctx)
+def _strategy_help() -> str:
+    lines = [f"{entry.name}, to {entry.description}" for entry in simple_strategies().values()]
+    return f"What the model does before the search: {'; '.join(lines)}."
 
 
-class StrategyChoice(click.Choice):  # type: ignore[type-arg]
-    """Accept the name of a strategy that needs nothing but a model, or none."""
-
-    def __init__(self) -> None:
-        self.case_sensitive = True
-
-    @property
-    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The names."""
-        from ...retrievers.strategies import simple_strategies
-
-        return (NO_STRATEGY, *simple_strategies())
-
-
-JSON_FORM = """\b
+JSON_FORMAT = """\b
 With --json: {"format": 1, "command": "ask", "question", "searched", "answer",
   "found", "preset", "model", "sources": [{"number", "cited", "shown", ...}],
   "left_out": [{"document", "line", "reason"}], "notes": [...]}
@@ -74,17 +57,17 @@ speaks OpenAI's protocol. The key is only taken from there.
 """
 
 
-@click.command(short_help="Answer a question, with sources.", epilog=f"{JSON_FORM}\n{MEANINGS}")
+@click.command(epilog=f"{JSON_FORMAT}\n{EXIT_STATUSES}")
 @click.argument("question", required=False)
 @search_options
 @click.option("-m", "--model", metavar="NAME", help="The model; OPENAI_MODEL by default.")
 @click.option("--base-url", metavar="URL", help="The model's server; OPENAI_BASE_URL by default.")
 @click.option(
     "--strategy",
-    cls=StrategyOption,
-    type=StrategyChoice(),
+    type=click.Choice((NO_STRATEGY, *simple_strategies())),
     default=NO_STRATEGY,
     show_default=True,
+    help=_strategy_help(),
 )
 @click.option(
     "--mode",
@@ -117,92 +100,90 @@ def ask(
     nodekin ask --chat
     """
     if question is None and not chat:
-        raise CommandError("name a question, or ask several with --chat", USAGE)
+        raise CommandError("name a question, or ask several with --chat", USAGE_ERROR)
     llm = chat_model(model, base_url)
-    with searching(Wanted(**options), quiet=quiet) as search:
+    with open_search(SearchOptions(**options), quiet=quiet) as search:
         engine = make_engine(search.retriever, llm, strategy, mode)
-        form = "lines" if json_lines or (as_json and chat) else "json" if as_json else "text"
-        asker = _Asker(engine, search, llm.model, form, quiet)
+        output_format = (
+            "lines" if json_lines or (as_json and chat) else "json" if as_json else "text"
+        )
+        asker = _Session(engine, search, llm.model, output_format, quiet)
         if not chat:
             return asker.ask(as_text(question or ""))
-        status = NOTHING
-        for number, each in enumerate(_questions(question)):
-            if number and form == "text":
+        status = NO_RESULTS
+        for number, next_question in enumerate(_questions(question)):
+            if number and output_format == "text":
                 click.echo()
             try:
-                status = asker.ask(each)
+                status = asker.ask(next_question)
             except Exception as error:
-                told = as_command_error(error)
+                command_error = as_command_error(error)
                 if is_debugging(click.get_current_context()) or isinstance(error, BrokenPipeError):
                     raise
-                click.echo(f"nodekin: {safe(told.message)}", err=True)
-                status = told.exit_code
+                click.echo(f"nodekin: {printable(command_error.message)}", err=True)
+                status = command_error.exit_code
         return status
 
 
 @dataclass(slots=True)
-class _Asker:
+class _Session:
     """Ask the engine, show what it says, remember it for the next question."""
 
     engine: Any
-    search: Searching
+    search: SearchSession
     model: str
-    form: str
+    output_format: str
     quiet: bool
     history: list[tuple[str, str]] = field(default_factory=list)
 
     def ask(self, question: str) -> int:
         """Return the status that the answer gives."""
         if not question:
-            raise CommandError("the question is empty", USAGE)
-        asked = self.engine.stream(
+            raise CommandError("the question is empty", USAGE_ERROR)
+        streaming = self.engine.stream(
             question,
             history=self.history or None,
             top_k=self.search.top_k,
             filters=self.search.filters or None,
         )
-        with asked as stream:  # which ends the model's work where the reader goes away
-            begun = self._show_pieces(stream)
+        with streaming as stream:  # which ends the model's work where the reader goes away
+            printed = self._print_chunks(stream)
         answer = stream.answer
-        if not begun and self.form == "text":
-            click.echo(safe(answer.text))
+        if not printed and self.output_format == "text":
+            click.echo(printable(answer.text))
         self._show_answer(answer)
         self.history.append((question, answer.text))
-        return FOUND if answer.found else NOTHING
+        return SUCCESS if answer.found else NO_RESULTS
 
-    def _show_pieces(self, stream: Any) -> bool:
-        begun = False
+    def _print_chunks(self, stream: Any) -> bool:
+        printed = False
         try:
-            for piece in stream:
-                if self.form == "lines":
-                    _write_line({"type": "piece", "text": piece})
-                elif self.form == "text":
-                    click.echo(safe(piece), nl=False)
+            for chunk in stream:
+                if self.output_format == "lines":
+                    _print_json_line({"type": "piece", "text": chunk})
+                elif self.output_format == "text":
+                    click.echo(printable(chunk), nl=False)
                     sys.stdout.flush()
-                begun = True
+                printed = True
         finally:
-            if begun and self.form == "text":
+            if printed and self.output_format == "text":
                 click.echo()
-        return begun
+        return printed
 
     def _show_answer(self, answer: Any) -> None:
-        from .output import echo, to_json
-
-        if self.form == "lines":
-            _write_line({"type": "answer", **answer_record(answer, self.model)})
-        elif self.form == "json":
+        if self.output_format == "lines":
+            _print_json_line({"type": "answer", **answer_record(answer, self.model)})
+        elif self.output_format == "json":
             echo(to_json(answer_record(answer, self.model)))
         elif answer.sources:
             echo()
             for line in source_lines(answer):
                 echo(line)
-        for remark in () if self.quiet or self.form != "text" else remarks(answer):
-            click.echo(f"nodekin: {safe(' '.join(remark.split()))}", err=True)
+        for remark in () if self.quiet or self.output_format != "text" else warnings_of(answer):
+            click.echo(f"nodekin: {printable(' '.join(remark.split()))}", err=True)
 
 
-def _write_line(record: dict[str, Any]) -> None:
-    from .output import to_json
-
+def _print_json_line(record: dict[str, Any]) -> None:
     click.echo(to_json(record, indent=None))
     sys.stdout.flush()
 
@@ -226,56 +207,56 @@ def _questions(first: str | None) -> Iterator[str]:
 
 def answer_record(answer: Any, model: str) -> dict[str, Any]:
     """Return an answer with its sources, and what is to be known about it."""
-    places = Places()
+    line_numbers = LineNumbers()
     sources = [
         {
             "number": source.number,
             "cited": source.cited,
             "shown": source.text,
-            **result_record(source.number, source.result, places),
+            **result_record(source.number, source.result, line_numbers),
         }
         for source in answer.sources
     ]
-    left_out = [
+    omissions = [
         {
-            "document": each.result.node.document_id or None,
-            "line": places.line(each.result.node),
-            "reason": each.reason,
+            "document": omission.result.node.document_id or None,
+            "line": line_numbers.line(omission.result.node),
+            "reason": omission.reason,
         }
-        for each in answer.left_out
+        for omission in answer.left_out
     ]
     return {
         **{"format": FORMAT, "command": "ask", "question": answer.question},
         **{"searched": answer.searched, "answer": answer.text, "found": answer.found},
         **{"preset": answer.preset is not None, "model": model, "sources": sources},
-        **{"left_out": left_out, "notes": list(answer.notes)},
+        **{"left_out": omissions, "notes": list(answer.notes)},
     }
 
 
 def source_lines(answer: Any) -> Iterator[str]:
     """Yield the numbered sources, those that the answer does not cite in a lower voice."""
-    places = Places()
+    line_numbers = LineNumbers()
     any_cited = any(source.cited for source in answer.sources)
     for source in answer.sources:
         node = source.result.node
         query = answer.searched or answer.question
-        where = place(node, places, query)
+        where = place(node, line_numbers, query)
         number = f"[{source.number}]"
         aside = "" if source.cited or not any_cited else "  (not cited)"
         room = terminal_columns() - columns(f"{number} {where}  {aside}")
         text = snippet(str(node.content), query, max(24, room), mark) if room > 24 else ""
-        bare = click.unstyle(text)
-        if columns(bare) > room:
-            text = cut(bare, room)
+        plain_text = click.unstyle(text)
+        if columns(plain_text) > room:
+            text = cut(plain_text, room)
         styled = f"{click.style(number, bold=source.cited)} {click.style(where, fg='green')}"
         yield f"{styled}{'  ' + text if text else ''}{click.style(aside, dim=True)}"
 
 
-def remarks(answer: Any) -> Iterator[str]:
+def warnings_of(answer: Any) -> Iterator[str]:
     """Yield what is to be known besides the answer."""
     yield from answer.notes
     reasons: dict[str, int] = {}
-    for each in answer.left_out:
-        reasons[each.reason] = reasons.get(each.reason, 0) + 1
+    for omission in answer.left_out:
+        reasons[omission.reason] = reasons.get(omission.reason, 0) + 1
     for reason, number in reasons.items():
         yield f"{number} result{'' if number == 1 else 's'} not shown to the model ({reason})"

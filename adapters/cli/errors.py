@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import click
 
-FOUND = 0
+SUCCESS = 0
 
-NOTHING = 1
+NO_RESULTS = 1
 
-USAGE = 2
+USAGE_ERROR = 2
 
-CORPUS = 3
+INDEX_ERROR = 3
 
-MODEL = 4
+MODEL_ERROR = 4
 
-PARTLY = 5
+PARTIAL_SUCCESS = 5
 
-BUG = 70
+INTERNAL_ERROR = 70
 
 INTERRUPTED = 130
 
 PIPE_CLOSED = 141
 
-MEANINGS = """\b
+EXIT_STATUSES = """\b
 Exit status:
   0    done; something was found
   1    nothing was found
@@ -35,20 +35,20 @@ Exit status:
 """
 
 _BY_NAME = {
-    "UnknownGroupError": USAGE,
-    "ReadError": CORPUS,
-    "StoreError": CORPUS,
-    "TransformError": CORPUS,
-    "EmbeddingError": MODEL,
-    "ModelError": MODEL,
-    "OpenAIError": MODEL,
-    "ImportError": MODEL,  # an extra that is not installed
-    "OSError": CORPUS,
-    "KeyError": BUG,
-    "IndexError": BUG,
-    "UnicodeError": BUG,
-    "LookupError": USAGE,
-    "ValueError": USAGE,
+    "UnknownGroupError": USAGE_ERROR,
+    "ReadError": INDEX_ERROR,
+    "StoreError": INDEX_ERROR,
+    "TransformError": INDEX_ERROR,
+    "EmbeddingError": MODEL_ERROR,
+    "ModelError": MODEL_ERROR,
+    "OpenAIError": MODEL_ERROR,
+    "ImportError": MODEL_ERROR,  # an extra that is not installed
+    "OSError": INDEX_ERROR,
+    "KeyError": INTERNAL_ERROR,
+    "IndexError": INTERNAL_ERROR,
+    "UnicodeError": INTERNAL_ERROR,
+    "LookupError": USAGE_ERROR,
+    "ValueError": USAGE_ERROR,
 }
 
 
@@ -76,14 +76,14 @@ def as_command_error(error: Exception) -> CommandError:
     """
     if isinstance(error, CommandError):
         return error
-    known = (_BY_NAME[each.__name__] for each in type(error).__mro__ if each.__name__ in _BY_NAME)
-    status = next(known, BUG)
-    if status != BUG:
-        return CommandError(for_the_command_line(error), status)
+    statuses = (_BY_NAME[cls.__name__] for cls in type(error).__mro__ if cls.__name__ in _BY_NAME)
+    status = next(statuses, INTERNAL_ERROR)
+    if status != INTERNAL_ERROR:
+        return CommandError(shell_message(error), status)
     return CommandError(
         f"{type(error).__name__}: {error}; this should not happen: run it again with --debug, and "
         "report what it prints",
-        BUG,
+        INTERNAL_ERROR,
     )
 
 
@@ -106,19 +106,19 @@ _HINTS = (
 )
 
 
-def for_the_command_line(error: BaseException | str) -> str:
+def shell_message(error: BaseException | str) -> str:
     """Return what an error or a warning says in one line, with a remedy that a shell has.
 
     Example:
         >>> error = LookupError("no node group 'x': declare it first with create_node_group")
-        >>> for_the_command_line(error)[:37]
+        >>> shell_message(error)[:37]
         "no node group 'x'; 'nodekin groups' l"
     """
     text = " ".join(str(error).split()) or type(error).__name__
-    for theirs, ours in _HINTS:
-        said, found, _ = text.partition(theirs)
-        if found:
-            return said + ours
+    for in_python, in_a_shell in _HINTS:
+        start, match, _ = text.partition(in_python)
+        if match:
+            return start + in_a_shell
     return text
 
 
@@ -128,11 +128,11 @@ _CONTROLS = {c: "\ufffd" for c in (*range(32), *range(127, 160)) if chr(c) not i
 _CONTROLS.update(dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd"))
 
 
-def safe(text: str) -> str:
+def printable(text: str) -> str:
     """Replace control characters, of which a terminal takes some for commands, one for one.
 
     Example:
-        >>> safe("tea\\x1b[2J")
+        >>> printable("tea\\x1b[2J")
         'tea\ufffd[2J'
     """
     return text.translate(_CONTROLS)

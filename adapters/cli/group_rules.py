@@ -24,7 +24,7 @@ TRANSFORMS = {
 
 _SIZED = frozenset({"passages", "sections", "chunks"})
 
-_FORM = "NAME=TRANSFORM[:SIZE[:OVERLAP]][@PARENT]"
+_SYNTAX = "NAME=TRANSFORM[:SIZE[:OVERLAP]][@PARENT]"
 
 _RULE = re.compile(r"([^=@:\s]+)=([a-z]+)(?::(\d+)(?::(\d+))?)?(?:@([^=@:\s]+))?")
 
@@ -65,12 +65,12 @@ class GroupRule:
 
     def __str__(self) -> str:
         parent = "" if self.parent == "ROOT" else f"@{self.parent}"
-        return f"{self.name}={self.made_by}{parent}"
+        return f"{self.name}={self.transform_spec}{parent}"
 
     @property
-    def made_by(self) -> str:
+    def transform_spec(self) -> str:
         """The transform with its sizes: ``chunks:256:25``."""
-        sizes = "".join(f":{each}" for each in (self.size, self.overlap) if each is not None)
+        sizes = "".join(f":{item}" for item in (self.size, self.overlap) if item is not None)
         return f"{self.transform}{sizes}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class GroupRule:
             self.name,
             self._transform(),
             self.parent,
-            version=f"nodekin.adapters.cli {_EDITION} {self.made_by}",
+            version=f"nodekin.adapters.cli {_EDITION} {self.transform_spec}",
             replace=True,
         )
 
@@ -126,7 +126,7 @@ def split_lines(text: str) -> list[str]:
     return [line.strip() for line in text.split("\n") if line.strip()]
 
 
-def parse_rules(given: Iterable[str], base: Iterable[GroupRule]) -> tuple[GroupRule, ...]:
+def parse_rules(definitions: Iterable[str], base: Iterable[GroupRule]) -> tuple[GroupRule, ...]:
     """Put the rules that were given into those there are, parents before what is made of them.
 
     Raises:
@@ -137,10 +137,10 @@ def parse_rules(given: Iterable[str], base: Iterable[GroupRule]) -> tuple[GroupR
         ['passage=passages', 'sentence=sentences@passage', 'part=chunks:64:8@passage']
     """
     rules = {rule.name: rule for rule in base}
-    for each in given:
-        match = _RULE.fullmatch(each.strip())
+    for item in definitions:
+        match = _RULE.fullmatch(item.strip())
         if match is None:
-            raise ValueError(f"the group {each!r} is not of the form {_FORM}")
+            raise ValueError(f"the group {item!r} is not of the form {_SYNTAX}")
         name, transform, size, overlap, parent = match.groups()
         rules[name] = GroupRule(
             name,
@@ -165,10 +165,10 @@ def _in_order(rules: dict[str, GroupRule]) -> tuple[GroupRule, ...]:
         ]
         if not ready:
             rule = next(rule for rule in rules.values() if rule.name not in done)
-            known = ", ".join([*_PREDEFINED, *rules])
+            names = ", ".join([*_PREDEFINED, *rules])
             raise ValueError(
                 f"the group {str(rule)!r} has no parent {rule.parent!r} that is made before it; "
-                f"there is {known}"
+                f"there is {names}"
             )
         done.update((rule.name, rule) for rule in ready)
     return tuple(done.values())

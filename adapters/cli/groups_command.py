@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .errors import FOUND, MEANINGS
+from .errors import EXIT_STATUSES, SUCCESS
 from .options import common_options, store_option
-from .workspace import Opened, opened
+from .output import FORMAT, echo, to_json
+from .snippet import columns, pad
+from .workspace import Corpus, open_corpus
 
 if TYPE_CHECKING:
     from ...nodegraph import GroupSummary
 
-JSON_FORM = """\b
+JSON_FORMAT = """\b
 With --json: {"format": 1, "command": "groups", "store", "documents",
   "embeddings": the model or null, "groups": [{"name", "parent", "transform",
   "nodes", "built", "main"}]}
@@ -23,7 +25,7 @@ The main group is searched unless --group says otherwise, and is the one embedde
 """
 
 
-@click.command(short_help="List what an index holds.", epilog=f"{JSON_FORM}\n{MEANINGS}")
+@click.command(epilog=f"{JSON_FORMAT}\n{EXIT_STATUSES}")
 @click.option(
     "--in",
     "folders",
@@ -36,21 +38,19 @@ The main group is searched unless --group says otherwise, and is the one embedde
 @common_options
 def groups(folders: tuple[Path, ...], store: Path | None, as_json: bool, quiet: bool) -> int:
     """List the groups of an index: how many nodes, made by what, of what, built or not."""
-    from .output import FORMAT, echo, to_json
-
-    with opened(store, folders, quiet=quiet) as corpus:
+    with open_corpus(store, folders, quiet=quiet) as corpus:
         if folders:
             corpus.graph.build(*(rule.name for rule in corpus.settings.groups), on_error="skip")
         records = [_record(corpus, summary) for summary in corpus.graph.groups.values()]
         where = None if corpus.home is None else str(corpus.home.folder.absolute())
         if as_json:
-            form = {"format": FORMAT, "command": "groups", "store": where}
-            told = {"documents": records[0]["nodes"], "embeddings": corpus.settings.embed or None}
-            echo(to_json({**form, **told, "groups": records}))
+            header = {"format": FORMAT, "command": "groups", "store": where}
+            counts = {"documents": records[0]["nodes"], "embeddings": corpus.settings.embed or None}
+            echo(to_json({**header, **counts, "groups": records}))
         else:
             for line in _table(records, corpus.settings.embed):
                 echo(line)
-    return FOUND
+    return SUCCESS
 
 
 _PREDEFINED = {"CoarseChunk": "chunks:1024:100", "MediumChunk": "chunks:256:25"}
@@ -58,15 +58,15 @@ _PREDEFINED = {"CoarseChunk": "chunks:1024:100", "MediumChunk": "chunks:256:25"}
 _PREDEFINED["FineChunk"] = "chunks:128:12"
 
 
-def _record(corpus: Opened, summary: GroupSummary) -> dict[str, Any]:
-    made_by = {
+def _record(corpus: Corpus, summary: GroupSummary) -> dict[str, Any]:
+    transforms = {
         **_PREDEFINED,
-        **{rule.name: rule.made_by for rule in corpus.settings.groups},
+        **{rule.name: rule.transform_spec for rule in corpus.settings.groups},
     }
     return {
         "name": summary.name,
         "parent": summary.parent,
-        "transform": made_by.get(summary.name),
+        "transform": transforms.get(summary.name),
         "nodes": summary.size,
         "built": summary.built,
         "main": summary.name == corpus.settings.main_group,
@@ -74,18 +74,16 @@ def _record(corpus: Opened, summary: GroupSummary) -> dict[str, Any]:
 
 
 def _table(records: Sequence[dict[str, Any]], embed: str) -> list[str]:
-    from .snippet import columns, pad
-
     head = ("group", "parent", "nodes", "transform", "")
     rows = [
         (
-            each["name"],
-            each["parent"] or "",
-            str(each["nodes"]) if each["built"] else "-",
-            each["transform"] or "documents",
-            _remark(each, embed),
+            record["name"],
+            record["parent"] or "",
+            str(record["nodes"]) if record["built"] else "-",
+            record["transform"] or "documents",
+            _remark(record, embed),
         )
-        for each in records
+        for record in records
     ]
     widths = [max(columns(row[at]) for row in (head, *rows)) for at in range(5)]
     return [

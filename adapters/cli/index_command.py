@@ -10,26 +10,27 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .errors import (
-    FOUND,
-    MEANINGS,
-    NOTHING,
-    PARTLY,
-    USAGE,
+    EXIT_STATUSES,
+    NO_RESULTS,
+    PARTIAL_SUCCESS,
+    SUCCESS,
+    USAGE_ERROR,
     CommandError,
-    for_the_command_line,
-    safe,
+    printable,
+    shell_message,
 )
 from .group_rules import TRANSFORMS, parse_rules
-from .models import FORMS, embedding_model
+from .models import EMBEDDING_MODELS, embedding_model
 from .options import common_options, embed_url_option, store_option
+from .output import FORMAT, echo, to_json
 from .workspace import (
     FOLDER,
-    Home,
-    Settings,
+    IndexSettings,
+    Workspace,
     check_encoding,
-    check_there,
-    reading_also,
-    warnings_told,
+    check_exists,
+    fallback_encoding,
+    warnings_to_stderr,
 )
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 _TRANSFORMS = "\n".join(f"  {name:<11} {what}" for name, what in TRANSFORMS.items())
 
-JSON_FORM = f"""\b
+JSON_FORMAT = f"""\b
 Groups: --group NAME=TRANSFORM[:SIZE[:OVERLAP]][@PARENT], of documents where no
 parent is named. Without any: passage=passages and sentence=sentences@passage.
 {_TRANSFORMS}
@@ -51,8 +52,7 @@ With --json: {{"format": 1, "command": "index", "store", "documents", "added": [
 
 
 @click.command(
-    short_help="Make an index of folders, or bring it up to date.",
-    epilog=f"{JSON_FORM}\n{MEANINGS}",
+    epilog=f"{JSON_FORMAT}\n{EXIT_STATUSES}",
 )
 @click.argument("folders", nargs=-1, type=click.Path(path_type=Path), metavar="[FOLDER]...")
 @store_option
@@ -68,7 +68,7 @@ With --json: {{"format": 1, "command": "index", "store", "documents", "added": [
 @click.option(
     "--embed",
     metavar="MODEL",
-    help=f"Embed what is searched by default: {FORMS}; 'none' to stop.",
+    help=f"Embed what is searched by default: {EMBEDDING_MODELS}; 'none' to stop.",
 )
 @embed_url_option
 @click.option(
@@ -110,34 +110,34 @@ def index(
     if rebuild:
         home.clear()
     home.folder.mkdir(parents=True, exist_ok=True)
-    with warnings_told(quiet), reading_also(settings.encoding):
+    with warnings_to_stderr(quiet), fallback_encoding(settings.encoding):
         report = _bring_up_to_date(home, old, settings, model, quiet)
     _show(report, home, settings, as_json=as_json, quiet=quiet)
     if not report.documents:
-        return NOTHING
-    return PARTLY if report.failures else FOUND
+        return NO_RESULTS
+    return PARTIAL_SUCCESS if report.failures else SUCCESS
 
 
 @dataclass(frozen=True, slots=True)
 class _Report:
     documents: int
-    found: Refresh
+    refresh: Refresh
     groups: dict[str, int]
     failures: list[Failure]
 
 
-def _home(store: Path | None, folders: Sequence[Path]) -> Home:
+def _home(store: Path | None, folders: Sequence[Path]) -> Workspace:
     """Return where the index is, or is to be."""
     for folder in folders:
-        check_there(folder)
+        check_exists(folder)
     if folders:
-        return Home(Path(FOLDER) if store is None else store)
-    return Home.find(store)
+        return Workspace(Path(FOLDER) if store is None else store)
+    return Workspace.find(store)
 
 
 def _settings(
-    old: Settings | None, folders: Sequence[Path], groups: Sequence[str], embed: str | None
-) -> Settings:
+    old: IndexSettings | None, folders: Sequence[Path], groups: Sequence[str], embed: str | None
+) -> IndexSettings:
     """Put what was asked for into the settings there are.
 
     Raises:
@@ -146,11 +146,11 @@ def _settings(
     """
     if old is None:
         if not folders:
-            raise CommandError("name the folders to make the index of", USAGE)
-        rules = parse_rules(groups, () if groups else Settings().groups)
+            raise CommandError("name the folders to make the index of", USAGE_ERROR)
+        rules = parse_rules(groups, () if groups else IndexSettings().groups)
     else:
         rules = parse_rules(groups, old.groups)
-    settings = replace(old or Settings(), groups=rules)
+    settings = replace(old or IndexSettings(), groups=rules)
     if embed is not None:
         settings = replace(settings, embed="" if embed == "none" else embed)
     for folder in folders:
@@ -167,18 +167,18 @@ def _check_apart(path: Path, sources: Sequence[Path]) -> None:
             raise CommandError(
                 f"{path} lies in {source}, which is in the index; 'nodekin index' without a "
                 "folder brings it up to date",
-                USAGE,
+                USAGE_ERROR,
             )
         if path in source.parents:
             raise CommandError(
                 f"{path} holds {source}, which is in the index under its own name; take the whole "
                 "with --rebuild",
-                USAGE,
+                USAGE_ERROR,
             )
 
 
 def _bring_up_to_date(
-    home: Home, old: Settings | None, settings: Settings, model: Any, quiet: bool
+    home: Workspace, old: IndexSettings | None, settings: IndexSettings, model: Any, quiet: bool
 ) -> _Report:
     from ...nodegraph import NodeGraph, Refresh
 
@@ -190,27 +190,27 @@ def _bring_up_to_date(
     ) as graph:
         for rule in settings.groups:
             rule.declare(graph)
-        known = () if old is None else old.sources
-        found = Refresh([], [], [], 0) if old is None else graph.refresh()
-        unread = list(graph.failures)
+        indexed = () if old is None else old.sources
+        refresh = Refresh([], [], [], 0) if old is None else graph.refresh()
+        read_failures = list(graph.failures)
         for source in settings.sources:
-            if source not in known:
-                found.added.extend(graph.add(source))
+            if source not in indexed:
+                refresh.added.extend(graph.add(source))
         home.save(settings)  # from here on a run that is interrupted is taken up by the next one
         names = [rule.name for rule in settings.groups]
         graph.build(*names, on_error="skip")
         _make_ready(graph, settings)
         summaries = graph.groups
-        seen = {(f.document, f.group): f for f in (*unread, *graph.failures)}
+        seen = {(f.document, f.group): f for f in (*read_failures, *graph.failures)}
         return _Report(
             summaries["ROOT"].size,
-            found,
+            refresh,
             {name: summaries[name].size for name in names},
             list(seen.values()),
         )
 
 
-def _make_ready(graph: NodeGraph, settings: Settings) -> None:
+def _make_ready(graph: NodeGraph, settings: IndexSettings) -> None:
     """Make the indexes that the first search would wait for."""
     from ...retrievers import Retriever
 
@@ -218,19 +218,23 @@ def _make_ready(graph: NodeGraph, settings: Settings) -> None:
         Retriever(graph, settings.main_group, similarity, top_k=1).retrieve("nodekin")
 
 
-def _show(report: _Report, home: Home, settings: Settings, *, as_json: bool, quiet: bool) -> None:
-    from .output import FORMAT, echo, to_json
-
-    found = report.found
+def _show(
+    report: _Report, home: Workspace, settings: IndexSettings, *, as_json: bool, quiet: bool
+) -> None:
+    refresh = report.refresh
     failures = [
-        {"document": f.document, "group": f.group, "error": for_the_command_line(f.error)}
+        {"document": f.document, "group": f.group, "error": shell_message(f.error)}
         for f in report.failures
     ]
     if as_json:
         record = {
             **{"format": FORMAT, "command": "index", "store": str(home.folder.absolute())},
-            **{"documents": report.documents, "added": found.added, "changed": found.updated},
-            **{"removed": found.removed, "renamed": found.renamed, "unchanged": found.unchanged},
+            **{"documents": report.documents, "added": refresh.added, "changed": refresh.updated},
+            **{
+                "removed": refresh.removed,
+                "renamed": refresh.renamed,
+                "unchanged": refresh.unchanged,
+            },
             **{"groups": report.groups, "embeddings": settings.embed or None},
             "failures": failures,
         }
@@ -238,22 +242,22 @@ def _show(report: _Report, home: Home, settings: Settings, *, as_json: bool, qui
     elif not quiet:
         for line in _lines(report, home, settings):
             echo(line)
-    for each in () if quiet or as_json else failures:
-        click.echo(f"nodekin: left out: {safe(each['error'])}", err=True)
+    for failure in () if quiet or as_json else failures:
+        click.echo(f"nodekin: left out: {printable(failure['error'])}", err=True)
 
 
-def _lines(report: _Report, home: Home, settings: Settings) -> Iterator[str]:
-    found = report.found
+def _lines(report: _Report, home: Workspace, settings: IndexSettings) -> Iterator[str]:
+    refresh = report.refresh
     numbers = [
-        (len(found.added), "added"),
-        (len(found.updated), "changed"),
-        (len(found.removed), "removed"),
-        (len(found.renamed), "renamed"),
-        (found.unchanged, "unchanged"),
+        (len(refresh.added), "added"),
+        (len(refresh.updated), "changed"),
+        (len(refresh.removed), "removed"),
+        (len(refresh.renamed), "renamed"),
+        (refresh.unchanged, "unchanged"),
         (len(report.failures), "failed"),
     ]
-    told = ", ".join(f"{number:,} {what}" for number, what in numbers if number)
-    yield f"{report.documents:,} documents in {home.folder}: {told or 'there is nothing to read'}"
+    counts = ", ".join(f"{number:,} {what}" for number, what in numbers if number)
+    yield f"{report.documents:,} documents in {home.folder}: {counts or 'there is nothing to read'}"
     sizes = ", ".join(f"{size:,} {name}" for name, size in report.groups.items())
     embedded = f"; {settings.main_group} embedded by {settings.embed}" if settings.embed else ""
     yield sizes + embedded

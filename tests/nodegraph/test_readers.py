@@ -211,7 +211,7 @@ def test_register_reader(docs: Path) -> None:
     assert texts(graph) == {"docs/a.up": "TEA", "docs/b.rows#0": "x", "docs/b.rows#1": "y"}
     assert graph.node("docs/b.rows#1").metadata["row"] == 1
     assert graph.node("docs/b.rows#1").metadata["file_type"] == "row"
-    assert {".up", ".rows"} <= set(readers.known_suffixes())
+    assert {".up", ".rows"} <= set(readers.supported_suffixes())
     with pytest.raises(ValueError, match=r"begins with a dot, like '\.txt', not 'txt'"):
         register_reader("txt")
 

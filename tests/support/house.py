@@ -6,6 +6,7 @@ With ``picture`` it draws the packages for docs/architecture.md.
 from __future__ import annotations
 
 import ast
+import builtins
 import keyword
 import re
 import statistics
@@ -24,9 +25,9 @@ DIALECT = frozenset(
     """
     each found made asked asking asks known kept told tell tells telling teller said says speak
     given wanted begun began gone there here mine ours theirs alone whole held heard hear hears
-    took taken left drafts needs pools marks slots slot pieces piece forest around within prose
+    took taken left drafts needs pools marks slot pieces piece forest around within prose
     cutting unite united fits remember remembered forget forgotten recall shown bare came forms
-    form facts owed lent quiet unread
+    form facts owed lent unread
     """.split()
 )
 
@@ -138,7 +139,8 @@ def dialect(paths: Iterable[Path]) -> tuple[int, int, Counter[str]]:
     names: Counter[str] = Counter()
     for path in paths:
         names += identifiers(path)
-    private = Counter({name: n for name, n in names.items() if _words(name) & DIALECT})
+    own = (name for name in names if not hasattr(builtins, name))  # not ModuleNotFoundError
+    private = Counter({name: names[name] for name in own if _words(name) & DIALECT})
     return private.total(), names.total(), private
 
 

@@ -52,3 +52,10 @@ def nodekin(here):
         return Ran(CliRunner().invoke(app, [str(a) for a in arguments], input=input, color=color))
 
     return run
+
+
+@pytest.fixture
+def indexed(nodekin):
+    """Run the command where the folder is indexed already."""
+    assert nodekin("index", "docs").status == 0
+    return nodekin

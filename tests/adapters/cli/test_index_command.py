@@ -1,5 +1,3 @@
-import json
-
 import pytest
 
 
@@ -66,18 +64,6 @@ def test_a_file_that_cannot_be_read_is_told_and_left_out(nodekin, here):
     assert "--encoding gb18030" in failure["error"]
     (here / "docs" / "old.txt").write_text("新的编码", encoding="utf-8")
     assert nodekin("index").status == 0
-
-
-def test_files_in_another_encoding_are_read_when_it_is_named(nodekin, here):
-    (here / "docs" / "old.txt").write_bytes("旧的编码\r\n第二行".encode("gb18030"))
-    assert nodekin("index", "docs").status == 5
-    assert nodekin("index", "--encoding", "gb18030").status == 0
-    assert nodekin("search", "旧的编码", "--json").json["results"][0]["document"] == "docs/old.txt"
-    assert nodekin("index").status == 0  # it is remembered
-    assert nodekin("search", "第二行", "--in", "docs").status == 1
-    found = nodekin("search", "第二行", "--in", "docs", "--encoding", "gb18030", "--json")
-    assert (found.documents, found.json["results"][0]["line"]) == (["docs/old.txt"], 2)
-    assert nodekin("index", "--encoding", "gbk2").status == 2
 
 
 def test_files_without_a_reader_are_named(nodekin, here):
@@ -151,45 +137,6 @@ def test_an_empty_folder_gives_nothing(nodekin, here):
     ran = nodekin("index", "empty")
     assert ran.status == 1
     assert "0 documents" in ran.out
-
-
-def test_rebuild_removes_what_is_ours_only(nodekin, here):
-    nodekin("index", "docs")
-    (here / ".nodekin" / "notes.txt").write_text("mine", encoding="utf-8")
-    ran = nodekin("index", "docs", "--rebuild", "-g", "line=lines", "--json")
-    assert ran.json["added"]
-    assert list(ran.json["groups"]) == ["line"]
-    assert (here / ".nodekin" / "notes.txt").exists()
-
-
-def test_the_index_can_be_elsewhere(nodekin, here, monkeypatch):
-    nodekin("index", "docs", "--store", "kept/here")
-    assert not (here / ".nodekin").exists()
-    assert nodekin("search", "Yangtze", "--store", "kept/here").status == 0
-    monkeypatch.setenv("NODEKIN_STORE", str(here / "kept" / "here"))
-    assert nodekin("search", "Yangtze").status == 0
-
-
-def test_an_index_is_found_from_below(nodekin, here, monkeypatch):
-    nodekin("index", "docs")
-    monkeypatch.chdir(here / "docs")
-    assert nodekin("search", "Yangtze").status == 0
-
-
-def test_damaged_settings_say_the_way_out(nodekin, here):
-    nodekin("index", "docs")
-    (here / ".nodekin" / "index.json").write_text("{", encoding="utf-8")
-    ran = nodekin("search", "tea")
-    assert ran.status == 3
-    assert "--rebuild" in ran.err
-    assert nodekin("index", "docs", "--rebuild").status == 0
-
-
-def test_settings_of_a_newer_nodekin(nodekin, here):
-    nodekin("index", "docs")
-    file = here / ".nodekin" / "index.json"
-    file.write_text(json.dumps({**json.loads(file.read_text("utf-8")), "version": 99}), "utf-8")
-    assert "newer nodekin" in nodekin("groups").err
 
 
 def test_an_embedding_model_that_is_not_there_changes_nothing(nodekin, here):

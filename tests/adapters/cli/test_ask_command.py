@@ -3,7 +3,8 @@ import json
 import pytest
 from scripted_server import ChatServer, serving
 
-from nodekin.adapters.cli.ask_command import MODES, StrategyChoice
+from nodekin.adapters.cli.ask_command import MODES, NO_STRATEGY
+from nodekin.retrievers.strategies import simple_strategies
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 
@@ -88,7 +89,7 @@ def test_every_mode_answers(nodekin, server, mode):
     assert "docs/tea.md:" in ran.out
 
 
-@pytest.mark.parametrize("strategy", StrategyChoice().choices)
+@pytest.mark.parametrize("strategy", [NO_STRATEGY, *simple_strategies()])
 def test_every_strategy_answers(nodekin, server, strategy):
     server.text = "Which tea is fermented?"
     ran = nodekin("ask", "fermented", "--in", "docs", "--strategy", strategy, "--json")

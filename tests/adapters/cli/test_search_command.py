@@ -1,41 +1,9 @@
 import pytest
 
 
-@pytest.fixture
-def indexed(nodekin):
-    assert nodekin("index", "docs").status == 0
-    return nodekin
-
-
-def test_the_place_the_score_and_the_text_are_shown(indexed):
-    ran = indexed("search", "fermented")
-    assert ran.status == 0
-    head, *text = ran.out.splitlines()
-    assert head.startswith("1. docs/tea.md:7  ")
-    assert head.endswith("  passage")
-    assert text == ["   ## Black tea It is fermented."]
-
-
 def test_chinese_is_found_at_its_line(indexed):
     ran = indexed("search", "谁写了茶经")
     assert ran.out.splitlines()[0].startswith("1. docs/茶.md:3  ")
-
-
-def test_json_has_every_field(indexed, here):
-    (result,) = indexed("search", "Wuhan", "--json").json["results"]
-    text = (here / "docs" / "river.txt").read_text(encoding="utf-8")
-    assert result["rank"] == 1
-    assert result["document"] == "docs/river.txt"
-    assert result["path"] == str(here / "docs" / "river.txt")
-    assert (result["line"], result["group"]) == (3, "passage")
-    assert text[result["start"] : result["end"]] == result["text"]
-    assert result["metadata"]["file_name"] == "river.txt"
-    (match,) = result["matches"]
-    assert (match["similarity"], match["query"], match["score"]) == (
-        "bm25",
-        "Wuhan",
-        result["score"],
-    )
 
 
 def test_a_target_shows_the_line_that_matched(indexed):
@@ -98,21 +66,6 @@ def test_a_query_from_standard_input(indexed):
     assert indexed("search", "-", "--json", input="Yangtze\n").documents == ["docs/river.txt"]
 
 
-def test_matches_are_marked_for_terminals_only(indexed):
-    assert "\x1b[31m\x1b[1mfermented\x1b[0m" in indexed("search", "fermented", color=True).out
-    assert "\x1b" not in indexed("search", "fermented").out
-
-
-def test_no_color(indexed, monkeypatch):
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b" not in indexed("search", "fermented", color=True).out
-
-
-def test_full_shows_the_text_as_it_is(indexed):
-    out = indexed("search", "fermented", "--full").out.splitlines()[1:]
-    assert out == ["   ## Black tea", "", "   It is fermented."]
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -132,19 +85,6 @@ def test_a_wrong_command_line_is_one_line_and_status_2(indexed, arguments, said)
     assert said in ran.err
     assert len(ran.err.splitlines()) == 1
     assert ran.out == ""
-
-
-def test_no_index(nodekin):
-    ran = nodekin("search", "tea")
-    assert ran.status == 3
-    assert "nodekin index FOLDER" in ran.err
-    assert "--in FOLDER" in ran.err
-
-
-def test_nothing_to_read_in_a_folder(nodekin, here):
-    (here / "empty").mkdir()
-    assert nodekin("search", "tea", "--in", "empty").status == 3
-    assert nodekin("search", "tea", "--in", "nowhere").status == 3
 
 
 def test_with_embeddings_both_ways_are_fused(nodekin, monkeypatch):
@@ -183,3 +123,28 @@ def _failing(name, url=None):
         raise OSError("no server today")
 
     return Embedder(fail, "letters")
+
+
+def test_the_steps_and_the_reasons_are_printed(nodekin):
+    ran = nodekin("explain", "fermented", "--in", "docs", "-g", "sentence", "-t", "passage")
+    assert ran.status == 0
+    lines = ran.out.splitlines()
+    assert lines[0].startswith("explain (")
+    assert lines[1].startswith("└─ search query=fermented group=sentence similarity=bm25")
+    assert "1. docs/tea.md:5" in lines
+    assert '  sentence  bm25 for "fermented": "It is fermented."' in ran.out
+
+
+def test_json_has_the_trace(nodekin):
+    told = nodekin("explain", "fermented", "--in", "docs", "--json").json
+    assert told["trace"]["name"] == "explain"
+    assert [span["name"] for span in told["trace"]["children"]] == ["search"]
+    assert told["trace"]["children"][0]["attributes"]["group"] == "passage"
+    assert told["results"][0]["document"] == "docs/tea.md"
+
+
+def test_explain_without_results(nodekin):
+    ran = nodekin("explain", "zebra", "--in", "docs")
+    assert ran.status == 1
+    assert "search query=zebra" in ran.out
+    assert "nothing found" in ran.err
