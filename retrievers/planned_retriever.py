@@ -81,9 +81,9 @@ class PlannedRetriever(BaseRetriever):
     def _plans(
         self, queries: Sequence[str], top_k: int | None, filters: Filters | None
     ) -> Plan[list[Results]]:
-        return self.plans(queries, self._limit(top_k, filters), filters)
+        return self.plans(queries, self.check_limit(top_k, filters), filters)
 
-    def _limit(self, top_k: int | None, filters: Filters | None) -> int | None:
-        """Check what a call is given; return how many results it wants."""
+    def check_limit(self, top_k: int | None, filters: Filters | None) -> int | None:
+        """Check the arguments of a call; return how many results at most."""
         parse_filters(filters)
         return self.top_k if top_k is None else check_top_k(top_k)

@@ -158,6 +158,18 @@ def test_the_strategies_example(
     }
 
 
+def test_the_example_of_a_strategy_of_ones_own(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    runpy.run_path(str(REPO / "examples" / "own_strategy.py"), run_name="__main__")
+    plain, stepped_back = capsys.readouterr().out.split("StepBackRetriever: ")
+    assert plain.count("\n\n") == stepped_back.count("\n\n") == 2
+    assert "风洞试验" not in plain
+    assert "后来，大跨度桥梁的设计普遍要做风洞试验。" in stepped_back
+    assert 'more general question of "如果塔科马的那条狗没有死' in stepped_back
+
+
 def test_the_chat_example(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

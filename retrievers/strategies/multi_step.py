@@ -150,13 +150,13 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
         Raises:
             ModelError: If the model fails, with ``on_error="raise"``.
         """
-        return run(self._plan(query, self._limit(top_k, filters), filters))
+        return run(self._plan(query, self.check_limit(top_k, filters), filters))
 
     async def asteps(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> MultiStep:
         """Return the same without blocking the event loop."""
-        return await arun(self._plan(query, self._limit(top_k, filters), filters))
+        return await arun(self._plan(query, self.check_limit(top_k, filters), filters))
 
     def plans(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None

@@ -287,7 +287,7 @@ class SubQuestionRetriever(TransformRetriever):
     def _groups(
         self, query: str, top_k: int | None, filters: Filters | None
     ) -> Plan[list[SubResults]]:
-        limit = self._limit(top_k, filters)
+        limit = self.check_limit(top_k, filters)
         with start_span(self.name, query=query) as span:
             variants = yield from self.query_transform.plan(query)
             (rankings,) = yield from self.search_variants([query], [variants], limit, filters)

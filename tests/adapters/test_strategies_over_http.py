@@ -13,12 +13,9 @@ from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.nodegraph import ModelError, NodeGraph
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.strategies import (
-    HyDERetriever,
-    MultiQueryRetriever,
-    MultiStepRetriever,
     QueryRewriteRetriever,
     RouterRetriever,
-    SubQuestionRetriever,
+    simple_strategies,
 )
 
 pytestmark = [pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.slow]
@@ -56,11 +53,7 @@ def routed(inner, llm, **settings):
 
 
 STRATEGIES = {
-    "rewrite": QueryRewriteRetriever,
-    "multi-query": MultiQueryRetriever,
-    "hyde": HyDERetriever,
-    "sub-question": SubQuestionRetriever,
-    "multi-step": MultiStepRetriever,
+    **{name: strategy.retriever for name, strategy in simple_strategies().items()},
     "router": routed,
 }
 

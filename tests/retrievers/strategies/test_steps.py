@@ -1,6 +1,8 @@
 """Steps: which questions are the same, and how the results of all become one ranking."""
 
-from nodekin.retrievers.strategies.steps import same_question
+from nodekin.nodegraph import Node
+from nodekin.retrievers import ScoredNode
+from nodekin.retrievers.strategies.steps import Step, merge_steps, same_question
 
 
 def test_same_questions() -> None:
@@ -9,3 +11,43 @@ def test_same_questions() -> None:
     assert not same_question("Who was born in 1990?", "Who was born in 1991?")
     assert not same_question("Where was he born?", "When was he born?")
     assert not same_question("?", "!")
+
+
+def results(*texts: str) -> tuple[ScoredNode, ...]:
+    return tuple(ScoredNode(Node(text), 1.0 / place) for place, text in enumerate(texts, 1))
+
+
+PLAIN = Step("In which town was the author born?", results(*(f"plain {n}" for n in range(20))))
+FOUND = Step(
+    "Where was Ibsen born?", results("Tea is a drink.", "Ibsen was born at Skien."), "Skien"
+)
+
+
+def texts(found: list[ScoredNode]) -> list[str]:
+    return [result.node.text for result in found]
+
+
+def test_a_step_that_led_to_the_answer_comes_before_the_question_itself() -> None:
+    first, second, *_ = texts(merge_steps([PLAIN, FOUND], answered=True))
+    assert (first, second) == ("Ibsen was born at Skien.", "plain 0")
+
+
+def test_a_way_that_led_nowhere_hardly_changes_what_the_question_found() -> None:
+    ranking = texts(merge_steps([PLAIN, FOUND], answered=False))
+    assert ranking[:12] == [f"plain {n}" for n in range(12)]
+    assert ranking.index("Ibsen was born at Skien.") == 12  # added, and no more
+    assert len(ranking) == 22
+
+
+def test_many_doubtful_steps_weigh_as_little_as_one() -> None:
+    wandering = [
+        Step(f"Question {n}?", results(f"Stray {n}.", f"plain {19 - n}"), f"Stray {n}")
+        for n in range(6)
+    ]
+    ranking = texts(merge_steps([PLAIN, *wandering], answered=False))
+    assert ranking[:12] == [f"plain {n}" for n in range(12)]
+
+
+def test_steps_without_an_answer_are_doubtful_also_where_the_question_was_answered() -> None:
+    ranking = texts(merge_steps([PLAIN, Step("Who?", results("Stray."))], answered=True))
+    assert ranking.index("Stray.") == 12

@@ -16,14 +16,10 @@ from nodekin.retrievers.strategies import (
     QueryRewriteRetriever,
     SubQuestionRetriever,
     TransformRetriever,
+    simple_strategies,
 )
 
-KINDS: list[Any] = [
-    QueryRewriteRetriever,
-    MultiQueryRetriever,
-    HyDERetriever,
-    SubQuestionRetriever,
-]
+KINDS: list[Any] = [s.retriever for s in simple_strategies().values() if s.transform]
 QUERY = "Which is the longer river?"
 
 

@@ -1,0 +1,59 @@
+"""A strategy of your own: step back to a more general question, and search for both.
+
+The model's answer is written here; ``OPENAI_BASE_URL=... OPENAI_MODEL=...`` names a real one.
+Source: Zheng et al., "Take a step back: evoking reasoning via abstraction", 2023.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from nodekin.nodegraph import NodeGraph, split_sentences
+from nodekin.retrievers import Prompt, Retriever
+from nodekin.retrievers.plans import Plan
+from nodekin.retrievers.strategies import QueryTransform, QueryVariants, TransformRetriever
+
+QUESTION = "如果塔科马的那条狗没有死，今天造桥的人还会先吹风吗？"
+GENERAL = "大跨度桥梁的设计为什么要做风洞试验？"
+
+
+class StepBack(QueryTransform):
+    """Let a model write a more general question, to be searched for beside the query."""
+
+    name = "step back"
+    PROMPT = Prompt(
+        zh="写出一个更一般的问题，它的答案有助于回答下面的问题。只写问题。\n\n{query}",
+        en="Write a more general question whose answer helps to answer this one:\n\n{query}",
+        required=("query",),
+    )
+
+    def variants(self, query: str) -> Plan[QueryVariants]:
+        """Return the query and the more general question as a plan."""
+        general = yield from self.ask(query, str.strip)
+        return QueryVariants((query, general))
+
+
+class StepBackRetriever(TransformRetriever):
+    """Search for a query and a more general question, and fuse the results."""
+
+    name, variant_name = "step-back search", "more general question"
+    transform_type = StepBack
+
+
+def model() -> Any:
+    """Return the model that the environment names, or one that answers as written above."""
+    if os.environ.get("OPENAI_BASE_URL"):
+        from nodekin.adapters.openai_chat import OpenAIChat
+
+        return OpenAIChat(os.environ["OPENAI_MODEL"])
+    return lambda prompt: GENERAL
+
+
+if __name__ == "__main__":
+    graph = NodeGraph(Path(__file__).parent / "data" / "zh", progress=False)
+    graph.create_node_group("sentence", split_sentences)
+    plain = Retriever(graph, "sentence", "bm25", top_k=2)
+    for retriever in (plain, StepBackRetriever(plain, model(), timeout=60)):
+        print(f"{type(retriever).__name__}: {QUESTION}")
+        for result in retriever(QUESTION):
+            print(f"{result.explain()}\n")
