@@ -37,7 +37,7 @@ def fit_passages(
 
     Example:
         >>> fit_passages(["Tea is a drink.", "Rice is a plant."], 35)
-        ('[1] Tea is a drink.\\n\\n[2] XX', 2)
+        ('[1] Tea is a drink.\\n\\n[2] Rice is  ...', 2)
         >>> fit_passages(["Tea is a drink.", "Rice is a plant."], 30, cut_last=False)
         ('[1] Tea is a drink.', 1)
     """

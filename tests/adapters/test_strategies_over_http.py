@@ -13,8 +13,10 @@ from nodekin.adapters.openai_chat import OpenAIChat
 from nodekin.nodegraph import ModelError, NodeGraph
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.strategies import (
+    MultiQueryRetriever,
     QueryRewriteRetriever,
     RouterRetriever,
+    SubQuestionRetriever,
     simple_strategies,
 )
 
