@@ -47,7 +47,9 @@ class RunObserver:
         parents = _parents(config, batch, span.attributes.get("query"))
         if config is None or not parents:
             return
-        runs = [_Run(query, manager, _new_run(manager, span.name)) for query, manager in parents]
+        runs = [
+            _SpanRun(query, manager, _new_run(manager, span.name)) for query, manager in parents
+        ]
         self._open[id(span)] = _OpenSpan(span, dict(span.attributes), config, batch, runs)
         children = tuple((run.query, _child(run.run, self.dispatcher)) for run in runs)
         var_child_runnable_config.set(_with_callbacks(config, children[0][1]))
@@ -69,7 +71,7 @@ class RunObserver:
             else:
                 self._dispatch(run, "on_chain_end", _outputs(opened.inputs, span.attributes))
 
-    def _dispatch(self, run: _Run, event: str, *args: Any, **kwargs: Any) -> None:
+    def _dispatch(self, run: _SpanRun, event: str, *args: Any, **kwargs: Any) -> None:
         self.dispatcher.dispatch(
             run.manager.handlers,
             event,
@@ -89,7 +91,7 @@ _batch: ContextVar[tuple[ParentRun, ...]] = ContextVar("runs of a batch", defaul
 _observer: ContextVar[RunObserver | None] = ContextVar("run observer", default=None)
 
 
-class _Run(NamedTuple):
+class _SpanRun(NamedTuple):
     query: str
     manager: BaseCallbackManager
     run: CallbackManagerForChainRun
@@ -102,7 +104,7 @@ class _OpenSpan(NamedTuple):
     inputs: dict[str, Any]
     config: RunnableConfig
     batch: tuple[ParentRun, ...]
-    runs: list[_Run]
+    runs: list[_SpanRun]
 
 
 @contextmanager
