@@ -80,6 +80,7 @@ class NodeGraph:
         self._store = as_store(store)
         self._embedders = as_embedders(embed)
         self._registry = GroupRegistry()
+        self._ancestries: dict[str, list[NodeGroup]] = {}  # of groups as they are declared now
         self._set_up()
         for name, (size, overlap) in PREDEFINED.items():
             self.create_node_group(name, SentenceSplitter, chunk_size=size, chunk_overlap=overlap)
@@ -272,6 +273,7 @@ class NodeGraph:
         )
         with self._access.writing_registry():
             self._registry.declare(group, replace)
+            self._ancestries = {}
 
     @property
     def groups(self) -> dict[str, GroupSummary]:
@@ -311,7 +313,10 @@ class NodeGraph:
         Raises:
             UnknownGroupError: If there is no such group.
         """
-        return self._registry.lineage(name)
+        ancestries = self._ancestries  # another thread's new declaration begins another one
+        if name not in ancestries:
+            ancestries[name] = self._registry.lineage(name)
+        return [*ancestries[name]]
 
     # Nodes
 

@@ -56,11 +56,11 @@ def kin(graph: NodeGraph, path: list[str], node: Node) -> list[Node]:
     """
     above = node
     while above.group not in path:
-        if above.parent is None:
+        if above.parent_id is None:
             of_members = (kin(graph, path, each) for each in graph.linked(above, MEMBER))
             found = {each.id: each for some in of_members for each in some}
             return sorted(found.values(), key=lambda each: each.order)
-        above = above.parent
+        above = graph.node(above.parent_id)
     nodes = [above]
     for name in path[path.index(above.group) + 1 :]:
         below = (child for each in nodes for child in graph.children_in(name, each))

@@ -85,5 +85,6 @@ class PlannedRetriever(BaseRetriever):
 
     def check_limit(self, top_k: int | None, filters: Filters | None) -> int | None:
         """Check the arguments of a call; return how many results at most."""
-        parse_filters(filters)
+        if filters is not None:
+            parse_filters(filters)
         return self.top_k if top_k is None else check_top_k(top_k)

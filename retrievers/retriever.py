@@ -314,7 +314,9 @@ class Retriever(BaseRetriever):
             self.similarity_cut_off,
             self.lift,
             self.top_k if top_k is None else check_top_k(top_k),
-            {**self._conditions, **parse_filters(filters)},
+            {**self._conditions, **parse_filters(filters)}
+            if filters is not None
+            else self._conditions,
             hits=effective_child_k(self.child_k),
         )
 

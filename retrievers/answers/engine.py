@@ -290,7 +290,8 @@ class QueryEngine:
         """Return the answer as a plan; what is wrong with the arguments is raised at once."""
         if not isinstance(question, str):
             raise TypeError(f"a question is a str, not {type(question).__name__} {question!r:.80}")
-        parse_filters(filters)
+        if filters is not None:
+            parse_filters(filters)
         limit = self.top_k if top_k is None else check_top_k(top_k)
         pairs, notes = pairs_of(history)
         progress.notes += notes
