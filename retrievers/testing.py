@@ -38,7 +38,7 @@ _COLORS = ("red", "blue", None)
 
 _STEPS = 25  # random changes of a corpus, each followed by a comparison
 
-_COPIES = 60  # of the texts, where an index has to be worth storing
+_COPIES = 30  # of the texts, where an index has to be worth storing
 
 _TOGGLES = 20  # changes during which other threads search
 
@@ -267,7 +267,7 @@ class _Check:
                         _damage(graph.index_file("any"))
                         with _without_warnings():
                             self.rankings(graph)
-                    self.compare_each(self.rankings(graph), before, f"after {what}")
+                    self.compare_queries(self.rankings(graph), before, f"after {what}")
                     corpus.put("d0", self.texts[-1], None, graph)
                     self.compare(graph, corpus, f"{what} and a document was changed")
                     before = self.rankings(graph)
@@ -296,8 +296,8 @@ class _Check:
                     got = _retrieve(retriever, query)
                     _check(
                         any(_same(got, state[at]) for state in states),
-                        f"{query!r}: a search during changes returns {_shown(got)}; before the "
-                        f"change it is {_shown(states[0][at])}, after it {_shown(states[1][at])}",
+                        f"{query!r}: a search during changes returns {_format(got)}; before the "
+                        f"change it is {_format(states[0][at])}, after it {_format(states[1][at])}",
                     )
 
         with ThreadPoolExecutor(4) as pool:
@@ -320,9 +320,9 @@ class _Check:
             got, expected = self.rankings(graph, **options), self.rankings(new, **options)
             if texts:  # ids of files may differ
                 got, expected = _as_texts(got, graph), _as_texts(expected, new)
-            self.compare_each(got, expected, f"after {what} {options or ''}")
+            self.compare_queries(got, expected, f"after {what} {options or ''}")
 
-    def compare_each(
+    def compare_queries(
         self, got: Sequence[list[Row]], expected: Sequence[list[Row]], what: str
     ) -> None:
         for query, rows, expected_rows in zip(self.queries, got, expected, strict=True):
@@ -358,20 +358,20 @@ def _check(good: bool, message: str) -> None:
 def _check_rows(rows: Sequence[Row], where: str, place: Mapping[str, int] | None = None) -> None:
     """Check that rows are best first, none twice, and ties in document order."""
     ids = [node_id for node_id, _ in rows]
-    _check(len(set(ids)) == len(ids), f"{where}a node comes twice in {_shown(rows)}")
+    _check(len(set(ids)) == len(ids), f"{where}a node comes twice in {_format(rows)}")
     for node_id, score in rows:
         usable = isinstance(score, float) and math.isfinite(score)
         _check(usable, f"{where}the score of {node_id!r} is {score!r}, not a finite float")
     for (first, high), (second, low) in pairwise(rows):
-        _check(high >= low, f"{where}results are not best first: {_shown(rows)}")
+        _check(high >= low, f"{where}results are not best first: {_format(rows)}")
         if place is not None and high == low:
             in_order = place[first] < place[second]
-            _check(in_order, f"{where}a tie is not in document order: {_shown(rows)}")
+            _check(in_order, f"{where}a tie is not in document order: {_format(rows)}")
 
 
 def _check_same(rows: Sequence[Row], expected: Sequence[Row], where: str) -> None:
     _check(
-        _same(rows, expected), f"{where}: got {_shown(rows)}, and {_shown(expected)} was expected"
+        _same(rows, expected), f"{where}: got {_format(rows)}, and {_format(expected)} was expected"
     )
 
 
@@ -382,9 +382,9 @@ def _same(rows: Sequence[Row], expected: Sequence[Row]) -> bool:
     )
 
 
-def _shown(rows: Sequence[Row]) -> str:
-    shown = ", ".join(f"{node_id} {score:.4f}" for node_id, score in rows[:6])
-    return f"[{shown}{', ...' if len(rows) > 6 else ''}] ({len(rows)} results)"
+def _format(rows: Sequence[Row]) -> str:
+    text = ", ".join(f"{node_id} {score:.4f}" for node_id, score in rows[:6])
+    return f"[{text}{', ...' if len(rows) > 6 else ''}] ({len(rows)} results)"
 
 
 def _damage(file: Path | None) -> None:

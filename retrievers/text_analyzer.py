@@ -22,14 +22,14 @@ _SIGNS += "\u0900-\u0963\u0966-\u0dff"
 
 _RUNS = re.compile(rf"([{UNSPACED}]+)|((?:[^\W_{UNSPACED}]|[{_SIGNS}])+(?:\+\+|#)?)")
 
-_MARKS = re.compile("[\u0300-\u036f]")
+_ACCENTS = re.compile("[\u0300-\u036f]")
 
 _POSSESSIVE = re.compile("['’]s\\b")
 
 _local = threading.local()
 
-# What asks, and is not in the answer. Where the same characters begin other words (哪吒, 几何,
-# 吗啡), they only count in the company or the place in which they ask.
+# Question words, which are not in the answer. Where the same characters begin other words (哪吒,
+# 几何, 吗啡), they count only with the neighbours or at the place that make them a question word.
 _QUESTION_WORDS = re.compile(
     "什[么麼]时候|什麼時候|[为為]什[么麼]|什[么麼]样|什麼樣|[什甚][么麼]|[为為]何|怎[么麼][样樣]?|怎[样樣]"
     "|如何|何[时時]|何地|何[处處]|何人|何[种種]|何年|[请請][问問]|是否"
@@ -47,7 +47,7 @@ _FUNCTION_WORDS = frozenset(
 
 
 class Analyzer(Protocol):
-    """Turns a text into terms; with a method ``query`` of its own, queries differently."""
+    """Turns a text into terms; a method ``query``, where there is one, is used for queries."""
 
     def __call__(self, text: str, /) -> Iterable[str]:
         """Return the terms of a passage, each as often as it occurs."""
@@ -59,9 +59,9 @@ class TextAnalyzer:
     """Analyse Chinese, English and mixed text alike, without a dictionary.
 
     Words are lower-cased, freed of accents and reduced to their English stem. Scripts without
-    spaces give every character and every pair of neighbours: a one-character word is found, and
-    so is any other, known to a dictionary or not. In a query, words that only ask (what, 什么)
-    and English articles, auxiliaries and pronouns are left out, unless nothing else is there.
+    spaces give every character and every pair of neighbours, so that words of one character match,
+    and so do words that are in no dictionary. In a query, question words (what, 什么) and English
+    articles, auxiliaries and pronouns are left out, unless it consists of nothing else.
 
     Characters and bigrams together are the classic dictionary-free choice for Chinese retrieval
     (Nie, Gao, Zhang and Zhou, "On the use of words and n-grams for Chinese information
@@ -86,9 +86,9 @@ class TextAnalyzer:
     def query(self, text: str) -> list[str]:
         """Return the terms of a query."""
         normal = _normalized(text)
-        asked = _RUNS.findall(_QUESTION_WORDS.sub(" ", normal))
-        kept = [run for run in asked if run[1] not in _FUNCTION_WORDS]
-        return self._terms(kept or _RUNS.findall(normal))
+        runs = _RUNS.findall(_QUESTION_WORDS.sub(" ", normal))
+        content = [run for run in runs if run[1] not in _FUNCTION_WORDS]
+        return self._terms(content or _RUNS.findall(normal))
 
     def _terms(self, runs: list[tuple[str, str]]) -> list[str]:
         terms: list[str] = []
@@ -107,7 +107,7 @@ class TextAnalyzer:
 
 def _normalized(text: str) -> str:
     if not text.isascii():
-        decomposed = _MARKS.sub("", unicodedata.normalize("NFKD", text))
+        decomposed = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
         text = unicodedata.normalize("NFC", decomposed)
     return _POSSESSIVE.sub("", text.casefold())
 

@@ -23,11 +23,11 @@ class Bm25:
 
     Each term of the query adds ``idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length /
     average_length))``, with ``tf`` its count in the node. Statistics are those of the whole group
-    as it is now, over all graphs that are searched together, whatever a filter leaves of it.
+    as it is now, over all graphs that are searched together; filters don't change them.
 
     Args:
-        k1: How much further occurrences of a term still count; 0 counts only whether it is there.
-        b: How much long nodes are held back, from 0 to 1.
+        k1: How much further occurrences of a term still count; 0 counts only whether it occurs.
+        b: How much the scores of long nodes are lowered, from 0 to 1.
         method: The inverse document frequency: ``"lucene"`` is ``log(1 + (N - n + 0.5) / (n +
             0.5))``, always positive; ``"okapi"`` that of ``rank_bm25.BM25Okapi``, which is
             ``log((N - n + 0.5) / (n + 0.5))``, or where that is negative ``epsilon`` times the
@@ -67,9 +67,9 @@ class Bm25:
         Args:
             graph: The node graph.
             group: The group to search.
-            key: Of no use here: texts are compared, not embeddings.
+            key: Not used: texts are compared, not embeddings.
         """
-        analyzer = self.analyzer  # kept by the index, so that its id stays its own
+        analyzer = self.analyzer  # the index refers to it, so its id is not reused
         name = ("text index", group, analyzer if isinstance(analyzer, Hashable) else id(analyzer))
         return graph.shared(name, lambda: TextIndex(graph, group, analyzer))
 

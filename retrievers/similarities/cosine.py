@@ -17,12 +17,12 @@ from ..indexes import VectorIndex
 class Cosine:
     """Score nodes by the angle between their embedding and the query's, from -1 to 1.
 
-    Finds what is meant where other words say it; ``Bm25`` finds the very words, names and
-    numbers. ``FusionRetriever`` takes both. Needs a graph with an embedding model:
+    Matches the same meaning in other words; ``Bm25`` matches the very words, names and numbers.
+    ``FusionRetriever`` combines both. Needs a graph with an embedding model:
     ``NodeGraph(..., embed=model)``.
 
-    Every node has a cosine, so that a search always finds ``top_k`` nodes; a
-    ``similarity_cut_off`` leaves the far ones out. Scores are rounded to six decimals.
+    Every node has a cosine, so that a search always returns ``top_k`` nodes; a
+    ``similarity_cut_off`` leaves out the distant ones. Scores are rounded to six decimals.
 
     Example:
         >>> def letters(texts):
@@ -39,7 +39,7 @@ class Cosine:
     mode: ClassVar[Literal["embedding"]] = "embedding"
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> VectorIndex:
-        """Return the index of a group's embeddings of one key, shared by all who want it.
+        """Return the index of a group's embeddings of one key, shared by all retrievers.
 
         Raises:
             LookupError: If the graph has no such embedding.

@@ -1,4 +1,4 @@
-"""Similarities that users write as a function."""
+"""A similarity that a user writes as a function."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class CustomSimilarity:
     Every node that meets the filters is scored for every query: fine for thousands of nodes.
 
     Args:
-        function: Takes the query and what its other parameters are called: ``node``, or in
-            batches ``nodes`` (a list), and for embeddings also ``vector`` (dimension,) or
+        function: Its first parameter is the query. Others are passed by their names: ``node``, or
+            in batches ``nodes`` (a list), and for embeddings also ``vector`` (dimension,) or
             ``vectors`` (nodes, dimension). Returns a number; None where the node does not match
-            at all. In batches, one for each node, or pairs of a node and a number.
-        name: What evidence calls it.
+            at all. In batches, a number for each node, or pairs of a node and a number.
+        name: Its name in evidence.
         mode: Whether the query is a text, or a vector of an embedding of the graph.
         batch: Whether the function takes all nodes at once.
-        higher_is_better: Whether more is better; else scores are negated, so that higher is always
-            better in results.
-        settings: Given to the function with each call.
+        higher_is_better: False for distances: scores are negated, so that higher is always better
+            in results.
+        settings: Passed to the function with each call.
 
     Raises:
-        TypeError: If the function has no parameters for what it gets, or not these settings.
+        TypeError: If the function's parameters don't fit, or it has not these settings.
     """
 
     function: Callable[..., Any]
@@ -47,52 +47,52 @@ class CustomSimilarity:
         if self.mode not in ("text", "embedding"):
             raise ValueError(f"mode is 'text' or 'embedding', not {self.mode!r}")
         names = list(inspect.signature(self.function).parameters)
-        known = self._given & set(names)
-        if len(names) < 2 or not (known or len(names) == 2):
+        if len(names) < 2 or not (self._inputs & set(names) or len(names) == 2):
             raise TypeError(
                 f"similarity {self.name!r} takes {names}; its first parameter is the query, others "
-                f"are called {' or '.join(sorted(self._given))}"
+                f"are called {' or '.join(sorted(self._inputs))}"
             )
         for name in self.settings:
             if name not in names and not self._takes_anything:
                 raise TypeError(f"similarity {self.name!r} has no setting {name!r}; it has {names}")
 
     @property
-    def _given(self) -> set[str]:
-        one = {"nodes", "vectors"} if self.batch else {"node", "vector"}
-        return one if self.mode == "embedding" else {name for name in one if "node" in name}
+    def _inputs(self) -> set[str]:
+        """The names of parameters that get nodes or vectors."""
+        nodes, vectors = ("nodes", "vectors") if self.batch else ("node", "vector")
+        return {nodes, vectors} if self.mode == "embedding" else {nodes}
 
     @property
     def _takes_anything(self) -> bool:
         parameters = inspect.signature(self.function).parameters.values()
-        return any(each.kind is each.VAR_KEYWORD for each in parameters)
+        return any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> ScanIndex:
-        """Return the group's nodes, shared by all similarities of this kind."""
+        """Return the index of a group's nodes, shared by all custom similarities."""
         return graph.shared(("nodes", group, key), lambda: ScanIndex(graph, group, key))
 
     def prepare(
         self, query: Any, indexes: Sequence[ScanIndex]
     ) -> Callable[[Sequence[Node], Any], Scores]:
-        """Return what scores nodes, and their vectors where there are any, for the query."""
+        """Return a function that scores nodes, and their vectors, for the query."""
         return lambda nodes, vectors: self._scores(query, nodes, vectors)
 
     def _scores(self, query: Any, nodes: Sequence[Node], vectors: Any) -> Scores:
         parameters = list(inspect.signature(self.function).parameters)
-        wanted = [name for name in parameters[1:] if name in self._given] or parameters[1:2]
+        names = [name for name in parameters[1:] if name in self._inputs] or parameters[1:2]
         if self.batch:
-            given = {n: vectors if n == "vectors" else list(nodes) for n in wanted}
-            made = _aligned(self.function(query, **given, **self.settings), nodes, self.name)
+            inputs = {n: vectors if n == "vectors" else list(nodes) for n in names}
+            scores = _aligned(self.function(query, **inputs, **self.settings), nodes, self.name)
         else:
-            made = [
+            scores = [
                 self.function(
                     query,
-                    **{n: vectors[at] if n == "vector" else node for n in wanted},
+                    **{n: vectors[at] if n == "vector" else node for n in names},
                     **self.settings,
                 )
                 for at, node in enumerate(nodes)
             ]
-        return [self._checked(score, node) for score, node in zip(made, nodes, strict=True)]
+        return [self._checked(score, node) for score, node in zip(scores, nodes, strict=True)]
 
     def _checked(self, score: Any, node: Node) -> float | None:
         if score is None:
@@ -106,9 +106,9 @@ class CustomSimilarity:
         return number if self.higher_is_better else -number
 
 
-def _aligned(made: Any, nodes: Sequence[Node], name: str) -> list[Any]:
-    """Take a score for each node, or pairs of a node and its score; nodes without match none."""
-    rows = list(made)
+def _aligned(scored: Any, nodes: Sequence[Node], name: str) -> list[Any]:
+    """Return one score a node, None for no match, from such scores or from pairs with nodes."""
+    rows = list(scored)
     if rows and all(isinstance(row, tuple) and len(row) == 2 for row in rows):
         scores = {node.id: score for node, score in rows}
         return [scores.get(node.id) for node in nodes]

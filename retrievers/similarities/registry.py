@@ -1,9 +1,10 @@
-"""The similarities that are known by name."""
+"""The similarities and indexes that are chosen by name."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeVar, overload
 
@@ -21,12 +22,12 @@ SIMILARITIES: dict[str, Callable[..., Similarity]] = {
     "cosine": Cosine,
     "exact": Exact,
 }
+"""The built-in similarities, by name."""
 
-_OURS = frozenset(SIMILARITIES)
+REGISTERED: dict[str, CustomSimilarity] = {}
+"""Those of users, by name."""
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
-
-_NAMES: dict[Callable[..., Any], str] = {}  # of functions that were registered
 
 
 @overload
@@ -51,21 +52,21 @@ def register_similarity(
     higher_is_better: bool = True,
     name: str | None = None,
 ) -> Any:
-    """Register a function as a similarity, to be named in retrievers, or given itself.
+    """Register a function as a similarity, for retrievers by its name or as itself.
 
-    It works wherever the built-in ones do: targets, filters, fusion, cut-offs. What else its
-    parameters are called are settings: ``get_similarity("my_similarity", power=2)``.
+    It works wherever the built-in ones do: targets, filters, fusion, cut-offs. Its other
+    parameters are settings: ``get_similarity("my_similarity", power=2)``.
 
     Args:
         function: See ``CustomSimilarity``.
         mode: Whether it gets queries as texts or as vectors.
         batch: Whether it takes all nodes at once.
-        higher_is_better: Whether more is better; else scores in results are negated.
+        higher_is_better: False for distances: their scores in results are negated.
         name: The function's own by default.
 
     Raises:
-        ValueError: If the name is one of ours.
-        TypeError: If the function has no parameters for what it gets.
+        ValueError: If the name is that of a built-in similarity.
+        TypeError: If the function's parameters don't fit.
 
     Example:
         >>> @register_similarity
@@ -86,21 +87,15 @@ def register_similarity(
             higher_is_better=higher_is_better,
             name=name,
         )
-    known = name or function.__name__
-    if known in _OURS:
-        raise ValueError(f"the similarity {known!r} is there already; give yours another name")
-    CustomSimilarity(function, known, mode, batch, higher_is_better)  # checks
-
-    def make(**settings: Any) -> CustomSimilarity:
-        return CustomSimilarity(function, known, mode, batch, higher_is_better, settings)
-
-    SIMILARITIES[known] = make
-    _NAMES[function] = known
+    name = name or function.__name__
+    if name in SIMILARITIES:
+        raise ValueError(f"the similarity {name!r} is there already; give yours another name")
+    REGISTERED[name] = CustomSimilarity(function, name, mode, batch, higher_is_better)
     return function
 
 
 def get_similarity(similarity: str | Similarity | None, /, **settings: object) -> Similarity:
-    """Return the similarity of a name, with settings; an object as it is; BM25 for None.
+    """Return a similarity by its name, with settings; an object as it is; BM25 for None.
 
     Example:
         >>> get_similarity("bm25", k1=1.2)
@@ -108,42 +103,48 @@ def get_similarity(similarity: str | Similarity | None, /, **settings: object) -
 
     Raises:
         ValueError: If there is none of that name.
-        TypeError: If it has no such setting, or an object was given settings beside it.
+        TypeError: If it has no such setting, or settings are passed beside an object.
     """
     if similarity is None:
         similarity = "bm25"
-    if inspect.isfunction(similarity) and similarity in _NAMES:
-        similarity = _NAMES[similarity]
+    if inspect.isfunction(similarity):
+        names = [name for name, custom in REGISTERED.items() if custom.function is similarity]
+        similarity = names[-1] if names else similarity
     if not isinstance(similarity, str):
-        usable = all(hasattr(similarity, name) for name in ("open", "prepare", "mode", "name"))
-        if not usable or isinstance(similarity, type):
+        return _checked(similarity, settings)
+    if similarity in REGISTERED:
+        return replace(REGISTERED[similarity], settings=settings)
+    if similarity not in SIMILARITIES:
+        names = nearest_names(similarity, [*SIMILARITIES, *REGISTERED])
+        raise ValueError(f"no similarity {similarity!r}; there is {names}")
+    make = SIMILARITIES[similarity]
+    options = [name for name in inspect.signature(make).parameters if name != "name"]
+    for name in settings:
+        if name not in options:
             raise TypeError(
-                f"similarity is one of {nearest_names('', SIMILARITIES)}, a function that was "
-                "registered with register_similarity, or an object with open(), prepare(), mode "
-                f"and name, not {similarity!r:.80}"
-            )
-        if settings:
-            raise TypeError(
-                f"settings {sorted(settings)} go with a similarity's name; give them to "
-                f"{type(similarity).__name__}(...) itself"
-            )
-        return similarity
-    make = SIMILARITIES.get(similarity)
-    if make is None:
-        raise ValueError(
-            f"no similarity {similarity!r}; there is {nearest_names(similarity, SIMILARITIES)}"
-        )
-    known = [name for name in inspect.signature(make).parameters if name != "name"]
-    for name in settings if similarity in _OURS else ():  # others check for themselves
-        if name not in known:
-            raise TypeError(
-                f"{similarity!r} has no setting {name!r}; it has {nearest_names(name, known)}"
+                f"{similarity!r} has no setting {name!r}; it has {nearest_names(name, options)}"
             )
     return make(**settings)
 
 
+def _checked(similarity: Similarity, settings: Mapping[str, object]) -> Similarity:
+    usable = all(hasattr(similarity, name) for name in ("open", "prepare", "mode", "name"))
+    if not usable or isinstance(similarity, type):
+        raise TypeError(
+            f"similarity is one of {nearest_names('', [*SIMILARITIES, *REGISTERED])}, a function "
+            "that was registered with register_similarity, or an object with open(), prepare(), "
+            f"mode and name, not {similarity!r:.80}"
+        )
+    if settings:
+        raise TypeError(
+            f"settings {sorted(settings)} go with a similarity's name; give them to "
+            f"{type(similarity).__name__}(...) itself"
+        )
+    return similarity
+
+
 MakeIndex = Callable[[NodeGraph, str, "str | None", Similarity], Index[Any]]
-"""Makes an index of a graph's group, for a key of its embeddings or None, and a similarity."""
+"""Makes an index from a graph, a group, the key of an embedding or None, and a similarity."""
 
 MakeT = TypeVar("MakeT", bound=MakeIndex)
 
@@ -153,15 +154,16 @@ INDEXES: dict[str, MakeIndex] = {}
 
 
 def register_index(name: str) -> Callable[[MakeT], MakeT]:
-    """Register what makes an index, a class or a function, to be named in ``Retriever(index=)``.
+    """Register a class or function that makes an index, for ``Retriever(index=name)``.
 
-    It is called once for each graph, group, embedding and similarity. The index searches for
-    the query as it is, a text or a vector; ``similarity.prepare(query, [index])`` makes more of it
-    where the index is one that the similarity knows. An index with a ``close`` method is told
-    when the graph is closed; ``graph.index_file(name)`` says where it may keep itself.
+    It is called once for each graph, group, embedding and similarity. The index gets the query as
+    it is, a text or a vector; an index that suits the similarity may call
+    ``similarity.prepare(query, [index])``. The ``close`` method of an index, where it has one, is
+    called when the graph is closed; ``graph.index_file(name)`` is a path for a file of its own.
+    ``SyncedIndex`` is a base class that does all this.
 
     Raises:
-        ValueError: If the name is one of ours.
+        ValueError: If the name is that of a built-in index.
     """
     if name in (DEFAULT, "map"):
         raise ValueError(f"the index {name!r} is there already; give yours another name")
@@ -178,11 +180,11 @@ def with_index(similarity: Similarity, index: str | MakeIndex) -> Similarity:
 
     Args:
         similarity: The similarity; ``"map"`` looks up exact texts, whatever it is.
-        index: A name, or what makes one.
+        index: A name, or a callable that makes one.
 
     Raises:
         ValueError: If there is no index of that name.
-        TypeError: If what was given makes none.
+        TypeError: If it is neither.
     """
     if index == DEFAULT:
         return similarity
@@ -190,8 +192,8 @@ def with_index(similarity: Similarity, index: str | MakeIndex) -> Similarity:
         return similarity if isinstance(similarity, Exact) else Exact()
     if isinstance(index, str):
         if index not in INDEXES:
-            known = nearest_names(index, [DEFAULT, "map", *INDEXES])
-            raise ValueError(f"no index {index!r}; there is {known}")
+            names = nearest_names(index, [DEFAULT, "map", *INDEXES])
+            raise ValueError(f"no index {index!r}; there is {names}")
         index = INDEXES[index]
     if not callable(index):
         raise TypeError(
@@ -214,9 +216,9 @@ class _Indexed:
         return query
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> Index[Any]:
-        """Return the index, shared by all who want the same."""
+        """Return the index, shared by all retrievers with the same settings."""
         similarity, make = self._similarity, self._make
-        which = similarity if isinstance(similarity, Hashable) else id(similarity)
+        identity = similarity if isinstance(similarity, Hashable) else id(similarity)
         return graph.shared(
-            ("index", make, group, key, which), lambda: make(graph, group, key, similarity)
+            ("index", make, group, key, identity), lambda: make(graph, group, key, similarity)
         )

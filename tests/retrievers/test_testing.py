@@ -39,7 +39,7 @@ def test_the_map_index() -> None:
 
 @pytest.mark.parametrize("batch", [False, True])
 def test_registered_functions(monkeypatch: pytest.MonkeyPatch, batch: bool) -> None:
-    monkeypatch.setattr(registry, "SIMILARITIES", dict(registry.SIMILARITIES))
+    monkeypatch.setattr(registry, "REGISTERED", {})
 
     def common(query: str, node: Node) -> float | None:
         return float(len(set(query) & set(node.text))) or None

@@ -16,14 +16,13 @@ from nodekin.retrievers import (
     register_similarity,
 )
 from nodekin.retrievers.results import Hits
-from nodekin.retrievers.similarities import registry as known
+from nodekin.retrievers.similarities import registry
 
 
 @pytest.fixture(autouse=True)
-def forgetting(monkeypatch: pytest.MonkeyPatch) -> None:
+def unregistered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let what a test registers be gone after it."""
-    monkeypatch.setattr(known, "SIMILARITIES", dict(known.SIMILARITIES))
-    monkeypatch.setattr(known, "_NAMES", {})
+    monkeypatch.setattr(registry, "REGISTERED", {})
 
 
 def letters(texts: Sequence[str]) -> np.ndarray:
