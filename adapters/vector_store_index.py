@@ -42,7 +42,7 @@ class VectorBackend(Protocol):
         ...
 
     def nearest_ids(self, vector: Vectors, count: int) -> list[str]:
-        """Return the ids of the nearest nodes to a vector; ids of other graphs are ignored."""
+        """Return the ids of so many nodes, nearest by cosine; ids of other graphs do no harm."""
         ...
 
     def stored(self, ids: Sequence[str]) -> dict[str, str]:

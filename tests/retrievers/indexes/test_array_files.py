@@ -1,8 +1,7 @@
-"""Index files, and the forms in which their numbers, texts and metadata are kept."""
+"""Files of arrays, and how numbers and texts are encoded in them."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.nodegraph import Node
-from nodekin.retrievers.filters import parse_filters
 from nodekin.retrievers.indexes import array_files
 from nodekin.retrievers.indexes.array_files import (
     join,
@@ -21,8 +18,6 @@ from nodekin.retrievers.indexes.array_files import (
     split,
     unpack,
 )
-from nodekin.retrievers.indexes.node_table import NodeTable
-from nodekin.retrievers.indexes.postings import Postings
 
 ARRAYS = {"a": np.arange(7), "b": np.array([True, False]), "c": np.zeros((0, 3), np.float32)}
 TEXTS = st.text(st.characters(categories=None), max_size=6)  # lone surrogates too
@@ -129,132 +124,3 @@ def test_digests_take_half_a_byte_a_character() -> None:
     assert len(data) == 120
     with pytest.raises(ValueError, match="the texts have 240 characters, not 241"):
         split(data, pack([241]))
-
-
-METADATA = st.sampled_from(
-    [
-        {},
-        {"day": datetime(2024, 5, 1)},
-        {"tags": ["a", ("b", 1)]},
-        {"n": 1},
-        {"n": True, "x": "\ud800"},
-    ]
-)
-NODES = st.lists(st.tuples(TEXTS, METADATA, st.integers(-(2**40), 2**62)), max_size=8)
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.just("add"), NODES),
-        st.tuples(st.just("remove"), st.lists(TEXTS, max_size=3)),
-        st.tuples(st.just("compact"), st.none()),
-        st.tuples(st.just("filter"), st.none()),
-        st.tuples(st.just("load"), st.none()),
-    ),
-    max_size=12,
-)
-
-
-@given(STEPS)
-def test_slots_come_back_after_any_history(steps: list) -> None:
-    kept, plain = NodeTable(), NodeTable()
-    for what, given_ in steps:
-        if what == "add":
-            nodes = [Node("", data, id=i, order=order) for i, data, order in given_]
-            nodes = [*{node.id: node for node in nodes}.values()]
-            for slots in (kept, plain):
-                slots.remove([node.id for node in nodes])
-                slots.add(nodes)
-        elif what == "remove":
-            assert kept.remove(given_) == plain.remove(given_)
-        elif what == "compact":
-            kept.compact()
-            plain.compact()
-        elif what == "load":
-            kept = NodeTable.from_arrays(kept.arrays())
-        else:
-            same_slots(kept, plain)
-    same_slots(kept, plain)
-    same_slots(NodeTable.from_arrays(kept.arrays()), plain)
-
-
-def same_slots(kept: NodeTable, plain: NodeTable) -> None:
-    assert kept.ids == plain.ids
-    assert kept.living == plain.living
-    assert kept.alive.tolist() == plain.alive.tolist()
-    assert kept.orders.tolist() == plain.orders.tolist()
-    for filters in ({"n": 1}, {"n": True}, {"day": {"gt": datetime(2024, 1, 1)}}, {"tags": "a"}):
-        conditions = parse_filters(filters)
-        got, expected = kept.matching(conditions), plain.matching(conditions)
-        assert got is not None
-        assert expected is not None
-        assert (got & kept.alive).tolist() == (expected & plain.alive).tolist()
-
-
-def test_slots_of_values_that_no_file_can_hold() -> None:
-    slots = NodeTable()
-    slots.add([Node("", {"what": object()}, id="a")])
-    with pytest.raises(TypeError, match="object"):
-        slots.arrays()
-
-
-@pytest.mark.parametrize("missing", NodeTable().arrays())
-def test_slots_whose_arrays_are_not_all_there(missing: str) -> None:
-    arrays = NodeTable().arrays()
-    del arrays[missing]
-    with pytest.raises(KeyError, match=missing):
-        NodeTable.from_arrays(arrays)
-
-
-@pytest.mark.parametrize("other", NodeTable().arrays())
-def test_slots_whose_arrays_do_not_fit(other: str) -> None:
-    one, two = NodeTable(), NodeTable()
-    one.add([Node("", {"n": 1}, id="1")])
-    two.add([Node("", {"n": i}, id=f"0{i}") for i in range(20)])
-    with pytest.raises(ValueError, match=r"fit|packed|characters|decode"):
-        NodeTable.from_arrays({**two.arrays(), other: one.arrays()[other]})
-
-
-@pytest.mark.usefixtures("small_limits")
-@given(st.lists(st.lists(st.lists(TEXTS, max_size=7), max_size=6)), st.randoms())
-def test_postings_come_back_after_any_history(batches: list, random) -> None:
-    kept, plain, size = Postings(), Postings(), 0
-    for batch in batches:
-        assert kept.extend(size, batch) == plain.extend(size, batch)
-        size += len(batch)
-        if random.random() < 0.5:
-            kept = Postings.from_arrays(kept.arrays())
-        if random.random() < 0.3:
-            alive = np.array([random.random() < 0.7 for _ in range(size)], np.bool_)
-            kept.compact(alive)
-            plain.compact(alive)
-            size = int(alive.sum())
-        terms = {term for each in batches for text in each for term in text} | {"unknown"}
-        for term in terms:
-            expected = [array.tolist() for array in plain.get(term)]
-            assert [array.tolist() for array in kept.get(term)] == expected
-        everyone = np.ones(size, np.bool_)
-        assert sorted(kept.document_frequencies(everyone)) == sorted(
-            plain.document_frequencies(everyone)
-        )
-        assert len(kept) == len(plain)
-
-
-def test_terms_that_are_no_texts_are_not_kept() -> None:
-    postings = Postings()
-    postings.extend(0, [[1, 2]])
-    with pytest.raises(TypeError):
-        postings.arrays()
-
-
-@pytest.mark.parametrize("other", Postings().arrays())
-def test_postings_whose_arrays_do_not_fit(other: str) -> None:
-    one, two = Postings(), Postings()
-    one.extend(0, [["a", "a"]])
-    two.extend(0, [["b", "cc", "d"]] * 900 + [[str(i) for i in range(40)]])
-    arrays = {**two.arrays(), other: one.arrays()[other]}
-    if other == "row_mask":
-        arrays[other] = np.zeros(2, np.uint32)
-    with pytest.raises(ValueError, match=r"fit|packed|broadcast"):
-        Postings.from_arrays(arrays)
-    del arrays[other]
-    with pytest.raises(KeyError, match=other):
-        Postings.from_arrays(arrays)

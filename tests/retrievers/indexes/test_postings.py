@@ -7,30 +7,31 @@ from hypothesis import strategies as st
 
 from nodekin.retrievers.indexes.postings import Postings
 
+TEXTS = st.text(st.characters(categories=None), max_size=6)  # lone surrogates too
 BATCHES = st.lists(st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=7), max_size=6))
 
 
 def as_dict(postings: Postings, terms: str = "abcdefgh") -> dict[str, dict[int, int]]:
     read = {}
     for term in terms:
-        slots, counts = postings.get(term)
-        assert slots.tolist() == sorted(slots.tolist())
-        read[term] = dict(zip(slots.tolist(), counts.tolist(), strict=True))
+        rows, counts = postings.get(term)
+        assert rows.tolist() == sorted(rows.tolist())
+        read[term] = dict(zip(rows.tolist(), counts.tolist(), strict=True))
     return read
 
 
 def counted(texts: list[list[str]], alive: list[bool] | None = None) -> dict[str, dict[int, int]]:
     expected: dict[str, dict[int, int]] = {term: {} for term in "abcdefgh"}
     kept = [text for i, text in enumerate(texts) if alive is None or alive[i]]
-    for slot, text in enumerate(kept):
+    for row, text in enumerate(kept):
         for term, occurrences in Counter(text).items():
-            expected[term][slot] = occurrences
+            expected[term][row] = occurrences
     return expected
 
 
 def test_unknown_term() -> None:
-    slots, counts = Postings().get("a")
-    assert slots.tolist() == counts.tolist() == []
+    rows, counts = Postings().get("a")
+    assert rows.tolist() == counts.tolist() == []
 
 
 @given(BATCHES)
@@ -53,7 +54,7 @@ def test_merged_and_compacted_all_the_time(batches, random) -> None:
         assert as_dict(postings) == counted(texts)
         alive = [random.random() < 0.7 for _ in texts]
         living = counted(texts, alive)
-        frequencies = sorted(len(slots) for slots in living.values() if slots)
+        frequencies = sorted(len(rows) for rows in living.values() if rows)
         got = postings.document_frequencies(np.array(alive, np.bool_))
         assert sorted(got.tolist()) == frequencies
         if random.random() < 0.5:
@@ -61,3 +62,50 @@ def test_merged_and_compacted_all_the_time(batches, random) -> None:
             texts = [text for text, kept in zip(texts, alive, strict=True) if kept]
             assert as_dict(postings) == living
             assert len(postings) == sum(map(len, living.values()))
+
+
+@pytest.mark.usefixtures("small_limits")
+@given(st.lists(st.lists(st.lists(TEXTS, max_size=7), max_size=6)), st.randoms())
+def test_postings_come_back_after_any_history(batches: list, random) -> None:
+    restored, plain, size = Postings(), Postings(), 0
+    for batch in batches:
+        assert restored.extend(size, batch) == plain.extend(size, batch)
+        size += len(batch)
+        if random.random() < 0.5:
+            restored = Postings.from_arrays(restored.arrays())
+        if random.random() < 0.3:
+            alive = np.array([random.random() < 0.7 for _ in range(size)], np.bool_)
+            restored.compact(alive)
+            plain.compact(alive)
+            size = int(alive.sum())
+        terms = {term for each in batches for text in each for term in text} | {"unknown"}
+        for term in terms:
+            expected = [array.tolist() for array in plain.get(term)]
+            assert [array.tolist() for array in restored.get(term)] == expected
+        everyone = np.ones(size, np.bool_)
+        assert sorted(restored.document_frequencies(everyone)) == sorted(
+            plain.document_frequencies(everyone)
+        )
+        assert len(restored) == len(plain)
+
+
+def test_terms_that_are_no_texts_are_not_kept() -> None:
+    postings = Postings()
+    postings.extend(0, [[1, 2]])
+    with pytest.raises(TypeError):
+        postings.arrays()
+
+
+@pytest.mark.parametrize("other", Postings().arrays())
+def test_postings_whose_arrays_do_not_fit(other: str) -> None:
+    one, two = Postings(), Postings()
+    one.extend(0, [["a", "a"]])
+    two.extend(0, [["b", "cc", "d"]] * 900 + [[str(i) for i in range(40)]])
+    arrays = {**two.arrays(), other: one.arrays()[other]}
+    if other == "row_mask":
+        arrays[other] = np.zeros(2, np.uint32)
+    with pytest.raises(ValueError, match=r"fit|packed|broadcast"):
+        Postings.from_arrays(arrays)
+    del arrays[other]
+    with pytest.raises(KeyError, match=other):
+        Postings.from_arrays(arrays)

@@ -1,4 +1,4 @@
-"""The index after any history of changes, against brute force; its file; its threads."""
+"""The vector index after any history of changes, against brute force; its file; its threads."""
 
 import logging
 import threading
@@ -16,7 +16,6 @@ from nodekin.nodegraph.models.embedder import Embedder
 from nodekin.retrievers.filters import parse_filters
 from nodekin.retrievers.indexes import nearest_vectors, node_table, synced_index, vector_index
 from nodekin.retrievers.indexes.array_files import load_arrays, save_arrays
-from nodekin.retrievers.indexes.nearest_vectors import NearestVectors, unit
 from nodekin.retrievers.indexes.vector_index import VectorIndex, VectorRows
 
 LETTERS = "abcdefgh"
@@ -130,74 +129,6 @@ def test_any_history(steps: list[tuple]) -> None:
 @given(STEPS)
 def test_any_history_with_switching_and_gaps(steps: list[tuple]) -> None:
     run(steps)
-
-
-def random_vectors(count: int, dimension: int = 24, seed: int = 0) -> np.ndarray:
-    return unit(np.random.default_rng(seed).standard_normal((count, dimension)))
-
-
-def recall(
-    vectors: NearestVectors, all_: np.ndarray, queries: np.ndarray, k: int, allowed
-) -> float:
-    found = 0
-    for query, (rows, scores) in zip(queries, vectors.search(queries, k, allowed), strict=True):
-        cosines = np.where(allowed, all_ @ query, -2) if allowed is not None else all_ @ query
-        best = np.sort(cosines)[-k]
-        assert len(rows) >= k
-        assert np.allclose(scores, all_[rows] @ query, atol=1e-5)
-        assert allowed is None or allowed[rows].all()
-        found += min(k, int((scores >= best - 1e-5).sum()))
-    return found / (k * len(queries))
-
-
-def test_goes_over_to_a_graph_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nearest_vectors, "EXACT", 1000)
-    monkeypatch.setattr(nearest_vectors, "_FOLLOW_COST", 1)
-    all_, queries = random_vectors(3000), random_vectors(50, seed=1)
-    vectors = NearestVectors(24)
-    assert vectors.add(all_[:1000]).tolist() == list(range(1000))
-    assert not vectors.wants_graph
-    vectors.add(all_[1000:2000])
-    graph = vectors.linked(vectors.vectors())
-    vectors.add(all_[2000:2500])  # while the graph is made
-    assert vectors.exact
-    vectors.use_graph(graph)
-    assert not vectors.exact
-    vectors.add(all_[2500:])  # without building the graph anew
-    assert recall(vectors, all_, queries, 10, None) >= 0.99
-    for share in (0.7, 0.3, 0.05):
-        allowed = np.random.default_rng(2).random(3000) < share
-        assert recall(vectors, all_, queries, 10, allowed) >= 0.99
-    some = np.arange(0, 3000, 5)
-    fewer = vectors.select(some)
-    assert fewer.exact
-    assert recall(fewer, all_[some], queries, 10, None) == 1
-
-
-def test_many_equal_vectors_are_no_island(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nearest_vectors, "EXACT", 1000)
-    monkeypatch.setattr(nearest_vectors, "_FOLLOW_COST", 1)
-    all_ = random_vectors(2500)
-    all_[500:1500] = all_[500]
-    vectors = NearestVectors(24)
-    rows = vectors.add(all_)
-    vectors.use_graph(vectors.linked(vectors.vectors()))
-    assert not vectors.exact
-    assert len(vectors) == 1501
-    assert set(rows[500:1500].tolist()) == {500}
-    distinct = all_[np.unique(rows, return_index=True)[1]]
-    queries = unit(all_[500] + 0.3 * random_vectors(50, seed=3))
-    assert recall(vectors, distinct, queries, 10, None) >= 0.99
-
-
-def test_two_vectors_with_one_hash(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nearest_vectors, "hash", lambda data: 7, raising=False)
-    vectors = NearestVectors(2)
-    some = unit([[1, 0], [0, 1], [1, 0], [0, 1]])
-    # The second can't share its row, and is kept as often as it comes.
-    assert vectors.add(some).tolist() == [0, 1, 0, 2]
-    assert vectors.add(some[1:2]).tolist() == [3]
-    assert sorted(vectors.search(some[1:2], 1)[0][0].tolist()) == [1, 2, 3]
 
 
 def test_equal_texts_tie_in_document_order_also_at_the_cut() -> None:

@@ -1,0 +1,32 @@
+"""The index that scores every node: gaps are closed, vectors are those of the nodes."""
+
+import numpy as np
+import pytest
+
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.retrievers.indexes import ScanIndex, node_table
+
+
+@pytest.mark.parametrize("key", [None, "default"])
+def test_gaps_are_closed(monkeypatch: pytest.MonkeyPatch, key: str | None) -> None:
+    monkeypatch.setattr(node_table, "_GAPS", 2)
+    graph = NodeGraph(embed=lambda texts: [[len(text), 1] for text in texts], progress=False)
+    index = ScanIndex(graph, "ROOT", key)
+    seen: list[list[str]] = []
+
+    def longest(nodes, vectors):
+        seen.append([node.id for node in nodes])
+        lengths = [len(node.text) for node in nodes]
+        if key is not None:
+            assert np.asarray(vectors)[:, 0].tolist() == lengths
+        return lengths
+
+    for number in range(12):
+        graph.add(Document("x" * (number + 1), id=str(number % 3)))
+        index.ready()
+        with graph.reading("ROOT"):
+            index.sync()
+            hits = index.search(longest, 1, {})
+        assert (hits.ids, hits.scores) == ([str(number % 3)], [number + 1])
+        assert len(index._table) <= 2 * index._table.living + 2
+    assert seen[-1] == [node.id for node in graph.nodes("ROOT")]
