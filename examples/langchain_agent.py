@@ -25,7 +25,7 @@ class ScriptedModel(BaseChatModel):
         return "scripted"
 
     def bind_tools(self, tools: list, **kwargs: object) -> "ScriptedModel":
-        """Take the tools; this model knows what it will call."""
+        """Take the tools; the calls of this model are scripted."""
         return self
 
     def _generate(self, messages: list, *args: object, **kwargs: object) -> ChatResult:
@@ -58,8 +58,8 @@ for question in ("大熊猫每天要花多少时间吃东西？", "《茶经》�
     for message in agent.invoke({"messages": [("user", question)]})["messages"]:
         print(f"{message.type:<6} {message.content or message.tool_calls[0]['args']}"[:100])
         if isinstance(message, ToolMessage):
-            for number, document in enumerate(message.artifact, 1):  # what the tool found
-                place = document.metadata["nodekin"]
-                where = f"{place['document_id']}[{place['start']}:{place['end']}]"
+            for number, document in enumerate(message.artifact, 1):  # the tool's documents
+                node = document.metadata["nodekin"]
+                where = f"{node['document_id']}[{node['start']}:{node['end']}]"
                 print(f"       [{number}] {document.metadata['relevance_score']:.2f} {where}")
     print()

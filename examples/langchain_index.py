@@ -1,6 +1,6 @@
-"""LangChain's index() into a graph: parents and children come, change and go together.
+"""LangChain's index() into a graph: parents and children are added, updated, deleted together.
 
-It searches sentences, answers with whole documents, is kept in one file, and needs no key.
+It searches sentences, answers with whole documents, is stored in one file, and needs no key.
 """
 
 import tempfile
@@ -21,27 +21,27 @@ FIRST = {
 
 
 def open_index(file: Path) -> NodeGraphIndex:
-    """Open the file, or begin it: search sentences, answer with their documents."""
+    """Open or create the file: search sentences, answer with their documents."""
     graph = NodeGraph(store=file, progress=False)
     graph.create_node_group("sentence", split_sentences)
     return NodeGraphIndex(graph=graph, retriever=Retriever(graph, "sentence", target="ROOT"), k=2)
 
 
 def sync(documents: NodeGraphIndex, records: InMemoryRecordManager, texts: dict, how: str) -> None:
-    """Let LangChain compare what a loader gives with what is there."""
+    """Let LangChain compare the documents of a loader with those in the graph."""
     loaded = [Document(text, metadata={"source": name}) for name, text in texts.items()]
     settings = {"cleanup": how, "source_id_key": "source", "key_encoder": "sha256"}
-    done = index(loaded, records, documents, **settings)
+    counts = index(loaded, records, documents, **settings)
     sizes = [len(documents.graph.nodes(group)) for group in ("ROOT", "sentence")]
-    print(f"{how:<12} {done}\n{'':<12} {sizes[0]} parents, {sizes[1]} children")
+    print(f"{how:<12} {counts}\n{'':<12} {sizes[0]} parents, {sizes[1]} children")
 
 
 def ask(documents: NodeGraphIndex, query: str) -> None:
-    """Show the best parent, and where in it the answer stands."""
-    (found,) = documents.invoke(query, k=1)
-    hit = found.metadata["nodekin"]["evidence"][0]
-    where = found.page_content[hit["start"] : hit["end"]]
-    print(f"{query:<12} {found.metadata['source']}[{hit['start']}:{hit['end']}] = {where.strip()}")
+    """Show the best parent, and where in it the answer is."""
+    (best,) = documents.invoke(query, k=1)
+    hit = best.metadata["nodekin"]["evidence"][0]
+    text = best.page_content[hit["start"] : hit["end"]]
+    print(f"{query:<12} {best.metadata['source']}[{hit['start']}:{hit['end']}] = {text.strip()}")
 
 
 with tempfile.TemporaryDirectory() as folder:
