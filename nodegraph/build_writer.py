@@ -14,12 +14,13 @@ from .groups import NodeGroup
 from .hashing import digest, metadata_digest
 from .locking import Access
 from .node import ROOT, Node
-from .store import Derivation, NodeStore, Stamp
+from .store import CORPUS, Derivation, NodeStore, Stamp
 from .transforms import Draft
 
 _BATCH = 2_000  # nodes that are written at once, at most
 
-_FAILED = Stamp("", "", "")
+FAILED = Stamp("", "", "")
+"""The stamp of a document's share that could not be made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +38,20 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A document whose share of a group is to be made, as it was when that was found out."""
+    """A document whose share of a group is to be derived, and what from.
+
+    Attributes:
+        document_id: The document.
+        key: What names the share's sources, see ``Stamp``.
+        root: The document's stamp; None for what is made from a whole group.
+        above: The stamp of its share of the parent group; None for a transform that sees that
+            group as a whole.
+    """
 
     document_id: str
     key: str
-    root: Stamp | None  # None for what is made from a whole group
+    root: Stamp | None
+    above: Stamp | None
 
 
 Made = list[Draft] | Future[list[Draft]]
@@ -49,79 +59,115 @@ Made = list[Draft] | Future[list[Draft]]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One document's share of a group: each parent with what is known of it or being made."""
+    """One document's share of a group: each parent with what is known of it or being made.
+
+    Attributes:
+        task: What is to be derived.
+        root: The document.
+        families: The parents, with what is made of each.
+        begun: The revisions of the documents and the parent group when the parents were read.
+    """
 
     task: Task
     root: Node | None
     families: list[tuple[Node | None, Made]]
+    begun: tuple[int, int]
 
 
 class BatchWriter:
-    """Write what is done in batches: soon where the work is slow, many at once where it is not."""
+    """Write what is done in batches: soon where the work is slow, many at once where it is not.
+
+    Args:
+        store: Where to write.
+        access: Who may write.
+        group: The group that is built.
+        rules: Names the rules it is built by. What the store says of other rules ends with the
+            first write.
+        failed: The failures that are known, by group and document, with the key of the task.
+    """
 
     def __init__(
         self,
         store: NodeStore,
         access: Access,
         group: NodeGroup,
+        rules: str,
         failed: dict[tuple[str, str], tuple[str, Failure]],
     ) -> None:
         self._store = store
         self._access = access
-        self._group = group.name
+        self._group = group
+        self.rules = rules
         self._failed = failed
-        self._done: list[tuple[Job, Derivation]] = []
+        self._done: list[tuple[Job, Derivation, Failure | None]] = []
         self._size = 0
         self._since = time.monotonic()
         self.drafts = Drafts(store, group)
+        self.written = 0
 
-    def current(self, task: Task, root: Node | None = None) -> bool:
-        """Tell whether a document is there as it was when the task was found, in its place."""
-        if task.root is None:
-            return True
-        if self._store.stamps(ROOT, [task.document_id]).get(task.document_id) != task.root:
-            return False
-        (now,) = self._store.get([task.document_id]) if root is not None else (None,)
-        return root is None or (now is not None and now.order == root.order)
+    def revisions(self) -> tuple[int, int]:
+        """Return the revisions of the documents and of the parent group."""
+        return self._store.revision(ROOT), self._store.revision(self._group.parent)
 
     def add(self, job: Job, derived: Derivation) -> None:
         """Take one document's share."""
-        self._failed.pop((self._group, job.task.document_id), None)
-        self._done.append((job, derived))
+        self._done.append((job, derived, None))
         self._size += len(derived.nodes) + 1
         if self._size >= _BATCH or time.monotonic() - self._since > PERIOD:
             self.flush()
 
-    def leave_out(self, job: Job, failure: TransformError) -> None:
-        """Note that a document's share could not be made; what was made of it is kept."""
-        kept = Failure(job.task.document_id, self._group, failure)
-        self._failed[self._group, job.task.document_id] = job.task.key, kept
-        self._done.append((job, Derivation(*_FAILED, ())))
+    def leave_out(self, job: Job, error: TransformError) -> None:
+        """Note that a document's share could not be made; the drafts of its parts stay."""
+        failure = Failure(job.task.document_id, self._group.name, error)
+        self._done.append((job, Derivation(*FAILED, ()), failure))
 
-    def flush(self, built: tuple[str, int] | None = None) -> None:
-        """Write what is done, of documents that have not changed since.
-
-        Args:
-            built: By which rules, and for which revision, the group is built with this.
-        """
-        if not self._done and not built:
-            self.drafts.save()
-        else:
+    def flush(self) -> None:
+        """Write what is done."""
+        if self._done:
             with self._access.writing():
-                current = [
-                    (job, made) for job, made in self._done if self.current(job.task, job.root)
-                ]
-                self._store.put_derivations(
-                    self._group, {job.task.document_id: made for job, made in current}
-                )
-                for job, made in current:
-                    if made.stamp != _FAILED:
-                        self.drafts.forget([p for p, _ in job.families if p is not None])
-                self.drafts.save()  # of what failed, or is not finished
-                if built:
-                    self.drafts.forget_all()
-                    self._store.mark_built(self._group, *built)
+                self.write()
+        else:
+            self.drafts.save()
+
+    def write(self) -> None:
+        """Write what is done, within ``access.writing``.
+
+        What changed since the work on it began is dropped, also if it has changed back: the
+        transform may have seen either state.
+        """
+        changed = self._changed()
+        shares: dict[str, Derivation] = {}
+        for job, derived, failure in self._done:
+            document_id = job.task.document_id
+            parents = [parent for parent, _ in job.families if parent is not None]
+            if document_id in changed:
+                if self._group.trans_node:
+                    self.drafts.forget(parents, job.task.key)
+                continue
+            shares[document_id] = derived
+            if failure is None:
+                self._failed.pop((self._group.name, document_id), None)
+                self.drafts.forget(parents, job.task.key)
+            else:
+                self._failed[self._group.name, document_id] = job.task.key, failure
+        if shares:
+            built = self._store.built(self._group.name)
+            if built is not None and built[0] != self.rules:
+                self._store.mark_built(self._group.name, self.rules, 0)
+            self._store.put_derivations(self._group.name, shares)
+        self.drafts.save()  # of what failed, or is not finished
+        self.written += len(shares)
         self._done, self._size, self._since = [], 0, time.monotonic()
+
+    def _changed(self) -> set[str]:
+        """Return which documents changed since the work on them began; CORPUS if any did."""
+        if not self._done:
+            return set()
+        begun = min(job.begun[0] for job, _, _ in self._done)
+        changes = self._store.changes(ROOT, begun)
+        if changes.revision == begun:
+            return set()
+        return {CORPUS, *changes.removed, *(node.id for node in changes.added)}
 
 
 PERIOD = 0.1
@@ -139,22 +185,27 @@ class Drafts:
         self._group = group
         self._kind = f"drafts {group.name}"
         self._lock = threading.Lock()
-        self._unsaved: dict[str, tuple[Node, Sequence[Draft]]] = {}  # by parent id
+        self._unsaved: dict[tuple[str, str], tuple[Node, Sequence[Draft]]] = {}  # by id and key
         self._saved = set(store.recall(self._kind))
         self._since = time.monotonic()
 
-    def known(self, parents: Sequence[Node]) -> dict[str, list[Draft]]:
-        """Return what was made of parents before an interruption, by parent id."""
+    def known(self, parents: Sequence[Node], key: str) -> dict[str, list[Draft]]:
+        """Return what was made of parents before an interruption, by parent id.
+
+        Args:
+            parents: The parents, all of one document.
+            key: What names all that the document's share is made from, see ``Stamp``.
+        """
         if not self._saved:
             return {}
-        keys = {self._key(parent): parent.id for parent in parents}
+        keys = {self._key(parent, key): parent.id for parent in parents}
         found = self._store.recall(self._kind, [key for key in keys if key in self._saved])
         return {keys[key]: _read(value) for key, value in found.items()}
 
-    def add(self, parent: Node, made: Sequence[Draft]) -> None:
+    def add(self, parent: Node, key: str, made: Sequence[Draft]) -> None:
         """Take what was made of a parent; write it when the last time is long ago."""
         with self._lock:
-            self._unsaved[parent.id] = parent, made
+            self._unsaved[parent.id, key] = parent, made
             late = time.monotonic() - self._since > 2 * PERIOD
         if late:
             self.save()
@@ -164,21 +215,21 @@ class Drafts:
         with self._lock:  # not held while the store is asked, which has locks of its own
             unsaved, self._unsaved = self._unsaved, {}
             self._since = time.monotonic()
-        written = {self._key(p): _write(made) for p, made in unsaved.values()}
+        written = {self._key(p, key): _write(made) for (_, key), (p, made) in unsaved.items()}
         values = {key: value for key, value in written.items() if value is not None}
         if values:
             self._store.remember(self._kind, values)
             with self._lock:
                 self._saved.update(values)
 
-    def forget(self, parents: Sequence[Node]) -> None:
-        """Drop what was kept of parents whose nodes are in the store now."""
+    def forget(self, parents: Sequence[Node], key: str) -> None:
+        """Drop what was kept of parents."""
         with self._lock:
             for parent in parents:
-                self._unsaved.pop(parent.id, None)
+                self._unsaved.pop((parent.id, key), None)
             some = bool(self._saved)
         if some:
-            gone = {self._key(parent) for parent in parents} & self._saved
+            gone = {self._key(parent, key) for parent in parents} & self._saved
             self._store.forget(self._kind, gone)
             with self._lock:
                 self._saved -= gone
@@ -189,9 +240,10 @@ class Drafts:
             self._store.forget(self._kind)
             self._saved = set()
 
-    def _key(self, parent: Node) -> str:
-        seen = metadata_digest(parent.metadata) if self._group.trans_node else ""
-        return digest(self._group.version, parent.id, parent.text, seen)
+    def _key(self, parent: Node, key: str) -> str:
+        """Name what a parent's drafts are good for: a rule that sees nodes may look around."""
+        seen = (key, metadata_digest(parent.metadata)) if self._group.trans_node else ("",)
+        return digest(self._group.version, parent.id, parent.text, *seen)
 
 
 def _write(made: Sequence[Draft]) -> bytes | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import secrets
 import threading
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from .build_writer import BatchWriter, Drafts, Failure, Job, Made, Task
+from .build_writer import FAILED, BatchWriter, Drafts, Failure, Job, Made, Task
 from .derivation import corpus_key, derivation_key, derive, reusable
 from .errors import TransformError
 from .groups import NodeGroup
@@ -33,7 +34,9 @@ class GroupBuilder:
         self._store = store
         self._access = access
         self._building: dict[str, threading.RLock] = {}
-        self._partial: dict[str, tuple[str, int]] = {}  # built, but for what failed
+        # Built but for what failed: by which rules and up to which revision, as ``built`` says,
+        # while the store says what it said then.
+        self._partial: dict[str, tuple[tuple[str, int], tuple[str, int] | None]] = {}
         self._failed: dict[tuple[str, str], tuple[str, Failure]] = {}
         self._retries: Counter[str] = Counter()
         self._session = secrets.token_hex(8)
@@ -49,17 +52,21 @@ class GroupBuilder:
         return [*self.unread, *kept]
 
     def fresh(self, lineage: Sequence[NodeGroup]) -> bool:
-        """Tell whether a group, the last of its lineage, is built by the rules and for the
-        documents as they are now.
+        """Tell whether a group, the last of its lineage, and those above are built by the rules
+        and for the documents as they are now.
         """
         if not lineage:
             return True
-        return self._built(lineage) == (self._rules(lineage), self._store.revision(ROOT))
+        now = self._store.revision(ROOT)
+        above = (lineage[:end] for end in range(len(lineage), 0, -1))
+        return all(self._built(each) == (self._rules(each), now) for each in above)
 
     def _built(self, lineage: Sequence[NodeGroup]) -> tuple[str, int] | None:
-        """Return by which rules and for which revision a group was built last."""
+        """Return by which rules and up to which revision a group is built."""
         name = lineage[-1].name
-        return self._partial.get(name) or self._store.built(name)
+        built = self._store.built(name)
+        partial, then = self._partial.get(name, (None, None))
+        return partial if partial is not None and then == built else built
 
     def started(self, name: str) -> bool:
         """Tell whether a group has been built for some state of the documents."""
@@ -110,7 +117,7 @@ class GroupBuilder:
         """Name what makes a group: its version and those above; where something failed, also how
         often it was tried in this session, so that another one tries again.
         """
-        versions = digest(*(group.version for group in lineage))
+        versions = _versions(lineage)
         tried = [self._retries[group.name] for group in lineage]
         failed = any(tried) or any(self._has_failed(group.name) for group in lineage)
         return f"{versions} {self._session} {tried}" if failed else versions
@@ -120,19 +127,13 @@ class GroupBuilder:
 
     def _build_last(self, lineage: Sequence[NodeGroup], on_error: str) -> None:
         group = lineage[-1]
-        rules = self._rules(lineage)
-        until = self._store.revision(ROOT)
-        if len(lineage) > 1:  # as far as the parent group is, which documents may have overtaken
-            by, until = self._built(lineage[:-1]) or ("", 0)
-            if by != self._rules(lineage[:-1]):
-                return
-        before = self._built(lineage)
-        since = before[1] if before is not None and before[0] == rules else 0
-        pending = self._pending(lineage, since, until)
-        writer = BatchWriter(self._store, self._access, group, self._failed)
+        until, pending = self._pending(lineage)
+        if until is None:
+            return
+        writer = BatchWriter(self._store, self._access, group, _versions(lineage), self._failed)
         try:
             for job in track(
-                self._jobs(group, pending, writer),
+                self._jobs(lineage, pending, writer),
                 len(pending),
                 f"building {group.name}",
                 " documents",
@@ -144,8 +145,8 @@ class GroupBuilder:
                     derived = derive(group.name, stamp, job.root, families)
                     self._store.check(derived.nodes)
                 except Exception as error:
-                    if not writer.current(job.task, job.root):
-                        continue  # its turn comes again, or it is gone
+                    if writer.revisions() != job.begun:
+                        continue  # it may have seen two states: its turn comes again
                     failure = _failure(job.task.document_id, group.name, error)
                     if on_error == "raise":
                         raise failure from error
@@ -156,13 +157,18 @@ class GroupBuilder:
             writer.flush()
             raise
         self._forget_failures_of_the_gone()
-        rules = self._rules(lineage)
-        if self._session in rules:  # something was left out: another session tries again
-            writer.flush()
-            self._partial[group.name] = rules, until
-        else:
-            writer.flush((rules, until))
+        with self._access.writing():
+            writer.write()
+            if writer.written < len(pending):
+                return  # some changed meanwhile: the next build looks at all of them again
+            rules = self._rules(lineage)
+            if rules == writer.rules:
+                writer.drafts.forget_all()
+                self._store.mark_built(group.name, rules, until)
+        if rules == writer.rules:
             self._partial.pop(group.name, None)
+        else:  # something was left out: another session tries again
+            self._partial[group.name] = (rules, until), self._store.built(group.name)
 
     def _forget_failures_of_the_gone(self) -> None:
         if self._failed:
@@ -170,62 +176,83 @@ class GroupBuilder:
             for key in [key for key in list(self._failed) if key[1] not in there]:
                 self._failed.pop(key, None)
 
-    def _pending(self, lineage: Sequence[NodeGroup], since: int, until: int) -> list[Task]:
+    def _pending(self, lineage: Sequence[NodeGroup]) -> tuple[int | None, list[Task]]:
         """List the documents whose nodes are missing or out of date, in document order.
 
-        Those that changed after ``until`` are left for later: their parents may not be there.
+        Also return up to which revision the group is built with them: as far as the parent group
+        is, which documents may have overtaken; None if nothing can be built now. Documents that
+        changed after it are left for later: their parents may not be there.
         """
         group = lineage[-1]
+        rules = self._rules(lineage)
         with self._access.reading():
-            tasks = list(self._tasks(lineage, since, until))
+            until = now = self._store.revision(ROOT)
+            if len(lineage) > 1:
+                by, until = self._built(lineage[:-1]) or ("", 0)
+                if by != self._rules(lineage[:-1]):
+                    return None, []
+            by, since = self._built(lineage) or ("", 0)
+            if by != rules:
+                since = 0
+            elif since >= until:
+                return None, []
+            if group.scope == "group" and until != now:
+                return None, []
+            tasks = self._changed(lineage, since, until)
             old = self._store.stamps(group.name, {task.document_id for task in tasks})
         pending = []
         for task in tasks:
+            stamp = old.get(task.document_id)
             failed = self._failed.get((group.name, task.document_id))
-            if failed is not None and failed[0] == task.key:
+            if failed is not None and failed[0] == task.key and stamp == FAILED:
                 continue  # it would fail again
-            if old.get(task.document_id) != (task.key, group.version, _metadata(task)):
+            if stamp != (task.key, group.version, _metadata(task)):
                 pending.append(task)
         if pending:
             self._access.check_write()  # before the work, not when it is to be written
-        return pending
+        return until, pending
 
-    def _tasks(self, lineage: Sequence[NodeGroup], since: int, until: int) -> Iterator[Task]:
-        """Yield what a group is made from, as far as it may have changed since a revision."""
-        group = lineage[-1]
-        if group.scope == "group":
-            if self._store.revision(ROOT) == until:
-                yield Task(CORPUS, corpus_key(group, self._store.stamps(group.parent)), None)
-            return
-        if any(above.scope == "group" for above in lineage):
-            for above_stamp in self._store.stamps(group.parent, [CORPUS]).values():
-                key = digest(group.version, above_stamp.key)
-                yield Task(CORPUS, key, None)
-            return
+    def _changed(self, lineage: Sequence[NodeGroup], since: int, until: int) -> list[Task]:
+        """List what a group is made from, as far as it may have changed between two revisions."""
+        if any(group.scope == "group" for group in lineage):
+            return list(self._tasks(lineage, [CORPUS]))
         changes = self._store.changes(ROOT, since) if since else None
         ids = None if changes is None or changes.complete else [n.id for n in changes.added]
-        roots = self._store.stamps(ROOT, ids)
-        above = roots if group.parent == ROOT else self._store.stamps(group.parent, ids)
         later = {node.id for node in self._store.changes(ROOT, until).added}
+        return [task for task in self._tasks(lineage, ids) if task.document_id not in later]
+
+    def _tasks(self, lineage: Sequence[NodeGroup], ids: Collection[str] | None) -> Iterator[Task]:
+        """Yield what a group is made from now, of some documents or all; of CORPUS if it is."""
+        group = lineage[-1]
+        if group.scope == "group":
+            yield Task(CORPUS, corpus_key(group, self._store.stamps(group.parent)), None, None)
+            return
+        of_corpus = any(above.scope == "group" for above in lineage)
+        roots = {} if of_corpus else self._store.stamps(ROOT, ids)
+        above = roots if group.parent == ROOT else self._store.stamps(group.parent, ids)
+        if of_corpus:
+            for stamp in above.values():
+                yield Task(CORPUS, digest(group.version, stamp.key), None, stamp)
         for document_id, root in roots.items():
-            if document_id in above and document_id not in later:
+            if document_id in above:
                 key = derivation_key(group, root, above[document_id])
-                yield Task(document_id, key, root)
+                yield Task(document_id, key, root, above[document_id])
 
     def _jobs(
-        self, group: NodeGroup, pending: Sequence[Task], writer: BatchWriter
+        self, lineage: Sequence[NodeGroup], pending: Sequence[Task], writer: BatchWriter
     ) -> Iterator[Job]:
         """Yield the documents in order, their parents being worked on by the group's threads."""
+        group = lineage[-1]
         if group.num_workers < 2:
             for task in pending:
-                if (job := self._job(group, task, writer, None)) is not None:
+                if (job := self._job(lineage, task, writer, None)) is not None:
                     yield job
             return
         with ThreadPoolExecutor(group.num_workers, f"build-{group.name}") as pool:
             window: deque[Job] = deque()
             try:
                 for task in pending:
-                    if (job := self._job(group, task, writer, pool)) is not None:
+                    if (job := self._job(lineage, task, writer, pool)) is not None:
                         window.append(job)
                     if len(window) > 2 * group.num_workers:
                         yield window.popleft()
@@ -235,12 +262,18 @@ class GroupBuilder:
                 pool.shutdown(wait=True, cancel_futures=True)
 
     def _job(
-        self, group: NodeGroup, task: Task, writer: BatchWriter, pool: ThreadPoolExecutor | None
+        self,
+        lineage: Sequence[NodeGroup],
+        task: Task,
+        writer: BatchWriter,
+        pool: ThreadPoolExecutor | None,
     ) -> Job | None:
-        """Begin the work on one document; None if it has changed since, or is gone."""
+        """Begin the work on one document; None if what it is made from is not there any more."""
+        group = lineage[-1]
         with self._access.reading():
-            if not writer.current(task):
+            if next(self._tasks(lineage, [task.document_id]), None) != task:
                 return None
+            begun = writer.revisions()
             (root,) = self._store.get([task.document_id]) if task.root else (None,)
             if group.scope == "group":
                 everything = [self._graph.attach(n) for n in self._store.nodes(group.parent)]
@@ -249,21 +282,23 @@ class GroupBuilder:
                 everything = self._parents(group, task, root)
                 old = self._store.derivation(group.name, task.document_id)
         if group.scope == "group":
-            return Job(task, root, [(None, self._attempt(group, everything))])
+            return Job(task, root, [(None, self._attempt(group, everything))], begun)
         known = reusable(group, task.key, everything, old)
-        known = writer.drafts.known([p for p in everything if p.id not in known]) | known
+        rest = [parent for parent in everything if parent.id not in known]
+        known = writer.drafts.known(rest, task.key) | known
         families: list[tuple[Node | None, Made]] = []
         for parent in everything:
             if parent.id in known:
                 families.append((parent, known[parent.id]))
             elif pool is not None:
-                families.append((parent, pool.submit(self._run, group, parent, writer.drafts)))
-            else:
-                made = self._try(group, parent, writer.drafts)
+                made = pool.submit(self._run, group, parent, task.key, writer.drafts)
                 families.append((parent, made))
-                if isinstance(made, Future):
+            else:
+                attempt = self._try(group, parent, task.key, writer.drafts)
+                families.append((parent, attempt))
+                if isinstance(attempt, Future):
                     break  # it failed: the document can't be finished
-        return Job(task, root, families)
+        return Job(task, root, families, begun)
 
     def _parents(self, group: NodeGroup, task: Task, root: Node | None) -> list[Node]:
         if group.parent == ROOT:
@@ -271,15 +306,15 @@ class GroupBuilder:
         above = self._store.derivation(group.parent, task.document_id)
         return [self._graph.attach(node) for node in above.nodes] if above else []
 
-    def _run(self, group: NodeGroup, parent: Node, drafts: Drafts) -> list[Draft]:
+    def _run(self, group: NodeGroup, parent: Node, key: str, drafts: Drafts) -> list[Draft]:
         with self.needs.inside(group.name):
             made = group.rule(parent)
-        drafts.add(parent, made)
+        drafts.add(parent, key, made)
         return made
 
-    def _try(self, group: NodeGroup, parent: Node, drafts: Drafts) -> Made:
+    def _try(self, group: NodeGroup, parent: Node, key: str, drafts: Drafts) -> Made:
         try:
-            return self._run(group, parent, drafts)
+            return self._run(group, parent, key, drafts)
         except Exception as error:
             return _failed(error)
 
@@ -291,6 +326,16 @@ class GroupBuilder:
                 return group.rule.of_group(nodes)
         except Exception as error:
             return _failed(error)
+
+
+@lru_cache(1024)
+def _digest(versions: tuple[str, ...]) -> str:
+    return digest(*versions)
+
+
+def _versions(lineage: Sequence[NodeGroup]) -> str:
+    """Name the rules of a group and those above."""
+    return _digest(tuple(group.version for group in lineage))
 
 
 def _metadata(task: Task) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from .document import Document
 from .groups import NodeGroup
 from .hashing import digest, full_digest, metadata_digest
 from .node import NO_METADATA, ROOT, Link, Node
 from .store import CORPUS, Derivation, NodeStore, Stamp
-from .transforms import Draft
+from .transforms import Draft, PatternRule
 
 DOCUMENT_STRIDE = 1 << 32
 """Order numbers a document takes: its own, and one for each node of a group."""
@@ -41,11 +42,11 @@ def derive_root(document: Document, place: int) -> Derivation:
 def derivation_key(group: NodeGroup, root: Stamp, above: Stamp) -> str:
     """Name what a group's nodes of one document are made from, and how.
 
-    The text for a rule that sees texts, the document's metadata too for one that sees nodes;
-    the parent group's key where the parent is not the documents.
+    The text for a rule that sees texts, the document's metadata too for one that sees nodes or
+    chooses by the file's name; the parent group's key where the parent is not the documents.
     """
     parts = [group.version, above.key]
-    if group.trans_node:
+    if group.trans_node or isinstance(group.rule, PatternRule):
         parts.append(root.rule)
     return digest(*parts)
 
@@ -72,22 +73,32 @@ def reusable(
     """
     if old is None or old.rule != group.version or group.scope == "group":
         return {}
-    if old.key != key and (group.trans_node or group.parent == ROOT):
-        return {}
-    # Of a parent that has no nodes it is known that it makes none only if nothing has changed.
     made = drafts_of(old)
     if old.key == key:
-        made = {each.id: [] for each in parents if each is not None} | made
+        # Of a parent that has no nodes it is known that it makes none only if nothing has changed.
+        return {each.id: [] for each in parents if each is not None} | made
+    if group.trans_node or group.parent == ROOT:
+        return {}
+    if isinstance(group.rule, PatternRule) and _file_names(old.nodes) != _file_names(parents):
+        return {}
     return made
+
+
+def _file_names(nodes: Sequence[Node | None]) -> set[object]:
+    return {str(node.metadata.get("file_name")) for node in nodes if node is not None}
 
 
 def drafts_of(derivation: Derivation) -> dict[str, list[Draft]]:
     """Return what the nodes of a derivation were before they had their ids, by parent id."""
+    links: dict[str, list[tuple[str, str]]] = {}
+    for link in derivation.links:
+        links.setdefault(link.source, []).append((link.type, link.target))
     families: dict[str, list[Draft]] = {}
     for node in derivation.nodes:
         content = None if node.content == node.text else node.content
         end = None if node.offset is None else node.offset + len(node.text)
-        draft = Draft(node.text, content, node.own_metadata, node.offset, end)
+        of_node = tuple(links.get(node.id, ()))
+        draft = Draft(node.text, content, node.own_metadata, node.offset, end, of_node)
         families.setdefault(node.parent_id or "", []).append(draft)
     return families
 
@@ -144,7 +155,7 @@ def derive(
                     inherited,
                 )
             )
-            links += [Link(node_id, target, kind) for kind, target in draft.links]
+            links += [Link(node_id, target, kind, derived=True) for kind, target in draft.links]
     return Derivation(*stamp, tuple(nodes), tuple(links))
 
 
@@ -169,17 +180,21 @@ def rename(store: NodeStore, old: str, new: str) -> None:
         return
     stamp = next(iter(store.stamps(root.group, [new]).values()))
     names = {old: root}  # the new nodes by the ids of the old ones
+    derived: dict[str, Derivation] = {}
     for group, derivation in _from_the_top(store, old, set(names)):
         families: list[tuple[Node | None, Sequence[Draft]]] = [
             (names[parent], made) for parent, made in drafts_of(derivation).items()
         ]
-        moved = derive(
+        moved = derived[group] = derive(
             group, Stamp(derivation.key, derivation.rule, stamp.metadata), root, families
         )
-        store.put_derivations(group, {new: moved})
         pairs = zip(derivation.nodes, moved.nodes, strict=True)
         names.update((node.id, other) for node, other in pairs)
-    _copy_links(store, {i: node.id for i, node in names.items()})
+    ids = {i: node.id for i, node in names.items()}
+    for group, moved in derived.items():
+        links = [replace(link, target=ids.get(link.target, link.target)) for link in moved.links]
+        store.put_derivations(group, {new: replace(moved, links=links)})
+    _copy_links(store, ids)
 
 
 def _from_the_top(
@@ -207,6 +222,7 @@ def _copy_links(store: NodeStore, names: dict[str, str]) -> None:
             link.type,
             link.weight,
             link.metadata,
+            link.derived,
         ): None
         for links in found
         for link in links

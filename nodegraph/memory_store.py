@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ class MemoryStore:
         self._built: dict[str, tuple[str, int]] = {}
         self._places = 0
         self._state = 0
-        self._links: dict[_LinkKey, tuple[Link, bool]] = {}  # and whether a transform made it
+        self._links: dict[_LinkKey, Link] = {}
         self._ends: defaultdict[str, dict[_LinkKey, None]] = defaultdict(dict)
         self._memory: defaultdict[str, dict[str, bytes]] = defaultdict(dict)
 
@@ -111,7 +112,7 @@ class MemoryStore:
             self._families.pop((group, document_id), None)
             derived[document_id] = derivation
             self._counts[group] += len(after) - len(before)
-            self._put_made_links(derivation)
+            self._put_derived_links(derivation)
         self._record(group, removed, added)
 
     def check(self, nodes: Sequence[Node]) -> None:
@@ -181,11 +182,11 @@ class MemoryStore:
         return journal.after(since)
 
     def built(self, group: str) -> tuple[str, int] | None:
-        """Return by which rules the whole group was built last, and for which revision."""
+        """Return by which rules a group is built, and up to which revision."""
         return self._built.get(group)
 
     def mark_built(self, group: str, rules: str, revision: int) -> None:
-        """Note that the whole group is built."""
+        """Note by which rules a group is built, and up to which revision."""
         self._built[group] = rules, revision
 
     # Links
@@ -197,7 +198,7 @@ class MemoryStore:
                 if i not in self._nodes:
                     raise LookupError(f"no node {i!r} to link; it may have been removed or changed")
         for link in links:
-            self._put_link(link, made=False)
+            self._put_link(link)
         self._state += 1
 
     def unlink(self, links: Sequence[Link]) -> None:
@@ -208,23 +209,27 @@ class MemoryStore:
 
     def links(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
         """Return the links from (or to) each node."""
-        side = 1 if incoming else 0
+        here, there = (1, 0) if incoming else (0, 1)
         return [
-            [self._links[key][0] for key in self._ends.get(i, ()) if key[side] == i] for i in ids
+            [
+                self._links[key]
+                for key in (self._ends.get(i, ()) if i in self._nodes else ())
+                if key[here] == i and key[there] in self._nodes
+            ]
+            for i in ids
         ]
 
-    def _put_made_links(self, derivation: Derivation) -> None:
+    def _put_derived_links(self, derivation: Derivation) -> None:
         for node in derivation.nodes:
             for key in list(self._ends.get(node.id, ())):
-                if key[0] == node.id and self._links[key][1]:
+                if key[0] == node.id and self._links[key].derived:
                     self._drop_link(key)
         for link in derivation.links:
-            if link.target in self._nodes:
-                self._put_link(link, made=True)
+            self._put_link(replace(link, derived=True))
 
-    def _put_link(self, link: Link, *, made: bool) -> None:
+    def _put_link(self, link: Link) -> None:
         key = (link.source, link.target, link.type)
-        self._links[key] = link, made
+        self._links[key] = link
         self._ends[link.source][key] = self._ends[link.target][key] = None
 
     def _drop_link(self, key: _LinkKey) -> None:
@@ -275,7 +280,8 @@ class MemoryStore:
         for i in nodes:
             del self._nodes[i]
             for key in list(self._ends.get(i, ())):
-                self._drop_link(key)
+                if key[0] == i or not self._links[key].derived:
+                    self._drop_link(key)
 
 
 class _Journal:

@@ -159,6 +159,8 @@ class Link:
         type: What it means; between two nodes there is one link of a type.
         weight: How much it counts for those who follow it.
         metadata: Anything else.
+        derived: Whether a transform put it. Such a link belongs to what the transform made: it
+            is there whenever both nodes are, also when one of them has been away.
     """
 
     source: str
@@ -166,6 +168,7 @@ class Link:
     type: str = "related"
     weight: float = 1.0
     metadata: Mapping[str, Any] = field(default_factory=lambda: NO_METADATA, compare=False)
+    derived: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ class Derivation:
         rule: See ``Stamp``.
         metadata: See ``Stamp``.
         nodes: In document order; the children of one parent stand together.
-        links: The links that the transform made, from these nodes.
+        links: The links that the transform made, from these nodes; their targets may be away.
     """
 
     key: str
@@ -136,7 +136,7 @@ class NodeStore(Protocol):
     def put_derivations(self, group: str, derivations: Mapping[str, Derivation]) -> None:
         """Insert or replace what was derived in one group, by document id; all or nothing.
 
-        Of the links only those are kept whose target is there.
+        The links last as long as the derivation does, and are seen while their target is there.
         """
         ...
 
@@ -153,7 +153,7 @@ class NodeStore(Protocol):
         ...
 
     def derivation(self, group: str, document_id: str) -> Derivation | None:
-        """Return what was derived in a group from one document; its links are not read."""
+        """Return what was derived in a group from one document."""
         ...
 
     def stamps(self, group: str, ids: Collection[str] | None = None) -> dict[str, Stamp]:
@@ -199,11 +199,14 @@ class NodeStore(Protocol):
         ...
 
     def built(self, group: str) -> tuple[str, int] | None:
-        """Return by which rules the whole group was built last, and for which ``ROOT`` revision."""
+        """Return by which rules a group is built, and up to which ``ROOT`` revision.
+
+        What has not changed since that revision has its nodes, by these rules.
+        """
         ...
 
     def mark_built(self, group: str, rules: str, revision: int) -> None:
-        """Note that the whole group is built."""
+        """Note by which rules a group is built, and up to which revision."""
         ...
 
     # Links
@@ -211,7 +214,8 @@ class NodeStore(Protocol):
     def link(self, links: Sequence[Link]) -> None:
         """Put links, over those between the same nodes of the same type; all or nothing.
 
-        They go when one of their nodes goes.
+        They go when one of their nodes goes, but for derived ones, which a target that comes
+        back has again.
 
         Raises:
             LookupError: If a node is not there.
@@ -223,7 +227,10 @@ class NodeStore(Protocol):
         ...
 
     def links(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
-        """Return the links from (or to) each node, in the order they were put."""
+        """Return the links from (or to) each node, in the order they were put.
+
+        Only those of which both nodes are there.
+        """
         ...
 
     # What is remembered

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..codec import decode, encode
 from ..node import NO_METADATA, Link
-from .connection import Connection
+from .connection import Connection, Row
 
 _HEXADECIMAL = re.compile("[0-9a-f]{24}")
 
@@ -68,38 +69,49 @@ def marks(values: Sequence[Any]) -> str:
     return ",".join("?" * len(values))
 
 
-def put_links(db: Connection, links: Iterable[Link], *, made: bool) -> None:
-    """Put those links whose nodes are there; ``made`` by a transform, or by hand."""
+def put_links(db: Connection, links: Iterable[Link]) -> None:
+    """Put those links whose source is there."""
     db.run_many(
-        "INSERT INTO links (source, target, type, weight, metadata, made) "
-        "SELECT s.key, t.key, ?, ?, ?, ? FROM nodes s, nodes t WHERE s.id = ? AND t.id = ? "
+        "INSERT INTO links (source, target, type, weight, metadata, derived) "
+        "SELECT key, ?, ?, ?, ?, ? FROM nodes WHERE id = ? "
         "ON CONFLICT (source, target, type) DO UPDATE SET weight = excluded.weight, "
-        "metadata = excluded.metadata, made = excluded.made",
+        "metadata = excluded.metadata, derived = excluded.derived",
         (
             (
-                *(link.type, link.weight, to_json(link.metadata), made),
-                *(to_key(link.source), to_key(link.target)),
+                *(to_key(link.target), link.type, link.weight, to_json(link.metadata)),
+                *(link.derived, to_key(link.source)),
             )
             for link in links
         ),
     )
 
 
-def replace_made_links(db: Connection, derivation: int, links: Iterable[Link]) -> None:
-    """Put what a transform made in place of what it made before."""
+def replace_derived_links(db: Connection, derivation: int, links: Iterable[Link]) -> None:
+    """Put what a transform derived in place of what it derived before."""
     db.run(
-        "DELETE FROM links WHERE made = 1 AND source IN "
+        "DELETE FROM links WHERE derived = 1 AND source IN "
         "(SELECT key FROM nodes WHERE derivation = ?)",
         [derivation],
     )
-    put_links(db, links, made=True)
+    put_links(db, (replace(link, derived=True) for link in links))
+
+
+def derived_links(db: Connection, derivation: int) -> list[Link]:
+    """Return what a transform derived, also what leads to nodes that are away."""
+    rows = db.rows(
+        "SELECT nodes.id, links.target, links.type, links.weight, links.metadata, 1 "
+        "FROM nodes JOIN links ON links.source = nodes.key "
+        "WHERE nodes.derivation = ? AND links.derived = 1 ORDER BY links.key",
+        [derivation],
+    )
+    return [_link(row) for row in rows]
 
 
 def remove_links(db: Connection, links: Iterable[Link]) -> None:
     """Remove links."""
     db.run_many(
         "DELETE FROM links WHERE source = (SELECT key FROM nodes WHERE id = ?) "
-        "AND target = (SELECT key FROM nodes WHERE id = ?) AND type = ?",
+        "AND target = ? AND type = ?",
         ((to_key(link.source), to_key(link.target), link.type) for link in links),
     )
 
@@ -109,16 +121,21 @@ def read_links(db: Connection, ids: Sequence[str], *, incoming: bool) -> list[li
     found: dict[str, list[Link]] = {i: [] for i in ids}
     side = "t" if incoming else "s"
     for some in portions(to_key(i) for i in found):
-        for source, target, kind, weight, metadata in db.rows(
-            "SELECT s.id, t.id, links.type, links.weight, links.metadata FROM links "
-            "JOIN nodes s ON s.key = links.source JOIN nodes t ON t.key = links.target "
+        for row in db.rows(
+            "SELECT s.id, t.id, links.type, links.weight, links.metadata, links.derived "
+            "FROM links JOIN nodes s ON s.key = links.source JOIN nodes t ON t.id = links.target "
             f"WHERE {side}.id IN ({marks(some)}) ORDER BY links.key",
             some,
         ):
-            more = NO_METADATA if metadata is None else from_json(metadata)
-            link = Link(from_key(source), from_key(target), kind, weight, more)
+            link = _link(row)
             found[link.target if incoming else link.source].append(link)
     return [found[i] for i in ids]
+
+
+def _link(row: Row) -> Link:
+    source, target, kind, weight, metadata, derived = row
+    more = NO_METADATA if metadata is None else from_json(metadata)
+    return Link(from_key(source), from_key(target), kind, weight, more, bool(derived))
 
 
 def recall(db: Connection, kind: str, keys: Collection[str] | None) -> dict[str, bytes]:

@@ -98,5 +98,29 @@ CREATE TABLE memory (
 );
 """
 
-MIGRATIONS = [_TABLES]
+_LINKS_TO_IDS = """
+-- A link leads to a node's id. One that a transform derived belongs to what it derived: it stays
+-- while its target is away. Others go with their target.
+CREATE TABLE newer_links (
+    key INTEGER PRIMARY KEY,
+    source INTEGER NOT NULL REFERENCES nodes ON DELETE CASCADE,
+    target NOT NULL,
+    type TEXT NOT NULL,
+    weight REAL NOT NULL,
+    metadata,
+    derived INTEGER NOT NULL,
+    UNIQUE (source, target, type)
+);
+INSERT INTO newer_links
+    SELECT links.key, links.source, nodes.id, links.type, links.weight, links.metadata, links.made
+    FROM links JOIN nodes ON nodes.key = links.target;
+DROP TABLE links;
+ALTER TABLE newer_links RENAME TO links;
+CREATE INDEX links_to ON links (target);
+CREATE TRIGGER links_go AFTER DELETE ON nodes BEGIN
+    DELETE FROM links WHERE target = OLD.id AND derived = 0;
+END;
+"""
+
+MIGRATIONS = [_TABLES, _LINKS_TO_IDS]
 """What makes a file of version n from one of version n - 1; its length is today's version."""

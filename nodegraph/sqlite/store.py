@@ -16,6 +16,7 @@ from .connection import Connection, Row
 from .file import GraphFile
 from .history import Journal, Versions, sequence_of
 from .rows import (
+    derived_links,
     forget,
     from_column,
     from_json,
@@ -27,7 +28,7 @@ from .rows import (
     recall,
     remember,
     remove_links,
-    replace_made_links,
+    replace_derived_links,
     to_column,
     to_json,
     to_key,
@@ -265,7 +266,7 @@ class SQLiteStore:
         derivation = self._put_stamp(db, group, share, share.newest, new.stamp, sequence)
         self._put_nodes(db, derivation, new.nodes, share.newest, sequence, kept)
         if share.derivation is not None or new.links:
-            replace_made_links(db, derivation, new.links)
+            replace_derived_links(db, derivation, new.links)
         if share.version != share.newest:
             self._versions.drop_unused(db, [share.version])
 
@@ -354,7 +355,8 @@ class SQLiteStore:
             row = db.row(f"{_STAMP} AND docs.id = ?", [group, to_column(document_id)])
             if row is None:
                 return None
-            return Derivation(row[1], row[2], row[3], tuple(self._nodes_in(db, row[4])))
+            nodes, links = tuple(self._nodes_in(db, row[4])), tuple(derived_links(db, row[4]))
+            return Derivation(row[1], row[2], row[3], nodes, links)
 
     def stamps(self, group: str, ids: Collection[str] | None = None) -> dict[str, Stamp]:
         """Return the stamps of a group."""
@@ -468,12 +470,12 @@ class SQLiteStore:
             return Changes(now.revision, removed, list(self._nodes_of(rows)))
 
     def built(self, group: str) -> tuple[str, int] | None:
-        """Return by which rules the whole group was built last, and for which revision."""
+        """Return by which rules a group is built, and up to which revision."""
         known = self._journal.group(group)
         return None if known.rules is None else (known.rules, known.built_for)
 
     def mark_built(self, group: str, rules: str, revision: int) -> None:
-        """Note that the whole group is built."""
+        """Note by which rules a group is built, and up to which revision."""
         with self._file.transaction() as db:
             key = self._journal.key(db, group)
             db.run(
@@ -490,7 +492,7 @@ class SQLiteStore:
             for i, node in zip(ends, self.get(ends), strict=True):
                 if node is None:
                     raise LookupError(f"no node {i!r} to link; it may have been removed or changed")
-            put_links(db, links, made=False)
+            put_links(db, links)
             self._file.touch()
 
     def unlink(self, links: Sequence[Link]) -> None:
