@@ -121,9 +121,9 @@ PUBLIC = {
         hypothesize retriever_tool rewrite_query route_query to_document transform_query
     """,
     "nodekin.adapters.llama_index": """
-        Imported LiftPostprocessor NodeGraphDocstore NodeGraphQueryEngine
+        ImportResult LiftPostprocessor NodeGraphDocstore NodeGraphQueryEngine
         NodeGraphQueryTransform NodeGraphQuestionGenerator NodeGraphReranker NodeGraphRetriever
-        NodeGraphTransform NodeWithEvidence StageEndEvent StageObserver StageStartEvent
+        NodeGraphTransform NodeWithEvidence SpanEndEvent SpanObserver SpanStartEvent
         as_embedder as_index as_llm as_transform dump_nodes export_index_nodes export_nodes
         from_text_node import_nodes load_nodes to_node_with_score to_text_node
     """,

@@ -7,8 +7,8 @@ with extra("llama-index", "llama_index"):
     from .docstore import NodeGraphDocstore
     from .export_nodes import export_index_nodes, export_nodes
     from .graph_transform import NodeGraphTransform
-    from .import_nodes import Imported, import_nodes
-    from .instrumentation import StageEndEvent, StageObserver, StageStartEvent
+    from .import_nodes import ImportResult, import_nodes
+    from .instrumentation import SpanEndEvent, SpanObserver, SpanStartEvent
     from .lift_postprocessor import LiftPostprocessor
     from .nodes import NodeWithEvidence, from_text_node, to_node_with_score, to_text_node
     from .parser_transform import as_transform
@@ -18,10 +18,10 @@ with extra("llama-index", "llama_index"):
     from .reranker import NodeGraphReranker
     from .retriever import NodeGraphRetriever
     from .serialization import dump_nodes, load_nodes
-    from .vector_index import as_index
+    from .vector_store_backend import as_index
 
 __all__ = [
-    "Imported",
+    "ImportResult",
     "LiftPostprocessor",
     "NodeGraphDocstore",
     "NodeGraphQueryEngine",
@@ -31,9 +31,9 @@ __all__ = [
     "NodeGraphRetriever",
     "NodeGraphTransform",
     "NodeWithEvidence",
-    "StageEndEvent",
-    "StageObserver",
-    "StageStartEvent",
+    "SpanEndEvent",
+    "SpanObserver",
+    "SpanStartEvent",
     "as_embedder",
     "as_index",
     "as_llm",

@@ -13,7 +13,7 @@ from .node_lookup import Replay, replayed
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportResult:
     """Say what came of an import.
 
     Attributes:
@@ -33,7 +33,7 @@ def import_nodes(
     *,
     documents: Iterable[BaseNode] = (),
     groups: Sequence[str] | NameGroup | None = None,
-) -> Imported:
+) -> ImportResult:
     """Make documents and groups of LlamaIndex nodes, with the relationships they have.
 
     Takes what ``HierarchicalNodeParser``, ``SentenceWindowNodeParser`` or any other parser made,
@@ -98,7 +98,7 @@ def import_nodes(
         before = replayed(graph, name)
         rule = Replay({**(before.pieces if before else {}), **made[name]})
         graph.create_node_group(name, rule, parent, version=rule.version, replace=True)
-    return Imported(tuple(ids), tuple(parents), tuple(forest.blank))
+    return ImportResult(tuple(ids), tuple(parents), tuple(forest.blank))
 
 
 def _parent_groups(forest: Forest, names: Mapping[str, str]) -> dict[str, str]:

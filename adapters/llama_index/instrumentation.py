@@ -1,4 +1,4 @@
-"""Tell LlamaIndex what a nodekin retriever does: a span and events for every stage."""
+"""Report the spans of a nodekin retrieval to LlamaIndex: as spans, and as events."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, Token
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
@@ -22,17 +21,18 @@ from llama_index.core.instrumentation.events.span import (  # type: ignore[attr-
 from llama_index.core.instrumentation.span import active_span_id
 from llama_index.core.tools import ToolMetadata
 
-from ...retrievers import Span, observe
+from ...retrievers import Span
+from ..observing import observe_once
 
 dispatcher = get_dispatcher(__name__)
 
 
-class StageStartEvent(BaseEvent):
-    """A stage of a nodekin retrieval begins: a search, a fusion, a reranking, a model's call.
+class SpanStartEvent(BaseEvent):
+    """A span of a nodekin retrieval starts: a search, a fusion, a reranking, a model call.
 
     Attributes:
-        stage: Its name: ``"search"``, ``"fuse"``, ``"rerank"``.
-        attributes: What it is done with.
+        span: Its name: ``"search"``, ``"fuse"``, ``"rerank"``.
+        attributes: Its inputs.
     """
 
     span: str
@@ -40,18 +40,18 @@ class StageStartEvent(BaseEvent):
 
     @classmethod
     def class_name(cls) -> str:
-        """Return the name that LlamaIndex knows it by."""
-        return "StageStartEvent"
+        """Return the name that LlamaIndex serialises it under."""
+        return "SpanStartEvent"
 
 
-class StageEndEvent(BaseEvent):
-    """A stage of a nodekin retrieval has ended.
+class SpanEndEvent(BaseEvent):
+    """A span of a nodekin retrieval has ended.
 
     Attributes:
-        stage: Its name.
-        attributes: What it was done with, and what came of it.
-        seconds: How long it took.
-        error: What it failed of, None where it did not.
+        span: Its name.
+        attributes: Its inputs and outputs.
+        seconds: Its duration.
+        error: Why it failed, None if it did not.
     """
 
     span: str
@@ -61,108 +61,98 @@ class StageEndEvent(BaseEvent):
 
     @classmethod
     def class_name(cls) -> str:
-        """Return the name that LlamaIndex knows it by."""
-        return "StageEndEvent"
+        """Return the name that LlamaIndex serialises it under."""
+        return "SpanEndEvent"
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
-    """A stage that has begun: its span, and what it stood in."""
+class SpanObserver:
+    """Create LlamaIndex spans and events from nodekin's spans, and events of the older callbacks.
 
-    span_id: str
-    bound: inspect.BoundArguments
-    token: Token[str | None]
-    event_id: str
+    Give it to ``nodekin.retrievers.observe``; ``NodeGraphRetriever`` does so in every call. In
+    LlamaIndex a span has the name ``nodekin.search``, ``nodekin.fuse``, ... Its parent is the span
+    that was active when it started, also in the threads of a fusion; calls of LlamaIndex models in
+    it are its children. A span that fails is dropped, even if the retrieval goes on without it.
 
-
-class StageObserver:
-    """Make of stages LlamaIndex spans and events, and events of its older callbacks.
-
-    Give it to ``nodekin.retrievers.observe``; ``NodeGraphRetriever`` does so in every call. A
-    stage's span has the name ``nodekin.search``, ``nodekin.fuse``, ... and is the child of what
-    was active where the stage began, also in the threads of a fusion; what LlamaIndex models do
-    within it is its child in turn. A stage that fails drops its span, even where another one
-    bears the failure.
-
-    Callback handlers see a stage as a ``FUNCTION_CALL`` with its name and attributes, and one that
-    reranks as ``RERANKING``; not as ``RETRIEVE`` or ``LLM``, whose handlers count nodes and
-    tokens that the retriever and LlamaIndex's own models report already.
+    Callback handlers get a ``FUNCTION_CALL`` with its name and attributes, or ``RERANKING``; not
+    ``RETRIEVE`` or ``LLM``, whose handlers count nodes and tokens that the retriever and
+    LlamaIndex's own models report already.
 
     Args:
-        callback_manager: Is told as well; None tells only the instrumentation.
-        owner: What the spans belong to, as their ``instance``.
+        callback_manager: Gets events too; None for instrumentation only.
+        owner: The ``instance`` that the spans belong to.
     """
 
     def __init__(self, callback_manager: CallbackManager | None = None, owner: Any = None) -> None:
         self._manager = callback_manager
         self._owner = owner
-        self._open: dict[int, _Open] = {}  # by the stage's identity
+        self._open: dict[int, _OpenSpan] = {}  # by the span's identity
 
     def begin(self, span: Span, parent: Span | None) -> None:
-        """Enter a span in the context in which the stage is done."""
+        """Enter a LlamaIndex span in the context of the work."""
         attributes = dict(span.attributes)
         span_id = f"nodekin.{span.name}-{uuid.uuid4()}"
-        bound = _SIGNATURE.bind(**attributes)
-        above = active_span_id.get()
+        bound_args = _SIGNATURE.bind(**attributes)
+        parent_id = active_span_id.get()
         token = active_span_id.set(span_id)
         dispatcher.span_enter(
             id_=span_id,
-            bound_args=bound,
+            bound_args=bound_args,
             instance=self._owner,
-            parent_id=above,
+            parent_id=parent_id,
             tags=active_instrument_tags.get(),
         )
-        dispatcher.event(StageStartEvent(span=span.name, attributes=attributes, span_id=span_id))
+        dispatcher.event(SpanStartEvent(span=span.name, attributes=attributes, span_id=span_id))
         event_id = str(uuid.uuid4())
-        self._open[id(span)] = _Open(span_id, bound, token, event_id)
+        self._open[id(span)] = _OpenSpan(span_id, bound_args, token, event_id)
         if self._manager is not None:
-            self._manager.on_event_start(_kind(span), _asked(span), event_id)
+            self._manager.on_event_start(_event_type(span), _start_payload(span), event_id)
 
     def end(self, span: Span) -> None:
-        """Leave the stage's span, or drop it where the stage failed."""
+        """Exit the LlamaIndex span, or drop it if the work failed."""
         opened = self._open.pop(id(span))
         attributes, error = dict(span.attributes), span.error
         if self._manager is not None:
-            self._manager.on_event_end(_kind(span), _answered(span), opened.event_id)
-        told = None if error is None else f"{type(error).__name__}: {error}"
-        took = span.seconds or 0.0
+            self._manager.on_event_end(_event_type(span), _end_payload(span), opened.event_id)
         dispatcher.event(
-            StageEndEvent(
+            SpanEndEvent(
                 span=span.name,
                 attributes=attributes,
-                seconds=took,
-                error=told,
+                seconds=span.seconds or 0.0,
+                error=None if error is None else f"{type(error).__name__}: {error}",
                 span_id=opened.span_id,
             )
         )
-        known: dict[str, Any] = {"id_": opened.span_id, "bound_args": opened.bound}
+        arguments: dict[str, Any] = {
+            "id_": opened.span_id,
+            "bound_args": opened.bound_args,
+            "instance": self._owner,
+        }
         if error is None:
-            dispatcher.span_exit(instance=self._owner, result=attributes, **known)
+            dispatcher.span_exit(result=attributes, **arguments)
         else:
             dispatcher.event(SpanDropEvent(span_id=opened.span_id, err_str=str(error)))
-            dispatcher.span_drop(instance=self._owner, err=error, **known)
+            dispatcher.span_drop(err=error, **arguments)
         with suppress(ValueError):  # a stream that is read on in another context
             active_span_id.reset(opened.token)
 
 
-_telling: ContextVar[bool] = ContextVar("telling", default=False)
+class _OpenSpan(NamedTuple):
+    """A LlamaIndex span that was entered, and how to exit it."""
+
+    span_id: str
+    bound_args: inspect.BoundArguments
+    token: Token[str | None]
+    event_id: str
+
+
+_observer: ContextVar[SpanObserver | None] = ContextVar("span observer", default=None)
 
 
 @contextmanager
-def telling(callback_manager: CallbackManager | None, owner: Any) -> Iterator[None]:
-    """Tell LlamaIndex of the stages in the block, once where such blocks stand in each other.
-
-    A query engine tells of its answer, and its retriever within of the search.
-    """
-    if _telling.get():
+def report_spans(callback_manager: CallbackManager | None, owner: Any) -> Iterator[None]:
+    """Report the spans of the block to LlamaIndex; an inner block leaves it to the outer one."""
+    with observe_once(_observer, lambda: SpanObserver(callback_manager, owner)):
         yield
-        return
-    token = _telling.set(True)
-    try:
-        with observe(StageObserver(callback_manager, owner)):
-            yield
-    finally:
-        _telling.reset(token)
 
 
 def _any_attributes(**attributes: Any) -> None: ...
@@ -171,11 +161,11 @@ def _any_attributes(**attributes: Any) -> None: ...
 _SIGNATURE = inspect.signature(_any_attributes)
 
 
-def _kind(span: Span) -> CBEventType:
+def _event_type(span: Span) -> CBEventType:
     return CBEventType.RERANKING if span.name == "rerank" else CBEventType.FUNCTION_CALL
 
 
-def _asked(span: Span) -> dict[str, Any]:
+def _start_payload(span: Span) -> dict[str, Any]:
     attributes = dict(span.attributes)
     if span.name == "rerank":
         return {
@@ -183,11 +173,11 @@ def _asked(span: Span) -> dict[str, Any]:
             EventPayload.MODEL_NAME: str(attributes.get("reranker", "")),
             EventPayload.ADDITIONAL_KWARGS: attributes,
         }
-    what = ToolMetadata(name=f"nodekin.{span.name}", description=f"nodekin stage {span.name}")
-    return {EventPayload.FUNCTION_CALL: attributes, EventPayload.TOOL: what}
+    tool = ToolMetadata(name=f"nodekin.{span.name}", description=f"nodekin span {span.name}")
+    return {EventPayload.FUNCTION_CALL: attributes, EventPayload.TOOL: tool}
 
 
-def _answered(span: Span) -> dict[str, Any]:
+def _end_payload(span: Span) -> dict[str, Any]:
     if span.error is not None:
         return {EventPayload.EXCEPTION: span.error}
     attributes = dict(span.attributes)

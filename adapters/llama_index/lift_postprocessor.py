@@ -13,7 +13,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from ...nodegraph import Node, NodeGraph
 from .node_lookup import graph_ids
 from .nodes import NodeWithEvidence, to_text_node
-from .reranker import copied, evidence_of, scored
+from .reranker import copy_result, evidence_of, to_scored_node
 
 Lift = Literal["max", "sum", "mean"]
 
@@ -128,7 +128,7 @@ class _Lifted:
     def result(self, how: Lift, query: str) -> NodeWithScore:
         hits = sorted(self.hits, key=lambda hit: -(hit.score or 0.0))
         if self.node is None:
-            return copied(hits[0])
+            return copy_result(hits[0])
         evidence = [match for hit in hits for match in evidence_of(hit) or [_match(hit, query)]]
         return NodeWithEvidence(
             node=to_text_node(self.node), score=_score(hits, how), evidence=evidence
@@ -144,7 +144,7 @@ def _score(hits: Sequence[NodeWithScore], how: Lift) -> float:
 
 def _match(hit: NodeWithScore, query: str) -> dict[str, Any]:
     """Tell of a hit that came without evidence what is known."""
-    made = scored(hit)
+    made = to_scored_node(hit)
     node = made.node
     return {
         "id": node.id,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -25,42 +25,37 @@ from ...retrievers import (
     QueryEngine,
     Retriever,
     RetrieverProtocol,
+    SubQuestionRetriever,
 )
+from ...retrievers.plans import Compute, Plan, arun, run
 from ...retrievers.strategies import StrategyName, make_strategy
-from .engine_responses import (
-    EngineAnswers,
-    LazySynthesizer,
-    Passages,
-    facts_of,
-    tell_sub_questions,
-    told_nodes,
-)
-from .instrumentation import telling
-from .prompts import llm_or_settings
-from .retriever import Found, NodeGraphRetriever
+from .prompt_templates import llm_or_settings
+from .retrieval_record import RecordingRetriever, RetrievalRecord
+from .retriever import NodeGraphRetriever
+from .synthesizers import LlamaIndexSynthesizer, QueryEngineSynthesizer, Retrieve, Synthesizer
 
 dispatcher = get_dispatcher(__name__)
 
 
 class NodeGraphQueryEngine(BaseQueryEngine):
-    """Answer questions in LlamaIndex from what a nodekin retriever finds, by a strategy or none.
+    """Answer questions in LlamaIndex with a nodekin retriever, by a strategy or none.
 
     The answer is made by LlamaIndex's response synthesizer, or by nodekin's ``QueryEngine``, which
     numbers its sources and cites them, keeps to a budget of tokens, and answers from
-    question-answer pairs without a model: give that in place of a retriever.
+    question-answer pairs without a model: pass that in place of a retriever.
 
-    ``retrieve`` retrieves only, by the strategy, and asks for no answers to sub-questions.
+    ``retrieve`` retrieves only, by the strategy, without answers to sub-questions.
     ``response.source_nodes`` are nodes of the graph. ``response.metadata`` has their metadata by
-    their ids, and besides:
+    their ids, and these fields:
 
     - ``"sub_qa"``: with sub-questions and steps, a list of ``(question, response)``, each response
-      with the short answer (None where there is none) and the nodes it was drawn from;
-    - ``"errors"``: where something failed and the rest went on, a list of dicts of ``question``
-      and ``error``. Where nothing can be searched for, that is raised;
+      with the short answer (None if there is none) and its source nodes;
+    - ``"errors"``: if something failed and the rest went on, a list of dicts of ``question`` and
+      ``error``. If no search succeeds, the error is raised;
     - ``"ended"``: with steps, why no further question was searched for;
     - of nodekin's ``QueryEngine``: ``"found"``, ``"cited"`` (numbers, ``[1]`` is the first source
       node), ``"calls"``, ``"preset"``, ``"notes"``, ``"left_out"``. A streamed response has them
-      when it is read to its end.
+      when it has been read to its end.
 
     Prompts are read and replaced as in LlamaIndex: ``get_prompts()``; their names begin with
     ``retriever:`` (the strategy's, ``retriever:rewrite_en``) and ``response_synthesizer:``.
@@ -68,23 +63,23 @@ class NodeGraphQueryEngine(BaseQueryEngine):
     Args:
         source: A nodekin retriever; a ``NodeGraph``, of which ``group`` is searched; or nodekin's
             ``QueryEngine``.
-        llm: The model, for the strategy and the answer; None for ``Settings.llm``, looked up at
-            each question, or for that of the ``QueryEngine``. A strategy takes it in any form;
-            a synthesizer has to be given to answer with a model that is not LlamaIndex's.
+        llm: The model, for the strategy and the answer; None for ``Settings.llm``, read at each
+            query, or for that of the ``QueryEngine``. A strategy takes it in any form; to answer
+            with a model that is not LlamaIndex's, a synthesizer is required.
         strategy: ``"none"``, ``"rewrite"``, ``"multi_query"``, ``"hyde"``, ``"sub_question"``, or
             ``"multi_step"``.
         group: Which group of a ``NodeGraph`` is searched.
         response_synthesizer: LlamaIndex's; None for its default one with the model.
         similarity_top_k: How many nodes to retrieve; None for the retriever's own number.
         filters: Conditions on metadata, as for ``NodeGraphRetriever``.
-        node_postprocessors: What is retrieved goes through them.
+        node_postprocessors: Are applied to the retrieved nodes, one after the other.
         streaming: Whether answers are streamed.
         callback_manager: As everywhere in LlamaIndex.
-        **settings: Those of the strategy: ``max_steps``, ``limit``, ``answers``, ``prompt``.
+        **options: Those of the strategy: ``max_steps``, ``limit``, ``answers``, ``prompt``.
 
     Raises:
-        TypeError: If something is of the wrong type, or there is no such setting.
-        ValueError: If there is no such strategy, or a synthesizer is given that is not used.
+        TypeError: If an argument has the wrong type, or there is no such option.
+        ValueError: If there is no such strategy, or a synthesizer would not be used.
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
@@ -110,54 +105,64 @@ class NodeGraphQueryEngine(BaseQueryEngine):
         node_postprocessors: Sequence[BaseNodePostprocessor] | None = None,
         streaming: bool = False,
         callback_manager: CallbackManager | None = None,
-        **settings: Any,
+        **options: object,
     ) -> None:
+        inner: RetrieverProtocol
         engine = source if isinstance(source, QueryEngine) else None
         _check_synthesizer(response_synthesizer, llm, engine, streaming)
         if callback_manager is None:
             own = response_synthesizer and response_synthesizer.callback_manager
             callback_manager = own or Settings.callback_manager
         super().__init__(callback_manager)
-        if engine is not None:
-            inner: Any = engine.retriever
-            if similarity_top_k is None:
-                similarity_top_k = engine.top_k
+        if isinstance(source, QueryEngine):
+            inner = source.retriever
+            llm = source.llm if llm is None else llm
+            similarity_top_k = source.top_k if similarity_top_k is None else similarity_top_k
         else:
             inner = Retriever(source, group) if isinstance(source, NodeGraph) else source
-        if llm is None and engine is not None:
-            llm = engine.llm
         if strategy == "sub_question":
-            settings.setdefault("answers", engine is None)
+            options.setdefault("answers", engine is None)
+        if strategy != "none":
+            inner = make_strategy(strategy, inner, llm_or_settings(llm), **options)
+        elif options:
+            raise TypeError(
+                f"settings {sorted(options)} are those of a strategy, and strategy='none' has "
+                "none; name one, or leave them out"
+            )
         self._retriever = NodeGraphRetriever(
-            _by_strategy(inner, llm, strategy, settings),
+            inner,
             similarity_top_k=similarity_top_k,
             filters=filters,
             callback_manager=callback_manager,
         )
         self._postprocessors = list(node_postprocessors or [])
-        for each in self._postprocessors:
-            each.callback_manager = callback_manager
-        self._streaming = streaming
-        self._engine = None if engine is None else EngineAnswers(engine)
-        self._synthesizer = LazySynthesizer(
-            response_synthesizer,
-            llm if isinstance(llm, LLM) else None,
-            streaming=streaming,
-            callback_manager=callback_manager,
-        )
+        for postprocessor in self._postprocessors:
+            postprocessor.callback_manager = callback_manager
+        self._synthesizer: Synthesizer
+        if engine is not None:
+            self._synthesizer = QueryEngineSynthesizer(
+                engine, streaming=streaming, callback_manager=callback_manager, owner=self
+            )
+        else:
+            self._synthesizer = LlamaIndexSynthesizer(
+                response_synthesizer,
+                llm if isinstance(llm, LLM) else None,
+                streaming=streaming,
+                callback_manager=callback_manager,
+            )
 
     @property
     def retriever(self) -> NodeGraphRetriever:
-        """What nodes are retrieved with, the strategy included."""
+        """The retriever, with its strategy."""
         return self._retriever
 
     def retrieve(self, query_bundle: QueryType) -> list[NodeWithScore]:
         """Return the nodes that an answer would be made from, best first."""
-        return self._find(_bundle(query_bundle), answers=False)[0]
+        return run(self._retrieve_only(_bundle(query_bundle)))
 
     async def aretrieve(self, query_bundle: QueryType) -> list[NodeWithScore]:
         """Return the same without blocking the event loop."""
-        return (await self._afind(_bundle(query_bundle), answers=False))[0]
+        return await arun(self._retrieve_only(_bundle(query_bundle)))
 
     def synthesize(
         self,
@@ -166,8 +171,8 @@ class NodeGraphQueryEngine(BaseQueryEngine):
         additional_source_nodes: Sequence[NodeWithScore] | None = None,
     ) -> RESPONSE_TYPE:
         """Return the answer to a question from nodes."""
-        more = list(additional_source_nodes or [])
-        return self._answer(_bundle(query_bundle), nodes, Found(), more)
+        retrieve = partial(_return_nodes, nodes)
+        return run(self._respond(_bundle(query_bundle), retrieve, additional_source_nodes))
 
     async def asynthesize(
         self,
@@ -176,32 +181,16 @@ class NodeGraphQueryEngine(BaseQueryEngine):
         additional_source_nodes: Sequence[NodeWithScore] | None = None,
     ) -> RESPONSE_TYPE:
         """Return the same without blocking the event loop."""
-        more = list(additional_source_nodes or [])
-        return await self._aanswer(_bundle(query_bundle), nodes, Found(), more)
+        retrieve = partial(_return_nodes, nodes)
+        return await arun(self._respond(_bundle(query_bundle), retrieve, additional_source_nodes))
 
     @dispatcher.span
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
-        payload: dict[str, Any] = {EventPayload.QUERY_STR: query_bundle.query_str}
-        with self.callback_manager.event(CBEventType.QUERY, payload=payload) as event:
-            if self._engine is None:
-                nodes, found = self._find(query_bundle, answers=True)
-                response = self._answer(query_bundle, nodes, found)
-            else:
-                response = self._answer(query_bundle)
-            event.on_end(payload={EventPayload.RESPONSE: response})
-        return response
+        return run(self._answer(query_bundle))
 
     @dispatcher.span
     async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
-        payload: dict[str, Any] = {EventPayload.QUERY_STR: query_bundle.query_str}
-        with self.callback_manager.event(CBEventType.QUERY, payload=payload) as event:
-            if self._engine is None:
-                nodes, found = await self._afind(query_bundle, answers=True)
-                response = await self._aanswer(query_bundle, nodes, found)
-            else:
-                response = await self._aanswer(query_bundle)
-            event.on_end(payload={EventPayload.RESPONSE: response})
-        return response
+        return await arun(self._answer(query_bundle))
 
     def _get_prompts(self) -> dict[str, BasePromptTemplate]:
         return {}
@@ -210,143 +199,86 @@ class NodeGraphQueryEngine(BaseQueryEngine):
         pass
 
     def _get_prompt_modules(self) -> PromptMixinType:
-        answers = self._synthesizer if self._engine is None else self._engine
-        return {"retriever": self._retriever, "response_synthesizer": answers}
+        return {"retriever": self._retriever, "response_synthesizer": self._synthesizer}
 
-    # Finding
+    # Plans
 
-    def _find(self, bundle: QueryBundle, *, answers: bool) -> tuple[list[NodeWithScore], Found]:
-        retriever, recorder = self._retriever.recorded(answers=answers)
-        nodes = retriever.retrieve(bundle)
-        for each in self._postprocessors:
-            nodes = each.postprocess_nodes(nodes, query_bundle=bundle)
-        return nodes, recorder.found
+    def _answer(self, bundle: QueryBundle) -> Plan[RESPONSE_TYPE]:
+        payload: dict[str, Any] = {EventPayload.QUERY_STR: bundle.query_str}
+        with self.callback_manager.event(CBEventType.QUERY, payload=payload) as event:
+            response = yield from self._respond(bundle, self._retrieve)
+            event.on_end(payload={EventPayload.RESPONSE: response})
+        return response
 
-    async def _afind(
-        self, bundle: QueryBundle, *, answers: bool
-    ) -> tuple[list[NodeWithScore], Found]:
-        retriever, recorder = self._retriever.recorded(answers=answers)
-        nodes = await retriever.aretrieve(bundle)
-        for each in self._postprocessors:
-            nodes = await each.apostprocess_nodes(nodes, query_bundle=bundle)
-        return nodes, recorder.found
-
-    # Answering
-
-    def _answer(
+    def _respond(
         self,
         bundle: QueryBundle,
-        nodes: list[NodeWithScore] | None = None,
-        found: Found | None = None,
-        more: Sequence[NodeWithScore] = (),
-    ) -> RESPONSE_TYPE:
-        """Answer from nodes; None has nodekin's query engine retrieve them."""
-        response: Any
-        if self._engine is None:
-            found = found or Found()
-            told = told_nodes(bundle.query_str, found)
-            response = self._synthesizer.get().synthesize(bundle, [*told, *(nodes or [])])
-            return self._completed(response, found, [*(nodes or []), *more])
-        passages, kept = self._passages(bundle, nodes)
-        if self._streaming:
-            response = self._engine.stream(bundle.query_str, passages, self._telling)
-        else:
-            with self._telling():
-                response = self._engine.respond(bundle.query_str, passages)
-        return self._completed(response, _last(kept), [*response.source_nodes, *more])
-
-    async def _aanswer(
-        self,
-        bundle: QueryBundle,
-        nodes: list[NodeWithScore] | None = None,
-        found: Found | None = None,
-        more: Sequence[NodeWithScore] = (),
-    ) -> RESPONSE_TYPE:
-        response: Any
-        if self._engine is None:
-            found = found or Found()
-            told = told_nodes(bundle.query_str, found)
-            synthesizer = self._synthesizer.get()
-            response = await synthesizer.asynthesize(bundle, [*told, *(nodes or [])])
-            return self._completed(response, found, [*(nodes or []), *more])
-        passages, kept = self._passages(bundle, nodes)
-        if self._streaming:
-            response = await self._engine.astream(bundle.query_str, passages, self._telling)
-        else:
-            with self._telling():
-                response = await self._engine.arespond(bundle.query_str, passages)
-        return self._completed(response, _last(kept), [*response.source_nodes, *more])
-
-    @property
-    def _telling(self) -> Any:
-        return partial(telling, self.callback_manager, self)
-
-    def _passages(
-        self, bundle: QueryBundle, nodes: list[NodeWithScore] | None
-    ) -> tuple[Passages, list[Found]]:
-        """Return the retriever of one question, and where it keeps what it found."""
-        kept: list[Found] = []
-
-        def find(query: str) -> tuple[list[NodeWithScore], Any]:
-            if nodes is not None:
-                return nodes, []
-            made, found = self._find(_asked(bundle, query), answers=True)
-            kept.append(found)
-            return made, found.results
-
-        async def afind(query: str) -> tuple[list[NodeWithScore], Any]:
-            if nodes is not None:
-                return nodes, []
-            made, found = await self._afind(_asked(bundle, query), answers=True)
-            kept.append(found)
-            return made, found.results
-
-        return Passages(find, afind), kept
-
-    def _completed(
-        self, response: Any, found: Found, nodes: Sequence[NodeWithScore]
-    ) -> RESPONSE_TYPE:
-        """Give a response its sources and all that is known of how they were found."""
-        tell_sub_questions(self.callback_manager, found)
-        known = {each.node.node_id: each.node.metadata for each in nodes} | facts_of(found)
-        response.source_nodes = list(nodes)
-        if self._engine is None or response.metadata is None:
-            response.metadata = known
-        else:
-            response.metadata.update(known)  # a stream adds to it at its end
-        made: RESPONSE_TYPE = response
-        return made
-
-
-def _by_strategy(inner: Any, llm: object, strategy: str, settings: Mapping[str, Any]) -> Any:
-    if strategy != "none":
-        return make_strategy(strategy, inner, llm_or_settings(llm), **settings)
-    if settings:
-        raise TypeError(
-            f"settings {sorted(settings)} are those of a strategy, and strategy='none' has none; "
-            "name one, or leave them out"
+        retrieve: Retrieve,
+        more_sources: Sequence[NodeWithScore] | None = None,
+    ) -> Plan[RESPONSE_TYPE]:
+        """Return the response, with the metadata of its sources and of the retrieval."""
+        response, record = yield from self._synthesizer.respond(bundle, retrieve)
+        record.report(self.callback_manager)
+        response.source_nodes = [*response.source_nodes, *(more_sources or ())]
+        response.metadata.update(
+            {source.node.node_id: source.node.metadata for source in response.source_nodes}
         )
-    return inner
+        response.metadata.update(record.metadata())
+        complete: RESPONSE_TYPE = response
+        return complete
+
+    def _retrieve(self, bundle: QueryBundle) -> Plan[tuple[list[NodeWithScore], RetrievalRecord]]:
+        recorder = RecordingRetriever(self._retriever.search_for(bundle))
+        nodes = yield from self._nodes(self._retriever.with_retriever(recorder), bundle)
+        return nodes, recorder.record
+
+    def _retrieve_only(self, bundle: QueryBundle) -> Plan[list[NodeWithScore]]:
+        retriever, inner = self._retriever, self._retriever.retriever
+        if isinstance(inner, SubQuestionRetriever):
+            retriever = retriever.with_retriever(inner.with_answers(False))
+        return (yield from self._nodes(retriever, bundle))
+
+    def _nodes(
+        self, retriever: NodeGraphRetriever, bundle: QueryBundle
+    ) -> Plan[list[NodeWithScore]]:
+        """Retrieve nodes and apply the postprocessors."""
+        nodes = yield from Compute(
+            partial(retriever.retrieve, bundle), partial(retriever.aretrieve, bundle)
+        )
+        for postprocessor in self._postprocessors:
+            nodes = yield from Compute(
+                partial(postprocessor.postprocess_nodes, nodes, query_bundle=bundle),
+                partial(postprocessor.apostprocess_nodes, nodes, query_bundle=bundle),
+            )
+        return nodes
+
+
+def _return_nodes(
+    nodes: list[NodeWithScore], bundle: QueryBundle
+) -> Plan[tuple[list[NodeWithScore], RetrievalRecord]]:
+    """Return nodes that were retrieved before, as a plan."""
+    yield from ()
+    return nodes, RetrievalRecord()
 
 
 def _check_synthesizer(
-    given: BaseSynthesizer | None, llm: object, engine: QueryEngine | None, streaming: bool
+    synthesizer: BaseSynthesizer | None, llm: object, engine: QueryEngine | None, streaming: bool
 ) -> None:
-    if given is not None and not isinstance(given, BaseSynthesizer):
+    if synthesizer is not None and not isinstance(synthesizer, BaseSynthesizer):
         raise TypeError(
-            f"response_synthesizer is LlamaIndex's, not {given!r:.80}; to answer by nodekin, give "
-            "its QueryEngine(retriever, llm) in place of a retriever"
+            f"response_synthesizer is LlamaIndex's, not {synthesizer!r:.80}; to answer by nodekin, "
+            "give its QueryEngine(retriever, llm) in place of a retriever"
         )
-    if given is not None and engine is not None:
+    if synthesizer is not None and engine is not None:
         raise ValueError(
             "a QueryEngine answers by itself; leave response_synthesizer out, or give its retriever"
         )
-    if given is not None and streaming:
+    if synthesizer is not None and streaming:
         raise ValueError(
-            "whether answers are streamed is settled in the response_synthesizer that is given: "
-            "get_response_synthesizer(streaming=True)"
+            "a response_synthesizer decides itself whether it streams; give "
+            "get_response_synthesizer(streaming=True), and leave streaming out"
         )
-    if given is None and engine is None and llm is not None and not isinstance(llm, LLM):
+    if synthesizer is None and engine is None and llm is not None and not isinstance(llm, LLM):
         raise TypeError(
             f"LlamaIndex answers with a LlamaIndex LLM, not {llm!r:.80}; give such a one, a "
             "response_synthesizer, or nodekin's QueryEngine(retriever, llm), which takes any model"
@@ -355,12 +287,3 @@ def _check_synthesizer(
 
 def _bundle(query: QueryType) -> QueryBundle:
     return QueryBundle(query) if isinstance(query, str) else query
-
-
-def _asked(bundle: QueryBundle, query: str) -> QueryBundle:
-    """Return the bundle, or one of the query that was made of its own."""
-    return bundle if query == bundle.query_str else QueryBundle(query)
-
-
-def _last(kept: Sequence[Found]) -> Found:
-    return kept[-1] if kept else Found()

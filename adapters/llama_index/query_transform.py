@@ -11,8 +11,8 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import QueryBundle, QueryType
 
 from ...retrievers.strategies import QueryTransform, TransformName, make_transform
-from .instrumentation import telling
-from .prompts import llm_or_settings, prompts_given, templates_of
+from .instrumentation import report_spans
+from .prompt_templates import changed_prompts, llm_or_settings, to_templates
 
 dispatcher = get_dispatcher(__name__)
 
@@ -78,7 +78,7 @@ class NodeGraphQueryTransform(BaseQueryTransform):
 
     @dispatcher.span
     def _run(self, query_bundle: QueryBundle, metadata: dict[str, Any]) -> QueryBundle:
-        with telling(self._callback_manager, self):
+        with report_spans(self._callback_manager, self):
             forms = self._transform.transform(query_bundle.query_str)
         return self._made(query_bundle, forms)
 
@@ -89,7 +89,7 @@ class NodeGraphQueryTransform(BaseQueryTransform):
         """Return what ``run`` returns, without blocking the event loop."""
         given = query_bundle_or_str
         bundle = QueryBundle(given) if isinstance(given, str) else given
-        with telling(self._callback_manager, self):
+        with report_spans(self._callback_manager, self):
             forms = await self._transform.atransform(bundle.query_str)
         return self._made(bundle, forms)
 
@@ -104,9 +104,9 @@ class NodeGraphQueryTransform(BaseQueryTransform):
         )
 
     def _get_prompts(self) -> dict[str, BasePromptTemplate]:
-        return templates_of(self._transform.prompts)
+        return to_templates(self._transform.prompts)
 
     def _update_prompts(self, prompts_dict: dict[str, BasePromptTemplate]) -> None:
-        changed = prompts_given(self._transform.prompts, prompts_dict)
+        changed = changed_prompts(self._transform.prompts, prompts_dict)
         if changed:
             self._transform = self._transform.with_prompts(changed)

@@ -27,8 +27,8 @@ from ...nodegraph.models.output import (
 from ...retrievers import Prompt
 from ...retrievers.plans import Plan, arun, run
 from ...retrievers.strategies import QueryDecomposition, QueryVariants
-from .instrumentation import telling
-from .prompts import llm_or_settings, prompts_given, templates_of
+from .instrumentation import report_spans
+from .prompt_templates import changed_prompts, llm_or_settings, to_templates
 
 dispatcher = get_dispatcher(__name__)
 
@@ -183,7 +183,7 @@ class NodeGraphQuestionGenerator(BaseQuestionGenerator):
             ValueError: If there are no tools.
             ModelError: If the model fails, with ``on_error="raise"``.
         """
-        with telling(self._callback_manager, self):
+        with report_spans(self._callback_manager, self):
             return run(self._plan(tools, query))
 
     @dispatcher.span
@@ -191,7 +191,7 @@ class NodeGraphQuestionGenerator(BaseQuestionGenerator):
         self, tools: Sequence[ToolMetadata], query: QueryBundle
     ) -> list[SubQuestion]:
         """Return the same without blocking the event loop."""
-        with telling(self._callback_manager, self):
+        with report_spans(self._callback_manager, self):
             return await arun(self._plan(tools, query))
 
     def _plan(self, tools: Sequence[ToolMetadata], bundle: QueryBundle) -> Plan[list[SubQuestion]]:
@@ -220,12 +220,12 @@ class NodeGraphQuestionGenerator(BaseQuestionGenerator):
         return asked
 
     def _get_prompts(self) -> dict[str, BasePromptTemplate]:
-        return {**templates_of(self._one.prompts), **templates_of(self._several.prompts)}
+        return {**to_templates(self._one.prompts), **to_templates(self._several.prompts)}
 
     def _update_prompts(self, prompts_dict: dict[str, BasePromptTemplate]) -> None:
         for name in ("_one", "_several"):
             own = getattr(self, name)
-            if changed := prompts_given(own.prompts, prompts_dict):
+            if changed := changed_prompts(own.prompts, prompts_dict):
                 setattr(self, name, own.with_prompts(changed))
 
 

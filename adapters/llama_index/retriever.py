@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -15,21 +14,13 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters
 
-from ...retrievers import (
-    Filters,
-    MultiStepRetriever,
-    Prompt,
-    Retriever,
-    RetrieverProtocol,
-    ScoredNode,
-    SubQuestionRetriever,
-)
-from ...retrievers.plans import PromptMixin
-from ...retrievers.strategies import FindMean, MultiStep, SubResults, fused
-from .filters import as_filters
-from .instrumentation import telling
+from ...retrievers import Filters, Prompt, Retriever, RetrieverProtocol, ScoredNode
+from ...retrievers.plans import Plan, PromptMixin
+from ...retrievers.strategies import FindMean, PlannedRetriever
+from .instrumentation import report_spans
+from .metadata_filters import as_filters
 from .nodes import to_node_with_score
-from .prompts import prompts_given, templates_of
+from .prompt_templates import changed_prompts, to_templates
 
 dispatcher = get_dispatcher(__name__)
 
@@ -37,23 +28,23 @@ dispatcher = get_dispatcher(__name__)
 class NodeGraphRetriever(BaseRetriever):
     """Give any nodekin retriever to LlamaIndex: query engines, fusion, routers, tools.
 
-    Results are fresh ``NodeWithEvidence`` around fresh ``TextNode``s, each node once, the best
-    first. A search by words reads the query's ``query_str``; a ``Retriever`` that compares
+    Results are new ``NodeWithEvidence`` objects with new ``TextNode`` objects, each node once,
+    best first. A search by words reads the query's ``query_str``; a ``Retriever`` that compares
     embeddings reads its ``embedding_strs`` (the mean of several, as after HyDE). The bundle is
-    never changed, and what another model put into its ``embedding`` is not used.
+    never changed, and its ``embedding``, a vector of another model, is not used.
 
-    The prompts of a strategy are read and replaced as anywhere in LlamaIndex: ``get_prompts()``,
+    A strategy's prompts are read and replaced as anywhere in LlamaIndex: ``get_prompts()``,
     ``update_prompts({"rewrite_en": PromptTemplate("... {query}")})``.
 
-    What the retriever does inside is told to LlamaIndex stage by stage: a span and events for
-    each search, fusion, reranking and model call, as children of this retrieval (``StageObserver``
-    says how); events for the ``callback_manager`` likewise.
+    Each search, fusion, reranking and model call inside the retriever is a LlamaIndex span with
+    events, a child of this retrieval, and an event for the ``callback_manager``; see
+    ``SpanObserver``.
 
     Args:
         retriever: Any nodekin retriever: an object with ``retrieve`` and ``aretrieve``.
-        similarity_top_k: How many nodes to return at most, counted as they are returned, after
-            lifting to the target group; None for the retriever's own ``top_k``.
-        filters: Conditions on metadata, checked before ranking, beside the retriever's own:
+        similarity_top_k: How many nodes to return at most, counted after lifting to the target
+            group; None for the retriever's own ``top_k``.
+        filters: Conditions on metadata, checked before ranking, in addition to the retriever's:
             nodekin's ``{"year": {"gte": 2000}}``, or ``MetadataFilters`` that translate exactly.
         callback_manager: As everywhere in LlamaIndex.
         object_map: As everywhere in LlamaIndex.
@@ -61,7 +52,7 @@ class NodeGraphRetriever(BaseRetriever):
         verbose: As everywhere in LlamaIndex.
 
     Raises:
-        TypeError: If the retriever is none, or an argument of the wrong type.
+        TypeError: If the retriever is none, or an argument has the wrong type.
         ValueError: If ``similarity_top_k`` is below 1, or a filter has no exact counterpart.
 
     Example:
@@ -104,7 +95,6 @@ class NodeGraphRetriever(BaseRetriever):
         self.retriever = retriever
         self.similarity_top_k = similarity_top_k
         self.filters = as_filters(filters)
-        self._recorder: Recorder | None = None
 
     @property
     def similarity_top_k(self) -> int | None:
@@ -123,189 +113,77 @@ class NodeGraphRetriever(BaseRetriever):
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         if not query_bundle.query_str.strip():
             return []
-        with telling(self.callback_manager, self):
-            mean = self._mean(query_bundle)
-            if mean is not None:
-                (results,) = mean.run()
-                self._keep(results)
-            else:
-                results = self._searched.retrieve(
-                    query_bundle.query_str, top_k=self.similarity_top_k, filters=self.filters
-                )
-        return converted(results)
+        with report_spans(self.callback_manager, self):
+            results = self.search_for(query_bundle).retrieve(
+                query_bundle.query_str, top_k=self.similarity_top_k, filters=self.filters
+            )
+        return _nodes_with_scores(results)
 
     @dispatcher.span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         if not query_bundle.query_str.strip():
             return []
-        with telling(self.callback_manager, self):
-            mean = self._mean(query_bundle)
-            if mean is not None:
-                (results,) = await mean.arun()
-                self._keep(results)
-            else:
-                results = await self._searched.aretrieve(
-                    query_bundle.query_str, top_k=self.similarity_top_k, filters=self.filters
-                )
-        return await asyncio.to_thread(converted, results)
+        with report_spans(self.callback_manager, self):
+            results = await self.search_for(query_bundle).aretrieve(
+                query_bundle.query_str, top_k=self.similarity_top_k, filters=self.filters
+            )
+        return await asyncio.to_thread(_nodes_with_scores, results)
 
-    def recorded(self, *, answers: bool) -> tuple[NodeGraphRetriever, Recorder]:
-        """Return a copy for one query, and what will know all that it found.
+    def search_for(self, query_bundle: QueryBundle) -> RetrieverProtocol:
+        """Return what searches for a bundle: the retriever, or a search for its embedding texts."""
+        texts = dict.fromkeys(filter(str.strip, query_bundle.custom_embedding_strs or []))
+        retriever = self.retriever
+        if not texts or list(texts) == [query_bundle.query_str]:
+            return retriever
+        if not isinstance(retriever, Retriever) or retriever.similarity.mode != "embedding":
+            return retriever
+        return MeanRetriever(retriever, list(texts))
 
-        Args:
-            answers: Whether sub-questions are answered on the way, where the retriever does that.
-        """
-        made = copy.copy(self)
-        made._recorder = Recorder(self.retriever, answers=answers)
-        return made, made._recorder
-
-    def _keep(self, results: list[ScoredNode]) -> None:
-        if self._recorder is not None:
-            self._recorder.found = Found(results)
-
-    @property
-    def _searched(self) -> RetrieverProtocol:
-        return self.retriever if self._recorder is None else self._recorder
-
-    def _mean(self, query_bundle: QueryBundle) -> FindMean | None:
-        """Return the search for what another text stands for the query, None where none does."""
-        query, texts = query_bundle.query_str, query_bundle.custom_embedding_strs or []
-        forms = list(dict.fromkeys(text for text in texts if text.strip()))
-        inner = self.retriever
-        if not forms or forms == [query]:
-            return None
-        if not isinstance(inner, Retriever) or inner.similarity.mode != "embedding":
-            return None
-        return FindMean(inner, [query], [forms], 1.0, self.similarity_top_k, self.filters)
+    def with_retriever(self, retriever: RetrieverProtocol) -> NodeGraphRetriever:
+        """Return a copy with another retriever."""
+        other = copy.copy(self)
+        other.retriever = retriever
+        return other
 
     def _get_prompts(self) -> dict[str, BasePromptTemplate]:
-        return templates_of(_prompts_of(self.retriever))
+        return to_templates(_prompts(self.retriever))
 
     def _update_prompts(self, prompts_dict: dict[str, BasePromptTemplate]) -> None:
-        changed = prompts_given(_prompts_of(self.retriever), prompts_dict)
+        changed = changed_prompts(_prompts(self.retriever), prompts_dict)
         if changed and isinstance(self.retriever, PromptMixin):
             self.retriever = self.retriever.with_prompts(changed)
 
 
-def _prompts_of(retriever: RetrieverProtocol) -> Mapping[str, Prompt]:
+class MeanRetriever(PlannedRetriever):
+    """Search for the mean of the vectors of texts that stand for the query.
+
+    Args:
+        retriever: A retriever that compares embeddings.
+        texts: The texts.
+    """
+
+    name = "mean"
+
+    def __init__(self, retriever: Retriever, texts: Sequence[str]) -> None:
+        super().__init__()
+        self.inner = retriever
+        self.texts = texts
+
+    def plans(
+        self, queries: Sequence[str], limit: int | None, filters: Filters | None
+    ) -> Plan[list[list[ScoredNode]]]:
+        """Return the results of each query as a plan."""
+        texts = [self.texts for _ in queries]
+        return (yield from FindMean(self.inner, queries, texts, 1.0, limit, filters))
+
+
+def _prompts(retriever: RetrieverProtocol) -> Mapping[str, Prompt]:
     return retriever.prompts if isinstance(retriever, PromptMixin) else {}
 
 
-def converted(results: Sequence[ScoredNode]) -> list[NodeWithScore]:
-    """Make LlamaIndex results, the best first, of a node that came several times its best one."""
+def _nodes_with_scores(results: Sequence[ScoredNode]) -> list[NodeWithScore]:
+    """Return LlamaIndex results, best first, each node once with its best score."""
     best: dict[str, ScoredNode] = {}
     for result in sorted(results, key=lambda result: -result.score):
         best.setdefault(result.node.id, result)
     return [to_node_with_score(result) for result in best.values()]
-
-
-_ANSWER = "answer: "
-
-
-@dataclass(frozen=True, slots=True)
-class SubAnswer:
-    """Hold a question that was searched for on the way to the answer.
-
-    Attributes:
-        question: The question.
-        answer: What the model answers from what was found; None where it does not know, or was
-            not asked.
-        results: What was found.
-    """
-
-    question: str
-    answer: str | None
-    results: Sequence[ScoredNode]
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Hold what a retrieval found.
-
-    Attributes:
-        results: The nodes, best first.
-        sub_answers: The questions that were searched for besides the question itself; None where
-            the retriever does not ask any.
-        errors: What went wrong on the way, as (question, error).
-        ended: Why a search in steps went no further.
-    """
-
-    results: list[ScoredNode] = field(default_factory=list)
-    sub_answers: tuple[SubAnswer, ...] | None = None
-    errors: tuple[tuple[str, str], ...] = ()
-    ended: str | None = None
-
-
-class Recorder:
-    """Be a retriever, for one query, that keeps what it found.
-
-    Args:
-        retriever: Any nodekin retriever.
-        answers: Whether sub-questions may be answered on the way, where it does that.
-    """
-
-    def __init__(self, retriever: RetrieverProtocol, *, answers: bool = True) -> None:
-        if isinstance(retriever, SubQuestionRetriever) and retriever.answers and not answers:
-            retriever = copy.copy(retriever)
-            retriever.answers = False
-        self._retriever = retriever
-        self.found = Found()
-
-    def retrieve(
-        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
-    ) -> list[ScoredNode]:
-        """Return the best nodes, best first."""
-        inner = self._retriever
-        if isinstance(inner, SubQuestionRetriever):
-            parts = inner.grouped(query, top_k=top_k, filters=filters)
-            self.found = _of_parts(inner, query, parts, top_k)
-        elif isinstance(inner, MultiStepRetriever):
-            self.found = _of_steps(inner.steps(query, top_k=top_k, filters=filters))
-        else:
-            self.found = _plain(query, inner.retrieve(query, top_k=top_k, filters=filters))
-        return self.found.results
-
-    async def aretrieve(
-        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
-    ) -> list[ScoredNode]:
-        """Return the same without blocking the event loop."""
-        inner = self._retriever
-        if isinstance(inner, SubQuestionRetriever):
-            parts = await inner.agrouped(query, top_k=top_k, filters=filters)
-            self.found = _of_parts(inner, query, parts, top_k)
-        elif isinstance(inner, MultiStepRetriever):
-            self.found = _of_steps(await inner.asteps(query, top_k=top_k, filters=filters))
-        else:
-            found = await inner.aretrieve(query, top_k=top_k, filters=filters)
-            self.found = _plain(query, found)
-        return self.found.results
-
-
-def _of_parts(
-    retriever: SubQuestionRetriever, query: str, parts: Sequence[SubResults], top_k: int | None
-) -> Found:
-    limit = retriever.top_k if top_k is None else top_k
-    found = [part for part in parts if part.results or part.error is None]
-    weights = [retriever.query_weight if part.question == query else 1.0 for part in found]
-    return Found(
-        fused([part.results for part in found], retriever.mode, limit, weights),
-        tuple(SubAnswer(p.question, p.answer, p.results) for p in parts if p.question != query),
-        tuple((part.question, part.error) for part in parts if part.error is not None),
-    )
-
-
-def _of_steps(done: MultiStep) -> Found:
-    return Found(
-        list(done.results),
-        tuple(SubAnswer(step.question, step.answer, step.results) for step in done.steps),
-        () if done.note is None else ((done.question, done.note),),
-        done.ended,
-    )
-
-
-def _plain(query: str, results: list[ScoredNode]) -> Found:
-    """Return what any other retriever found; what failed within stands in the evidence."""
-    forms = (form for each in results for match in each.evidence for form in match.variants)
-    notes = dict.fromkeys((form.query, form.note) for form in forms if form.note is not None)
-    # A strategy within may note partial answers as well.
-    return Found(results, errors=tuple(each for each in notes if not each[1].startswith(_ANSWER)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from ..results import ScoredNode
 from ..tracing import start_span
 from ..validation import whole
 from .query_transform import QueryTransform, QueryVariants, TransformOptions, describe_error
-from .transform_retriever import OutputOptions, TransformRetriever, VariantResults
+from .transform_retriever import OutputOptions, TransformRetriever, VariantResults, fused
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -283,6 +284,21 @@ class SubQuestionRetriever(TransformRetriever):
     ) -> list[SubResults]:
         """Return the same without blocking the event loop."""
         return await arun(self._groups(query, top_k, filters))
+
+    def merged(
+        self, query: str, groups: Sequence[SubResults], *, top_k: int | None = None
+    ) -> list[ScoredNode]:
+        """Return the results that ``grouped`` returned for a query as one ranking."""
+        limit = self.top_k if top_k is None else top_k
+        groups = [group for group in groups if group.results or group.error is None]
+        weights = [self.query_weight if group.question == query else 1.0 for group in groups]
+        return fused([group.results for group in groups], self.mode, limit, weights)
+
+    def with_answers(self, answers: bool) -> SubQuestionRetriever:
+        """Return a copy that lets the model answer the sub-questions, or does not."""
+        other = copy.copy(self)
+        other.answers = answers
+        return other
 
     def _groups(
         self, query: str, top_k: int | None, filters: Filters | None

@@ -22,7 +22,7 @@ from nodekin.adapters.llama_index import (
     NodeGraphQueryEngine,
     NodeGraphRetriever,
     NodeWithEvidence,
-    StageStartEvent,
+    SpanStartEvent,
 )
 from nodekin.nodegraph import ModelError, Node, NodeGraph
 from nodekin.retrievers import (
@@ -526,7 +526,7 @@ def test_spans_and_events(
     assert len(searches) == 1  # of three queries
     assert all(above(span)[-1] == outer.id_ for span in searches)
     assert all(any("sub-questions" in name for name in above(span)) for span in searches)
-    started = [each for each in watched.events if isinstance(each, StageStartEvent)]
+    started = [each for each in watched.events if isinstance(each, SpanStartEvent)]
     assert sum(each.span == "search" for each in started) == 1  # each is told once
     assert sum(each.span == "answer" for each in started) == answering
     assert sum(isinstance(each, QueryStartEvent) for each in watched.events) == 1

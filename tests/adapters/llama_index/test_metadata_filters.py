@@ -4,7 +4,7 @@ import pytest
 from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 
 from nodekin.adapters.llama_index import NodeGraphRetriever
-from nodekin.adapters.llama_index.filters import as_filters
+from nodekin.adapters.llama_index.metadata_filters import as_filters
 from nodekin.retrievers import Retriever
 
 

@@ -13,8 +13,8 @@ from llama_index.core.retrievers import QueryFusionRetriever
 from nodekin.adapters.llama_index import (
     NodeGraphReranker,
     NodeGraphRetriever,
-    StageEndEvent,
-    StageStartEvent,
+    SpanEndEvent,
+    SpanStartEvent,
 )
 from nodekin.nodegraph import NodeGraph, split_sentences
 from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever, trace
@@ -72,8 +72,8 @@ def test_spans_form_the_tree_of_the_stages(both: RerankRetriever, watched: Any, 
 
 def test_events_stand_in_their_spans(both: RerankRetriever, watched: Any) -> None:
     NodeGraphRetriever(both).retrieve(QUERY)
-    begun = [event for event in watched.events if isinstance(event, StageStartEvent)]
-    ended = [event for event in watched.events if isinstance(event, StageEndEvent)]
+    begun = [event for event in watched.events if isinstance(event, SpanStartEvent)]
+    ended = [event for event in watched.events if isinstance(event, SpanEndEvent)]
     assert sorted(e.span for e in begun) == ["fuse", "model", "rerank", "search", "search"]
     assert {e.span_id for e in begun} == {e.span_id for e in ended}
     assert all(name(e.span_id) == f"nodekin.{e.span}" for e in begun)
@@ -82,7 +82,7 @@ def test_events_stand_in_their_spans(both: RerankRetriever, watched: Any) -> Non
     assert rerank.attributes["query"] == QUERY
     assert rerank.error is None
     assert rerank.seconds >= 0
-    assert rerank.class_name() == "StageEndEvent"
+    assert rerank.class_name() == "SpanEndEvent"
 
 
 def test_a_branch_that_fails_drops_its_span_only(graph: NodeGraph, watched: Any) -> None:
@@ -92,7 +92,7 @@ def test_a_branch_that_fails_drops_its_span_only(graph: NodeGraph, watched: Any)
     assert retriever.retrieve(QUERY)
     dropped = [name(span.id_) for span in watched.spans.dropped_spans]
     assert dropped == ["nodekin.search"]
-    (ended,) = (e for e in watched.events if isinstance(e, StageEndEvent) and e.error)
+    (ended,) = (e for e in watched.events if isinstance(e, SpanEndEvent) and e.error)
     assert "'bad' failed on document" in ended.error
 
 

@@ -1,0 +1,278 @@
+"""Make LlamaIndex responses: by LlamaIndex's response synthesizer, or by nodekin's query engine."""
+
+from __future__ import annotations
+
+import copy
+from abc import abstractmethod
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from llama_index.core.base.response.schema import (
+    AsyncStreamingResponse,
+    Response,
+    StreamingResponse,
+)
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.llms import LLM, MockLLM
+from llama_index.core.prompts import BasePromptTemplate
+from llama_index.core.prompts.mixin import PromptMixin, PromptMixinType
+from llama_index.core.response_synthesizers import BaseSynthesizer, get_response_synthesizer
+from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.settings import Settings
+
+from ...retrievers import Answer, Filters, QueryEngine, ScoredNode
+from ...retrievers.plans import Compute, Plan
+from ...retrievers.strategies import PlannedRetriever
+from .instrumentation import report_spans
+from .nodes import origin_of, to_node_with_score
+from .prompt_templates import changed_prompts, to_templates
+from .reranker import to_scored_node
+from .retrieval_record import RetrievalRecord
+
+Retrieve = Callable[[QueryBundle], Plan[tuple[list[NodeWithScore], RetrievalRecord]]]
+"""Retrieves through LlamaIndex, with its events and postprocessors."""
+
+
+class Synthesizer(PromptMixin):
+    """Make the response to a query, with its source nodes and its metadata so far."""
+
+    @abstractmethod
+    def respond(
+        self, query_bundle: QueryBundle, retrieve: Retrieve
+    ) -> Plan[tuple[Any, RetrievalRecord]]:
+        """Return the response, and the record of its retrieval, as a plan."""
+
+    def _get_prompt_modules(self) -> PromptMixinType:
+        return {}
+
+
+class LlamaIndexSynthesizer(Synthesizer):
+    """Answer by LlamaIndex's response synthesizer, whose prompts can be read without a model.
+
+    Args:
+        synthesizer: The synthesizer; None to create the default one when it is needed.
+        llm: The model to create it with; None for ``Settings.llm`` at the time of each query.
+        streaming: Whether it streams.
+        callback_manager: Its callback manager.
+    """
+
+    def __init__(
+        self,
+        synthesizer: BaseSynthesizer | None,
+        llm: LLM | None,
+        *,
+        streaming: bool,
+        callback_manager: CallbackManager,
+    ) -> None:
+        self._synthesizer = synthesizer
+        self._llm = llm
+        self._options: dict[str, Any] = {
+            "streaming": streaming,
+            "callback_manager": callback_manager,
+        }
+        self._prompt_holder: BaseSynthesizer | None = synthesizer
+        self._created: tuple[LLM, BaseSynthesizer] | None = None
+
+    def respond(
+        self, query_bundle: QueryBundle, retrieve: Retrieve
+    ) -> Plan[tuple[Any, RetrievalRecord]]:
+        """Retrieve and answer, also from the answers to sub-questions.
+
+        Raises:
+            ImportError: If there is neither a model nor one in LlamaIndex's settings.
+        """
+        nodes, record = yield from retrieve(query_bundle)
+        synthesizer = self._with_model()
+        texts = [*record.answer_nodes(query_bundle.query_str), *nodes]
+        response: Any = yield from Compute(
+            partial(synthesizer.synthesize, query_bundle, texts),
+            partial(synthesizer.asynthesize, query_bundle, texts),
+        )
+        response.source_nodes, response.metadata = list(nodes), {}
+        return response, record
+
+    def _with_model(self) -> BaseSynthesizer:
+        if self._synthesizer is not None:
+            return self._synthesizer
+        llm = Settings.llm if self._llm is None else self._llm
+        if self._created is not None and self._created[0] is llm:
+            return self._created[1]
+        synthesizer = get_response_synthesizer(llm=llm, **self._options)
+        if self._prompt_holder is not None:
+            synthesizer.update_prompts(self._prompt_holder.get_prompts())
+        self._created = (llm, synthesizer)
+        return synthesizer
+
+    def _without_model(self) -> BaseSynthesizer:
+        """Return a synthesizer with the prompts, which are the same for any model."""
+        if self._prompt_holder is None:
+            self._prompt_holder = get_response_synthesizer(
+                llm=MockLLM(), callback_manager=CallbackManager([])
+            )
+        return self._prompt_holder
+
+    def _get_prompts(self) -> dict[str, BasePromptTemplate]:
+        return self._without_model().get_prompts()
+
+    def _update_prompts(self, prompts_dict: dict[str, BasePromptTemplate]) -> None:
+        self._without_model().update_prompts(prompts_dict)
+        if self._created is not None:
+            self._created[1].update_prompts(prompts_dict)
+
+
+class QueryEngineSynthesizer(Synthesizer):
+    """Answer by nodekin's query engine, from passages that LlamaIndex retrieves.
+
+    Args:
+        engine: The query engine; its own retriever is not used.
+        streaming: Whether answers are streamed.
+        callback_manager: Gets an event for each span.
+        owner: The ``instance`` of the spans.
+    """
+
+    def __init__(
+        self,
+        engine: QueryEngine,
+        *,
+        streaming: bool,
+        callback_manager: CallbackManager,
+        owner: object,
+    ) -> None:
+        self._engine = engine
+        self._streaming = streaming
+        self._report_spans = partial(report_spans, callback_manager, owner)
+
+    def respond(
+        self, query_bundle: QueryBundle, retrieve: Retrieve
+    ) -> Plan[tuple[Any, RetrievalRecord]]:
+        """Answer, and retrieve where the engine needs passages."""
+        passages = PassageRetriever(query_bundle, retrieve)
+        engine = copy.copy(self._engine)
+        engine.settings = replace(engine.settings, retriever=passages)
+        question = query_bundle.query_str
+        with self._report_spans():
+            if self._streaming:  # the rest of a stream runs in the context of its first text
+                response = yield from Compute(
+                    partial(_stream, engine, question, passages),
+                    partial(_astream, engine, question, passages),
+                )
+            else:
+                answer: Answer = yield from Compute(
+                    partial(engine.query, question), partial(engine.aquery, question)
+                )
+                response = Response(answer.text, passages.sources(answer), _metadata(answer))
+        return response, passages.record
+
+    def _get_prompts(self) -> dict[str, BasePromptTemplate]:
+        return to_templates(self._engine.prompts)
+
+    def _update_prompts(self, prompts_dict: dict[str, BasePromptTemplate]) -> None:
+        changed = changed_prompts(self._engine.prompts, prompts_dict)
+        if changed:
+            engine = copy.copy(self._engine)  # the user's own engine does not change
+            engine.settings = replace(engine.settings, prompts={**engine.prompts, **changed})
+            self._engine = engine
+
+
+class PassageRetriever(PlannedRetriever):
+    """Retrieve the passages of one answer through LlamaIndex, as a retriever of nodekin.
+
+    Args:
+        query_bundle: The query.
+        retrieve: Retrieves nodes for a bundle.
+
+    Attributes:
+        record: Of the last retrieval.
+    """
+
+    name = "passages"
+
+    def __init__(self, query_bundle: QueryBundle, retrieve: Retrieve) -> None:
+        super().__init__()
+        self._bundle = query_bundle
+        self._retrieve = retrieve
+        self._nodes: dict[str, NodeWithScore] = {}  # by the node's id in nodekin
+        self.record = RetrievalRecord()
+
+    def plans(
+        self, queries: Sequence[str], limit: int | None, filters: Filters | None
+    ) -> Plan[list[list[ScoredNode]]]:
+        """Return the results of each query as a plan."""
+        results = []
+        for query in queries:
+            bundle = self._bundle if query == self._bundle.query_str else QueryBundle(query)
+            nodes, self.record = yield from self._retrieve(bundle)
+            results.append(self._results(nodes))
+        return results
+
+    def _results(self, nodes: Sequence[NodeWithScore]) -> list[ScoredNode]:
+        """Return nodekin's results of LlamaIndex nodes, those of the record where they are."""
+        by_id = {origin_of(hit.node) or hit.node.id: hit for hit in self.record.results}
+        results = []
+        for node in nodes:
+            hit = by_id.get(node.node.node_id)
+            score = 0.0 if node.score is None else float(node.score)
+            result = to_scored_node(node) if hit is None else replace(hit, score=score)
+            self._nodes[result.node.id] = node
+            results.append(result)
+        return results
+
+    def sources(self, answer: Answer) -> list[NodeWithScore]:
+        """Return an answer's sources as LlamaIndex nodes: ``[1]`` cites the first of them."""
+        results = [source.result for source in answer.sources]
+        results += [result for source in answer.sources for result in source.merged]
+        return [self._nodes.get(r.node.id) or to_node_with_score(r) for r in results]
+
+
+def _stream(engine: QueryEngine, question: str, passages: PassageRetriever) -> StreamingResponse:
+    """Return the answer as the model writes it; its metadata is complete at the end."""
+    stream = engine.stream(question)
+    first = next(stream, "")  # the sources are known from now on
+    metadata: dict[str, Any] = {}
+
+    def texts() -> Generator[str, None, None]:
+        with stream:
+            yield first
+            yield from stream
+            metadata.update(_metadata(stream.answer))
+
+    return StreamingResponse(texts(), passages.sources(stream.answer), metadata)
+
+
+async def _astream(
+    engine: QueryEngine, question: str, passages: PassageRetriever
+) -> AsyncStreamingResponse:
+    """Return the same without blocking the event loop."""
+    stream = engine.astream(question)
+    first = await anext(stream, "")
+    metadata: dict[str, Any] = {}
+
+    async def texts() -> AsyncGenerator[str, None]:
+        async with stream:
+            yield first
+            async for text in stream:
+                yield text
+            metadata.update(_metadata(stream.answer))
+
+    return AsyncStreamingResponse(texts(), passages.sources(stream.answer), metadata)
+
+
+def _metadata(answer: Answer) -> dict[str, Any]:
+    """Return an answer's fields of a response's metadata."""
+    metadata: dict[str, Any] = {
+        "found": answer.found,
+        "cited": [source.number for source in answer.cited],
+        "calls": answer.calls,
+    }
+    if answer.preset is not None:
+        metadata["preset"] = True
+    if answer.notes:
+        metadata["notes"] = list(answer.notes)
+    if answer.left_out:
+        metadata["left_out"] = [
+            {"node_id": omitted.result.node.id, "reason": omitted.reason}
+            for omitted in answer.left_out
+        ]
+    return metadata
