@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...nodegraph import ROOT, Node
+from ...nodegraph import ROOT, Node, NodeGraph
 from ...nodegraph.navigation import path_to
 from ..protocols import RetrieverProtocol
 from ..ranking import Lift
 from ..results import OutputOptions, Results, ScoredNode
+from ..search import reading
 from ..validation import choice
 from .postprocessing import PostprocessRetriever, merge_hits
 
@@ -97,12 +97,13 @@ class AutoMergeRetriever(PostprocessRetriever):
     def postprocess(self, hits: Results, limit: int | None) -> Results:
         """Merge hits, of the best first as many as it takes for ``limit`` results."""
         hierarchy = _Hierarchy(self.target, {hit.node.group for hit in hits})
-        with ExitStack() as locks:
-            graphs = {hit.node.graph for hit in hits if hit.node.graph is not None}
-            for graph in sorted(graphs, key=id):  # in one order, or two could deadlock
-                graph.ancestry(self.target)
-                groups = {hit.node.group for hit in hits if hit.node.graph is graph}
-                locks.enter_context(graph.reading(*sorted(groups)))
+        groups: dict[NodeGraph, list[str]] = defaultdict(list)
+        for hit in hits:
+            if hit.node.graph is not None and hit.node.group not in groups[hit.node.graph]:
+                groups[hit.node.graph].append(hit.node.group)
+        for graph in groups:
+            graph.ancestry(self.target)  # raises if there is no such group
+        with reading(groups):
             read = len(hits) if limit is None else min(limit, len(hits))
             results = self._merged(hits[:read], hierarchy)
             while limit is not None and len(results) < limit and read < len(hits):

@@ -22,7 +22,7 @@ UNTITLED = 2 / 3
 _MAX_CACHED_ENTITIES = 100_000
 
 
-class Connection(NamedTuple):
+class PassageLink(NamedTuple):
     """What connects two passages.
 
     Attributes:
@@ -48,7 +48,7 @@ class LinkMatrix:
     passages: list[str]
     strengths: Floats
     strongest: npt.NDArray[np.int32]
-    connections: list[Connection]
+    connections: list[PassageLink]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +92,9 @@ class LinkGraph:
         builder = _MatrixBuilder()
         for row, other, link in links:
             strength = min(link.weight, 1.0)
-            builder.add(row, [rows[other]], [strength], Connection(link.type))
+            builder.add(row, [rows[other]], [strength], PassageLink(link.type))
         for entity_id, entity in entities:
-            connection = Connection(entity.type, entity_id)
+            connection = PassageLink(entity.type, entity_id)
             passages = [passage for passage in entity.passages if passage in rows]
             columns = [rows[passage] for passage in passages]
             titled, untitled = entity.rarity, UNTITLED * entity.rarity
@@ -169,7 +169,7 @@ class Pair(NamedTuple):
     score: float
     own_score: float
     partner: str
-    connection: Connection
+    connection: PassageLink
 
 
 def term_scores(index: TextIndex, query: TermWeights, rows: npt.NDArray[np.int64]) -> Floats:
@@ -269,10 +269,10 @@ class _MatrixBuilder:
         self._columns: list[int] = []
         self._strengths: list[float] = []
         self._places: list[int] = []
-        self._connections: list[Connection] = []
+        self._connections: list[PassageLink] = []
 
     def add(
-        self, row: int, columns: list[int], strengths: list[float], connection: Connection
+        self, row: int, columns: list[int], strengths: list[float], connection: PassageLink
     ) -> None:
         """Add a connection of a seed to passages."""
         if not self._connections or self._connections[-1] is not connection:

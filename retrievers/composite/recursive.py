@@ -23,7 +23,7 @@ from ..tracing import Span, start_span
 from ..validation import check_options, check_top_k, choice, whole
 from .references import (
     FIELD,
-    Ranked,
+    RankedResult,
     Reference,
     References,
     check_reference,
@@ -138,7 +138,7 @@ class RecursiveRetriever(PlannedRetriever):
         self.max_depth = whole(max_depth, "max_depth", 1)
         self.statistics = choice(statistics, "statistics", ("group", "pool"))
         self._options = {"target": target, "similarity": similarity, **options}
-        self._pool = self._open(graph, top_k=top_k, filters=filters)
+        self._pool = self._open(graph, top_k, filters)
         self.target = self._pool.target
         self.similarity = self._pool.similarity
         self.filters = filters
@@ -148,7 +148,7 @@ class RecursiveRetriever(PlannedRetriever):
 
     @property
     def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
-        """The retrievers that nodes stand for, by name."""
+        """The retrievers that nodes refer to, by name."""
         references = self.references if isinstance(self.references, Mapping) else {}
         return [(n, r) for n, r in references.items() if not isinstance(r, NodeGraph)]
 
@@ -219,11 +219,11 @@ class RecursiveRetriever(PlannedRetriever):
         answers: dict[int, Results],
     ) -> Plan[Results]:
         """Replace nodes by the results of what they refer to, level by level."""
-        level = [Ranked((rank,), hit) for rank, hit in enumerate(hits)]
-        results: list[Ranked] = []
+        level = [RankedResult((rank,), hit) for rank, hit in enumerate(hits)]
+        results: list[RankedResult] = []
         followed: dict[int, Reference] = {}  # holds the references, so that their ids stay unique
         for depth in range(self.max_depth + 1):
-            entries: dict[int, list[Ranked]] = {}
+            entries: dict[int, list[RankedResult]] = {}
             new: dict[int, Reference] = {}
             for ranked in level:
                 reference = self._reference(ranked.result.node)
@@ -276,8 +276,13 @@ class RecursiveRetriever(PlannedRetriever):
     def _as_retriever(self, reference: Reference) -> RetrieverProtocol:
         return self._open(reference) if isinstance(reference, NodeGraph) else reference
 
-    def _open(self, graph: NodeGraph | Sequence[NodeGraph], **options: Any) -> _GroupPool:
-        return _GroupPool(self, graph, {**self._options, **options})
+    def _open(
+        self,
+        graph: NodeGraph | Sequence[NodeGraph],
+        top_k: int = 6,
+        filters: Filters | None = None,
+    ) -> _GroupPool:
+        return _GroupPool(self, graph, {**self._options, "top_k": top_k, "filters": filters})
 
 
 class _GroupPool(Retriever):

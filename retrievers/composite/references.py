@@ -18,7 +18,7 @@ FIELD = "retriever"
 """The metadata field that names what a node refers to."""
 
 
-class Ranked(NamedTuple):
+class RankedResult(NamedTuple):
     """A result, and its place among results of equal score."""
 
     place: tuple[int, ...]
@@ -40,7 +40,9 @@ def rescale(scores: Sequence[float], best: float) -> list[float]:
     return [best - (highest - score) for score in scores]
 
 
-def replace_entries(query: str, entries: Sequence[Ranked], results: Results) -> list[Ranked]:
+def replace_entries(
+    query: str, entries: Sequence[RankedResult], results: Results
+) -> list[RankedResult]:
     """Return the results of a retriever in the place of the nodes that refer to it."""
     place, best = max(entries, key=lambda entry: entry.result.score)  # of equal ones the first
     path: list[Evidence] = []
@@ -48,12 +50,12 @@ def replace_entries(query: str, entries: Sequence[Ranked], results: Results) -> 
         path += [Evidence(entry.node, entry.score, "reference", query), *entry.evidence]
     scores = rescale([result.score for result in results], best.score)
     return [
-        Ranked((*place, rank), ScoredNode(result.node, score, (*result.evidence, *path)))
+        RankedResult((*place, rank), ScoredNode(result.node, score, (*result.evidence, *path)))
         for rank, (result, score) in enumerate(zip(results, scores, strict=True))
     ]
 
 
-def merge_duplicates(ranking: Sequence[Ranked]) -> Results:
+def merge_duplicates(ranking: Sequence[RankedResult]) -> Results:
     """Return each node once, best first, with its highest score and the evidence of all."""
     ranking = sorted(ranking, key=lambda ranked: (-ranked.result.score, ranked.place))
     # Two graphs may give the same id to documents with different texts.

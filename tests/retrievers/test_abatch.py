@@ -102,7 +102,7 @@ async def test_a_branch_that_fails_is_left_out_or_raises(native):
     skipping = FusionRetriever([native, Failing(native)], on_error="skip")
     assert [len(each) for each in await skipping.abatch(["tea", "river"], top_k=1)] == [1, 1]
     with pytest.raises(ConnectionError):
-        await FusionRetriever([native, Failing(native)]).abatch(["tea"])
+        await FusionRetriever([native, Failing(native)]).abatch(["tea", "river"])
 
 
 async def test_a_reranker_that_fails_keeps_the_order(native):

@@ -1,0 +1,88 @@
+"""Links between passages, and the scores of linked pairs, by hand."""
+
+import math
+
+import numpy as np
+import pytest
+
+from nodekin.nodegraph import Document, LinkedText, NodeGraph
+from nodekin.retrievers.composite.link_graph import (
+    UNTITLED,
+    LinkGraph,
+    LinkMatrix,
+    PassageLink,
+    best_pairs,
+)
+
+
+@pytest.fixture
+def graph() -> NodeGraph:
+    """Passages a to d; a and b share an entity, b links to c."""
+    graph = NodeGraph(progress=False)
+    graph.add([Document(f"text {name}", id=name) for name in "abcd"])
+    graph.create_node_group(
+        "entity", lambda nodes: [LinkedText("E", nodes[:2], "mentions")], scope="group"
+    )
+    graph.link("b", "c", "cites", weight=0.5)
+    return graph
+
+
+def link_graph(graph: NodeGraph, **options: object) -> LinkGraph:
+    rows = {name: row for row, name in enumerate("abcd")}
+    settings = {"via": "entity", "types": None, "max_passages_per_entity": 9, "max_passages": 9}
+    settings |= {"allowed": None, **options}
+    return LinkGraph(graph, "ROOT", rows, size=4, **settings)
+
+
+def strengths(matrix: LinkMatrix) -> list[dict[str, float]]:
+    """Return each seed's links by passage."""
+    return [
+        {name: float(s) for name, s in zip(matrix.passages, row, strict=True) if s}
+        for row in matrix.strengths
+    ]
+
+
+def test_links_and_entities_connect_passages(graph: NodeGraph) -> None:
+    rarity = math.log(5 / 2) / math.log(5)
+    with graph.reading("ROOT", "entity"):
+        matrix = link_graph(graph).connections(["a", "b"])
+        (entity,) = graph.nodes("entity")
+    assert matrix.passages == ["a", "b", "c"]
+    (a, b) = strengths(matrix)
+    assert a == {"b": pytest.approx(rarity)}
+    assert b == {"a": pytest.approx(rarity), "c": 0.5}
+    assert matrix.connections[matrix.strongest[1, 2]] == PassageLink("cites")
+    assert matrix.connections[matrix.strongest[0, 1]] == PassageLink("mentions", entity.id)
+    assert 0 < UNTITLED < 1
+
+
+@pytest.mark.parametrize(
+    ("options", "passages"),
+    [
+        ({"via": None}, ["b", "c"]),
+        ({"types": ("cites",)}, ["b", "c"]),
+        ({"types": ("mentions",)}, ["b", "a"]),
+        ({"max_passages_per_entity": 1}, ["b", "c"]),
+        ({"max_passages": 2}, ["b", "c"]),
+        ({"allowed": np.array([True, True, False, True])}, ["b", "a"]),
+    ],
+)
+def test_bounds(graph: NodeGraph, options: dict[str, object], passages: list[str]) -> None:
+    with graph.reading("ROOT", "entity"):
+        assert link_graph(graph, **options).connections(["b"]).passages == passages
+
+
+def test_the_best_pair_of_each_passage() -> None:
+    links = [PassageLink("cites"), PassageLink("mentions", "e")]
+    matrix = LinkMatrix(
+        ["a", "b", "c"],
+        np.array([[0.0, 0.25, 1.0], [0.25, 0.0, 0.0]]),
+        np.array([[0, 0, 1], [0, 0, 0]], np.int32),
+        links,
+    )
+    terms = np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 1.0]])  # the scale of the scores is 2
+    pairs = best_pairs(matrix, [4.0, 3.0], terms, 0.5, 1.0)
+    assert pairs["c"] == (4.0 + 2.0, 2.0, "a", links[1])
+    assert pairs["a"] == (6.0, 4.0, "c", links[1])  # as the first of its own best pair
+    assert pairs["b"] == (0.5 * (4.0 + 2.0), 3.0, "a", links[0])
+    assert best_pairs(matrix, [], terms, 0.5, 1.0) == {}

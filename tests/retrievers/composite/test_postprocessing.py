@@ -1,0 +1,97 @@
+"""Retrievers that make results of another retriever's hits."""
+
+from collections.abc import Sequence
+
+import pytest
+from composite_graphs import pick, words
+from fixed_retriever import FixedRetriever, fixed, scored, texts
+
+from nodekin.nodegraph import Node
+from nodekin.retrievers import ScoredNode, child_k_override, trace
+from nodekin.retrievers.composite.postprocessing import (
+    PostprocessRetriever,
+    joined_node,
+    merge_hits,
+    span_node,
+)
+
+
+class Reversed(PostprocessRetriever):
+    name = "reverse"
+
+    def postprocess(self, hits: list[ScoredNode], limit: int | None) -> list[ScoredNode]:
+        return hits[::-1][:limit]
+
+
+class Batching(FixedRetriever):
+    """Answer queries only all at once."""
+
+    def batch(
+        self, queries: Sequence[str], *, top_k: int | None = None, filters: object = None
+    ) -> list[list[ScoredNode]]:
+        self.calls.append((" + ".join(queries), top_k, filters))
+        return [self.results[:top_k] for _ in queries]
+
+    async def abatch(
+        self, queries: Sequence[str], *, top_k: int | None = None, filters: object = None
+    ) -> list[list[ScoredNode]]:
+        return self.batch(queries, top_k=top_k, filters=filters)
+
+
+async def test_one_plan_for_one_query_or_many_sync_or_async() -> None:
+    graph = words("a b c")
+    inner = fixed(pick(graph, "a,b,c"))
+    retriever = Reversed(inner, top_k=2)
+    expected = inner.results[::-1][:2]
+    assert retriever.retrieve("q") == await retriever.aretrieve("q") == expected
+    assert retriever.batch(["q", ""]) == await retriever.abatch(["q", ""]) == [expected, []]
+    assert retriever.batch([]) == await retriever.abatch([]) == []
+    assert set(inner.top_ks) == {8}
+    with child_k_override(3):
+        retriever.retrieve("q", filters={"number": 0})
+    assert inner.calls[-1] == ("q", 3, {"number": 0})
+
+
+async def test_many_queries_go_to_the_inner_retriever_in_one_call() -> None:
+    graph = words("a b c")
+    inner = Batching(scored(pick(graph, "a,b")))
+    retriever = Reversed(inner)
+    with trace() as traced:
+        assert [texts(results) for results in retriever.batch(["p", "q"])] == [["b", "a"]] * 2
+    assert await retriever.abatch(["p", "q"]) == retriever.batch(["p", "q"])
+    assert {query for query, _, _ in inner.calls} == {"p + q"}
+    (span,) = traced.children
+    assert span.name == "reverse"
+    assert span.attributes == {"query": "2 queries", "hits": 4, "results": 4}
+
+
+def test_calls_that_can_not_be() -> None:
+    retriever = Reversed(fixed([]))
+    with pytest.raises(TypeError, match="batch takes a list of queries"):
+        retriever.batch("q")
+    with pytest.raises(ValueError, match="top_k must be 1 or more"):
+        retriever.retrieve("q", top_k=0)
+    with pytest.raises(TypeError, match="inner is an object with retrieve"):
+        Reversed("bm25")  # type: ignore[arg-type]
+    with pytest.raises(NotImplementedError):
+        PostprocessRetriever(fixed([])).retrieve("q")
+
+
+def test_hits_of_one_node_are_merged() -> None:
+    graph = words("a b")
+    a, b = scored(pick(graph, "a,b"), [1.0, 3.0])
+    merged = merge_hits(graph.node("d0"), [a, b, a])
+    assert (merged.score, merged.evidence) == (3.0, (*a.evidence, *b.evidence))
+
+
+def test_a_span_from_the_first_node_to_the_last() -> None:
+    graph = words("a b c d")
+    a, c = pick(graph, "a,c")
+    text = graph.node("d0").text
+    node = span_node([a, c], c, text)
+    assert node is not None
+    assert (node.text, node.start, node.end, node.id) == ("a b c", 0, 5, f"{a.id}..{c.id}")
+    assert span_node([c], c, text) is c
+    assert span_node([c, a], c, text) is None  # not in the order of the document
+    assert span_node([a, Node("x", start=2, end=3)], a, text) is None  # not its text
+    assert joined_node([a, c], c).text == "a\nc"
