@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,7 +22,8 @@ class NodeGraphIndex(NodeGraphRetriever, DocumentIndex):
     cleanup="incremental")`` adds new documents, and removes those that the loader no longer
     gives, with the nodes below them; only what changed is derived and embedded again.
 
-    LangChain calls its ``DocumentIndex`` beta, so its interface may change.
+    LangChain calls its ``DocumentIndex`` beta, so its interface may change. Its async methods run
+    the others in a thread.
 
     Setup:
         Install the extra: ``pip install "nodekin[langchain]"``.
@@ -83,10 +83,6 @@ class NodeGraphIndex(NodeGraphRetriever, DocumentIndex):
         check_no_kwargs("upsert", kwargs)
         return {"succeeded": put_documents(self.graph, items), "failed": []}
 
-    async def aupsert(self, items: Sequence[Document], /, **kwargs: Any) -> UpsertResponse:
-        """Do the same without blocking the event loop."""
-        return await asyncio.to_thread(self.upsert, items, **kwargs)
-
     def delete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> DeleteResponse:
         """Remove documents and the nodes below them; ids that do not exist are skipped.
 
@@ -94,20 +90,10 @@ class NodeGraphIndex(NodeGraphRetriever, DocumentIndex):
             ValueError: If no ids are given, or one is that of a node below a document.
         """
         check_no_kwargs("delete", kwargs)
-        if ids is None:
-            raise ValueError("delete() takes the ids of the documents to remove; give a list")
         deleted = delete_documents(self.graph, ids)
         return {"num_deleted": len(deleted), "num_failed": 0, "succeeded": deleted, "failed": []}
-
-    async def adelete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> DeleteResponse:
-        """Do the same without blocking the event loop."""
-        return await asyncio.to_thread(self.delete, ids, **kwargs)
 
     def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
         """Return the documents that exist as they were put in, in the order of the ids."""
         check_no_kwargs("get", kwargs)
         return [to_document(node, details=False) for node in existing_nodes(self.graph, ids)]
-
-    async def aget(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
-        """Do the same without blocking the event loop."""
-        return await asyncio.to_thread(self.get, ids, **kwargs)

@@ -189,12 +189,15 @@ def existing_nodes(graph: NodeGraph, ids: Iterable[str], group: str | None = Non
     return [node for node in nodes if group is None or node.group == group]
 
 
-def delete_documents(graph: NodeGraph, ids: Iterable[str]) -> list[str]:
+def delete_documents(graph: NodeGraph, ids: Iterable[str] | None) -> list[str]:
     """Remove documents and all nodes below them; return the ids of those that existed.
 
     Raises:
-        ValueError: If an id is that of a node below a document; nothing is removed.
+        ValueError: If there are no ids, or one is that of a node below a document; nothing is
+            removed.
     """
+    if ids is None:  # LangChain's interfaces allow it, for all documents
+        raise ValueError("delete() takes the ids of the documents to remove; give a list")
     ids = list(ids)
     while True:
         nodes = existing_nodes(graph, ids)

@@ -21,6 +21,8 @@ _REPLACED = "replaced"
 class NodeGraphStore(BaseStore[str, Document]):
     """Get the nodes of one group by id: the parents, for code that wants them in a store.
 
+    The async methods are LangChain's, which run the others in a thread.
+
     With the group of the documents (the default) it can also be written to, as ``docstore`` of
     LangChain's ``ParentDocumentRetriever`` for example. The value of a key becomes the document
     of that id in the graph, and the nodes below it are updated with it.
@@ -60,10 +62,6 @@ class NodeGraphStore(BaseStore[str, Document]):
         nodes = {node.id: node for node in existing_nodes(self.graph, keys, self.group)}
         return [self._document(nodes[key]) if key in nodes else None for key in keys]
 
-    async def amget(self, keys: Sequence[str]) -> list[Document | None]:
-        """Do the same without blocking the event loop."""
-        return await asyncio.to_thread(self.mget, keys)
-
     def mset(self, key_value_pairs: Sequence[tuple[str, Document]]) -> None:
         """Set the documents of keys, all or none; the last one of a key counts.
 
@@ -74,10 +72,6 @@ class NodeGraphStore(BaseStore[str, Document]):
         documents = dict(key_value_pairs)
         self.graph.add([_with_key(key, document) for key, document in documents.items()])
 
-    async def amset(self, key_value_pairs: Sequence[tuple[str, Document]]) -> None:
-        """Do the same without blocking the event loop."""
-        await asyncio.to_thread(self.mset, key_value_pairs)
-
     def mdelete(self, keys: Sequence[str]) -> None:
         """Remove documents and the nodes below them; keys that do not exist are skipped.
 
@@ -87,10 +81,6 @@ class NodeGraphStore(BaseStore[str, Document]):
         self._check_writable("removed")
         existing = [node.id for node in existing_nodes(self.graph, keys, self.group)]
         delete_documents(self.graph, existing)
-
-    async def amdelete(self, keys: Sequence[str]) -> None:
-        """Do the same without blocking the event loop."""
-        await asyncio.to_thread(self.mdelete, keys)
 
     def yield_keys(self, *, prefix: str | None = None) -> Iterator[str]:
         """Yield the keys in document order, those that begin with ``prefix``."""

@@ -125,7 +125,7 @@ class NodeGraphVectorStore(VectorStore):
         model = getattr(embed, "__self__", None)
         return model if isinstance(model, Embeddings) else None
 
-    # Documents
+    # Documents. LangChain runs these methods in a thread for their async ones.
 
     def add_documents(
         self,
@@ -151,10 +151,6 @@ class NodeGraphVectorStore(VectorStore):
         check_no_kwargs("add_documents", kwargs)
         return put_documents(self.graph, documents, ids)
 
-    async def aadd_documents(self, documents: Iterable[Document], **kwargs: Any) -> list[str]:
-        """Do the same without blocking the event loop."""
-        return await asyncio.to_thread(self.add_documents, documents, **kwargs)
-
     def add_texts(
         self,
         texts: Iterable[str],
@@ -170,17 +166,6 @@ class NodeGraphVectorStore(VectorStore):
         documents = [Document(t, metadata=m) for t, m in zip(texts, fields, strict=True)]
         return self.add_documents(documents, ids=ids, **kwargs)
 
-    async def aadd_texts(
-        self,
-        texts: Iterable[str],
-        metadatas: Sequence[dict[str, Any]] | None = None,
-        *,
-        ids: Sequence[str | None] | None = None,
-        **kwargs: Any,
-    ) -> list[str]:
-        """Do the same without blocking the event loop."""
-        return await asyncio.to_thread(self.add_texts, texts, metadatas, ids=ids, **kwargs)
-
     def delete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> bool:
         """Remove documents and the nodes below them; ids that do not exist are skipped.
 
@@ -188,23 +173,13 @@ class NodeGraphVectorStore(VectorStore):
             ValueError: If no ids are given, or one is that of a node below a document.
         """
         check_no_kwargs("delete", kwargs)
-        if ids is None:
-            raise ValueError("delete() takes the ids of the documents to remove; give a list")
         delete_documents(self.graph, ids)
         return True
-
-    async def adelete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> bool:
-        """Do the same without blocking the event loop."""
-        return await asyncio.to_thread(self.delete, ids, **kwargs)
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """Return the nodes that exist as documents, in the order of the ids, each once."""
         nodes = existing_nodes(self.graph, ids)
         return [to_document(node, details=self._details) for node in nodes]
-
-    async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """Do the same without blocking the event loop."""
-        return await asyncio.to_thread(self.get_by_ids, ids)
 
     # Searches
 
@@ -257,12 +232,6 @@ class NodeGraphVectorStore(VectorStore):
         """Return the documents that are nearest to a vector of the graph's model."""
         scored = self.similarity_search_with_score_by_vector(embedding, k, **kwargs)
         return [document for document, _ in scored]
-
-    async def asimilarity_search_by_vector(
-        self, embedding: Sequence[float], k: int = 4, **kwargs: Any
-    ) -> list[Document]:
-        """Return the same without blocking the event loop."""
-        return await asyncio.to_thread(self.similarity_search_by_vector, embedding, k, **kwargs)
 
     def max_marginal_relevance_search(
         self,
@@ -328,18 +297,6 @@ class NodeGraphVectorStore(VectorStore):
         check_no_kwargs("max_marginal_relevance_search_by_vector", kwargs)
         results = self._nearest(embedding, max(k, fetch_k), filter)
         return self._diverse(embedding, results, k, lambda_mult) if results else []
-
-    async def amax_marginal_relevance_search_by_vector(
-        self,
-        embedding: Sequence[float],
-        k: int = 4,
-        fetch_k: int = 20,
-        lambda_mult: float = 0.5,
-        **kwargs: Any,
-    ) -> list[Document]:
-        """Return the same without blocking the event loop."""
-        search = self.max_marginal_relevance_search_by_vector
-        return await asyncio.to_thread(search, embedding, k, fetch_k, lambda_mult, **kwargs)
 
     @classmethod
     def from_texts(
