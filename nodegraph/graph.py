@@ -18,7 +18,7 @@ from .errors import nearest_names
 from .groups import GroupRegistry, GroupSummary, NodeGroup, Scope, make_group
 from .locking import Access
 from .memory_store import as_store
-from .models import Embeddings, as_embedders
+from .models import EmbeddingCache, as_embedders
 from .navigation import as_node, find
 from .node import MEMBER, ROOT, Link, Node
 from .splitters import SentenceSplitter
@@ -96,7 +96,7 @@ class NodeGraph:
         self._access = Access(self._store)
         self._builder = GroupBuilder(self, self._store, self._access)
         self._corpus = Corpus(self._store, self._access)
-        self.embeddings = Embeddings(self._store, self._embedders, self.progress)
+        self.embeddings = EmbeddingCache(self._store, self._embedders, self.progress)
         self._shared: dict[object, object] = {}
         self._shared_lock = threading.Lock()
 
@@ -212,7 +212,7 @@ class NodeGraph:
         """
         self._check_outside()
         with self._access.changing():
-            self.embeddings.forget_unused()
+            self.embeddings.delete_unused()
         with self._store.writing():
             self._store.compact()
 

@@ -81,16 +81,16 @@ class EntityExtractor:
     def __call__(self, passages: Sequence[Node]) -> list[LinkedText]:
         """Return the entities, in the order in which passages name them first."""
         titles, bodies = _titles(passages, self.title)
-        shown: dict[str, str] = {}
+        spellings: dict[str, str] = {}
         about: defaultdict[str, list[int]] = defaultdict(list)
         for at, title in enumerate(titles):
             if key := name_key(title):
                 about[key].append(at)
-                shown.setdefault(key, title)
+                spellings.setdefault(key, title)
         if self.find is None:
-            named = find_names(bodies, about, shown)
+            named = find_names(bodies, about, spellings)
         else:
-            named = _found(self.find, bodies, shown)
+            named = _names_by(self.find, bodies, spellings)
         passages_of: dict[str, list[int]] = {}
         for at, keys in enumerate(named):
             own = [name_key(titles[at])] if titles[at] else []
@@ -98,7 +98,7 @@ class EntityExtractor:
                 passages_of.setdefault(key, []).append(at)
         return [
             LinkedText(
-                Node(shown[key], {"about": [passages[at].id for at in about.get(key, ())]}),
+                Node(spellings[key], {"about": [passages[at].id for at in about.get(key, ())]}),
                 [passages[at] for at in places],
             )
             for key, places in passages_of.items()
@@ -124,13 +124,15 @@ def _titles(passages: Sequence[Node], field: str) -> tuple[list[str], list[str]]
     return titles, bodies
 
 
-def _found(find: Finder, bodies: Sequence[str], shown: dict[str, str]) -> Iterator[list[str]]:
-    """Give each passage the keys of the names that the user's callable finds."""
+def _names_by(
+    find: Finder, bodies: Sequence[str], spellings: dict[str, str]
+) -> Iterator[list[str]]:
+    """Yield, for every text, the keys of the names that the user's callable returns."""
     for body in bodies:
         names = find(body)
         if isinstance(names, str):
             raise TypeError(f"find returns several names, not one text: {names!r:.80}")
         keys = {name_key(name): name for name in names}
         for key, name in keys.items():
-            shown.setdefault(key, name)
+            spellings.setdefault(key, name)
         yield [key for key in keys if key]

@@ -47,7 +47,7 @@ _REMARK = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
 
 _BEFORE_A_SENTENCE = re.compile(r"(?:^|[.!?:;\n。！？：；\"“”‘(（|*#-])\s*$")
 
-_MARKS = re.compile("[\u0300-\u036f]")
+_ACCENTS = re.compile("[\u0300-\u036f]")
 
 _POSSESSIVE = re.compile("['’]s$")
 
@@ -87,18 +87,18 @@ class _Run:
 
 
 def find_names(
-    bodies: Sequence[str], titles: Mapping[str, object], shown: dict[str, str]
+    bodies: Sequence[str], titles: Mapping[str, object], spellings: dict[str, str]
 ) -> Iterator[list[str]]:
-    """Return, for each text, the keys of the names in it, each once.
+    """Yield, for every text, the different keys of the names in it.
 
-    Names are phrases of capitalised words, what stands in Chinese quotation marks, and the
-    titles; they are found wherever they stand again, also inside longer names. The first word of
-    a sentence is taken by how the texts write it elsewhere.
+    Names are phrases of capitalised words, texts in Chinese quotation marks, and the titles; they
+    are recognised everywhere, also inside longer names. The first word of a sentence counts as the
+    texts write it elsewhere.
 
     Args:
         bodies: The texts.
-        titles: Keys of names that are known before.
-        shown: Names by key; gets those that are found, as they are first written.
+        titles: Keys of names that are given in advance.
+        spellings: Names by key; the new ones are added as they are first written.
     """
     runs: list[list[_Run]] = []
     lower: Counter[str] = Counter()
@@ -107,21 +107,22 @@ def find_names(
     for body in bodies:
         text = _folded(body)
         lower.update(_LOWER.findall(text))
-        found = [_run(match) for match in _RUN.finditer(text)]
-        for run in found:
+        matches = [_run(match) for match in _RUN.finditer(text)]
+        for run in matches:
             rest = zip(run.words[run.begins :], run.plain[run.begins :], strict=True)
             upper.update(plain for word, plain in rest if word[0].isupper())
-        runs.append(found)
+        runs.append(matches)
         quoted += ["".join(parts) for parts in _QUOTED.findall(text)]
-    known = set(titles)
-    for name in (*quoted, *(n for found in runs for r in found for n in _names(r, lower, upper))):
+    keys_seen = set(titles)
+    phrases = (name for matches in runs for run in matches for name in _names(run, lower, upper))
+    for name in (*quoted, *phrases):
         key = name_key(name)
         if len(key) > 1 and not key.isdigit():
-            known.add(key)
-            shown.setdefault(key, _POSSESSIVE.sub("", name))
-    unspaced = _Substrings(key for key in known if _HAS_UNSPACED.search(key))
-    for body, found in zip(bodies, runs, strict=True):
-        keys = {key: None for run in found for key in _inside(run, known, lower, upper)}
+            keys_seen.add(key)
+            spellings.setdefault(key, _POSSESSIVE.sub("", name))
+    unspaced = _Substrings(key for key in keys_seen if _HAS_UNSPACED.search(key))
+    for body, matches in zip(bodies, runs, strict=True):
+        keys = {key: None for run in matches for key in _inside(run, keys_seen, lower, upper)}
         keys.update(dict.fromkeys(unspaced.of(body)))
         yield list(keys)
 
@@ -168,7 +169,7 @@ def _ended(words: list[str], joining: Sequence[str]) -> list[str]:
 
 
 def _inside(
-    run: _Run, known: set[str], lower: Mapping[str, int], upper: Mapping[str, int]
+    run: _Run, keys: set[str], lower: Mapping[str, int], upper: Mapping[str, int]
 ) -> Iterator[str]:
     """Return the keys of all known names in a run, also those inside others."""
     first, words = _first(run, lower, upper), run.plain
@@ -178,7 +179,7 @@ def _inside(
             continue
         for end in ends[number : number + _LONGEST]:
             key = " ".join(words[begin : end + 1])
-            if key in known:
+            if key in keys:
                 yield key
 
 
@@ -205,7 +206,7 @@ class _Substrings:
 def _folded(text: str) -> str:
     if text.isascii():
         return text
-    return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", text)))
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text)))
 
 
 def _plain(word: str) -> str:

@@ -64,13 +64,13 @@ class LLMExtractor:
         limit: int | None = None,
         retries: int = 1,
     ) -> None:
-        for what, value, known in (
+        for what, value, allowed in (
             ("task", task, get_args(Task)),
             ("language", language, ("auto", *get_args(Language))),
         ):
-            if value not in known:
+            if value not in allowed:
                 raise ValueError(
-                    f"no {what} {value!r}; there is {nearest_names(str(value), known)}"
+                    f"no {what} {value!r}; there is {nearest_names(str(value), allowed)}"
                 )
         if prompt is not None and not isinstance(prompt, str):
             raise TypeError(f"prompt is a text with {{text}} in it, not {prompt!r:.80}")
@@ -90,8 +90,8 @@ class LLMExtractor:
 
     def __reduce__(self) -> tuple[type[LLMExtractor], tuple[Any, ...], int]:
         # What fingerprints take it for. How often it asks again is not what it makes.
-        made_by = (self.llm, self.task, self.language, self.prompt, self.limit)
-        return type(self), made_by, EDITION
+        args = (self.llm, self.task, self.language, self.prompt, self.limit)
+        return type(self), args, EDITION
 
     def __reduce_ex__(self, protocol: object) -> tuple[Callable[..., Any], tuple[Any, ...], Any]:
         return _restore, (type(self),), self.__dict__
@@ -110,27 +110,27 @@ class LLMExtractor:
         for _ in range(1 + self.retries):
             answer = self.llm.complete(prompt + (retry_note(language, why) if why else ""))
             try:
-                found = PARSERS[self.task](answer)
+                items = PARSERS[self.task](answer)
             except ValueError as error:
                 why = str(error)
             else:
-                return [self._node(each) for each in found[: self.limit]]
+                return [self._node(item) for item in items[: self.limit]]
         raise ModelError(
             f"the language model {self.llm.name!r} gave no {self.task} of the text {text!r:.80}: "
             f"{why}; it answered {answer!r:.300}"
         )
 
     def _prompt(self, text: str, language: Language) -> str:
-        wanted = "in the language of the text" if self.language == "auto" else "in English"
+        in_language = "in the language of the text" if self.language == "auto" else "in English"
         template = PROMPTS[language][self.task] if self.prompt is None else self.prompt
-        return fill_template(template, text=text, limit=self.limit, in_language=wanted)
+        return fill_template(template, text=text, limit=self.limit, in_language=in_language)
 
-    def _node(self, made: str | tuple[str, str]) -> Node:
-        if isinstance(made, str):
-            return Node(made)
-        question, answer = made
-        asks, tells = _LABELS[language_of(question)]
-        content = f"{asks}{question}\n{tells}{answer}"
+    def _node(self, item: str | tuple[str, str]) -> Node:
+        if isinstance(item, str):
+            return Node(item)
+        question, answer = item
+        question_label, answer_label = _LABELS[language_of(question)]
+        content = f"{question_label}{question}\n{answer_label}{answer}"
         return Node(question, {"answer": answer}, content)
 
 

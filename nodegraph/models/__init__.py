@@ -3,7 +3,7 @@
 from .cached_llm import CachedLLM
 from .embedder import Embedder, as_embedder, as_embedders
 from .embedder_adapters import Encoder, Vectors, is_async
-from .embedding_cache import Embeddings
+from .embedding_cache import EmbeddingCache
 from .identity import model_name
 from .language import Language, language_of
 from .llm import LLM, as_llm
@@ -13,7 +13,7 @@ __all__ = [
     "LLM",
     "CachedLLM",
     "Embedder",
-    "Embeddings",
+    "EmbeddingCache",
     "Encoder",
     "Language",
     "Vectors",

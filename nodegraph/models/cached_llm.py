@@ -1,4 +1,4 @@
-"""Keep a model's answers, so that the same prompt is not paid for twice."""
+"""Cache a model's answers, so that the same prompt is not paid for twice."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ _KIND = "answers"
 class CachedLLM:
     """Ask a language model each prompt once, and answer from memory or a file after that.
 
-    It is a model itself, and goes wherever one is taken. Answers are kept by the model's name, the
-    prompt and the schema: give a model whose name does not tell its settings one that does
-    (``LLM(model, "name")``). What failed, and a stream that was not heard to its end, is not kept.
+    It is a model itself, and can be used in place of one. Answers are stored by the model's name,
+    the prompt and the schema: where the name of a model does not show its settings, give it one
+    that does (``LLM(model, "name")``). Failures and streams that were not read to their end are not
+    stored.
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
-        store: Where answers are kept: the path of a file, for later runs and other processes; a
+        store: Where answers are cached: the path of a file, for later runs and other processes; a
             store; None for memory, as long as this object lives.
 
     Attributes:
@@ -37,9 +38,9 @@ class CachedLLM:
         StoreError: If the file can't be opened.
 
     Example:
-        >>> asked = []
-        >>> llm = CachedLLM(LLM(lambda prompt: asked.append(prompt) or "A drink.", "scripted"))
-        >>> llm.complete("What is tea?"), llm.complete("What is tea?"), len(asked)
+        >>> prompts = []
+        >>> llm = CachedLLM(LLM(lambda prompt: prompts.append(prompt) or "A drink.", "scripted"))
+        >>> llm.complete("What is tea?"), llm.complete("What is tea?"), len(prompts)
         ('A drink.', 'A drink.', 1)
     """
 
@@ -59,7 +60,7 @@ class CachedLLM:
 
     @property
     def name(self) -> str:
-        """The model's name: what is made with its kept answers is made by it."""
+        """The model's name: nodes made with stored answers count as its own."""
         return self.llm.name
 
     def complete(self, prompt: str) -> str:
@@ -68,40 +69,42 @@ class CachedLLM:
         Raises:
             ModelError: If the model fails.
         """
-        kept: str | None = self._kept(prompt)
-        return self._keep(prompt, self.llm.complete(prompt)) if kept is None else kept
+        cached: str | None = self._get(prompt)
+        return self._put(prompt, self.llm.complete(prompt)) if cached is None else cached
 
     async def acomplete(self, prompt: str) -> str:
         """Return the same without blocking the event loop."""
-        kept: str | None = await self._akept(prompt)
-        return await self._akeep(prompt, await self.llm.acomplete(prompt)) if kept is None else kept
+        cached: str | None = await self._aget(prompt)
+        return (
+            await self._aput(prompt, await self.llm.acomplete(prompt)) if cached is None else cached
+        )
 
     def stream(self, prompt: str) -> Iterator[str]:
-        """Yield the answer as it comes; a kept one as a whole."""
-        kept = self._kept(prompt)
-        if kept is not None:
-            yield kept
+        """Yield the answer as it comes; a stored one as a whole."""
+        cached = self._get(prompt)
+        if cached is not None:
+            yield cached
             return
-        told = []
-        for piece in self.llm.stream(prompt):
-            told.append(piece)
-            yield piece
-        self._keep(prompt, "".join(told))
+        chunks = []
+        for chunk in self.llm.stream(prompt):
+            chunks.append(chunk)
+            yield chunk
+        self._put(prompt, "".join(chunks))
 
     async def astream(self, prompt: str) -> AsyncIterator[str]:
         """Yield the same without blocking the event loop."""
-        kept = await self._akept(prompt)
-        if kept is not None:
-            yield kept
+        cached = await self._aget(prompt)
+        if cached is not None:
+            yield cached
             return
-        told = []
-        async for piece in self.llm.astream(prompt):
-            told.append(piece)
-            yield piece
-        await self._akeep(prompt, "".join(told))
+        chunks = []
+        async for chunk in self.llm.astream(prompt):
+            chunks.append(chunk)
+            yield chunk
+        await self._aput(prompt, "".join(chunks))
 
-    def forget(self) -> None:
-        """Drop all answers that are kept, of this model and others."""
+    def clear(self) -> None:
+        """Delete all stored answers, of this model and others."""
         self._store.forget(_KIND)
 
     def close(self) -> None:
@@ -110,40 +113,40 @@ class CachedLLM:
             self._store.close()
 
     def _complete_json(self, prompt: str, schema: Mapping[str, Any]) -> Any:
-        kept = self._kept(prompt, schema)
-        return self._keep(prompt, self.llm.json(prompt, schema), schema) if kept is None else kept
+        cached = self._get(prompt, schema)
+        return (
+            self._put(prompt, self.llm.json(prompt, schema), schema) if cached is None else cached
+        )
 
     async def _acomplete_json(self, prompt: str, schema: Mapping[str, Any]) -> Any:
-        kept = await self._akept(prompt, schema)
-        if kept is not None:
-            return kept
-        return await self._akeep(prompt, await self.llm.ajson(prompt, schema), schema)
+        cached = await self._aget(prompt, schema)
+        if cached is not None:
+            return cached
+        return await self._aput(prompt, await self.llm.ajson(prompt, schema), schema)
 
     def _key(self, prompt: str, schema: Mapping[str, Any] | None) -> str:
-        asked = json.dumps([self.llm.name, prompt, schema], sort_keys=True, default=str)
-        return hashlib.sha256(asked.encode()).hexdigest()
+        request = json.dumps([self.llm.name, prompt, schema], sort_keys=True, default=str)
+        return hashlib.sha256(request.encode()).hexdigest()
 
-    def _kept(self, prompt: str, schema: Mapping[str, Any] | None = None) -> Any:
-        """Return the answer that is kept, None where there is none."""
+    def _get(self, prompt: str, schema: Mapping[str, Any] | None = None) -> Any:
+        """Return the stored answer, None where there is none."""
         key = self._key(prompt, schema)
-        found = self._store.recall(_KIND, [key]).get(key)
+        stored = self._store.recall(_KIND, [key]).get(key)
         with self._lock:
-            self.hits += found is not None
-            self.misses += found is None
-        return None if found is None else json.loads(found)
+            self.hits += stored is not None
+            self.misses += stored is None
+        return None if stored is None else json.loads(stored)
 
-    def _keep(self, prompt: str, answer: Any, schema: Mapping[str, Any] | None = None) -> Any:
+    def _put(self, prompt: str, answer: Any, schema: Mapping[str, Any] | None = None) -> Any:
         self._store.remember(_KIND, {self._key(prompt, schema): json.dumps(answer).encode()})
         return answer
 
-    async def _akept(self, prompt: str, schema: Mapping[str, Any] | None = None) -> Any:
+    async def _aget(self, prompt: str, schema: Mapping[str, Any] | None = None) -> Any:
         import asyncio
 
-        return await asyncio.to_thread(self._kept, prompt, schema)
+        return await asyncio.to_thread(self._get, prompt, schema)
 
-    async def _akeep(
-        self, prompt: str, answer: Any, schema: Mapping[str, Any] | None = None
-    ) -> Any:
+    async def _aput(self, prompt: str, answer: Any, schema: Mapping[str, Any] | None = None) -> Any:
         import asyncio
 
-        return await asyncio.to_thread(self._keep, prompt, answer, schema)
+        return await asyncio.to_thread(self._put, prompt, answer, schema)

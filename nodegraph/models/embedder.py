@@ -1,4 +1,4 @@
-"""Hold an embedding model in whatever form a user has it, and call it."""
+"""Hold an embedding model of any framework, and call it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .embedder_adapters import (
     AsyncEmbedTexts,
     EmbedTexts,
     Vectors,
-    calls_of,
+    adapt_embedder,
     check_vectors,
     is_async,
 )
@@ -58,7 +58,7 @@ class Embedder:
     batch_size: int = 64
 
     def __post_init__(self) -> None:
-        calls = calls_of(self.embed)
+        calls = adapt_embedder(self.embed)
         if self.name is not None and not isinstance(self.name, str):
             raise TypeError(f"an Embedder's name is a text, not {self.name!r:.80}")
         if not isinstance(self.batch_size, int) or isinstance(self.batch_size, bool):
@@ -105,21 +105,21 @@ class Embedder:
 
             return await asyncio.to_thread(self.queries, texts)
         try:
-            made = await self.aembed_queries(list(texts))
+            vectors = await self.aembed_queries(list(texts))
         except EmbeddingError:
             raise
         except Exception as error:
             raise self._failure(texts, error) from error
-        return check_vectors(made, texts, self.name)
+        return check_vectors(vectors, texts, self.name)
 
     def _checked(self, call: EmbedTexts, texts: Sequence[str]) -> Vectors:
         try:
-            made = call(list(texts))
+            vectors = call(list(texts))
         except EmbeddingError:
             raise
         except Exception as error:
             raise self._failure(texts, error) from error
-        return check_vectors(made, texts, self.name)
+        return check_vectors(vectors, texts, self.name)
 
     def _failure(self, texts: Sequence[str], error: Exception) -> EmbeddingError:
         number = f"{len(texts)} text{'' if len(texts) == 1 else 's'}"
@@ -132,7 +132,7 @@ class Embedder:
 
 
 def as_embedder(model: object) -> Embedder:
-    """Take an embedding model in any of the forms people have, known by its shape.
+    """Return an embedding model of any supported kind as an ``Embedder``.
 
     Raises:
         TypeError: If it is none; the error says what to give instead.

@@ -1,4 +1,4 @@
-"""Know an embedding model by its shape, and how it is called."""
+"""Recognise an embedding model of any framework, and say how to call it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AsyncEmbedTexts = Callable[[list[str]], Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
+class EmbedderCalls:
     """How a model embeds passages, and queries where it has a way of its own for them."""
 
     embed: EmbedTexts
@@ -34,31 +34,31 @@ class Calls:
     aembed_queries: AsyncEmbedTexts | None = None
 
 
-def calls_of(model: Any) -> Calls:
-    """Return how to call a model, whichever of the known forms it has.
+def adapt_embedder(model: Any) -> EmbedderCalls:
+    """Return how to call a model of any supported kind.
 
     Raises:
-        TypeError: If it has none of them; the error says what to give instead.
+        TypeError: If it is of none; the error says what to give instead.
     """
     _refuse_what_is_no_model(model)
     if _has(model, "get_text_embedding_batch", "get_query_embedding"):  # LlamaIndex
-        return Calls(
+        return EmbedderCalls(
             model.get_text_embedding_batch,
-            partial(_each, model.get_query_embedding),
-            _aeach_of(model, "aget_query_embedding"),
+            partial(_one_by_one, model.get_query_embedding),
+            _all_at_once_of(model, "aget_query_embedding"),
         )
     if _has(model, "embed_documents", "embed_query"):  # LangChain
-        return Calls(
+        return EmbedderCalls(
             model.embed_documents,
-            partial(_each, model.embed_query),
-            _aeach_of(model, "aembed_query"),
+            partial(_one_by_one, model.embed_query),
+            _all_at_once_of(model, "aembed_query"),
         )
     if _has(model, "encode"):  # sentence-transformers and its relatives
         encoder = Encoder(model)
-        return Calls(encoder.embed, encoder.embed_queries)
+        return EmbedderCalls(encoder.embed, encoder.embed_queries)
     if _has(model, "embed"):  # a class of one's own, such as those in nodekin.adapters
         own = (getattr(model, name, None) for name in ("embed_queries", "aembed_queries"))
-        return Calls(model.embed, *own)
+        return EmbedderCalls(model.embed, *own)
     if _has(getattr(model, "embeddings", None), "create"):
         raise TypeError(
             f"{model!r:.60} is an OpenAI client, which does not say which model to use; write "
@@ -74,7 +74,7 @@ def calls_of(model: Any) -> Calls:
             f"{model!r:.80} is async, and passages are embedded by a function that is not; give "
             "both: Embedder(embed, aembed_queries=...)"
         )
-    return Calls(model)
+    return EmbedderCalls(model)
 
 
 def is_async(call: Callable[..., Any]) -> bool:
@@ -99,15 +99,15 @@ def _has(model: object, *methods: str) -> bool:
     return all(callable(getattr(model, method, None)) for method in methods)
 
 
-def _each(call: Callable[[str], Any], texts: Iterable[str]) -> list[Any]:
+def _one_by_one(call: Callable[[str], Any], texts: Iterable[str]) -> list[Any]:
     return [call(text) for text in texts]
 
 
-def _aeach_of(model: object, method: str) -> AsyncEmbedTexts | None:
-    return partial(_aeach, getattr(model, method)) if _has(model, method) else None
+def _all_at_once_of(model: object, method: str) -> AsyncEmbedTexts | None:
+    return partial(_all_at_once, getattr(model, method)) if _has(model, method) else None
 
 
-async def _aeach(call: Callable[[str], Awaitable[Any]], texts: Iterable[str]) -> list[Any]:
+async def _all_at_once(call: Callable[[str], Awaitable[Any]], texts: Iterable[str]) -> list[Any]:
     """Ask for all at once; where one fails, the others are not waited for."""
     import asyncio
 
@@ -150,22 +150,22 @@ class Encoder:
     def _encode(
         self, method: str, prompts: Sequence[str], texts: list[str], settings: dict[str, Any]
     ) -> Any:
-        given: dict[str, Any] = {"show_progress_bar": False, "convert_to_numpy": True}
+        arguments: dict[str, Any] = {"show_progress_bar": False, "convert_to_numpy": True}
         if _has(self._model, method):
             call = getattr(self._model, method)
-        else:  # before version 5 it has to be told
+        else:  # before version 5
             call = self._model.encode
-            known = getattr(self._model, "prompts", None) or {}
-            given["prompt_name"] = next((name for name in prompts if known.get(name)), None)
-        given.update(settings)
-        if given.get("prompt") is not None:
-            given.pop("prompt_name", None)
+            available = getattr(self._model, "prompts", None) or {}
+            arguments["prompt_name"] = next((name for name in prompts if available.get(name)), None)
+        arguments.update(settings)
+        if arguments.get("prompt") is not None:
+            arguments.pop("prompt_name", None)
         with self._lock:
-            return call(texts, **_accepted(call, given))
+            return call(texts, **_accepted(call, arguments))
 
 
 def _accepted(call: Callable[..., Any], settings: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what a relative of sentence-transformers does not know."""
+    """Return the settings that the call accepts; related libraries have fewer."""
     try:
         parameters = inspect.signature(call).parameters
     except (TypeError, ValueError):  # written in C
@@ -175,11 +175,11 @@ def _accepted(call: Callable[..., Any], settings: dict[str, Any]) -> dict[str, A
     return {k: v for k, v in settings.items() if k in parameters}
 
 
-def check_vectors(made: Any, texts: Sequence[str], name: str) -> Vectors:
-    """Return what a model made as an array of its own, (texts, dimension) float32.
+def check_vectors(output: Any, texts: Sequence[str], name: str) -> Vectors:
+    """Return a model's output as a new array, (texts, dimension) float32.
 
     Args:
-        made: An array, a tensor of torch on any device, a list of vectors, or a generator of them.
+        output: An array, a tensor of torch on any device, or an iterable of vectors.
         texts: What was embedded.
         name: The model's name, for the error.
 
@@ -200,14 +200,14 @@ texts; it has to give one for each text, in their order
 
     model = f"the embedding model {name!r}"
     allowed = f"it has to give an array ({_number(texts, 'text')}, dimension) of numbers"
-    if inspect.isawaitable(made):
-        if inspect.iscoroutine(made):
-            made.close()
+    if inspect.isawaitable(output):
+        if inspect.iscoroutine(output):
+            output.close()
         raise EmbeddingError(
             f"{model} gave a coroutine; {allowed}: give an async form as "
             "Embedder(embed, aembed_queries=...), beside one that is not"
         )
-    rows = _plain(made)
+    rows = _plain(output)
     if rows is None or isinstance(rows, str | bytes):
         raise EmbeddingError(f"{model} gave {rows!r:.80}; {allowed}")
     try:
@@ -217,7 +217,7 @@ texts; it has to give one for each text, in their order
         with np.errstate(over="ignore"):  # infinite then, which is looked for below
             vectors = np.array(numbers, np.float32)
     except (TypeError, ValueError, OverflowError) as error:
-        raise EmbeddingError(f"{model} gave {_shown(rows)}; {allowed}") from error
+        raise EmbeddingError(f"{model} gave {_describe(rows)}; {allowed}") from error
     if vectors.ndim == 2 and len(vectors) != len(texts):
         raise EmbeddingError(
             f"{model} gave {_number(vectors, 'vector')} for {_number(texts, 'text')}; it has to "
@@ -244,20 +244,20 @@ def _check_rows(vectors: Vectors, texts: Sequence[str], model: str) -> None:
             )
 
 
-def _plain(made: Any) -> Any:
-    """Return tensors as arrays, and what can be gone through only once as a list."""
-    if hasattr(made, "detach"):
-        tensor = made.detach().cpu()
+def _plain(output: Any) -> Any:
+    """Return tensors as arrays, and an iterator as a list."""
+    if hasattr(output, "detach"):
+        tensor = output.detach().cpu()
         return (tensor.float() if hasattr(tensor, "float") else tensor).numpy()
-    if isinstance(made, list | tuple):
-        return [_plain(row) for row in made] if any(hasattr(r, "detach") for r in made) else made
-    if hasattr(made, "__array__") or hasattr(made, "__len__") or not isinstance(made, Iterable):
-        return made
-    return [_plain(row) for row in made]
+    if isinstance(output, list | tuple):
+        has_tensors = any(hasattr(row, "detach") for row in output)
+        return [_plain(row) for row in output] if has_tensors else output
+    is_array = hasattr(output, "__array__") or hasattr(output, "__len__")
+    return output if is_array or not isinstance(output, Iterable) else list(map(_plain, output))
 
 
-def _shown(rows: Any) -> str:
-    """Say what was given in place of an array of numbers."""
+def _describe(rows: Any) -> str:
+    """Describe a value that is no array of numbers."""
     if isinstance(rows, list | tuple):
         lengths = sorted({len(row) for row in rows if hasattr(row, "__len__")})
         if len(lengths) > 1:

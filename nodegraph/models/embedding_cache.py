@@ -1,4 +1,4 @@
-"""The vectors of texts: embedded when they are needed, kept by model and text."""
+"""Cache the vectors of texts, by model and text."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _AT_ONCE = 4_096  # vectors that are read from the store at once
 _LONG = 256  # texts whose embedding is worth showing
 
 
-class Embeddings:
-    """Embed passages once for each model and text; remember the last queries.
+class EmbeddingCache:
+    """Embed every passage once per model, and cache the last queries.
 
-    Every batch is kept as soon as it is there: what interrupts the work costs one batch.
+    Every batch is stored at once: an interruption costs one batch.
     """
 
     def __init__(
@@ -46,9 +46,9 @@ class Embeddings:
         self._progress = progress
         self.embedders = dict(embedders)
         # By model, not by key: two keys may have the same one, and then share its vectors.
-        self._embedding = {each.name: threading.Lock() for each in self.embedders.values()}
+        self._embedding = {embedder.name: threading.Lock() for embedder in self.embedders.values()}
         self._dimensions: dict[str, int] = {}
-        self._queries = QueryVectors()
+        self._queries = QueryVectorCache()
 
     def embedder(self, key: str) -> Embedder:
         """Return the model of a key.
@@ -57,9 +57,9 @@ class Embeddings:
             LookupError: If there is none.
         """
         if key not in self.embedders:
-            known = nearest_names(str(key), self.embedders)
+            names = nearest_names(str(key), self.embedders)
             raise LookupError(
-                f"the graph has no embedding {key!r}; it has {known}: give it one with "
+                f"the graph has no embedding {key!r}; it has {names}: give it one with "
                 "NodeGraph(..., embed=model) or embed={'key': model}"
             )
         return self.embedders[key]
@@ -77,18 +77,18 @@ class Embeddings:
         self.embedder("default" if key is None else key)
         return "default" if key is None else key
 
-    def forget_unused(self) -> None:
+    def delete_unused(self) -> None:
         """Drop the vectors of texts that no node has, of all models."""
         kinds = [kind for kind in self._store.kinds() if kind.startswith(_KIND)]
         if kinds:
             groups = [ROOT, *self._store.groups()]
             used = {digest(node.text) for group in groups for node in self._store.nodes(group)}
             for kind in kinds:
-                gone = self._store.recall(kind).keys() - used - {_DIMENSION}
-                self._store.forget(kind, gone)
+                unused = self._store.recall(kind).keys() - used - {_DIMENSION}
+                self._store.forget(kind, unused)
 
     def vectors(self, texts: Sequence[str], key: str, what: str = "texts") -> Vectors:
-        """Return the vectors of passages, (texts, dimension) float32; embed what is not kept yet.
+        """Return the vectors of passages, (texts, dimension) float32; embed the missing ones.
 
         The array can't be written to.
 
@@ -103,60 +103,60 @@ class Embeddings:
         for place, text in enumerate(texts):
             places.setdefault(digest(text), []).append(place)
         table = _Table(len(texts))
-        missing = self._recall(embedder, places, table)
+        missing = self._read_stored(embedder, places, table)
         if missing:
             with self._embedding[embedder.name]:  # another thread may be embedding the same
-                missing = self._recall(embedder, missing, table)
-                wanted = {name: texts[at[0]] for name, at in missing.items()}
-                for name, vector in self._embed(embedder, wanted, f"embedding {what}"):
+                missing = self._read_stored(embedder, missing, table)
+                by_digest = {name: texts[at[0]] for name, at in missing.items()}
+                for name, vector in self._embed(embedder, by_digest, f"embedding {what}"):
                     table.put(missing[name], vector)
         if table.vectors is None:
             return np.zeros((0, self._dimension(embedder) or 0), np.float32)
         table.vectors.flags.writeable = False
         return table.vectors
 
-    def _recall(
+    def _read_stored(
         self, embedder: Embedder, places: Mapping[str, list[int]], table: _Table
     ) -> dict[str, list[int]]:
-        """Put what is kept into the table, some thousands at a time; return what is not."""
+        """Put stored vectors into the table, some thousands at a time; return the missing texts."""
         import numpy as np
 
         missing: dict[str, list[int]] = {}
         names = list(places)
         for begin in range(0, len(names), _AT_ONCE):
-            some = names[begin : begin + _AT_ONCE]
-            kept = self._store.recall(_kind(embedder), some)
-            for name in some:
-                if name not in kept:
+            batch = names[begin : begin + _AT_ONCE]
+            stored = self._store.recall(_kind(embedder), batch)
+            for name in batch:
+                if name not in stored:
                     missing[name] = places[name]
                     continue
-                vector = np.frombuffer(kept[name], "<f4")
+                vector = np.frombuffer(stored[name], "<f4")
                 if table.vectors is not None:
                     self._check_dimension(embedder, table.vectors.shape[1], len(vector))
                 table.put(places[name], vector)
         return missing
 
     def _embed(
-        self, embedder: Embedder, wanted: Mapping[str, str], what: str
+        self, embedder: Embedder, texts: Mapping[str, str], what: str
     ) -> Iterator[tuple[str, Vectors]]:
         """Embed texts batch by batch; yield their vectors once they are in the store."""
         dimension = self._dimension(embedder)
-        batches = _batches(list(wanted), embedder)
-        show = self._progress if len(wanted) >= _LONG else False
+        batches = _batches(list(texts), embedder)
+        show = self._progress if len(texts) >= _LONG else False
         for batch in track(batches, len(batches), what, " batches", show):
-            made = embedder.passages([wanted[name] for name in batch])
-            dimension = made.shape[1] if dimension is None else dimension
-            self._check_dimension(embedder, dimension, made.shape[1])
-            new = {n: v.astype("<f4").tobytes() for n, v in zip(batch, made, strict=True)}
+            vectors = embedder.passages([texts[name] for name in batch])
+            dimension = vectors.shape[1] if dimension is None else dimension
+            self._check_dimension(embedder, dimension, vectors.shape[1])
+            new = {n: v.astype("<f4").tobytes() for n, v in zip(batch, vectors, strict=True)}
             # Together, so that there is no dimension without a vector, nor the other way round.
             self._store.remember(_kind(embedder), {**new, _DIMENSION: str(dimension).encode()})
             self._dimensions[embedder.name] = dimension
-            yield from zip(batch, made, strict=True)
+            yield from zip(batch, vectors, strict=True)
 
     def query_vectors(self, queries: Sequence[str], key: str) -> Vectors:
         """Return the vectors of queries, (queries, dimension) float32.
 
-        What another thread is embedding already is waited for.
+        A query that another thread is embedding is waited for.
 
         Raises:
             LookupError: If there is no model of that key.
@@ -164,21 +164,21 @@ class Embeddings:
         """
         embedder = self.embedder(key)
         claim = self._queries.claim(key, queries)
-        # Who is waited for may be waiting for the graph that this thread holds.
-        waited = {} if holding() else claim.theirs
-        found = claim.known
+        # The other thread may be waiting for the graph that this one has locked.
+        waited = {} if holding() else claim.pending
+        vectors = claim.vectors
         try:
-            for batch in _batches(claim.mine, embedder):
-                found |= self._made_queries(embedder, key, batch)
+            for batch in _batches(claim.to_embed, embedder):
+                vectors |= self._embed_queries(embedder, key, batch)
         finally:
-            self._queries.release(key, claim.mine)
+            self._queries.release(key, claim.to_embed)
         for query, vector in waited.items():
-            if (made := vector.result()) is not None:
-                found[query] = made
-        # Others failed at these: all who wanted them ask for themselves, at once.
-        for batch in _batches(_missing(queries, found), embedder):
-            found |= self._made_queries(embedder, key, batch)
-        return self._in_order(queries, found, embedder)
+            if (result := vector.result()) is not None:
+                vectors[query] = result
+        # Other callers failed at these: every caller embeds them itself.
+        for batch in _batches(_missing(queries, vectors), embedder):
+            vectors |= self._embed_queries(embedder, key, batch)
+        return self._in_order(queries, vectors, embedder)
 
     async def aquery_vectors(self, queries: Sequence[str], key: str) -> Vectors:
         """Return the same, by the model's async form where it has one, else in a thread."""
@@ -186,85 +186,85 @@ class Embeddings:
 
         embedder = self.embedder(key)
         if embedder.aembed_queries is None:
-            known = self._queries.known(key, queries)
-            if len(known) < len(set(queries)) or not queries:
+            cached = self._queries.get(key, queries)
+            if len(cached) < len(set(queries)) or not queries:
                 return await asyncio.to_thread(self.query_vectors, queries, key)
-            return self._in_order(queries, known, embedder)
+            return self._in_order(queries, cached, embedder)
         loop = asyncio.get_running_loop()
         claim = self._queries.claim(key, queries, loop)
-        found = claim.known
+        vectors = claim.vectors
         try:
-            for batch in _batches(claim.mine, embedder):
-                found |= await self._amade_queries(embedder, key, batch, loop)
+            for batch in _batches(claim.to_embed, embedder):
+                vectors |= await self._aembed_queries(embedder, key, batch, loop)
         finally:
-            self._queries.release(key, claim.mine, loop)
-        for query, vector in claim.theirs.items():
-            if (made := await asyncio.wrap_future(vector)) is not None:
-                found[query] = made
-        for batch in _batches(_missing(queries, found), embedder):
-            found |= await self._amade_queries(embedder, key, batch, loop)
+            self._queries.release(key, claim.to_embed, loop)
+        for query, vector in claim.pending.items():
+            if (result := await asyncio.wrap_future(vector)) is not None:
+                vectors[query] = result
+        for batch in _batches(_missing(queries, vectors), embedder):
+            vectors |= await self._aembed_queries(embedder, key, batch, loop)
         if not queries:
-            return await asyncio.to_thread(self._in_order, queries, found, embedder)
-        return self._in_order(queries, found, embedder)
+            return await asyncio.to_thread(self._in_order, queries, vectors, embedder)
+        return self._in_order(queries, vectors, embedder)
 
-    def _made_queries(
+    def _embed_queries(
         self, embedder: Embedder, key: str, queries: Sequence[str]
     ) -> dict[str, Vectors]:
-        new = self._checked_queries(embedder, queries, embedder.queries(queries))
-        self._queries.keep(key, new)
+        new = self._check_queries(embedder, queries, embedder.queries(queries))
+        self._queries.put(key, new)
         return new
 
-    async def _amade_queries(
+    async def _aembed_queries(
         self, embedder: Embedder, key: str, queries: Sequence[str], loop: object
     ) -> dict[str, Vectors]:
         import asyncio
 
-        made = await embedder.aqueries(queries)
+        vectors = await embedder.aqueries(queries)
         # In a thread, as it may read the store.
-        new = await asyncio.to_thread(self._checked_queries, embedder, queries, made)
-        self._queries.keep(key, new, loop)
+        new = await asyncio.to_thread(self._check_queries, embedder, queries, vectors)
+        self._queries.put(key, new, loop)
         return new
 
-    def _checked_queries(
-        self, embedder: Embedder, queries: Sequence[str], made: Vectors
+    def _check_queries(
+        self, embedder: Embedder, queries: Sequence[str], vectors: Vectors
     ) -> dict[str, Vectors]:
         dimension = self._dimension(embedder)
         if dimension is not None:
-            self._check_dimension(embedder, dimension, made.shape[1])
-        return {query: vector.copy() for query, vector in zip(queries, made, strict=True)}
+            self._check_dimension(embedder, dimension, vectors.shape[1])
+        return {query: vector.copy() for query, vector in zip(queries, vectors, strict=True)}
 
     def _in_order(
-        self, queries: Sequence[str], found: Mapping[str, Vectors], embedder: Embedder
+        self, queries: Sequence[str], by_query: Mapping[str, Vectors], embedder: Embedder
     ) -> Vectors:
         import numpy as np
 
         if not queries:
             return np.zeros((0, self._dimension(embedder) or 0), np.float32)
-        vectors = [found[query] for query in queries]
+        vectors = [by_query[query] for query in queries]
         for vector in vectors:
             self._check_dimension(embedder, len(vectors[0]), len(vector))
         return np.stack(vectors)
 
     def _dimension(self, embedder: Embedder) -> int | None:
-        """Return how long the vectors kept under the model's name are."""
+        """Return the length of the vectors that are stored under the model's name."""
         if embedder.name not in self._dimensions:
-            known = self._store.recall(_kind(embedder), {_DIMENSION})
-            if not known:
+            stored = self._store.recall(_kind(embedder), {_DIMENSION})
+            if not stored:
                 return None
-            self._dimensions[embedder.name] = int(known[_DIMENSION])
+            self._dimensions[embedder.name] = int(stored[_DIMENSION])
         return self._dimensions[embedder.name]
 
-    def _check_dimension(self, embedder: Embedder, kept: int, made: int) -> None:
-        if made != kept:
+    def _check_dimension(self, embedder: Embedder, expected: int, dimension: int) -> None:
+        if dimension != expected:
             raise EmbeddingError(
-                f"the embedding model {embedder.name!r} gives vectors of {made} numbers, and "
-                f"those kept under its name have {kept}; if it is another model, give it another "
-                "name: Embedder(embed, name=...)"
+                f"the embedding model {embedder.name!r} gives vectors of {dimension} numbers, and "
+                f"those kept under its name have {expected}; if it is another model, give it "
+                "another name: Embedder(embed, name=...)"
             )
 
 
 class _Table:
-    """Vectors of texts by place, the array being made when their length is known."""
+    """Hold vectors of texts by position; the array is created with the first vector."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -283,8 +283,8 @@ def _kind(embedder: Embedder) -> str:
     return f"{_KIND}{embedder.name}"
 
 
-def _missing(queries: Sequence[str], found: Mapping[str, Vectors]) -> list[str]:
-    return list(dict.fromkeys(query for query in queries if query not in found))
+def _missing(queries: Sequence[str], vectors: Mapping[str, Vectors]) -> list[str]:
+    return list(dict.fromkeys(query for query in queries if query not in vectors))
 
 
 def _batches(items: Sequence[str], embedder: Embedder) -> list[Sequence[str]]:
@@ -292,30 +292,30 @@ def _batches(items: Sequence[str], embedder: Embedder) -> list[Sequence[str]]:
     return [items[at : at + size] for at in range(0, len(items), size)]
 
 
-KEPT = 512
-"""How many queries are remembered."""
+MAX_QUERIES = 512
+"""How many query vectors are cached."""
 
 
 @dataclass(slots=True)
 class Claim:
-    """Hold what is known of queries, and who embeds the others.
+    """Hold the cached vectors of queries, and who embeds the others.
 
     Attributes:
         key: The embedding.
-        known: The vectors that are there.
-        mine: The queries to embed; whoever claimed them calls ``keep``, and ``release`` in the end.
-        theirs: The queries that another is embedding, with what comes of it: a vector, or None
-            where that failed.
+        vectors: The cached vectors.
+        to_embed: The queries that the caller embeds; it calls ``put``, and ``release`` in the end.
+        pending: The queries that another caller is embedding, with its future vector, or None
+            where that fails.
     """
 
     key: str
-    known: dict[str, Vector] = field(default_factory=dict)
-    mine: list[str] = field(default_factory=list)
-    theirs: dict[str, Future[Vector | None]] = field(default_factory=dict)
+    vectors: dict[str, Vector] = field(default_factory=dict)
+    to_embed: list[str] = field(default_factory=list)
+    pending: dict[str, Future[Vector | None]] = field(default_factory=dict)
 
 
-class QueryVectors:
-    """Remember vectors by embedding and query, and what is being embedded.
+class QueryVectorCache:
+    """Cache vectors by embedding and query, and the queries that are being embedded.
 
     Threads wait for threads. Tasks wait for threads and for tasks of their own event loop: a
     thread that waited for a task could be the one that the task's loop runs in.
@@ -324,10 +324,10 @@ class QueryVectors:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._vectors: OrderedDict[tuple[str, str], Vector] = OrderedDict()
-        self._begun: dict[tuple[object, str, str], Future[Vector | None]] = {}
+        self._in_progress: dict[tuple[object, str, str], Future[Vector | None]] = {}
 
     def claim(self, key: str, queries: Iterable[str], loop: object = None) -> Claim:
-        """Return what is known of queries, and take on those that no one is embedding.
+        """Return the cached vectors of queries, and claim those that no one is embedding.
 
         Args:
             key: The embedding.
@@ -339,42 +339,42 @@ class QueryVectors:
             for query in dict.fromkeys(queries):
                 if (key, query) in self._vectors:
                     self._vectors.move_to_end((key, query))
-                    claim.known[query] = self._vectors[key, query]
+                    claim.vectors[query] = self._vectors[key, query]
                     continue
                 places = (None,) if loop is None else (loop, None)
-                begun = [self._begun.get((place, key, query)) for place in places]
-                other = next((each for each in begun if each is not None), None)
+                futures = [self._in_progress.get((place, key, query)) for place in places]
+                other = next((pending for pending in futures if pending is not None), None)
                 if other is not None:
-                    claim.theirs[query] = other
+                    claim.pending[query] = other
                     continue
-                claim.mine.append(query)
+                claim.to_embed.append(query)
                 future: Future[Vector | None] = Future()
-                future.set_running_or_notify_cancel()  # one who gives up waiting cancels no other
-                self._begun[loop, key, query] = future
+                future.set_running_or_notify_cancel()  # who stops waiting cancels no other
+                self._in_progress[loop, key, query] = future
         return claim
 
-    def known(self, key: str, queries: Iterable[str]) -> dict[str, Vector]:
-        """Return the vectors that are there."""
+    def get(self, key: str, queries: Iterable[str]) -> dict[str, Vector]:
+        """Return the cached vectors."""
         with self._lock:
-            wanted = dict.fromkeys(queries)
-            return {q: self._vectors[key, q] for q in wanted if (key, q) in self._vectors}
+            unique = dict.fromkeys(queries)
+            return {q: self._vectors[key, q] for q in unique if (key, q) in self._vectors}
 
-    def keep(self, key: str, new: Mapping[str, Vector], loop: object = None) -> None:
-        """Remember vectors, and tell those who wait for them."""
+    def put(self, key: str, new: Mapping[str, Vector], loop: object = None) -> None:
+        """Cache vectors, and pass them to those who wait."""
         with self._lock:
             for query, vector in new.items():
                 self._vectors[key, query] = vector
-            while len(self._vectors) > KEPT:
+            while len(self._vectors) > MAX_QUERIES:
                 self._vectors.popitem(last=False)
-            futures = {query: self._begun.pop((loop, key, query), None) for query in new}
+            futures = {query: self._in_progress.pop((loop, key, query), None) for query in new}
         for query, future in futures.items():
             if future is not None:
                 future.set_result(new[query])
 
     def release(self, key: str, queries: Sequence[str], loop: object = None) -> None:
-        """Give up queries that were taken on and are not there: whoever waits goes on alone."""
+        """Give up claimed queries without a vector: those who wait embed them themselves."""
         with self._lock:
-            futures = [self._begun.pop((loop, key, query), None) for query in queries]
+            futures = [self._in_progress.pop((loop, key, query), None) for query in queries]
         for future in futures:
             if future is not None:
                 future.set_result(None)

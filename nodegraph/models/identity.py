@@ -17,7 +17,7 @@ from ..hashing import digest, fingerprint
 _MODEL = ("model", "model_name", "model_id", "model_name_or_path", "deployment")
 
 # Words in the names of attributes that say how a model is reached, paced or watched.
-_LEFT_OUT = frozenset(
+_IGNORED = frozenset(
     """key keys secret secrets token password credential credentials auth cert ssl
     client clients http https url uri base endpoint host hosts port proxy proxies header headers
     session connection organization project region user timeout timeouts retry retries request
@@ -84,7 +84,7 @@ def _describe(value: Any, depth: int) -> Any:
         return {
             str(key): _describe(item, depth - 1)
             for key, item in value.items()
-            if not _left_out(str(key)) and not hasattr(item, "get_secret_value")
+            if not _is_ignored(str(key)) and not hasattr(item, "get_secret_value")
         }
     if isinstance(value, list | tuple):
         return [_describe(item, depth - 1) for item in value]
@@ -117,9 +117,9 @@ def _function(function: types.FunctionType, depth: int) -> list[Any]:
         with contextlib.suppress(ValueError):  # not filled yet
             used[name] = cell.cell_contents
     state = set(_names(code, "STORE_GLOBAL", "STORE_DEREF"))
-    around = {k: v for k, v in used.items() if k not in state and v is not function}
-    given = [function.__defaults__, function.__kwdefaults__, around]
-    return [code, *(_describe(part, depth - 1) for part in given)]
+    captured = {k: v for k, v in used.items() if k not in state and v is not function}
+    inputs = [function.__defaults__, function.__kwdefaults__, captured]
+    return [code, *(_describe(part, depth - 1) for part in inputs)]
 
 
 def _names(code: types.CodeType, *operations: str) -> Iterator[str]:
@@ -151,7 +151,7 @@ def _settings(value: Any) -> dict[str, Any]:
         return {n: v for n, v in state.items() if not _is_worked_out(type(value), n)}
     settings = {}
     for name, field in fields.items():
-        if _left_out(name) or not hasattr(value, name):
+        if _is_ignored(name) or not hasattr(value, name):
             continue
         own, usual = getattr(value, name), field.default
         if field.default_factory is not None:
@@ -168,8 +168,8 @@ def _is_worked_out(cls: type, name: str) -> bool:
     return isinstance(getattr(cls, name, None), functools.cached_property)
 
 
-def _left_out(name: str) -> bool:
-    return not _LEFT_OUT.isdisjoint(name.lower().split("_"))
+def _is_ignored(name: str) -> bool:
+    return not _IGNORED.isdisjoint(name.lower().split("_"))
 
 
 def _weights(model: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Hold a language model in whatever form a user has it, and ask it."""
+"""Hold a language model of any framework, and call it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from typing import Any
 
 from ..errors import ModelError, ModelTimeoutError
 from .identity import model_name
-from .llm_adapters import Asks, apieces_of, asks_of, pieces_of, text_of
+from .llm_adapters import LLMCalls, adapt_llm, astream_texts, stream_texts, text_of
 from .output import parse_json
+
+_UNSUPPORTED: Any = object()
 
 
 @dataclass(frozen=True, slots=True)
 class LLM:
-    """Hold a language model: how it is asked, and what it is called.
+    """Hold a language model: how it is called, and its name.
 
-    Whatever takes a language model takes a bare one too. Choose this to name the model, or to
-    give it an async form of your own. It can be called like a function from a prompt to a text.
+    Every parameter for a language model accepts the model itself too. Choose this class to name
+    the model, or to add an async form. It can be called like a function from a prompt to a text.
 
     Args:
         model: A function from a prompt to its answer, also an async one; a model of LangChain or
@@ -45,25 +47,25 @@ class LLM:
     name: str = ""
     _: KW_ONLY
     amodel: Any = field(default=None, compare=False, repr=False)
-    _asks: Asks = field(init=False, compare=False, repr=False)
+    _calls: LLMCalls = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.name is not None and not isinstance(self.name, str):
             raise TypeError(f"a language model's name is a text, not {self.name!r:.80}")
-        asks = asks_of(self.model)
+        calls = adapt_llm(self.model)
         if self.amodel is not None:
-            other = asks_of(self.amodel)
+            other = adapt_llm(self.amodel)
             if other.acomplete is None:
                 raise TypeError(
                     f"amodel={self.amodel!r:.80} has no async form; leave it out, and the model is "
                     "asked in a thread"
                 )
-            asks = Asks(
-                *(asks.complete, other.acomplete, asks.stream, other.astream),
-                *(asks.structured, other.astructured),
+            calls = LLMCalls(
+                *(calls.complete, other.acomplete, calls.stream, other.astream),
+                *(calls.structured, other.astructured),
             )
         object.__setattr__(self, "name", self.name or _name(self.model))
-        object.__setattr__(self, "_asks", asks)
+        object.__setattr__(self, "_calls", calls)
 
     def __call__(self, prompt: str) -> str:
         """Ask the model; see ``complete``."""
@@ -79,7 +81,7 @@ class LLM:
     @property
     def structured(self) -> bool:
         """Whether the model can be held to a JSON schema."""
-        return self._asks.structured is not None
+        return self._calls.structured is not None
 
     def complete(self, prompt: str) -> str:
         """Return the model's answer to a prompt.
@@ -88,7 +90,7 @@ class LLM:
             ModelError: If the model fails, or its answer has no text.
         """
         with self._failing(prompt):
-            return text_of(self._asks.complete(prompt))
+            return text_of(self._calls.complete(prompt))
 
     async def acomplete(self, prompt: str) -> str:
         """Do the same without blocking the event loop, in a thread if there is no async form.
@@ -96,12 +98,12 @@ class LLM:
         Raises:
             ModelError: If the model fails, or its answer has no text.
         """
-        if self._asks.acomplete is None:
+        if self._calls.acomplete is None:
             import asyncio
 
             return await asyncio.to_thread(self.complete, prompt)
         with self._failing(prompt):
-            return text_of(await self._asks.acomplete(prompt))
+            return text_of(await self._calls.acomplete(prompt))
 
     def stream(self, prompt: str) -> Iterator[str]:
         """Yield the answer as it comes; as a whole where the model can't stream.
@@ -109,11 +111,11 @@ class LLM:
         Raises:
             ModelError: If the model fails, also in the middle of its answer.
         """
-        if self._asks.stream is None:
+        if self._calls.stream is None:
             yield self.complete(prompt)
             return
         with self._failing(prompt):
-            yield from pieces_of(self._asks.stream(prompt))
+            yield from stream_texts(self._calls.stream(prompt))
 
     async def astream(self, prompt: str) -> AsyncIterator[str]:
         """Yield the answer as it comes without blocking; as a whole where it can't stream so.
@@ -121,25 +123,24 @@ class LLM:
         Raises:
             ModelError: If the model fails, also in the middle of its answer.
         """
-        if self._asks.astream is None:
+        if self._calls.astream is None:
             yield await self.acomplete(prompt)
             return
         with self._failing(prompt):
-            async for piece in apieces_of(self._asks.astream(prompt)):
-                yield piece
+            async for chunk in astream_texts(self._calls.astream(prompt)):
+                yield chunk
 
     def json(self, prompt: str, schema: Mapping[str, Any]) -> Any:
         """Return a JSON value: by the schema where the model offers that, else as it answers.
 
-        The prompt should describe the value all the same; check what you get.
+        The prompt should describe the value all the same; check the result.
 
         Raises:
             ModelError: If the model fails, or there is no JSON in its answer.
         """
-        if self._asks.structured is not None:
-            # Of LangChain's models, which all have the method, some can't.
-            with suppress(NotImplementedError), self._failing(prompt):
-                return self._asks.structured(prompt, schema)
+        value = self._structured(prompt, schema)
+        if value is not _UNSUPPORTED:
+            return value
         with self._failing(prompt):
             return parse_json(self.complete(prompt))
 
@@ -149,13 +150,9 @@ class LLM:
         Raises:
             ModelError: If the model fails, or there is no JSON in its answer.
         """
-        if self._asks.structured is not None and self._asks.astructured is None:
-            import asyncio
-
-            return await asyncio.to_thread(self.json, prompt, schema)
-        if self._asks.astructured is not None:
-            with suppress(NotImplementedError), self._failing(prompt):
-                return await self._asks.astructured(prompt, schema)
+        value = await self._astructured(prompt, schema)
+        if value is not _UNSUPPORTED:
+            return value
         with self._failing(prompt):
             return parse_json(await self.acomplete(prompt))
 
@@ -165,10 +162,8 @@ class LLM:
         Raises:
             ModelError: If the model fails.
         """
-        if self._asks.structured is not None:
-            with suppress(NotImplementedError), self._failing(prompt):
-                return json.dumps(self._asks.structured(prompt, schema), ensure_ascii=False)
-        return self.complete(prompt)
+        value = self._structured(prompt, schema)
+        return self.complete(prompt) if value is _UNSUPPORTED else self._dump(prompt, value)
 
     async def ajson_text(self, prompt: str, schema: Mapping[str, Any]) -> str:
         """Do the same without blocking the event loop.
@@ -176,18 +171,35 @@ class LLM:
         Raises:
             ModelError: If the model fails.
         """
-        if self._asks.structured is not None and self._asks.astructured is None:
-            import asyncio
+        value = await self._astructured(prompt, schema)
+        return await self.acomplete(prompt) if value is _UNSUPPORTED else self._dump(prompt, value)
 
-            return await asyncio.to_thread(self.json_text, prompt, schema)
-        if self._asks.astructured is not None:
+    def _structured(self, prompt: str, schema: Mapping[str, Any]) -> Any:
+        """Return a value by a schema, ``_UNSUPPORTED`` where the model can't be held to one."""
+        if self._calls.structured is not None:
+            # All models of LangChain have the method, and some raise this error.
             with suppress(NotImplementedError), self._failing(prompt):
-                return json.dumps(await self._asks.astructured(prompt, schema), ensure_ascii=False)
-        return await self.acomplete(prompt)
+                return self._calls.structured(prompt, schema)
+        return _UNSUPPORTED
+
+    async def _astructured(self, prompt: str, schema: Mapping[str, Any]) -> Any:
+        if self._calls.astructured is not None:
+            with suppress(NotImplementedError), self._failing(prompt):
+                return await self._calls.astructured(prompt, schema)
+            return _UNSUPPORTED
+        if self._calls.structured is None:
+            return _UNSUPPORTED
+        import asyncio
+
+        return await asyncio.to_thread(self._structured, prompt, schema)
+
+    def _dump(self, prompt: str, value: Any) -> str:
+        with self._failing(prompt):
+            return json.dumps(value, ensure_ascii=False)
 
     @contextmanager
     def _failing(self, prompt: str) -> Iterator[None]:
-        """Say of what fails in the block which model it was, on what."""
+        """Raise errors of the block as a ``ModelError`` with the model's name and the prompt."""
         try:
             yield
         except (ModelError, NotImplementedError):
@@ -204,7 +216,7 @@ class LLM:
 
 
 def as_llm(model: object) -> LLM:
-    """Take a language model in any of the forms people have, known by its shape.
+    """Return a language model of any supported kind as an ``LLM``.
 
     Raises:
         TypeError: If it is none; the error says what to give instead.

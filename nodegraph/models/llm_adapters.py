@@ -1,4 +1,4 @@
-"""Know a language model by its shape, and how it is asked."""
+"""Recognise a language model of any framework, and say how to call it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _CHAT = 'OpenAIChat("model-name", {}), from nodekin.adapters.openai_chat'
 
 
 @dataclass(frozen=True, slots=True)
-class Asks:
-    """How a model is asked: what it has of these; each takes a prompt and returns any answer.
+class LLMCalls:
+    """Hold the calls that a model offers; each takes a prompt and returns an answer of any kind.
 
     ``structured`` takes a prompt and a JSON schema, and returns a value by that schema.
     """
@@ -33,17 +33,17 @@ class Asks:
     astructured: Callable[[str, Mapping[str, Any]], Awaitable[Any]] | None = None
 
 
-def asks_of(model: Any) -> Asks:
-    """Return how to ask a model, whichever of the known forms it has.
+def adapt_llm(model: Any) -> LLMCalls:
+    """Return how to call a model of any supported kind.
 
     Raises:
-        TypeError: If it has none of them; the error says what to give instead.
+        TypeError: If it is of none; the error says what to give instead.
     """
     _refuse_what_is_no_model(model)
     if _has(model, "invoke"):  # LangChain
         return _langchain(model)
     if _has(model, "complete"):  # LlamaIndex, and those in nodekin.adapters
-        return Asks(
+        return LLMCalls(
             model.complete,
             _first(model, "acomplete"),
             _first(model, "stream_complete", "stream"),
@@ -59,8 +59,8 @@ def asks_of(model: Any) -> Asks:
             "answer, a model of LangChain or LlamaIndex, or " + _CHAT.format("...")
         )
     if is_async(model):
-        return Asks(partial(_finish, model), model)
-    return Asks(model)
+        return LLMCalls(partial(_finish, model), model)
+    return LLMCalls(model)
 
 
 def text_of(answer: Any) -> str:
@@ -78,25 +78,25 @@ def text_of(answer: Any) -> str:
     return text
 
 
-def pieces_of(stream: Any) -> Iterator[str]:
-    """Yield the texts of a stream, of whatever its pieces are."""
-    for piece in stream:
-        if text := _piece(piece):
+def stream_texts(stream: Any) -> Iterator[str]:
+    """Yield the texts of a stream, whatever its chunks are."""
+    for chunk in stream:
+        if text := _chunk_text(chunk):
             yield text
 
 
-async def apieces_of(stream: Any) -> AsyncIterator[str]:
+async def astream_texts(stream: Any) -> AsyncIterator[str]:
     """Yield the texts of an asynchronous stream, which may have to be awaited first."""
     if inspect.isawaitable(stream):  # LlamaIndex
         stream = await stream
-    async for piece in stream:
-        if text := _piece(piece):
+    async for chunk in stream:
+        if text := _chunk_text(chunk):
             yield text
 
 
-def _langchain(model: Any) -> Asks:
+def _langchain(model: Any) -> LLMCalls:
     structured = astructured = None
-    if _offers_forms(model):
+    if _supports_schema(model):
 
         def structured(prompt: str, schema: Mapping[str, Any]) -> Any:
             return model.with_structured_output(_titled(schema)).invoke(prompt)
@@ -104,7 +104,7 @@ def _langchain(model: Any) -> Asks:
         async def astructured(prompt: str, schema: Mapping[str, Any]) -> Any:
             return await model.with_structured_output(_titled(schema)).ainvoke(prompt)
 
-    return Asks(
+    return LLMCalls(
         model.invoke,
         _first(model, "ainvoke"),
         _first(model, "stream"),
@@ -114,7 +114,7 @@ def _langchain(model: Any) -> Asks:
     )
 
 
-def _offers_forms(model: Any) -> bool:
+def _supports_schema(model: Any) -> bool:
     """Tell whether a model of LangChain can be held to a schema: all have the method, some raise.
 
     The base class of chat models does it by tools, which a model has to bind in a way of its own.
@@ -129,23 +129,23 @@ def _offers_forms(model: Any) -> bool:
 
 def _owner(model: Any, method: str) -> str:
     """Return the name of the class that a model has a method from, empty where it is its own."""
-    owners = (each.__name__ for each in type(model).__mro__ if method in vars(each))
+    owners = (cls.__name__ for cls in type(model).__mro__ if method in vars(cls))
     return next(owners, "")
 
 
 def _titled(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a schema what LangChain asks of one."""
+    """Return a schema with the fields that LangChain requires."""
     return {"title": "answer", "description": "The answer.", **schema}
 
 
-def _chatting(model: Any) -> Asks:
-    def asked(prompt: str) -> list[dict[str, str]]:
+def _chatting(model: Any) -> LLMCalls:
+    def messages(prompt: str) -> list[dict[str, str]]:
         return [{"role": "user", "content": prompt}]
 
     achat = _first(model, "achat")
-    return Asks(
-        lambda prompt: model.chat(asked(prompt)),
-        None if achat is None else lambda prompt: achat(asked(prompt)),
+    return LLMCalls(
+        lambda prompt: model.chat(messages(prompt)),
+        None if achat is None else lambda prompt: achat(messages(prompt)),
     )
 
 
@@ -192,10 +192,10 @@ def _refuse_what_is_no_model(model: Any) -> None:
     create = getattr(getattr(getattr(model, "chat", None), "completions", None), "create", None)
     if callable(create):
         its = type(model).__name__.startswith("Async")
-        given = "async_client=client" if its or is_async(create) else "client=client"
+        argument = "async_client=client" if its or is_async(create) else "client=client"
         raise TypeError(
             f"{model!r:.60} is an OpenAI client, which does not say which model to use; write "
-            + _CHAT.format(given)
+            + _CHAT.format(argument)
         )
 
 
@@ -233,9 +233,9 @@ def _part(part: Any) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _piece(piece: Any) -> str | None:
-    delta = _field(piece, "delta")  # LlamaIndex: what has been added to the text so far
-    return delta if isinstance(delta, str) else _text(piece)
+def _chunk_text(chunk: Any) -> str | None:
+    delta = _field(chunk, "delta")  # LlamaIndex: what has been added to the text so far
+    return delta if isinstance(delta, str) else _text(chunk)
 
 
 def _field(value: Any, name: str) -> Any:

@@ -79,7 +79,7 @@ def test_a_file_outlasts_the_model(model, tmp_path):
     assert again.complete("\ud800 a") == "\ud800 a茶1"
     assert (again.hits, again.misses) == (1, 0)
     assert again.complete("other") == "other茶1"
-    again.forget()
+    again.clear()
     assert again.complete("\ud800 a") == "\ud800 a茶2"
     again.close()
 

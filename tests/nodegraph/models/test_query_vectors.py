@@ -9,7 +9,7 @@ import pytest
 
 from nodekin.nodegraph import Document, Embedder, EmbeddingError, MemoryStore, NodeGraph
 from nodekin.nodegraph.models.embedder import as_embedders
-from nodekin.nodegraph.models.embedding_cache import Embeddings, QueryVectors
+from nodekin.nodegraph.models.embedding_cache import EmbeddingCache, QueryVectorCache
 from nodekin.retrievers import FusionRetriever, Retriever
 
 
@@ -51,7 +51,7 @@ def until_asked(model, times):
 
 
 def make(model):
-    return Embeddings(MemoryStore(), as_embedders(model), False)
+    return EmbeddingCache(MemoryStore(), as_embedders(model), False)
 
 
 def test_threads_wait_for_the_one_that_embeds():
@@ -147,12 +147,12 @@ async def test_branches_of_a_fusion_embed_a_query_once(kind):
 
 
 def test_a_query_that_is_given_up_can_be_taken_on_again():
-    vectors = QueryVectors()
+    vectors = QueryVectorCache()
     first = vectors.claim("default", ["tea", "tea"])
     second = vectors.claim("default", ["tea"])
-    assert (first.mine, second.mine, list(second.theirs)) == (["tea"], [], ["tea"])
-    vectors.release("default", first.mine)
-    vectors.release("default", first.mine)
-    assert second.theirs["tea"].result(0) is None
-    assert vectors.claim("default", ["tea"]).mine == ["tea"]
-    assert vectors.claim("other", ["tea"]).mine == ["tea"]
+    assert (first.to_embed, second.to_embed, list(second.pending)) == (["tea"], [], ["tea"])
+    vectors.release("default", first.to_embed)
+    vectors.release("default", first.to_embed)
+    assert second.pending["tea"].result(0) is None
+    assert vectors.claim("default", ["tea"]).to_embed == ["tea"]
+    assert vectors.claim("other", ["tea"]).to_embed == ["tea"]

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Embedder, EmbeddingError, MemoryStore, NodeGraph
-from nodekin.nodegraph.models import embedding_cache as query_vectors
+from nodekin.nodegraph.models import embedding_cache
 from nodekin.nodegraph.models.embedder import as_embedders
-from nodekin.nodegraph.models.embedding_cache import Embeddings
+from nodekin.nodegraph.models.embedding_cache import EmbeddingCache
 
 
 class Model:
@@ -45,7 +45,7 @@ class AsyncModel(Model):
 
 
 def make(embed, store=None):
-    return Embeddings(MemoryStore() if store is None else store, as_embedders(embed), False)
+    return EmbeddingCache(MemoryStore() if store is None else store, as_embedders(embed), False)
 
 
 def test_passages_in_the_order_asked_each_embedded_once():
@@ -185,7 +185,7 @@ def test_what_is_kept_is_read_while_another_thread_embeds():
 
 
 def test_the_last_queries_are_remembered(monkeypatch):
-    monkeypatch.setattr(query_vectors, "KEPT", 2)
+    monkeypatch.setattr(embedding_cache, "MAX_QUERIES", 2)
     model = Model(batch_size=10)
     kept = make(model)
     kept.query_vectors(["a", "bb"], "default")
@@ -199,7 +199,7 @@ def test_the_last_queries_are_remembered(monkeypatch):
 
 
 def test_more_queries_than_are_remembered(monkeypatch):
-    monkeypatch.setattr(query_vectors, "KEPT", 3)
+    monkeypatch.setattr(embedding_cache, "MAX_QUERIES", 3)
     queries = ["x" * size for size in range(1, 9)]
     for kept in (make(Model()), make(AsyncModel())):
         for _ in range(2):
@@ -209,7 +209,7 @@ def test_more_queries_than_are_remembered(monkeypatch):
 
 
 def test_threads_that_forget_each_others_queries(monkeypatch):
-    monkeypatch.setattr(query_vectors, "KEPT", 2)
+    monkeypatch.setattr(embedding_cache, "MAX_QUERIES", 2)
     kept = make(Model())
 
     def ask(number):
