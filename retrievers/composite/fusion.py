@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from ..filters import Filters, parse_filters
+from ..filters import Filters
 from ..planned_retriever import PlannedRetriever
 from ..plans import Each, Find, Plan
 from ..protocols import RetrieverProtocol
@@ -126,10 +126,10 @@ class FusionRetriever(PlannedRetriever):
             span.attributes["results"] = sum(map(len, results))
         return results
 
-    def _limit(self, top_k: int | None, filters: Filters | None) -> int | None:
+    def check_limit(self, top_k: int | None, filters: Filters | None) -> int | None:
         """Return the ``top_k`` of a call: without one every retriever returns its own."""
-        parse_filters(filters)
-        return None if top_k is None else check_top_k(top_k)
+        limit = super().check_limit(top_k, filters)
+        return None if top_k is None else limit
 
 
 def _search(
