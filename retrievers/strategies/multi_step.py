@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from ...nodegraph.models.output import normalize
 from ..filters import Filters
@@ -14,13 +14,13 @@ from ..plans import Budget, BudgetExceededError, Find, Plan, Prompt, PromptMixin
 from ..protocols import RetrieverProtocol
 from ..results import QueryVariant, Results, ScoredNode
 from ..tracing import start_span
-from ..validation import check_retriever, check_top_k, seconds, whole
-from .query_transform import OnError, check_on_error, describe_error, join_notes
+from ..validation import check_retriever, check_top_k, choice, seconds, whole
+from .query_transform import OnError, describe_error, join_notes
 from .step_prompt import StepOptions
 from .step_reader import StepReader
 from .step_roles import StepRoles
 from .steps import Ended, MultiStep, Step, merge_steps, same_question
-from .transform_retriever import OutputOptions, with_variant
+from .transform_retriever import StrategyOptions, with_variant
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 DEPTH = 10
 
 
-class MultiStepOptions(StepOptions, OutputOptions, total=False):
+class MultiStepOptions(StepOptions, StrategyOptions, total=False):
     """The options of ``MultiStepRetriever`` that are not named in its signature."""
 
 
@@ -113,7 +113,7 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
         self.max_calls = whole(max_calls, "max_calls", 0)
         self.max_seconds = seconds(max_seconds, "max_seconds")
         self.depth = check_top_k(depth)
-        self.on_error = check_on_error(on_error)
+        self.on_error = choice(on_error, "on_error", get_args(OnError))
         self.reader: StepReader | StepRoles
         if not isinstance(llm, StepReader | StepRoles):
             create: Callable[..., StepReader] = StepReader

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypedDict, TypeVar, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
-from ...nodegraph import LLM, nearest_names
-from ...nodegraph.models import Language, as_llm, language_of
 from ...nodegraph.models.output import unique
-from ..plans import Plan, Prompt, PromptMixin, arun, ask_and_parse, json_instruction, run
+from ..plans import Plan, arun, run
 from ..tracing import start_span
-from ..validation import seconds, whole
+from ..validation import choice
+from .model_prompt import ModelPrompt, PromptOptions
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 OnError = Literal["keep", "raise"]
 
 
-class TransformOptions(TypedDict, total=False):
+class TransformOptions(PromptOptions, total=False):
     """The options of every query transform, to type ``**options``; see ``QueryTransform``."""
 
-    prompt: str | Mapping[Language, str] | Prompt | None
-    language: Language | None
     on_error: OnError
-    retries: int
-    timeout: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +39,7 @@ class QueryVariants:
     note: str | None = None
 
 
-class QueryTransform(PromptMixin):
+class QueryTransform(ModelPrompt):
     """Turn a query into one or more queries; the base class of all query transforms.
 
     A subclass defines ``name``, ``PROMPT`` and ``variants``. It needs nothing else: errors,
@@ -52,15 +47,11 @@ class QueryTransform(PromptMixin):
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
-        prompt: In place of the built-in one: a text with the same names in braces, or texts by
-            language, ``{"zh": ..., "en": ...}``, or a ``Prompt``.
-        language: Of the prompt: ``"zh"`` or ``"en"``; None for that of each query.
         on_error: What to do if the model fails: ``"keep"`` the query as it is, or ``"raise"``.
-        retries: How often to repeat a call whose answer can't be used.
-        timeout: Seconds to wait for each answer of the model; None leaves it to its client.
+        **options: ``prompt``, ``language``, ``retries``, ``timeout``; see ``ModelPrompt``.
 
     Raises:
-        TypeError: If the model is none, or a number is not one, or a prompt is no text.
+        TypeError: If the model is none, or an option is unknown or of the wrong type.
         ValueError: If there is no such choice, or a number is out of range, or a prompt lacks a
             name or has an unknown one.
 
@@ -80,38 +71,15 @@ class QueryTransform(PromptMixin):
     """
 
     name: ClassVar[str] = "transform"
-    """What traces call it, and ``prompts`` its prompt."""
-
-    PROMPT: ClassVar[Prompt]
-    """The built-in prompt, with a place for ``{query}``."""
 
     supplements: ClassVar[bool] = False
     """Whether the variants stand beside the query (passages, other phrasings), not in its place."""
 
     def __init__(
-        self,
-        llm: object,
-        *,
-        prompt: str | Mapping[Language, str] | Prompt | None = None,
-        language: Language | None = None,
-        on_error: OnError = "keep",
-        retries: int = 1,
-        timeout: float | None = None,
+        self, llm: object, *, on_error: OnError = "keep", **options: Unpack[PromptOptions]
     ) -> None:
-        self.llm: LLM = as_llm(llm)
-        self._prompts = {self.name: self.PROMPT.replaced(prompt)}
-        self.language = check_language(language)
-        self.on_error = check_on_error(on_error)
-        self.retries = whole(retries, "retries", 0)
-        self.timeout = seconds(timeout, "timeout")
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.llm.name!r})"
-
-    @property
-    def prompt(self) -> Prompt:
-        """The prompt of the model."""
-        return self._prompts[self.name]
+        super().__init__(llm, **options)
+        self.on_error = choice(on_error, "on_error", get_args(OnError))
 
     def __call__(self, query: str) -> list[str]:
         """Return the variants of a query; see ``transform``."""
@@ -163,72 +131,6 @@ class QueryTransform(PromptMixin):
     def fallback(self, query: str) -> tuple[str, ...]:
         """Return the variants to use if the query is blank or the model fails: the query."""
         return (query,)
-
-    def ask(
-        self,
-        query: str,
-        read: Callable[[str], T],
-        *,
-        schema: Mapping[str, Any] | None = None,
-        example: str = "",
-        **values: object,
-    ) -> Plan[T]:
-        """Ask the model with the prompt filled for a query; return what ``read`` makes of it.
-
-        Args:
-            query: The query.
-            read: Reads an answer; raises ValueError if it can't be used, and the model is asked
-                again as often as ``retries`` says, with that message.
-            schema: A JSON schema for models that support one.
-            example: JSON that fits the schema, for the prompt.
-            **values: For the other places of the prompt.
-
-        Raises:
-            ModelError: If the model fails, or none of its answers can be read.
-        """
-        language = self.prompt_language(query)
-        prompt = self.prompt.fill(language, query=query, **values)
-        if schema is not None and self.llm.structured:
-            prompt += json_instruction(example, language)
-        result = yield from ask_and_parse(
-            self.llm,
-            prompt,
-            read,
-            language,
-            schema=schema,
-            retries=self.retries,
-            timeout=self.timeout,
-        )
-        return result
-
-    def prompt_language(self, query: str) -> Language:
-        """Return the language of the prompt for a query."""
-        return language_of(query) if self.language is None else self.language
-
-
-def check_language(language: Language | None) -> Language | None:
-    """Return a language of prompts, or None for that of the query.
-
-    Raises:
-        ValueError: If it is neither.
-    """
-    if language is not None and language not in get_args(Language):
-        raise ValueError(
-            f"no prompts in the language {language!r}; there is "
-            f"{nearest_names(str(language), get_args(Language))}, or None for that of each query"
-        )
-    return language
-
-
-def check_on_error(on_error: OnError) -> OnError:
-    """Return what to do on an error.
-
-    Raises:
-        ValueError: If there is no such choice.
-    """
-    if on_error not in get_args(OnError):
-        raise ValueError(f"on_error is 'keep' or 'raise', not {on_error!r}")
-    return on_error
 
 
 def join_notes(*notes: str | None) -> str | None:

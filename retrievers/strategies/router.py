@@ -25,7 +25,7 @@ from .query_transform import (
     describe_error,
     join_notes,
 )
-from .transform_retriever import OutputOptions, fused, with_variant
+from .transform_retriever import StrategyOptions, fused, with_variant
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -214,7 +214,7 @@ class FunctionRouter(QueryRouter):
         return QueryVariants(tuple(names if self.multiple else names[:1]))
 
 
-class RouterOptions(TransformOptions, OutputOptions, total=False):
+class RouterOptions(TransformOptions, StrategyOptions, total=False):
     """The options of ``RouterRetriever`` that are not named in its signature."""
 
 

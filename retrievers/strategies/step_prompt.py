@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Generic, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from ...nodegraph import LLM, count_tokens
-from ...nodegraph.models import Language, as_llm, language_of
+from ...nodegraph import count_tokens
+from ...nodegraph.models import Language
 from ...nodegraph.models.output import (
     MAX_QUERY_LENGTH,
     clean,
@@ -18,17 +18,17 @@ from ...nodegraph.models.output import (
 from ..plans import (
     Plan,
     Prompt,
-    PromptMixin,
     arun,
-    ask_and_parse,
     fit_passages,
-    json_instruction,
     neutralize,
     run,
 )
-from ..validation import seconds, whole
-from .query_transform import check_language
+from ..validation import whole
+from .model_prompt import ModelPrompt, PromptOptions
 from .steps import Step
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 T = TypeVar("T")
 
@@ -57,18 +57,14 @@ _NO_ANSWER = {"zh": "（尚无答案）", "en": "(no answer yet)"}
 _NOTHING = {"zh": "（无）", "en": "(none)"}
 
 
-class StepOptions(TypedDict, total=False):
+class StepOptions(PromptOptions, total=False):
     """The options of every ``StepPrompt``, to type ``**options``."""
 
-    prompt: str | Mapping[Language, str] | Prompt | None
-    language: Language | None
-    retries: int
-    timeout: float | None
     max_tokens: int
     length: Callable[[str], int]
 
 
-class StepPrompt(PromptMixin, Generic[T]):
+class StepPrompt(ModelPrompt, Generic[T]):
     """Ask a model one thing about a question and the steps of its search so far.
 
     A subclass has a ``name``, a ``PROMPT``, a ``SCHEMA`` with ``EXAMPLE``, JSON that fits it, and
@@ -76,21 +72,16 @@ class StepPrompt(PromptMixin, Generic[T]):
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
-        prompt: In place of the built-in one: a text with the same names in braces, or texts by
-            language, ``{"zh": ..., "en": ...}``, or a ``Prompt``.
-        language: Of the prompt; None for that of each question.
-        retries: How often to repeat a call whose answer can't be used.
-        timeout: Seconds to wait for each answer of the model; None leaves it to its client.
         max_tokens: How long the passages in the prompt are at most, in tokens.
         length: Counts them: ``count_tokens``, or a model's own counter.
+        **options: ``prompt``, ``language``, ``retries``, ``timeout``; see ``ModelPrompt``.
 
     Raises:
         TypeError: If the model is none, or a number is not one, or a prompt is no text.
         ValueError: If a number is out of range, or a prompt lacks a name or has an unknown one.
     """
 
-    name: ClassVar[str]
-    PROMPT: ClassVar[Prompt]
+    subject = "question"
     SCHEMA: ClassVar[Mapping[str, Any]]
     EXAMPLE: ClassVar[str]
 
@@ -98,25 +89,15 @@ class StepPrompt(PromptMixin, Generic[T]):
         self,
         llm: object,
         *,
-        prompt: str | Mapping[Language, str] | Prompt | None = None,
-        language: Language | None = None,
-        retries: int = 1,
-        timeout: float | None = None,
         max_tokens: int = MAX_TOKENS,
         length: Callable[[str], int] = count_tokens,
+        **options: Unpack[PromptOptions],
     ) -> None:
-        self.llm: LLM = as_llm(llm)
-        self._prompts = {self.name: self.PROMPT.replaced(prompt)}
-        self.language = check_language(language)
-        self.retries = whole(retries, "retries", 0)
-        self.timeout = seconds(timeout, "timeout")
+        super().__init__(llm, **options)
         self.max_tokens = whole(max_tokens, "max_tokens", 1)
         if not callable(length):
             raise TypeError(f"length is a callable from a text to a number, not {length!r:.80}")
         self.length = length
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.llm.name!r})"
 
     def __call__(self, question: str, steps: Sequence[Step] = ()) -> T:
         """Return the model's answer, parsed.
@@ -136,22 +117,15 @@ class StepPrompt(PromptMixin, Generic[T]):
 
     def plan(self, question: str, steps: Sequence[Step] = ()) -> Plan[T]:
         """Return the same as a plan."""
-        language = language_of(question) if self.language is None else self.language
-        prompt = self._prompts[self.name].fill(
-            language,
-            question=question,
+        language = self.prompt_language(question)
+        return self.ask(
+            question,
+            lambda answer: self.parse(_shorten(answer)),
+            schema=self.SCHEMA,
+            example=self.EXAMPLE,
             steps=list_steps(question, steps, language),
             passages=list_passages(steps, language, self.max_tokens, self.length),
         )
-        if self.llm.structured:
-            prompt += json_instruction(self.EXAMPLE, language)
-        result = yield from ask_and_parse(
-            *(self.llm, prompt, lambda answer: self.parse(_shorten(answer)), language),
-            schema=self.SCHEMA,
-            retries=self.retries,
-            timeout=self.timeout,
-        )
-        return result
 
     def parse(self, answer: str) -> T:
         """Parse an answer.
@@ -255,12 +229,6 @@ def as_answer(value: object) -> str | None:
     if not re.search(r"\w", text) or is_no_answer(text) or _UNKNOWN.fullmatch(normalize(text)):
         return None
     return text if len(text) <= MAX_ANSWER else f"{text[: MAX_ANSWER - 4]} ..."
-
-
-def property_of(value: Mapping[Any, Any], *names: str) -> Any:
-    """Return the value of an object's first property with one of some names, None without any."""
-    by_name = {str(key).strip().casefold().replace(" ", "_"): item for key, item in value.items()}
-    return next((by_name[name] for name in names if name in by_name), None)
 
 
 def _line(text: str) -> str:

@@ -14,6 +14,7 @@ from ...nodegraph.models.output import (
     json_at,
     parse_sub_questions,
     strip_markup,
+    value_of,
 )
 from ..plans import Plan
 from .step_prompt import (
@@ -22,7 +23,6 @@ from .step_prompt import (
     as_question,
     object_schema,
     prompt_on_steps,
-    property_of,
 )
 from .steps import Step
 
@@ -209,10 +209,10 @@ def _in_json(text: str) -> dict[str, object]:
     if not isinstance(value, Mapping):
         return {}
     fields = {
-        "missing": property_of(value, "missing", "还缺", "缺少"),
-        "answer": property_of(value, "answer", "答案", "回答"),
-        "answered": property_of(value, "answered", "is_answered", "done", "已回答", "是否已回答"),
-        "question": property_of(value, "question", "next_question", "next", "下一个问题", "问题"),
+        "missing": value_of(value, ("missing", "还缺", "缺少")),
+        "answer": value_of(value, ("answer", "答案", "回答")),
+        "answered": value_of(value, ("answered", "is_answered", "done", "已回答", "是否已回答")),
+        "question": value_of(value, ("question", "next_question", "next", "下一个问题", "问题")),
     }
     return {name: field for name, field in fields.items() if field is not None}
 

@@ -18,6 +18,7 @@ from ...nodegraph.models.output import (
     parse_sub_questions,
     parse_verdict,
     texts_in,
+    value_of,
 )
 from ..plans import Call, Plan, Prompt, PromptMixin
 from .query_transform import describe_error, join_notes
@@ -28,7 +29,6 @@ from .step_prompt import (
     as_question,
     object_schema,
     prompt_on_steps,
-    property_of,
 )
 from .step_reader import StepReading
 from .steps import Step
@@ -105,7 +105,7 @@ To answer now
         if text.startswith("{"):
             _, value = parse_answer(text)
             if isinstance(value, Mapping):
-                question = property_of(value, "next_question", *QUESTION_KEYS)
+                question = value_of(value, ("next_question", *QUESTION_KEYS))
                 if question is None:
                     raise ValueError("there is no question in the answer")
                 return as_question(question)
@@ -231,6 +231,16 @@ To judge now
         return parse_verdict(answer)
 
 
+Role = StepPrompt[Any] | Callable[[str, Sequence[Step]], Any]
+"""A prompt of a model, or a user's function of the same arguments."""
+
+_DEFAULTS: Mapping[str, Callable[..., StepPrompt[Any]]] = {
+    "question": NextQuestion,
+    "answer": StepAnswer,
+    "judge": AnsweredJudge,
+}
+
+
 class StepRoles(PromptMixin):
     """Read a step in three calls: answer its question, judge the whole question, ask the next one.
 
@@ -272,35 +282,30 @@ class StepRoles(PromptMixin):
                 "prompt= is that of the one call that does all; give a role its own: "
                 "question=NextQuestion(llm, prompt=...)"
             )
-        self.question = _check_role(
-            NextQuestion(llm, **options) if question is None else question, "question"
-        )
-        self.answer = _check_role(
-            StepAnswer(llm, **options) if answer is None else answer, "answer"
-        )
-        self.judge = _check_role(AnsweredJudge(llm, **options) if judge is None else judge, "judge")
+        roles = {"question": question, "answer": answer, "judge": judge}
+        self.roles: dict[str, Role] = {}
+        for name, role in roles.items():
+            if role is None:
+                role = _DEFAULTS[name](llm, **options)
+            if not callable(role):
+                raise TypeError(f"{name} is a function of a question and steps, not {role!r:.80}")
+            self.roles[name] = role
 
     def __repr__(self) -> str:
-        return (
-            f"StepRoles(question={self.question!r}, answer={self.answer!r}, judge={self.judge!r})"
-        )
+        return f"StepRoles({', '.join(f'{name}={role!r}' for name, role in self.roles.items())})"
 
     @property
     def prompts(self) -> Mapping[str, Prompt]:
         """The prompts by their names, of the roles that have some."""
-        roles = (self.question, self.answer, self.judge)
-        return {
-            name: prompt
-            for role in roles
-            if isinstance(role, StepPrompt)
-            for name, prompt in role.prompts.items()
-        }
+        roles = [role for role in self.roles.values() if isinstance(role, StepPrompt)]
+        return {name: prompt for role in roles for name, prompt in role.prompts.items()}
 
     def _replace_prompts(self, prompts: Mapping[str, Prompt]) -> None:
-        for name in ("question", "answer", "judge"):
-            role = getattr(self, name)
-            if isinstance(role, PromptMixin):
-                setattr(self, name, role.with_prompts({key: prompts[key] for key in role.prompts}))
+        self.roles = dict(self.roles)
+        for name, role in self.roles.items():
+            if isinstance(role, StepPrompt):
+                own = {key: prompts[key] for key in role.prompts}
+                self.roles[name] = role.with_prompts(own)
 
     def read_step(
         self, question: str, steps: Sequence[Step], *, last: bool, strict: bool
@@ -319,38 +324,27 @@ class StepRoles(PromptMixin):
         step = steps[-1]
         if len(steps) > 1:
             try:
-                answer = as_answer((yield from _call(self.answer, step.question, [step])))
+                answer = as_answer((yield from self._call("answer", step.question, [step])))
             except Exception as error:  # the passages may lead on all the same
                 notes.append(_note("answer", error, strict))
         steps = [*steps[:-1], replace(step, answer=answer)]
         try:
-            verdict = yield from _call(self.judge, question, steps)
+            verdict = yield from self._call("judge", question, steps)
         except Exception as error:
             notes.append(_note("judge", error, strict))
         answered = is_yes(verdict)
         if not answered and not last:
-            value = yield from _call(self.question, question, steps)
+            value = yield from self._call("question", question, steps)
             if value is not None and not isinstance(value, str):
                 raise TypeError(f"the next question is a text or None, not {value!r:.80}")
             next_question = as_question(value)
         return StepReading(answer, answered, next_question, join_notes(*notes))
 
-
-Role = StepPrompt[Any] | Callable[[str, Sequence[Step]], Any]
-"""A prompt of a model, or a user's function of the same arguments."""
-
-
-def _check_role(role: Any, name: str) -> Role:
-    if not callable(role):
-        raise TypeError(f"{name} is a function of a question and steps, not {role!r:.80}")
-    checked: Role = role
-    return checked
-
-
-def _call(role: Role, question: str, steps: Sequence[Step]) -> Plan[Any]:
-    if isinstance(role, StepPrompt):
-        return (yield from role.plan(question, steps))
-    return (yield from Call(role, (question, tuple(steps))))
+    def _call(self, name: str, question: str, steps: Sequence[Step]) -> Plan[Any]:
+        role = self.roles[name]
+        if isinstance(role, StepPrompt):
+            return (yield from role.plan(question, steps))
+        return (yield from Call(role, (question, tuple(steps))))
 
 
 def _note(role: str, error: Exception, strict: bool) -> str:

@@ -20,7 +20,7 @@ from ..results import ScoredNode
 from ..tracing import start_span
 from ..validation import whole
 from .query_transform import QueryTransform, QueryVariants, TransformOptions, describe_error
-from .transform_retriever import OutputOptions, TransformRetriever, VariantResults, fused
+from .transform_retriever import StrategyOptions, TransformRetriever, VariantResults, fused
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -98,7 +98,7 @@ _SCHEMA = {
 }
 
 
-class SubQuestionOptions(TransformOptions, OutputOptions, total=False):
+class SubQuestionOptions(TransformOptions, StrategyOptions, total=False):
     """The options of ``SubQuestionRetriever`` that are not named in its signature."""
 
     limit: int

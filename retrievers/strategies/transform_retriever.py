@@ -7,14 +7,14 @@ import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypedDict
+from typing import ClassVar
 
 from ..filters import Filters
 from ..planned_retriever import PlannedRetriever
 from ..plans import Plan, Prompt, PromptMixin, gather, results_or_errors
 from ..protocols import RetrieverProtocol
 from ..ranking import Mode, check_mode, fuse
-from ..results import OutputFormat, QueryVariant, Results, ScoredNode
+from ..results import OutputFormat, OutputOptions, QueryVariant, Results, ScoredNode
 from ..tracing import start_span, summarize_queries
 from ..validation import check_retriever
 from .query_transform import (
@@ -27,15 +27,13 @@ from .query_transform import (
 logger = logging.getLogger(__name__)
 
 
-class OutputOptions(TypedDict, total=False):
+class StrategyOptions(OutputOptions, total=False):
     """The options of every strategy's results, to type ``**options``."""
 
     top_k: int | None
-    output_format: OutputFormat | None
-    join: bool | str
 
 
-class FusionOptions(OutputOptions, total=False):
+class FusionOptions(StrategyOptions, total=False):
     """The options of every ``TransformRetriever``, to type ``**options``."""
 
     mode: Mode

@@ -69,6 +69,7 @@ def test_prompts_of_roles_can_be_replaced() -> None:
     assert other.prompts["judge"].en == "Done? {question}"
     assert other.prompts["step answer"].en == "{passages} {question}"
     assert roles.prompts["step answer"].en != other.prompts["step answer"].en
-    assert isinstance(other.judge, AnsweredJudge)
-    assert other.judge(QUESTION)
+    judge = other.roles["judge"]
+    assert isinstance(judge, AnsweredJudge)
+    assert judge(QUESTION)
     assert prompts == [f"Done? {QUESTION}"]
