@@ -14,7 +14,7 @@ import numpy.typing as npt
 Filters = Mapping[str, Any]
 """Field to condition: a value, a list of values any of which will do, or a range."""
 
-_KEPT = 32  # conditions whose answers a column remembers
+_MAX_CACHED = 32  # conditions whose answers a column remembers
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,42 +70,42 @@ def parse_filters(filters: Filters | None) -> dict[str, Condition]:
             f"filters map metadata fields to values, like {{'author': ['A', 'B']}}, "
             f"not {filters!r:.80}"
         )
-    return {field: _condition(field, wanted) for field, wanted in filters.items()}
+    return {field: _condition(field, requirement) for field, requirement in filters.items()}
 
 
-def _condition(field: str, wanted: Any) -> Condition:
-    return Condition(_decision(field, wanted), repr(wanted))
+def _condition(field: str, requirement: Any) -> Condition:
+    return Condition(_decision(field, requirement), repr(requirement))
 
 
-def _decision(field: str, wanted: Any) -> Callable[[Any], bool]:
-    if isinstance(wanted, Mapping):
-        bounds = dict(wanted)
+def _decision(field: str, requirement: Any) -> Callable[[Any], bool]:
+    if isinstance(requirement, Mapping):
+        bounds = dict(requirement)
         _check_range(field, bounds)
-        return lambda value: _within(value, bounds)
-    if isinstance(wanted, list | tuple | set | frozenset):
-        values = list(wanted)
+        return lambda value: _in_range(value, bounds)
+    if isinstance(requirement, list | tuple | set | frozenset):
+        values = list(requirement)
         if not values:
             raise ValueError(
                 f"the filter on {field!r} allows no value at all ([]); leave the field out to "
                 "allow any"
             )
-        return lambda value: any(_equal(value, each) for each in values)
-    return lambda value: _equal(value, wanted)
+        return lambda value: any(_equal(value, allowed) for allowed in values)
+    return lambda value: _equal(value, requirement)
 
 
-def _check_range(field: str, wanted: Mapping[Any, Any]) -> None:
-    unknown = [bound for bound in wanted if bound not in _BOUNDS]
-    if unknown or not wanted:
+def _check_range(field: str, bounds: Mapping[Any, Any]) -> None:
+    unknown = [bound for bound in bounds if bound not in _BOUNDS]
+    if unknown or not bounds:
         raise ValueError(
-            f"the filter on {field!r} is a range with the bounds {list(wanted)!r}; it takes one "
+            f"the filter on {field!r} is a range with the bounds {list(bounds)!r}; it takes one "
             f"or more of {', '.join(_BOUNDS)}"
         )
-    for name, bound in wanted.items():
+    for name, bound in bounds.items():
         if bound is None or (isinstance(bound, float) and math.isnan(bound)):
             raise ValueError(f"the filter on {field!r} has the bound {name}={bound!r}")
 
 
-def _within(value: Any, bounds: Mapping[str, Any]) -> bool:
+def _in_range(value: Any, bounds: Mapping[str, Any]) -> bool:
     if isinstance(value, bool):  # no number, as in _equal
         return False
     try:
@@ -114,8 +114,8 @@ def _within(value: Any, bounds: Mapping[str, Any]) -> bool:
         return False
 
 
-def _equal(value: Any, wanted: Any) -> bool:
-    return bool(value == wanted) and isinstance(value, bool) == isinstance(wanted, bool)
+def _equal(value: Any, required: Any) -> bool:
+    return bool(value == required) and isinstance(value, bool) == isinstance(required, bool)
 
 
 class Column:
@@ -138,8 +138,8 @@ class Column:
         with self._extending:
             if len(metadata) > len(self._codes):
                 new = [
-                    self._number(each.get(self._field, _MISSING) if each else _MISSING)
-                    for each in metadata[len(self._codes) :]
+                    self._number(values.get(self._field, _MISSING) if values else _MISSING)
+                    for values in metadata[len(self._codes) :]
                 ]
                 self._codes = np.concatenate([self._codes, np.array(new, np.int32)])
 
@@ -149,7 +149,7 @@ class Column:
         if len(good) < len(self._values):
             new = [v is not _MISSING and condition(v) for v in self._values[len(good) :]]
             good = np.concatenate([good, np.array(new, np.bool_)])
-            if len(self._decided) >= _KEPT:
+            if len(self._decided) >= _MAX_CACHED:
                 self._decided = {}
             self._decided[condition.key] = good
         return good[self._codes]

@@ -1,4 +1,4 @@
-"""Make one ranking of several."""
+"""Rankings: fuse, merge, lift, diversify and cut them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RANK_CONSTANT = 60
 
 
 def fuse(
-    found: Sequence[Sequence[ScoredNode]],
+    results: Sequence[Sequence[ScoredNode]],
     mode: Mode = "rrf",
     weights: Sequence[float] | None = None,
     top_k: int | None = None,
@@ -42,14 +42,14 @@ def fuse(
     - ``"concat"``: its highest score times the weight (below 0, divided by it).
 
     Args:
-        found: The rankings, best first.
+        results: The rankings, best first.
         mode: How scores are made.
         weights: What each ranking counts, 1 by default; 0 leaves it out.
         top_k: How many results at most, None for all.
         rank_constant: For ``"rrf"``.
     """
-    weighing = [1.0] * len(found) if weights is None else list(weights)
-    rankings = [_distinct(results) for results in found]
+    weighing = [1.0] * len(results) if weights is None else list(weights)
+    rankings = [_distinct(ranking) for ranking in results]
     parts: dict[tuple[str, str], list[float]] = {}
     nodes: dict[tuple[str, str], Node] = {}
     evidence: dict[tuple[str, str], list[Evidence]] = {}
@@ -62,9 +62,9 @@ def fuse(
             part = score * weight if score >= 0 else score / weight
             nodes.setdefault(key, result.node)
             parts.setdefault(key, []).append(part)
-            known = evidence.setdefault(key, [])
-            shared = (replace(each, share=part / total) for each in result.evidence)
-            known += [each for each in shared if each not in known]
+            matches = evidence.setdefault(key, [])
+            shared = (replace(match, share=part / total) for match in result.evidence)
+            matches += [match for match in shared if match not in matches]
     join = max if mode == "concat" else math.fsum
     fused = [
         ScoredNode(nodes[key], join(all_) / total, tuple(evidence[key]))
@@ -131,7 +131,7 @@ _SCORES: Mapping[str, Callable[[Sequence[float], float], list[float]]] = {
 }
 
 
-def most_marginal(
+def maximal_marginal_relevance(
     query: npt.ArrayLike, vectors: npt.ArrayLike, k: int, lambda_mult: float
 ) -> list[int]:
     """Return the places of ``k`` vectors, the one that is chosen first in front.
@@ -151,7 +151,7 @@ def most_marginal(
         ValueError: If ``k`` is below 1, or ``lambda_mult`` not between 0 and 1.
 
     Example:
-        >>> most_marginal([1, 1], [[1, 1], [1, 0.9], [1, 0]], 2, 0.3)
+        >>> maximal_marginal_relevance([1, 1], [[1, 1], [1, 0.9], [1, 0]], 2, 0.3)
         [0, 2]
     """
     if k < 1:
@@ -161,11 +161,11 @@ def most_marginal(
     units = _units(np.atleast_2d(np.asarray(vectors, np.float64)))
     if not units.size:
         return []
-    wanted = units @ _units(np.asarray(query, np.float64)[np.newaxis])[0]
+    likeness = units @ _units(np.asarray(query, np.float64)[np.newaxis])[0]
     chosen: list[int] = []
     nearest = np.full(len(units), -np.inf)  # to any of those that were chosen
     while len(chosen) < min(k, len(units)):
-        worth = wanted if not chosen else lambda_mult * wanted - (1 - lambda_mult) * nearest
+        worth = likeness if not chosen else lambda_mult * likeness - (1 - lambda_mult) * nearest
         worth = worth.copy()
         worth[chosen] = -np.inf
         best = int(np.argmax(worth))
@@ -176,21 +176,21 @@ def most_marginal(
 
 def _units(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    made: npt.NDArray[np.float64] = vectors / np.where(lengths > 0, lengths, 1.0)
-    return made
+    units: npt.NDArray[np.float64] = vectors / np.where(lengths > 0, lengths, 1.0)
+    return units
 
 
-def merge(
-    found: Sequence[Hits], wanted: int | None, cut_off: float
+def merge_hits(
+    hits_by_index: Sequence[Hits], limit: int | None, cut_off: float
 ) -> tuple[list[tuple[float, int, str]], bool]:
     """Join the hits of several indexes, best first, ties by index, as far as they are certain.
 
-    An index that gave all the hits it was asked for may have more; what comes behind its last
-    one is left out.
+    An index that returned ``limit`` hits may have more; hits that rank below its last one are
+    left out.
 
     Args:
-        found: The hits of each index.
-        wanted: How many hits each was asked for; None for all.
+        hits_by_index: The hits of each index.
+        limit: How many hits each index returned at most; None for all.
         cut_off: Keeps scores from here.
 
     Returns:
@@ -198,16 +198,16 @@ def merge(
     """
     rows = [
         (score, at, node_id)
-        for at, hits in enumerate(found)
+        for at, hits in enumerate(hits_by_index)
         for node_id, score in zip(hits.ids, hits.scores, strict=True)
         if score >= cut_off
     ]
-    if len(found) > 1:
+    if len(hits_by_index) > 1:
         rows.sort(key=lambda row: (-row[0], row[1]))
     ends = {
         (hits.scores[-1], at, hits.ids[-1])
-        for at, hits in enumerate(found)
-        if len(hits.ids) == wanted and hits.scores[-1] >= cut_off
+        for at, hits in enumerate(hits_by_index)
+        if len(hits.ids) == limit and hits.scores[-1] >= cut_off
     }
     if not ends:
         return rows, False
@@ -231,17 +231,17 @@ def lift(
         top_k: How many targets at most.
     """
     # Two graphs may give the same id to documents with different texts.
-    found: dict[tuple[str, str], tuple[Node, list[Evidence]]] = {}
+    targets: dict[tuple[str, str], tuple[Node, list[Evidence]]] = {}
     for hit in hits:
         for target in kin(hit.node):
             key = (target.id, target.text)
-            if key in found:
-                found[key][1].append(hit)
-            elif len(found) < top_k:
-                found[key] = (target, [hit])
-        if len(found) == top_k:
+            if key in targets:
+                targets[key][1].append(hit)
+            elif len(targets) < top_k:
+                targets[key] = (target, [hit])
+        if len(targets) == top_k:
             break
-    return [ScoredNode(node, all_[0].score, tuple(all_)) for node, all_ in found.values()]
+    return [ScoredNode(node, all_[0].score, tuple(all_)) for node, all_ in targets.values()]
 
 
 def lift_all(
@@ -261,20 +261,20 @@ def lift_all(
         place: Tells a target's graph and its order in that.
     """
     # Two graphs may give the same id to documents with different texts.
-    found: dict[tuple[str, str], tuple[Node, list[Evidence]]] = {}
+    targets: dict[tuple[str, str], tuple[Node, list[Evidence]]] = {}
     for hit in hits:
         for target in kin(hit.node):
-            found.setdefault((target.id, target.text), (target, []))[1].append(hit)
+            targets.setdefault((target.id, target.text), (target, []))[1].append(hit)
 
     def score(evidence: list[Evidence]) -> float:
         total = sum(hit.score for hit in evidence)
         return total if how == "sum" else total / len(evidence)
 
-    scored = [ScoredNode(node, score(all_), tuple(all_)) for node, all_ in found.values()]
+    scored = [ScoredNode(node, score(all_), tuple(all_)) for node, all_ in targets.values()]
     return sorted(scored, key=lambda s: (-s.score, place(s.node)))[:top_k]
 
 
-def above(
+def cut_scores(
     results: Sequence[ScoredNode],
     cut_off: float | None = None,
     relative_cut: float | None = None,
@@ -296,9 +296,9 @@ def above(
     Example:
         >>> from nodekin.nodegraph import Node
         >>> found = [ScoredNode(Node("tea"), score) for score in (0.8, 0.5, 0.3, 0.1)]
-        >>> [result.score for result in above(found, relative_cut=0.5)]
+        >>> [result.score for result in cut_scores(found, relative_cut=0.5)]
         [0.8, 0.5]
-        >>> [result.score for result in above(found, cut_off=0.3)]
+        >>> [result.score for result in cut_scores(found, cut_off=0.3)]
         [0.8, 0.5, 0.3]
     """
     least = -math.inf if cut_off is None else cut_off
@@ -327,26 +327,26 @@ def check_cuts(cut_off: float | None, relative_cut: float | None) -> None:
         raise ValueError(f"relative_cut is a share of the top score, 0 to 1, not {relative_cut!r}")
 
 
-def unite(
-    found: Sequence[Sequence[ScoredNode]], place: Callable[[Node], tuple[int, int]]
+def merge_results(
+    rankings: Sequence[Sequence[ScoredNode]], place: Callable[[Node], tuple[int, int]]
 ) -> list[ScoredNode]:
     """Return each node once, with its highest score and all its evidence, best first.
 
     Args:
-        found: The results of each search; their scores can be compared.
+        rankings: The results of each search; their scores can be compared.
         place: Tells a node's graph and its order in that, for ties.
     """
     # Two graphs may give the same id to documents with different texts.
     nodes: dict[tuple[str, str], Node] = {}
     scores: dict[tuple[str, str], float] = {}
     evidence: dict[tuple[str, str], list[Evidence]] = {}
-    for result in (result for results in found for result in results):
+    for result in (result for results in rankings for result in results):
         key = (result.node.id, result.node.text)
         nodes.setdefault(key, result.node)
         scores[key] = max(result.score, scores.get(key, result.score))
         evidence.setdefault(key, []).extend(result.evidence)
-    united = [
+    merged = [
         ScoredNode(node, scores[key], tuple(sorted(evidence[key], key=lambda e: -e.score)))
         for key, node in nodes.items()
     ]
-    return sorted(united, key=lambda result: (-result.score, place(result.node)))
+    return sorted(merged, key=lambda result: (-result.score, place(result.node)))

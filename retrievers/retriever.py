@@ -14,7 +14,7 @@ from .filters import Filters, parse_filters
 from .protocols import Similarity
 from .ranking import Lift
 from .results import OutputOptions, ScoredNode
-from .search import Search, check_cut_off, pools
+from .search import Search, check_cut_off, search_scopes
 from .similarities import DEFAULT, MakeIndex, get_similarity, with_index
 from .validation import check_child_k, check_options, check_top_k, choice
 
@@ -110,17 +110,17 @@ class Retriever(BaseRetriever):
             output_format=options.get("output_format"), join=options.get("join", False)
         )
         graphs = graph if isinstance(graph, Sequence) else [graph]
-        if not graphs or not all(isinstance(each, NodeGraph) for each in graphs):
+        if not graphs or not all(isinstance(item, NodeGraph) for item in graphs):
             raise TypeError(f"graph is a NodeGraph or a list of them, not {graph!r:.80}")
         self.graphs = list(dict.fromkeys(graphs))
         self.group_name = group_name
         self.target = group_name if target is None else target
-        for each in self.graphs:
-            each.ancestry(self.group_name)
-            each.ancestry(self.target)
+        for item in self.graphs:
+            item.ancestry(self.group_name)
+            item.ancestry(self.target)
         self.similarity = with_index(get_similarity(similarity), index)
-        self._pools = pools(self.similarity, self.graphs, embed_keys)
-        self.embed_keys = [pool.key for pool in self._pools if pool.key is not None]
+        self._scopes = search_scopes(self.similarity, self.graphs, embed_keys)
+        self.embed_keys = [scope.key for scope in self._scopes if scope.key is not None]
         self.top_k = check_top_k(top_k)
         self.similarity_cut_off = check_cut_off(similarity_cut_off, self.embed_keys)
         self._conditions = parse_filters(filters)
@@ -181,12 +181,12 @@ class Retriever(BaseRetriever):
             TypeError: If the queries are one text, or one of them is none.
         """
         search = self._search(queries, top_k, filters)
-        asked = [query for query in queries if query.strip()]
+        texts = [query for query in queries if query.strip()]
         vectors = [
-            [graph.embeddings.query_vectors(asked, key) for graph in graphs]
-            for key, graphs in (self._embedded() if asked else ())
+            [graph.embeddings.query_vectors(texts, key) for graph in graphs]
+            for key, graphs in (self._embedded() if texts else ())
         ]
-        return _spread(queries, search(asked, vectors))
+        return _spread(queries, search(texts, vectors))
 
     def batch_vectors(
         self,
@@ -240,8 +240,8 @@ class Retriever(BaseRetriever):
         search = self._search(queries, top_k, filters)
         vectors = []
         for key, graphs in self._comparing(queries):  # one after the other, as the sync form does
-            found = [await vectors_of(graph, key) for graph in graphs]
-            vectors.append([self._checked(each, queries) for each in found])
+            arrays = [await vectors_of(graph, key) for graph in graphs]
+            vectors.append([self._checked(array, queries) for array in arrays])
         return await asyncio.to_thread(search, queries, vectors)
 
     async def abatch(
@@ -249,14 +249,14 @@ class Retriever(BaseRetriever):
     ) -> list[list[ScoredNode]]:
         """Do what ``batch`` does without blocking the event loop."""
         search = self._search(queries, top_k, filters)
-        asked = [query for query in queries if query.strip()]
+        texts = [query for query in queries if query.strip()]
         vectors = await asyncio.gather(
             *(
-                asyncio.gather(*(graph.embeddings.aquery_vectors(asked, key) for graph in graphs))
-                for key, graphs in (self._embedded() if asked else ())
+                asyncio.gather(*(graph.embeddings.aquery_vectors(texts, key) for graph in graphs))
+                for key, graphs in (self._embedded() if texts else ())
             )
         )
-        return _spread(queries, await asyncio.to_thread(search, asked, vectors))
+        return _spread(queries, await asyncio.to_thread(search, texts, vectors))
 
     def embed(self, queries: Sequence[str]) -> None:
         """Embed queries ahead, together; the next retrievals for them ask no model.
@@ -287,17 +287,17 @@ class Retriever(BaseRetriever):
     def _checked(vectors: Any, queries: Sequence[str]) -> Vectors:
         import numpy as np
 
-        made = np.asarray(vectors, np.float32)
-        if made.ndim != 2 or len(made) != len(queries):
+        array = np.asarray(vectors, np.float32)
+        if array.ndim != 2 or len(array) != len(queries):
             raise ValueError(
-                f"vectors_of gave an array of the shape {made.shape} for {len(queries)} queries; "
+                f"vectors_of gave an array of the shape {array.shape} for {len(queries)} queries; "
                 "it has to be (queries, dimension)"
             )
-        return made
+        return array
 
     def _embedded(self) -> list[tuple[str, list[NodeGraph]]]:
         """Return the embeddings to search, and the graphs of each."""
-        return [(p.key, p.of(self.graphs)) for p in self._pools if p.key is not None]
+        return [(p.key, p.of(self.graphs)) for p in self._scopes if p.key is not None]
 
     def _search(self, queries: Sequence[str], top_k: int | None, filters: Filters | None) -> Search:
         """Check what a call is given; return the search it wants."""
@@ -310,7 +310,7 @@ class Retriever(BaseRetriever):
             [self.group_name],
             self.target,
             self.similarity,
-            self._pools,
+            self._scopes,
             self.similarity_cut_off,
             self.lift,
             self.top_k if top_k is None else check_top_k(top_k),
@@ -321,7 +321,7 @@ class Retriever(BaseRetriever):
         )
 
 
-def _spread(queries: Sequence[str], found: Sequence[list[ScoredNode]]) -> list[list[ScoredNode]]:
+def _spread(queries: Sequence[str], rankings: Sequence[list[ScoredNode]]) -> list[list[ScoredNode]]:
     """Give each query its results, none to a blank one."""
-    results = iter(found)
+    results = iter(rankings)
     return [next(results) if query.strip() else [] for query in queries]

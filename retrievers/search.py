@@ -1,4 +1,4 @@
-"""Search pools of indexes, lift the hits, unite what several pools find."""
+"""Search indexes, lift the hits, merge the results."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..nodegraph import Node, NodeGraph, nearest_names
 from ..nodegraph.navigation import kin, path_to
 from .filters import Condition
 from .protocols import Index, Similarity
-from .ranking import Lift, lift, lift_all, merge, unite
+from .ranking import Lift, lift, lift_all, merge_hits, merge_results
 from .results import Evidence, Hits, ScoredNode
 from .tracing import start_span, summarize_queries
 
-_AT_ONCE = 64  # queries that are searched while the graphs are held once
+_MAX_QUERIES = 64  # queries that are searched while the graphs are held once
 
 
 @contextmanager
@@ -48,14 +48,14 @@ class Search:
         groups: The groups to search, as one.
         target: The group to answer with.
         similarity: Scores the nodes.
-        pools: What is searched together; each finds ``limit`` nodes.
-        cut_off: Keeps scores from here, for all pools or by their key.
+        scopes: What is searched together; each finds ``limit`` nodes.
+        cut_off: Keeps scores from here, for all scopes or by their key.
         lift: What a target scores.
-        limit: How many results for each query and pool.
+        limit: How many results for each query and scope.
         conditions: What nodes must meet.
         stays: Tells hits that are answered with as they are, and not lifted.
         pooled: Whether texts are scored as if all groups were one, or each by its own.
-        hits: How many hits are read and lifted for each query and pool; None for as many as it
+        hits: How many hits are read and lifted for each query and scope; None for as many as it
             takes to fill ``limit``.
     """
 
@@ -63,7 +63,7 @@ class Search:
     groups: Sequence[str]
     target: str
     similarity: Similarity
-    pools: Sequence[Pool]
+    scopes: Sequence[SearchScope]
     cut_off: float | Mapping[str, float] | None
     lift: Lift
     limit: int
@@ -79,71 +79,71 @@ class Search:
 
         Args:
             queries: The queries, none of them blank.
-            vectors: By pool and graph, an array (queries, dimension); none for texts.
+            vectors: By scope and graph, an array (queries, dimension); none for texts.
         """
         if not queries:
             return []
         group, similarity = " + ".join(self.groups), self.similarity.name
-        facts = {"group": group, "similarity": similarity, "target": self.target}
-        asked = summarize_queries(queries)
-        with start_span("search", query=asked, **facts) as done:
+        attributes = {"group": group, "similarity": similarity, "target": self.target}
+        query = summarize_queries(queries)
+        with start_span("search", query=query, **attributes) as span:
             results = self._results(queries, vectors)
-            done.attributes["results"] = sum(map(len, results))
+            span.attributes["results"] = sum(map(len, results))
         return results
 
     def _results(
         self, queries: Sequence[str], vectors: Sequence[Sequence[Any]]
     ) -> list[list[ScoredNode]]:
         indexes = [
-            [self.similarity.open(graph, group, pool.key) for graph, group in self._searched(pool)]
-            for pool in self.pools
+            [self.similarity.open(*part, scope.key) for part in self._searched(scope)]
+            for scope in self.scopes
         ]
-        for each in indexes:
-            for index in each:
+        for opened in indexes:
+            for index in opened:
                 index.ready()
         for graph in self.graphs[1:]:  # built before any is held, which would keep writers waiting
             with graph.reading(*self.groups, self.target):
                 pass
         results: list[list[ScoredNode]] = []
-        for begin in range(0, len(queries), _AT_ONCE):
-            part = slice(begin, begin + _AT_ONCE)
-            forms = [[of_graph[part] for of_graph in of_pool] for of_pool in vectors]
+        for begin in range(0, len(queries), _MAX_QUERIES):
+            part = slice(begin, begin + _MAX_QUERIES)
+            vectors_of_part = [[of_graph[part] for of_graph in of_pool] for of_pool in vectors]
             with reading(dict.fromkeys(self.graphs, (*self.groups, self.target))):
-                results += self._held(queries[part], forms, indexes)
+                results += self._search_locked(queries[part], vectors_of_part, indexes)
         return results
 
-    def _held(
+    def _search_locked(
         self,
         queries: Sequence[str],
         vectors: Sequence[Sequence[Any]],
         indexes: Sequence[Sequence[Index[Any]]],
     ) -> list[list[ScoredNode]]:
-        """Search every pool of the graphs that are held."""
+        """Search every scope; the graphs are locked."""
         prepare = self.similarity.prepare
-        found = []
-        for at, (pool, opened) in enumerate(zip(self.pools, indexes, strict=True)):
+        rankings = []
+        for number, (scope, opened) in enumerate(zip(self.scopes, indexes, strict=True)):
             for index in opened:
                 index.sync()
-            if pool.key is None:
+            if scope.key is None:
                 every = 1 if self.pooled else len(self.groups)  # a group's, one for each graph
                 prepared = [
                     [prepare(query, opened[place::every]) for query in queries]
                     for place in range(every)
                 ] * (len(opened) // every)
             else:
-                of_indexes = [of_graph for of_graph in vectors[at] for _ in self.groups]
+                of_indexes = [of_graph for of_graph in vectors[number] for _ in self.groups]
                 prepared = [
                     [prepare(vector, [index]) for vector in of_index]
                     for index, of_index in zip(opened, of_indexes, strict=True)
                 ]
-            found.append(self._of_pool(pool, queries, prepared, opened))
-        if len(found) == 1:
-            return found[0]
-        return [unite(each, self._place) for each in zip(*found, strict=True)]
+            rankings.append(self._search_scope(scope, queries, prepared, opened))
+        if len(rankings) == 1:
+            return rankings[0]
+        return [merge_results(of_query, self._place) for of_query in zip(*rankings, strict=True)]
 
-    def _of_pool(
+    def _search_scope(
         self,
-        pool: Pool,
+        scope: SearchScope,
         queries: Sequence[str],
         prepared: Sequence[Sequence[Any]],
         indexes: Sequence[Index[Any]],
@@ -151,22 +151,22 @@ class Search:
         """Search indexes, for more hits as long as a query's hits give too few targets."""
         lifting = self._lifting
         exactly = self.hits if lifting else None
-        cut_off, targets = self._cut_off(pool.key), self._targets()
+        cut_off, targets = self._cut_off(scope.key), self._targets()
         results: list[list[ScoredNode]] = [[] for _ in queries]
-        wanted = 4 * self.limit if lifting else self.limit
-        left = list(range(len(queries)))
-        while left:
-            asked = exactly or (None if lifting and self.lift != "max" else wanted)
-            found = [
-                _search(index, [ready[at] for at in left], asked, self.conditions)
+        fetch = 4 * self.limit if lifting else self.limit
+        open_queries = list(range(len(queries)))
+        while open_queries:
+            limit = exactly or (None if lifting and self.lift != "max" else fetch)
+            hits_by_index = [
+                _search(index, [ready[at] for at in open_queries], limit, self.conditions)
                 for index, ready in zip(indexes, prepared, strict=True)
             ]
             short = []
-            for at, *hits in zip(left, *found, strict=True):
-                rows, more = merge(hits, asked, cut_off)
+            for at, *hits in zip(open_queries, *hits_by_index, strict=True):
+                rows, more = merge_hits(hits, limit, cut_off)
                 if exactly is not None:
                     rows, more = rows[:exactly], False
-                evidence = self._evidence(pool, queries[at], rows)
+                evidence = self._evidence(scope, queries[at], rows)
                 if lifting and self.lift != "max":
                     results[at] = lift_all(evidence, targets, self.limit, self.lift, self._place)
                     continue
@@ -175,13 +175,13 @@ class Search:
                 results[at] = lift(evidence, targets, most)[: self.limit]
                 if more and len(results[at]) < self.limit:
                     short.append(at)
-            left, wanted = short, 4 * wanted
+            open_queries, fetch = short, 4 * fetch
         return results
 
     def _evidence(
-        self, pool: Pool, query: str, rows: Sequence[tuple[float, int, str]]
+        self, scope: SearchScope, query: str, rows: Sequence[tuple[float, int, str]]
     ) -> Iterator[Evidence]:
-        graphs, name = [graph for graph, _ in self._searched(pool)], self.similarity.name
+        graphs, name = [graph for graph, _ in self._searched(scope)], self.similarity.name
         for begin in range(0, len(rows), self.limit):  # as many as may be enough, at once
             some = rows[begin : begin + self.limit]
             nodes = {
@@ -189,11 +189,11 @@ class Search:
                 for graph in {graphs[at] for _, at, _ in some}
             }
             for score, at, _ in some:
-                yield Evidence(next(nodes[graphs[at]]), score, name, query, pool.key)
+                yield Evidence(next(nodes[graphs[at]]), score, name, query, scope.key)
 
-    def _searched(self, pool: Pool) -> list[tuple[NodeGraph, str]]:
-        """Return what each index of a pool is of: the graphs' groups, graph by graph."""
-        return [(graph, group) for graph in pool.of(self.graphs) for group in self.groups]
+    def _searched(self, scope: SearchScope) -> list[tuple[NodeGraph, str]]:
+        """Return what each index of a scope is of: the graphs' groups, graph by graph."""
+        return [(graph, group) for graph in scope.of(self.graphs) for group in self.groups]
 
     @property
     def _lifting(self) -> bool:
@@ -232,16 +232,16 @@ def _search(
     """Search an index for all queries, at once where it can."""
     search_many = getattr(index, "search_many", None)
     if search_many is not None:
-        found: list[Hits] = search_many(prepared, limit, conditions)
-        return found
-    return [index.search(each, limit, conditions) for each in prepared]
+        hits: list[Hits] = search_many(prepared, limit, conditions)
+        return hits
+    return [index.search(query, limit, conditions) for query in prepared]
 
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class SearchScope:
     """Name graphs that are searched as one, by one embedding or by their texts.
 
     Attributes:
@@ -257,10 +257,10 @@ class Pool:
         return [graphs[place] for place in self.places]
 
 
-def pools(
+def search_scopes(
     similarity: Similarity, graphs: Sequence[NodeGraph], embed_keys: Sequence[str] | None
-) -> list[Pool]:
-    """Return the pools of a similarity: one for texts, one for each embedding.
+) -> list[SearchScope]:
+    """Return the scopes of a similarity: one for texts, one for each embedding.
 
     Without ``embed_keys`` every graph is searched by all its own embeddings.
 
@@ -274,27 +274,30 @@ def pools(
                 f"embed_keys={embed_keys!r} choose among embeddings, and similarity "
                 f"{similarity.name!r} compares texts; leave them out"
             )
-        return [Pool(None, tuple(range(len(graphs))))]
-    known = [list(graph.embeddings.embedders) for graph in graphs]
-    for graph, keys in zip(graphs, known, strict=True):
+        return [SearchScope(None, tuple(range(len(graphs))))]
+    keys_by_graph = [list(graph.embeddings.embedders) for graph in graphs]
+    for graph, keys in zip(graphs, keys_by_graph, strict=True):
         if not keys:
             raise ValueError(
                 f"similarity {similarity.name!r} compares embeddings, and {graph!r:.80} has none; "
                 "give it a model: NodeGraph(..., embed=...)"
             )
     if embed_keys is None:
-        asked = list(dict.fromkeys(key for keys in known for key in keys))
+        selected = list(dict.fromkeys(key for keys in keys_by_graph for key in keys))
     else:
-        asked = [embed_keys] if isinstance(embed_keys, str) else list(dict.fromkeys(embed_keys))
-        _check_keys(asked, known)
-    return [Pool(key, tuple(at for at, keys in enumerate(known) if key in keys)) for key in asked]
+        selected = [embed_keys] if isinstance(embed_keys, str) else list(dict.fromkeys(embed_keys))
+        _check_keys(selected, keys_by_graph)
+    return [
+        SearchScope(key, tuple(n for n, keys in enumerate(keys_by_graph) if key in keys))
+        for key in selected
+    ]
 
 
-def _check_keys(asked: Sequence[str], known: Sequence[Sequence[str]]) -> None:
-    if not asked:
+def _check_keys(selected: Sequence[str], keys_by_graph: Sequence[Sequence[str]]) -> None:
+    if not selected:
         raise ValueError("embed_keys=[] names no embedding; leave it out to search all")
-    for keys in known:
-        for key in asked:
+    for keys in keys_by_graph:
+        for key in selected:
             if key not in keys:
                 raise ValueError(
                     f"no embedding {key!r}; the graph has {nearest_names(str(key), keys)}: choose "

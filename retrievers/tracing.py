@@ -32,12 +32,12 @@ class Span:
         return "\n".join(self._lines("", ""))
 
     def _lines(self, first: str, rest: str) -> Iterator[str]:
-        facts = "".join(f" {key}={_short(value)}" for key, value in self.attributes.items())
-        took = "" if self.seconds is None else f" ({1000 * self.seconds:.1f} ms)"
+        attributes = "".join(f" {key}={_short(value)}" for key, value in self.attributes.items())
+        duration = "" if self.seconds is None else f" ({1000 * self.seconds:.1f} ms)"
         failed = "" if self.error is None else f" failed: {type(self.error).__name__}: {self.error}"
-        yield f"{first}{self.name}{facts}{took}{failed}"
-        for at, span in enumerate(self.children, 1):
-            last = at == len(self.children)
+        yield f"{first}{self.name}{attributes}{duration}{failed}"
+        for number, span in enumerate(self.children, 1):
+            last = number == len(self.children)
             yield from span._lines(
                 rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  ")
             )
@@ -61,33 +61,33 @@ _observers: ContextVar[tuple[Observer, ...]] = ContextVar("observers", default=(
 
 
 @contextmanager
-def start_span(name: str, /, **facts: Any) -> Iterator[Span]:
+def start_span(name: str, /, **attributes: Any) -> Iterator[Span]:
     """Take what is done in the block as a stage; add to its ``facts`` what comes of it.
 
     Costs next to nothing where nobody is tracing. Whoever hands work to threads of a pool hands
     over the context as well (``contextvars.copy_context().run``); ``asyncio.to_thread`` does.
     """
     parent, observers = _current.get(), _observers.get()
-    made = Span(name, facts)
+    span = Span(name, attributes)
     if parent is None and not observers:
-        yield made
+        yield span
         return
     if parent is not None:
-        parent.children.append(made)
+        parent.children.append(span)
     for observer in observers:
-        observer.begin(made, parent)
-    token = _current.set(made)
-    began = time.perf_counter()
+        observer.begin(span, parent)
+    token = _current.set(span)
+    start = time.perf_counter()
     try:
-        yield made
+        yield span
     except BaseException as error:
-        made.error = error
+        span.error = error
         raise
     finally:
-        made.seconds = time.perf_counter() - began
+        span.seconds = time.perf_counter() - start
         _current.reset(token)
         for observer in observers:
-            observer.end(made)
+            observer.end(span)
 
 
 @contextmanager
@@ -106,11 +106,11 @@ def trace(name: str = "trace") -> Iterator[Span]:
     """
     root = Span(name)
     token = _current.set(root)
-    began = time.perf_counter()
+    start = time.perf_counter()
     try:
         yield root
     finally:
-        root.seconds = time.perf_counter() - began
+        root.seconds = time.perf_counter() - start
         _current.reset(token)
 
 

@@ -16,8 +16,8 @@ from ...nodegraph import ROOT, NodeGraph
 from ...retrievers import Filters, Retriever, ScoredNode, parse_filters
 from ...retrievers.indexes import Exact
 from ...retrievers.protocols import Similarity
-from ...retrievers.ranking import most_marginal
-from ...retrievers.search import Search, pools
+from ...retrievers.ranking import maximal_marginal_relevance
+from ...retrievers.search import Search, search_scopes
 from ...retrievers.similarities import DEFAULT, Bm25, Cosine, MakeIndex
 from ...retrievers.validation import check_top_k
 from .documents import (
@@ -377,7 +377,7 @@ class NodeGraphVectorStore(VectorStore):
             [retriever.group_name],
             retriever.target,
             retriever.similarity,
-            pools(retriever.similarity, [self.graph], [key]),
+            search_scopes(retriever.similarity, [self.graph], [key]),
             cut_off=None,
             lift=retriever.lift,
             limit=check_top_k(k),
@@ -392,7 +392,7 @@ class NodeGraphVectorStore(VectorStore):
         matches = [result.evidence[0] if result.evidence else result for result in results]
         texts = [match.node.text for match in matches]
         vectors = self.graph.embeddings.vectors(texts, self._embed_key())
-        positions = most_marginal(vector, vectors, k, lambda_mult)
+        positions = maximal_marginal_relevance(vector, vectors, k, lambda_mult)
         return [document for document, _ in self._with_scores(results[at] for at in positions)]
 
     def _with_scores(self, results: Iterable[ScoredNode]) -> list[tuple[Document, float]]:

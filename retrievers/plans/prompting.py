@@ -1,4 +1,4 @@
-"""What a model is asked, in Chinese and English, with named places for what changes."""
+"""Prompts in Chinese and English; ask a model and parse its answer."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Prompt:
     optional: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        known = (*self.required, *self.optional)
+        names = (*self.required, *self.optional)
         for language in get_args(Language):
             text = self.of(language)
             if not isinstance(text, str):
@@ -59,10 +59,10 @@ class Prompt:
                         f"the prompt {text!r:.80} has no place for {name!r}; write {{{name}}} in it"
                     )
             for name in places:
-                if name not in known:
+                if name not in names:
                     raise ValueError(
                         f"the prompt {text!r:.80} has a place for {name!r}, which nothing fills; "
-                        f"there is {nearest_names(name, known)}"
+                        f"there is {nearest_names(name, names)}"
                     )
 
     def of(self, language: Language) -> str:
@@ -73,48 +73,48 @@ class Prompt:
         """Return the prompt in a language with values in their places."""
         return fill_template(self.of(language), **values)
 
-    def replaced(self, given: str | Mapping[Language, str] | Prompt | None) -> Prompt:
-        """Return the prompt with what a user gives in place of it.
+    def replaced(self, replacement: str | Mapping[Language, str] | Prompt | None) -> Prompt:
+        """Return the prompt with other texts in place of its own.
 
         Args:
-            given: A text, for both languages; ``{"zh": ...}`` or ``{"en": ...}`` or both; a
+            replacement: A text, for both languages; ``{"zh": ...}`` or ``{"en": ...}`` or both; a
                 ``Prompt``; None for no change.
 
         Raises:
             TypeError: If it is none of these.
             ValueError: If a language is unknown, or the text lacks a name or has an unknown one.
         """
-        if given is None:
+        if replacement is None:
             return self
-        if isinstance(given, Prompt):
-            given = {"zh": given.zh, "en": given.en}
-        if isinstance(given, str):
-            given = {"zh": given, "en": given}
-        if not isinstance(given, Mapping):
+        if isinstance(replacement, Prompt):
+            replacement = {"zh": replacement.zh, "en": replacement.en}
+        if isinstance(replacement, str):
+            replacement = {"zh": replacement, "en": replacement}
+        if not isinstance(replacement, Mapping):
             raise TypeError(
                 f'a prompt is a text, or texts by language {{"zh": ..., "en": ...}}, '
-                f"not {given!r:.80}"
+                f"not {replacement!r:.80}"
             )
-        for language in given:
+        for language in replacement:
             if language not in get_args(Language):
                 raise ValueError(
                     f"no prompts in the language {language!r}; there is "
                     f"{nearest_names(str(language), get_args(Language))}"
                 )
-        texts = {"zh": self.zh, "en": self.en, **given}
+        texts = {"zh": self.zh, "en": self.en, **replacement}
         return Prompt(texts["zh"], texts["en"], self.required, self.optional)
 
 
 class PromptMixin:
-    """Let the prompts of what asks models be read, and be replaced in a copy of it.
+    """Give an object that asks models its ``prompts``, and copies of it with other prompts.
 
     Example:
         >>> from nodekin.retrievers.strategies import QueryRewrite
         >>> rewrite = QueryRewrite(lambda prompt: prompt)
         >>> list(rewrite.prompts)
         ['rewrite']
-        >>> mine = rewrite.with_prompts({"rewrite": {"en": "Mend the spelling: {query}"}})
-        >>> mine.prompts["rewrite"].en
+        >>> spelling = rewrite.with_prompts({"rewrite": {"en": "Mend the spelling: {query}"}})
+        >>> spelling.prompts["rewrite"].en
         'Mend the spelling: {query}'
     """
 
@@ -128,30 +128,30 @@ class PromptMixin:
         return MappingProxyType(dict(self._prompts))
 
     def with_prompts(
-        self: PromptMixinT, given: Mapping[str, str | Mapping[Language, str] | Prompt]
+        self: PromptMixinT, replacements: Mapping[str, str | Mapping[Language, str] | Prompt]
     ) -> PromptMixinT:
         """Return a copy in which some prompts are others.
 
         Args:
-            given: By their names, what ``Prompt.replaced`` takes.
+            replacements: By their names, what ``Prompt.replaced`` takes.
 
         Raises:
             TypeError: If one is no prompt.
             ValueError: If a name is unknown, or a prompt lacks a name or has an unknown one.
         """
         prompts = dict(self.prompts)
-        for name, prompt in given.items():
+        for name, prompt in replacements.items():
             if name not in prompts:
                 raise ValueError(
                     f"no prompt {name!r}; there is {nearest_names(str(name), prompts)}"
                 )
             prompts[name] = prompts[name].replaced(prompt)
-        made = copy.copy(self)
-        made._replace_prompts(prompts)
-        return made
+        changed = copy.copy(self)
+        changed._replace_prompts(prompts)
+        return changed
 
     def _replace_prompts(self, prompts: Mapping[str, Prompt]) -> None:
-        """Take the prompts, all by their names, that a copy is to have."""
+        """Set the prompts of a copy, all by their names."""
         self._prompts = dict(prompts)
 
 
@@ -166,23 +166,24 @@ _IN_JSON = {
 def ask_and_parse(
     llm: LLM,
     prompt: str,
-    read: Callable[[str], T],
+    parse: Callable[[str], T],
     language: Language,
     *,
     schema: Mapping[str, Any] | None = None,
     retries: int = 1,
     timeout: float | None = None,
 ) -> Plan[T]:
-    """Ask a model, and return what is read out of its answer.
+    """Ask a model and return its parsed answer.
 
     Args:
         llm: The model.
-        prompt: What it is asked; it describes the form of the answer, also where there is a schema.
-        read: Reads an answer, in JSON or as the model writes it; raises ValueError where there is
-            nothing to be read.
+        prompt: The prompt; it describes the format of the answer, also where there is a schema.
+        parse: Parses an answer, in JSON or as the model writes it; raises ValueError where there
+            is nothing to parse.
         language: Of the prompt.
-        schema: A JSON schema the model is held to, where it offers that.
-        retries: How often it is asked again, in its own words, where its answer can't be read.
+        schema: A JSON schema for the answer, where the model supports one.
+        retries: How often the model is asked again, without the schema, if an answer can't be
+            parsed.
         timeout: Seconds to wait for each answer.
 
     Raises:
@@ -190,45 +191,45 @@ def ask_and_parse(
         ModelError: If the model fails, or none of its answers can be read.
     """
     why, answer = "", ""
-    wanted = schema if llm.structured else None
+    json_schema = schema if llm.structured else None
     tries = 1 + retries
     while tries:
-        asked = prompt + (retry_note(language, why) if why else "")
+        text = prompt + (retry_note(language, why) if why else "")
         try:
-            answer = yield from Ask(llm, asked, wanted, timeout)
-            return read(strip_prompt(answer, asked))
+            answer = yield from Ask(llm, text, json_schema, timeout)
+            return parse(strip_prompt(answer, text))
         except ValueError as error:
             why = str(error)
             tries -= 1
         except ModelTimeoutError:
             raise  # to ask again would be to wait as long again
         except ModelError:
-            if wanted is None:
-                raise  # a model that can't be held to a schema may still answer; this one failed
-        wanted = None  # the next answer is in its own words
+            if json_schema is None:
+                raise  # with a schema it may fail and still answer without; this one failed without
+        json_schema = None  # the next answer is free text
     raise ModelError(
         f"no answer of the language model {llm.name!r} can be used: {why}; it answered "
         f"{answer!r:.300}"
     )
 
 
-def json_instruction(form: str, language: Language) -> str:
-    """Return what a prompt ends with where the answer is to be JSON of a form.
+def json_instruction(shape: str, language: Language) -> str:
+    """Return the end of a prompt whose answer has to be JSON of a shape.
 
     Example:
         >>> json_instruction('{"query": "..."}', "en").strip()
         '(Answer in JSON, in this form: {"query": "..."})'
     """
-    return _IN_JSON[language].replace("{form}", form)
+    return _IN_JSON[language].replace("{form}", shape)
 
 
 def strip_prompt(answer: str, prompt: str) -> str:
-    """Return an answer without the prompt, where a model says that first.
+    """Return an answer without the prompt, if the model repeats it first.
 
     Example:
         >>> strip_prompt("Question: Why? Answer: So it is.", "Question: Why? Answer:")
         ' So it is.'
     """
-    asked = prompt.strip()
-    at = answer.find(asked) if asked else -1
-    return answer if at < 0 else answer[at + len(asked) :]
+    echo = prompt.strip()
+    at = answer.find(echo) if echo else -1
+    return answer if at < 0 else answer[at + len(echo) :]

@@ -11,7 +11,7 @@ from ...nodegraph import nearest_names
 from ...nodegraph.models import is_async
 from ..plans import Compute, Plan, arun, run
 from ..protocols import RerankerProtocol, RerankError
-from ..ranking import above, check_cuts
+from ..ranking import check_cuts, cut_scores
 from ..results import OutputFormat, Results, ScoredNode, formatted
 from ..tracing import start_span
 from ..validation import check_output, check_top_k
@@ -32,7 +32,7 @@ class Reranker:
         top_k: How many results at most; None for all.
         cut_off: Drops results with lower scores.
         relative_cut: Drops results that score less than this share of the top score; see
-            ``above``.
+            ``cut_scores``.
         output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
         join: Join contents to one text: True with line breaks, or the separator.
         name: Its name in traces, logs and errors; None for the reranker's own name.
@@ -159,7 +159,7 @@ class Reranker:
             raise RerankError(
                 f"{self.name!r} returned {reranked!r:.80}; rerank() returns a list of ScoredNode"
             )
-        return above(reranked, self.cut_off, self.relative_cut)[:limit]
+        return cut_scores(reranked, self.cut_off, self.relative_cut)[:limit]
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])

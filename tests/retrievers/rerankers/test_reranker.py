@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nodekin.nodegraph import Node
 from nodekin.retrievers import Reranker, ScoredNode, register_reranker, trace
 from nodekin.retrievers.protocols import RerankError
-from nodekin.retrievers.ranking import above
+from nodekin.retrievers.ranking import cut_scores
 
 # The model's scores
 
@@ -91,14 +91,14 @@ def test_cuts(scores, settings, kept) -> None:
     results = candidates(*"abc"[: len(scores)])
     made = Reranker("ModuleReranker", model=scoring(*scores), **settings)(results, "q")
     assert [r.score for r in made] == kept
-    assert above([], **settings) == []
+    assert cut_scores([], **settings) == []
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1), st.floats(0, 1))
 def test_the_best_always_passes_a_relative_cut(scores, share) -> None:
     node = Node("a")
     results = [ScoredNode(node, score) for score in sorted(scores, reverse=True)]
-    kept = above(results, relative_cut=share)
+    kept = cut_scores(results, relative_cut=share)
     assert kept[0] == results[0]
     assert kept == results[: len(kept)]
 
