@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import pytest
 
-from nodekin.nodegraph import Document, NodeGraph
+from nodekin.nodegraph import Document, Embedder, NodeGraph
 from nodekin.retrievers import Retriever
 
 Scripted = Callable[..., Any]
@@ -77,3 +78,23 @@ def rivers() -> NodeGraph:
 @pytest.fixture
 def plain(rivers: NodeGraph) -> Retriever:
     return Retriever(rivers, "ROOT", top_k=3)
+
+
+@pytest.fixture
+def vectors() -> Callable[[list[str]], Any]:
+    """Embed texts by how often a few words are in them."""
+
+    def embed(texts: list[str]) -> Any:
+        words = ("tea", "nile", "drink")
+        return np.array(
+            [[text.lower().count(word) for word in words] + [0.01] for text in texts], np.float32
+        )
+
+    return embed
+
+
+@pytest.fixture
+def embedded(vectors: Callable[[list[str]], Any]) -> Retriever:
+    graph = NodeGraph(embed=Embedder(vectors, name="words"), progress=False)
+    graph.add(["Tea.", "The Nile.", "Drink tea.", "A drink by the Nile."])
+    return Retriever(graph, "ROOT", "cosine", top_k=4)

@@ -6,35 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nodekin.nodegraph import Embedder, NodeGraph
 from nodekin.retrievers import FusionRetriever, Retriever
 from nodekin.retrievers.strategies import HyDERetriever
-
-AXES = {"tea": 0, "nile": 1, "drink": 2}
-
-
-def vectors(texts: list[str]) -> Any:
-    return np.array(
-        [[text.lower().count(word) for word in AXES] + [0.01] for text in texts], np.float32
-    )
-
-
-@pytest.fixture
-def embedded() -> Retriever:
-    graph = NodeGraph(embed=Embedder(vectors, name="words"), progress=False)
-    graph.add(["Tea.", "The Nile.", "Drink tea.", "A drink by the Nile."])
-    return Retriever(graph, "ROOT", "cosine", top_k=4)
-
-
-def unit(text: str) -> Any:
-    (vector,) = vectors([text])
-    return vector / np.linalg.norm(vector)
 
 
 @pytest.mark.parametrize("weight", [1.0, 5.0])
 @pytest.mark.parametrize("include_query", [True, False])
 def test_the_mean_of_the_vectors_is_searched_for(
-    embedded: Retriever, weight: float, include_query: bool
+    embedded: Retriever, vectors: Any, weight: float, include_query: bool
 ) -> None:
     told = iter(["Tea tea drink", "Nile drink", "Tea tea drink", "Nile drink"])
     retriever = HyDERetriever(
@@ -44,6 +23,11 @@ def test_the_mean_of_the_vectors_is_searched_for(
         include_query=include_query,
         query_weight=weight,
     )
+
+    def unit(text: str) -> Any:
+        (vector,) = vectors([text])
+        return vector / np.linalg.norm(vector)
+
     mean = unit("Tea tea drink") + unit("Nile drink")
     if include_query:
         mean = mean + weight * unit("nile")
@@ -57,25 +41,6 @@ def test_the_mean_of_the_vectors_is_searched_for(
         (match,) = results[0].evidence
         assert {*match.query.split("\n")} == {"Tea tea drink", "Nile drink"}
         assert [(f.query, f.strategy) for f in match.variants] == [("nile", "hyde")]
-
-
-def test_passages_are_embedded_as_passages() -> None:
-    asked: list[tuple[str, list[str]]] = []
-
-    def passages(texts: list[str]) -> Any:
-        asked.append(("passages", list(texts)))
-        return vectors(texts)
-
-    def queries(texts: list[str]) -> Any:
-        asked.append(("queries", list(texts)))
-        return vectors(texts)
-
-    graph = NodeGraph(embed=Embedder(passages, name="two", embed_queries=queries), progress=False)
-    graph.add(["Tea.", "Nile."])
-    retriever = HyDERetriever(Retriever(graph, "ROOT", "cosine"), lambda prompt: "Tea drink.")
-    retriever.batch(["nile", "tea"])
-    assert ("queries", ["nile", "tea"]) in asked
-    assert ("passages", ["Tea drink."]) in asked
 
 
 def test_a_failing_model_leaves_the_plain_search(embedded: Retriever) -> None:

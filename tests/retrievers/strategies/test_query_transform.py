@@ -102,41 +102,6 @@ async def _note(transform: QueryTransform) -> str | None:
     return (await arun(transform.plan(QUERY))).note
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_prompt_is_in_the_language_of_the_query_or_the_one_given(
-    kind: Any, scripted: Any
-) -> None:
-    for query, language, expected in [
-        (QUERY, None, "en"),
-        (QUERY_ZH, None, "zh"),
-        (QUERY, "zh", "zh"),
-        (QUERY_ZH, "en", "en"),
-    ]:
-        model = scripted("Nile?")
-        kind(model, language=language)(query)
-        before, _, _ = kind.PROMPT.of(expected).partition("{")
-        assert model.prompts[0].startswith(before)
-        assert query in model.prompts[0]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_prompts_can_be_replaced_and_are_checked(kind: Any, scripted: Any) -> None:
-    model = scripted("How long is the Nile?\nIt is long.")
-    kind(model, prompt={"en": "Mine: {query}"})(QUERY)
-    assert model.prompts == [f"Mine: {QUERY}"]
-    other = kind(model)
-    changed = other.with_prompts({other.name: {"en": "Other: {query}"}})
-    changed(QUERY)
-    assert model.prompts[1] == f"Other: {QUERY}"
-    assert other.prompts[other.name].en == kind.PROMPT.en  # the first one is as it was
-    with pytest.raises(ValueError, match=r"no place for 'query'; write \{query\} in it"):
-        kind(model, prompt="nothing")
-    with pytest.raises(ValueError, match=r"place for 'qeury', which nothing fills"):
-        kind(model, prompt="{query} {qeury}")
-    with pytest.raises(ValueError, match="no prompt 'rewritten'"):
-        other.with_prompts({"rewritten": "{query}"})
-
-
 @pytest.mark.parametrize("kind", GOOD)
 def test_a_model_that_repeats_its_prompt(kind: Any, scripted: Any) -> None:
     answer, queries = GOOD[kind]
@@ -160,13 +125,6 @@ def test_a_model_is_held_to_a_schema(
     assert kind(model, on_error="raise")(QUERY) == queries
     assert set(model.schemas[0]["properties"]) == set(value)
     assert "JSON" in model.prompts[0]
-
-
-@pytest.mark.parametrize("value", [{"other": []}, {}, None, RuntimeError("no schemas here")])
-def test_a_model_that_can_not_be_held_answers_in_its_own_words(value: Any, structured: Any) -> None:
-    model = structured(value, "1. How long is the Nile?")
-    expansion = QueryExpansion(model, on_error="raise")
-    assert expansion(QUERY) == [QUERY, "How long is the Nile?"]
 
 
 def test_counts_are_bounds_whatever_the_model_says(scripted: Any) -> None:
@@ -197,23 +155,6 @@ def test_counts_are_bounds_whatever_the_model_says(scripted: Any) -> None:
 def test_settings_are_checked(make: Any, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         make(lambda prompt: "x")
-
-
-def test_glossary_and_domain_are_shown_where_they_matter(scripted: Any) -> None:
-    model = scripted("Nile?")
-    rewrite = QueryRewrite(
-        model, domain="rivers", glossary={"nile": "River Nile", "tea": "Camellia sinensis"}
-    )
-    rewrite(QUERY)
-    assert "rivers" in model.prompts[0]
-    assert "nile: River Nile" in model.prompts[0]
-    assert "Camellia" not in model.prompts[0]
-
-
-def test_braces_in_a_query_stay(scripted: Any) -> None:
-    model = scripted("Nile?")
-    QueryRewrite(model, domain="rivers")("What does {domain} or {query} mean?")
-    assert "What does {domain} or {query} mean?" in model.prompts[0]
 
 
 def test_passages_are_asked_for_at_once_and_one_may_fail() -> None:

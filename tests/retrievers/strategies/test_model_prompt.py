@@ -1,0 +1,52 @@
+"""A prompt and its model: languages, prompts of one's own, models that support no schema."""
+
+from typing import Any
+
+import pytest
+
+from nodekin.retrievers.strategies import QueryExpansion, simple_strategies
+
+QUERY, QUERY_ZH = "Is the Nile longer than the Amazon?", "尼罗河比亚马孙河长吗？"
+KINDS: list[Any] = [s.transform for s in simple_strategies().values() if s.transform]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_prompt_is_in_the_language_of_the_query_or_the_one_given(
+    kind: Any, scripted: Any
+) -> None:
+    for query, language, expected in [
+        (QUERY, None, "en"),
+        (QUERY_ZH, None, "zh"),
+        (QUERY, "zh", "zh"),
+        (QUERY_ZH, "en", "en"),
+    ]:
+        model = scripted("Nile?")
+        kind(model, language=language)(query)
+        before, _, _ = kind.PROMPT.of(expected).partition("{")
+        assert model.prompts[0].startswith(before)
+        assert query in model.prompts[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_prompts_can_be_replaced_and_are_checked(kind: Any, scripted: Any) -> None:
+    model = scripted("How long is the Nile?\nIt is long.")
+    kind(model, prompt={"en": "Mine: {query}"})(QUERY)
+    assert model.prompts == [f"Mine: {QUERY}"]
+    other = kind(model)
+    changed = other.with_prompts({other.name: {"en": "Other: {query}"}})
+    changed(QUERY)
+    assert model.prompts[1] == f"Other: {QUERY}"
+    assert other.prompts[other.name].en == kind.PROMPT.en  # the first one is as it was
+    with pytest.raises(ValueError, match=r"no place for 'query'; write \{query\} in it"):
+        kind(model, prompt="nothing")
+    with pytest.raises(ValueError, match=r"place for 'qeury', which nothing fills"):
+        kind(model, prompt="{query} {qeury}")
+    with pytest.raises(ValueError, match="no prompt 'rewritten'"):
+        other.with_prompts({"rewritten": "{query}"})
+
+
+@pytest.mark.parametrize("value", [{"other": []}, {}, None, RuntimeError("no schemas here")])
+def test_a_model_that_can_not_be_held_answers_in_its_own_words(value: Any, structured: Any) -> None:
+    model = structured(value, "1. How long is the Nile?")
+    expansion = QueryExpansion(model, on_error="raise")
+    assert expansion(QUERY) == [QUERY, "How long is the Nile?"]

@@ -1,0 +1,31 @@
+"""Several phrasings of a query: fused with the query, or without it."""
+
+from typing import Any
+
+from nodekin.retrievers import Retriever, ScoredNode
+from nodekin.retrievers.ranking import fuse
+from nodekin.retrievers.results import QueryVariant
+from nodekin.retrievers.strategies import MultiQueryRetriever
+
+
+def ids(results: list[ScoredNode]) -> list[str]:
+    return [result.node.id for result in results]
+
+
+def test_phrasings_are_fused_with_the_query(plain: Retriever, scripted: Any) -> None:
+    retriever = MultiQueryRetriever(plain, scripted("the Nile\nthe Amazon"), query_weight=3)
+    queries = ["tea drink", "the Nile", "the Amazon"]
+    assert retriever.transform(queries[0]) == queries
+    results = retriever.retrieve(queries[0])
+    expected = fuse([plain.retrieve(query) for query in queries], "rrf", [3, 1, 1], 1)
+    assert ids(results) == ids(expected) == ["tea"]  # as many as the longest of them
+    wider = retriever.retrieve(queries[0], top_k=3)
+    assert ids(wider) == ["tea", "nile", "amazon"]
+    forms = {result.node.id: [m.variants for m in result.evidence] for result in wider}
+    assert forms["tea"] == [()]  # found for the query as it was asked
+    assert forms["nile"] == [(QueryVariant("tea drink", "phrasing"),)]
+
+
+def test_the_query_can_be_left_out(plain: Retriever, scripted: Any) -> None:
+    retriever = MultiQueryRetriever(plain, scripted("the Nile"), include_query=False)
+    assert ids(retriever.retrieve("tea drink")) == ["nile"]
