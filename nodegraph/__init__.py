@@ -18,7 +18,7 @@ from .graph import NodeGraph
 from .groups import GroupSummary, NodeGroup
 from .memory_store import MemoryStore
 from .models import LLM, CachedLLM, Embedder
-from .node import ROOT, Link, LinkedText, Node
+from .node import ROOT, Kin, Link, LinkedText, Node
 from .readers import register_reader
 from .splitters import (
     MarkdownSplitter,
@@ -42,6 +42,7 @@ __all__ = [
     "EntityExtractor",
     "Failure",
     "GroupSummary",
+    "Kin",
     "LLMExtractor",
     "Link",
     "LinkedText",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import secrets
 import threading
 from collections import Counter, deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from .build_writer import FAILED, BatchWriter, Drafts, Failure, Job, Made, Task
 from .derivation import corpus_key, derivation_key, derive, reusable
@@ -22,15 +22,19 @@ from .progress import track
 from .store import CORPUS, NodeStore, Stamp
 from .transforms import Draft, PatternRule
 
-if TYPE_CHECKING:
-    from .graph import NodeGraph
-
 
 class GroupBuilder:
     """Derive what a group lacks, one thread a group, and write it as it comes."""
 
-    def __init__(self, graph: NodeGraph, store: NodeStore, access: Access) -> None:
-        self._graph = graph
+    def __init__(
+        self,
+        store: NodeStore,
+        access: Access,
+        attach: Callable[[Node], Node],
+        progress: bool | None,
+    ) -> None:
+        self._attach = attach  # lets a node from the store know its graph
+        self._progress = progress
         self._store = store
         self._access = access
         self._building: dict[str, threading.RLock] = {}
@@ -137,7 +141,7 @@ class GroupBuilder:
                 len(pending),
                 f"building {group.name}",
                 " documents",
-                self._graph.progress if pending else False,
+                self._progress if pending else False,
             ):
                 try:
                     families = [(parent, _result(made)) for parent, made in job.families]
@@ -276,7 +280,7 @@ class GroupBuilder:
             begun = writer.revisions()
             (root,) = self._store.get([task.document_id]) if task.root else (None,)
             if group.scope == "group":
-                everything = [self._graph.attach(n) for n in self._store.nodes(group.parent)]
+                everything = [self._attach(n) for n in self._store.nodes(group.parent)]
                 old = None
             else:
                 everything = self._parents(group, task, root)
@@ -302,9 +306,9 @@ class GroupBuilder:
 
     def _parents(self, group: NodeGroup, task: Task, root: Node | None) -> list[Node]:
         if group.parent == ROOT:
-            return [] if root is None else [self._graph.attach(root)]
+            return [] if root is None else [self._attach(root)]
         above = self._store.derivation(group.parent, task.document_id)
-        return [self._graph.attach(node) for node in above.nodes] if above else []
+        return [self._attach(node) for node in above.nodes] if above else []
 
     def _run(self, group: NodeGroup, parent: Node, key: str, drafts: Drafts) -> list[Draft]:
         with self.needs.inside(group.name):

@@ -94,7 +94,7 @@ class NodeGraph:
 
     def _set_up(self) -> None:
         self._access = Access(self._store)
-        self._builder = GroupBuilder(self, self._store, self._access)
+        self._builder = GroupBuilder(self._store, self._access, self.attach, self.progress)
         self._corpus = Corpus(self._store, self._access)
         self.embeddings = EmbeddingCache(self._store, self._embedders, self.progress)
         self._shared: dict[object, object] = {}

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .node import MEMBER, ROOT, Node
-
-if TYPE_CHECKING:
-    from .graph import NodeGraph
+from .node import MEMBER, ROOT, Kin, Node
 
 
-def find(graph: NodeGraph, group: str, items: Iterable[Any]) -> list[Node]:
+def find(graph: Kin, group: str, items: Iterable[Any]) -> list[Node]:
     """Return the kin of nodes in a group, each once, in document order.
 
     Raises:
@@ -19,16 +16,16 @@ def find(graph: NodeGraph, group: str, items: Iterable[Any]) -> list[Node]:
         TypeError: If an item is neither a node nor holds one.
         ValueError: If a node is not of this graph.
     """
-    found: dict[str, Node] = {}
+    nodes: dict[str, Node] = {}
     with graph.reading(group):
         path = path_to(graph, group)
         for item in items:
             node = as_node(item)
             if node.graph is not graph:
                 raise ValueError(f"{node!r} is not a node of this graph")
-            here = graph.node(node.id)
-            found.update((each.id, each) for each in kin(graph, path, here))
-    return sorted(found.values(), key=lambda node: node.order)
+            start = graph.node(node.id)
+            nodes.update((relative.id, relative) for relative in kin(graph, path, start))
+    return sorted(nodes.values(), key=lambda node: node.order)
 
 
 def as_node(item: Any) -> Node:
@@ -39,12 +36,12 @@ def as_node(item: Any) -> Node:
     return node
 
 
-def path_to(graph: NodeGraph, group: str) -> list[str]:
+def path_to(graph: Kin, group: str) -> list[str]:
     """Return the names of the groups from ``ROOT`` down to a group."""
-    return [ROOT, *(each.name for each in graph.ancestry(group))]
+    return [ROOT, *(ancestor.name for ancestor in graph.ancestry(group))]
 
 
-def kin(graph: NodeGraph, path: list[str], node: Node) -> list[Node]:
+def kin(graph: Kin, path: list[str], node: Node) -> list[Node]:
     """Return one node's kin: up to the nearest common ancestor group, then down to the group.
 
     What was made from a whole group has for parents the nodes it is linked to as its members.
@@ -54,15 +51,15 @@ def kin(graph: NodeGraph, path: list[str], node: Node) -> list[Node]:
         path: ``path_to`` the group.
         node: Where to begin.
     """
-    above = node
-    while above.group not in path:
-        if above.parent_id is None:
-            of_members = (kin(graph, path, each) for each in graph.linked(above, MEMBER))
-            found = {each.id: each for some in of_members for each in some}
-            return sorted(found.values(), key=lambda each: each.order)
-        above = graph.node(above.parent_id)
-    nodes = [above]
-    for name in path[path.index(above.group) + 1 :]:
-        below = (child for each in nodes for child in graph.children_in(name, each))
-        nodes = list({child.id: child for child in below}.values())
+    ancestor = node
+    while ancestor.group not in path:
+        if ancestor.parent_id is None:
+            of_members = (kin(graph, path, member) for member in graph.linked(ancestor, MEMBER))
+            unique = {relative.id: relative for relatives in of_members for relative in relatives}
+            return sorted(unique.values(), key=lambda relative: relative.order)
+        ancestor = graph.node(ancestor.parent_id)
+    nodes = [ancestor]
+    for name in path[path.index(ancestor.group) + 1 :]:
+        children = (child for parent in nodes for child in graph.children_in(name, parent))
+        nodes = list({child.id: child for child in children}.values())
     return nodes

@@ -3,20 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from .graph import NodeGraph
-
 ROOT = "ROOT"
 """The group of the documents themselves: the root of every other group."""
 
 NO_METADATA: Mapping[str, Any] = MappingProxyType({})
+
+
+class Named(Protocol):
+    """Something with a name: a group, to who only wants to know where it stands."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+        ...
+
+
+class Kin(Protocol):
+    """What a node's graph offers to the node, and to those who walk from node to node."""
+
+    def reading(self, *groups: str) -> AbstractContextManager[None]:
+        """Hold one state in which the groups are built."""
+        ...
+
+    def ancestry(self, name: str) -> Sequence[Named]:
+        """Return the groups from the first below ``ROOT`` down to this one."""
+        ...
+
+    def node(self, id: str) -> Node:
+        """Return one node by its id."""
+        ...
+
+    def children(self, node: Node) -> dict[str, list[Node]]:
+        """Return a node's children by group."""
+        ...
+
+    def children_in(self, group: str, node: Node) -> list[Node]:
+        """Return a node's children in one group."""
+        ...
+
+    def links(self, node: Node) -> list[Link]:
+        """Return the links from a node."""
+        ...
+
+    def linked(self, node: Node, type: str | None = None) -> list[Node]:
+        """Return the nodes that a node is linked to."""
+        ...
+
+    def embedding(self, node: Node, key: str | None = None) -> npt.NDArray[np.float32]:
+        """Return a node's vector, (dimension,)."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +104,7 @@ class Node:
     offset: int | None = None
     order: int = 0
     inherited: Mapping[str, Any] = field(default_factory=lambda: NO_METADATA, repr=False)
-    graph: NodeGraph | None = field(default=None, repr=False)
+    graph: Kin | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.content is None:
@@ -135,7 +179,7 @@ class Node:
         """
         return self._graph().embedding(self, key)
 
-    def _graph(self) -> NodeGraph:
+    def _graph(self) -> Kin:
         if self.graph is None:
             raise ValueError(f"{self!r} belongs to no graph yet, so it has no kin")
         return self.graph

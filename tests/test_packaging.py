@@ -97,7 +97,7 @@ def test_type_checkers_find_each_room(room: str) -> None:
 PUBLIC = {
     "nodekin.nodegraph": """
         CachedLLM Changes Derivation Document Embedder EmbeddingError EntityExtractor Failure
-        GroupSummary LLM LLMExtractor Link LinkedText MarkdownSplitter MemoryStore ModelError
+        GroupSummary Kin LLM LLMExtractor Link LinkedText MarkdownSplitter MemoryStore ModelError
         ModelTimeoutError Node NodeGraph NodeGroup NodeStore ROOT ReadError RecursiveSplitter
         Refresh SentenceSplitter Stamp StoreError TransformError UnknownGroupError count_tokens
         nearest_names register_reader split_paragraphs split_sentences

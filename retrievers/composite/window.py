@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
-from ...nodegraph import Node, NodeGraph
+from ...nodegraph import Kin, Node
 from ..protocols import RetrieverProtocol
 from ..results import OutputOptions, Results, ScoredNode
 from ..validation import choice, whole
@@ -155,7 +155,7 @@ class _Window:
 
 
 def _neighbours(
-    graph: NodeGraph, node: Node, step: Literal[-1, 1], cross_parents: bool
+    graph: Kin, node: Node, step: Literal[-1, 1], cross_parents: bool
 ) -> Iterator[Node]:
     """Yield the nodes of a group before or after one, nearest first, in its parent or document."""
     if node.parent_id is None:
