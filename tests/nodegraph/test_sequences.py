@@ -38,6 +38,11 @@ class World:
         self.graph.remove("b")
         self.put("b", node.text, node.metadata["topic"])
 
+    def touch(self) -> None:
+        """Change what transforms need not run again for."""
+        metadata = {"topic": "ice", "last_modified_date": "today"}
+        self.graph.add(Document("cup", metadata, id="b"))
+
     def rules(self, name: str, transform: Callable[..., object] | None = None) -> None:
         self.groups[name] = transform or GROUPS[name][0], GROUPS[name][1]
         declare(self.graph, {name: self.groups[name]})
@@ -54,6 +59,7 @@ STEPS: dict[str, Callable[[World], None]] = {
     "first text": lambda world: world.put("b", "cup"),
     "bad text": lambda world: world.put("b", "cup\nbad"),
     "other metadata": lambda world: world.put("b", "cup", "fire"),
+    "other date": World.touch,
     "remove and add": World.readd,
     "other lines": lambda world: world.rules("line", halves),
     "first lines": lambda world: world.rules("line"),
@@ -144,17 +150,20 @@ def test_the_rule_for_a_file_follows_its_name() -> None:
             assert [node.text for node in graph.nodes(group)] == [expected]
 
 
-def test_derived_links_of_a_renamed_file_stay_derived(tmp_path: Path) -> None:
-    folder = tmp_path / "docs"
-    folder.mkdir()
-    (folder / "a.txt").write_text("tea\ngreen tea")
+def test_derived_links_of_a_file_that_moved_stay_derived(tmp_path: Path) -> None:
+    here, there = tmp_path / "docs" / "one" / "a.txt", tmp_path / "docs" / "two" / "a.txt"
     for store in (None, tmp_path / "graph"):
-        with NodeGraph(folder, store=store, progress=False) as graph:
+        for path in (here, there):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
+        here.write_text("tea\ngreen tea")
+        with NodeGraph(tmp_path / "docs", store=store, progress=False) as graph:
             declare(graph, GROUPS)
             graph.build(*GROUPS)
-            here, there = ("a", "b") if store is None else ("b", "a")
-            os.replace(folder / f"{here}.txt", folder / f"{there}.txt")
+            os.replace(here, there)
             assert graph.refresh().renamed
+            here.write_text("tea\ngreen tea")
+            graph.refresh()
             check_as_anew(graph, GROUPS)
             for name in GROUPS:
                 for links in graph.links_of([node.id for node in graph.nodes(name)]):

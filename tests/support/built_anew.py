@@ -39,9 +39,9 @@ def labels(word: Node) -> list[LinkedText]:
     assert line is not None
     if word.text == "worse":
         raise ValueError(line.text)
-    seen = f"{word.metadata.get('topic')}, {word.text} in {line.text!r}"
+    label = f"{word.metadata.get('topic')}, {word.text} in {line.text!r}"
     return [
-        LinkedText(Node(seen, {"of": word.id}), [word, line]),
+        LinkedText(Node(label, {"of": word.text}), [word, line]),
         LinkedText("root", [word.root], "root"),
     ]
 
