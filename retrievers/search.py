@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ..nodegraph import Node, NodeGraph, nearest_names
+from ..nodegraph import Kin, Node, NodeGraph, nearest_names
 from ..nodegraph.navigation import kin, path_to
 from .filters import Condition
 from .protocols import Index, Similarity
@@ -17,11 +17,13 @@ from .ranking import Lift, lift, lift_all, merge_hits, merge_results
 from .results import Evidence, Hits, ScoredNode
 from .tracing import start_span, summarize_queries
 
+GraphT = TypeVar("GraphT", bound=Kin)
+
 _MAX_QUERIES = 64  # queries that are searched while the graphs are held once
 
 
 @contextmanager
-def reading(groups: Mapping[NodeGraph, Iterable[str]]) -> Iterator[None]:
+def reading(groups: Mapping[GraphT, Iterable[str]]) -> Iterator[None]:
     """Hold a consistent state of several graphs, with groups built, until the block ends.
 
     The graphs are locked in one order, whoever locks them: two threads can't wait for each other.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...nodegraph import ROOT, Node, NodeGraph
+from ...nodegraph import ROOT, Kin, Node
 from ...nodegraph.navigation import path_to
 from ..protocols import RetrieverProtocol
 from ..ranking import Lift
@@ -97,7 +97,7 @@ class AutoMergeRetriever(PostprocessRetriever):
     def postprocess(self, hits: Results, limit: int | None) -> Results:
         """Merge hits, of the best first as many as it takes for ``limit`` results."""
         hierarchy = _Hierarchy(self.target, {hit.node.group for hit in hits})
-        groups: dict[NodeGraph, list[str]] = defaultdict(list)
+        groups: dict[Kin, list[str]] = defaultdict(list)
         for hit in hits:
             if hit.node.graph is not None and hit.node.group not in groups[hit.node.graph]:
                 groups[hit.node.graph].append(hit.node.group)
