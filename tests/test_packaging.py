@@ -137,7 +137,10 @@ PUBLIC_BELOW = {
         Answer AnswerError AnswerStream AsyncAnswerStream Conversation LeftOut PROMPTS
         PresetAnswer QaRetriever QueryEngine Source
     """,
-    "nodekin.retrievers.indexes": "Exact",
+    "nodekin.retrievers.indexes": """
+        Exact NodeTable Saturation SyncedIndex TermWeights TextIndex VectorIndex matches
+    """,
+    "nodekin.retrievers.testing": "check_index check_retriever",
     "nodekin.retrievers.plans": "Ask Each Effect Find Plan Prompt arun astream run stream",
     "nodekin.retrievers.protocols": """
         Index RerankError RerankerProtocol RetrieverProtocol Similarity

@@ -66,7 +66,7 @@ class Exact:
         >>> ids = graph.add([Document("A kettle.", {"code": "K-1"}), Document("A cup.")])
         >>> [result.node.text for result in Retriever(graph, "ROOT", "exact")("a cup")]
         ['A cup.']
-        >>> [result.node.text for result in Retriever(graph, "ROOT", "exact", field="code")("k1")]
+        >>> [result.node.text for result in Retriever(graph, "ROOT", Exact("code"))("k1")]
         ['A kettle.']
     """
 
@@ -86,17 +86,17 @@ class Exact:
 
     def key(self, value: Any) -> str:
         """Return what is compared of a value."""
-        if callable(self.normalize):
-            return self.normalize(str(value))
-        return normal_text(str(value)) if self.normalize else str(value)
+        if self.normalize is True:
+            return normal_text(str(value))
+        return self.normalize(str(value)) if self.normalize else str(value)
 
     def keys(self, node: Node) -> set[str]:
         """Return the keys of a node."""
         value = node.text if self.field is None else node.metadata.get(self.field)
-        if value is None:
-            return set()
-        several = isinstance(value, list | tuple | set | frozenset)
-        return {self.key(item) for item in (value if several else [value])} - {""}
+        if isinstance(value, list | tuple | set | frozenset):
+            return {self.key(item) for item in value} - {""}
+        key = "" if value is None else self.key(value)
+        return {key} if key else set()
 
 
 class ExactIndex(SyncedIndex):

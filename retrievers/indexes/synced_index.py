@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...nodegraph import Changes, Node, NodeGraph
+from ...nodegraph.hashing import digest
 from ..filters import Condition
 from .array_files import Arrays, load_arrays, save_arrays
 
@@ -119,11 +120,11 @@ class SyncedIndex:
         """Do what may take long (a model) before the graph is held; nothing by default."""
 
     def file_name(self) -> str | None:
-        """Return the name under which the index is stored, None where it is not stored."""
+        """Return a name for the file, None for no file; every group has a file of its own."""
         return None
 
     def header(self) -> dict[str, Any]:
-        """Return what a stored index must agree with, as JSON has it."""
+        """Return the settings that a stored index must have been built with, as JSON has them."""
         return {}
 
     def arrays(self) -> Arrays:
@@ -208,7 +209,7 @@ class SyncedIndex:
             path = self._path()
             arrays = {} if path is None else self.arrays()
             if path is not None and arrays:
-                save_arrays(path, {**self.header(), "revision": self._revision}, arrays)
+                save_arrays(path, {**self._identity(), "revision": self._revision}, arrays)
         except TypeError as error:  # metadata that can't be written to a file
             logger.debug("the index of group %r is not stored: %s", self._group, error)
         except Exception as error:
@@ -218,7 +219,10 @@ class SyncedIndex:
         if self._graph.index_file("index") is None:  # a file's name may take long to compute
             return None
         name = self.file_name()
-        return None if name is None else self._graph.index_file(name)
+        return None if name is None else self._graph.index_file(f"{name}-{digest(self._group)}")
+
+    def _identity(self) -> dict[str, Any]:
+        return {**self.header(), "group": self._group}
 
     def _load(self) -> None:
         """Restore the stored index, the first time only and where it is usable."""
@@ -236,7 +240,7 @@ class SyncedIndex:
             self._reset()
 
     def _restore(self, header: Mapping[str, Any], arrays: Arrays) -> None:
-        expected = self.header()
+        expected = self._identity()
         if {name: header.get(name) for name in expected} != expected:
             logger.debug("a stored index is of %r, not of %r", header, expected)
             return

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import Stemmer
 
 from ...nodegraph import Node, NodeGraph
-from ...nodegraph.hashing import digest, fingerprint
+from ...nodegraph.hashing import fingerprint
 from ...nodegraph.progress import track
 from ..filters import Condition
 from ..results import Hits
@@ -167,16 +167,15 @@ class TextIndex(SyncedIndex):
     # The file
 
     def file_name(self) -> str:
-        """Return the file's name, one for each group and analyzer."""
+        """Return the file's name, one for each analyzer."""
         if self._fingerprint is None:  # not before: a large analyzer takes its time
             self._fingerprint = fingerprint(self._analyzer)
-        return f"text-{digest(self._group, self._fingerprint)}"
+        return f"text-{self._fingerprint}"
 
     def header(self) -> dict[str, Any]:
-        """Return what a stored index must agree with."""
+        """Return the settings that a stored index must have been built with."""
         return {
             "kind": "text",
-            "group": self._group,
             "analyzer": self._fingerprint,
             "analysis": [_ANALYSIS, unicodedata.unidata_version, Stemmer.version()],
         }

@@ -198,12 +198,12 @@ class VectorIndex(SyncedIndex):
     # The file
 
     def file_name(self) -> str:
-        """Return the file's name, one for each group, key and model."""
-        return f"vectors-{digest(self._group, self._key, self._model)}"
+        """Return the file's name, one for each key and model."""
+        return f"vectors-{digest(self._key, self._model)}"
 
     def header(self) -> dict[str, Any]:
-        """Return what a stored index must agree with."""
-        return {"kind": "vectors", "group": self._group, "key": self._key, "model": self._model}
+        """Return the settings that a stored index must have been built with."""
+        return {"kind": "vectors", "key": self._key, "model": self._model}
 
     def arrays(self) -> Arrays:
         """Return the arrays to store."""

@@ -98,8 +98,8 @@ def get_similarity(similarity: str | Similarity | None, /, **settings: object) -
     """Return a similarity by its name, with settings; an object as it is; BM25 for None.
 
     Example:
-        >>> get_similarity("bm25", k1=1.2)
-        Bm25(k1=1.2)
+        >>> get_similarity("bm25", k1=1.2).name
+        'bm25'
 
     Raises:
         ValueError: If there is none of that name.
