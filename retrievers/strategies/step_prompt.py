@@ -12,7 +12,7 @@ from ...nodegraph.models.output import (
     MAX_QUERY_LENGTH,
     clean,
     is_no_answer,
-    normalize,
+    is_unknown,
     strip_markup,
 )
 from ..plans import (
@@ -40,17 +40,6 @@ MAX_TOKENS = 1500
 
 MAX_ANSWER = 300
 """Characters of the answer of a step; a longer one is cut."""
-
-_UNKNOWN = re.compile(
-    r"""(?:unknown|not?\ (?:found|known|mentioned|stated|given|available|specified|provided|sure
-      |answer|information)\b.{0,80} | (?:it\ is|it's)\ (?:unknown|unclear)\b.{0,80}
-    | (?:the|these)\ (?:passages?|texts?)\ (?:do|does)(?:\ not|n't)\b.{0,200}
-    | cannot\ be\ (?:determined|answered|found)\b.{0,80} | i\ (?:do\ not|don't)\ know\b.{0,80}
-    | 未知|不知道|不清楚|不详 | 没有(?:答案|相关).{0,40}
-    | (?:无法|不能)(?:确定|回答|得知|判断|找到).{0,40}
-    | .{0,12}(?:未|没有)(?:找到|提及|提到|说明|给出).{0,40})""",
-    re.I | re.X | re.S,
-)
 
 _NO_ANSWER = {"zh": "（尚无答案）", "en": "(no answer yet)"}
 
@@ -226,7 +215,7 @@ def as_answer(value: object) -> str | None:
     """Return the short answer in what a model wrote, None if it says that it does not know."""
     is_answer = isinstance(value, str | int | float) and not isinstance(value, bool)
     text = strip_markup(_line(str(value))) if is_answer else ""
-    if not re.search(r"\w", text) or is_no_answer(text) or _UNKNOWN.fullmatch(normalize(text)):
+    if not re.search(r"\w", text) or is_unknown(text):
         return None
     return text if len(text) <= MAX_ANSWER else f"{text[: MAX_ANSWER - 4]} ..."
 

@@ -12,6 +12,7 @@ from ...nodegraph.models.output import (
     is_no_answer,
     is_yes,
     json_at,
+    label_pattern,
     parse_sub_questions,
     strip_markup,
     value_of,
@@ -26,22 +27,15 @@ from .step_prompt import (
 )
 from .steps import Step
 
-_START = r"^[\s>*_#•-]*(?:\d\s*[.)、]\s*)?"
-
-_END = r"\s*[*_]*\s*[:：][ \t]*[*_]*[ \t]*"
-
 _LABELS = {
-    "known": rf"(?:known|已知){_END}",
-    "missing": rf"(?:(?:still\ )?missing|还?缺少?|缺失){_END}",
-    "answer": rf"(?:short\ answer|answer|答案|回答){_END}",
-    "answered": rf"(?:fully\ )?(?:answered|done|是否已?回答|已回答|判断){_END}",
-    "question": rf"(?:next\ question|next|question|下一个小?问题|下一问){_END}",
+    "known": "known|已知",
+    "missing": r"(?:still\ )?missing|还?缺少?|缺失",
+    "answer": r"(?:short\ )?answer|答案|回答",
+    "answered": r"(?:fully\ )?(?:answered|done|是否已?回答|已回答|判断)",
+    "question": r"next\ question|next|question|下一个小?问题|下一问",
 }
 
-_LINE = re.compile(
-    _START + "(?:" + "|".join(f"(?P<{name}>{label})" for name, label in _LABELS.items()) + ")",
-    re.I | re.X,
-)
+_LABEL = label_pattern("|".join(f"(?P<{name}>{words})" for name, words in _LABELS.items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +215,7 @@ def _in_lines(text: str) -> dict[str, object]:
     fields: dict[str, object] = {}
     name = ""
     for line in text.split("\n"):
-        label = _LINE.match(line)
+        label = _LABEL.match(line)
         if label is not None and label.lastgroup:
             name = label.lastgroup if label.lastgroup not in fields else ""
             if name:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -37,12 +36,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 logger = logging.getLogger(__name__)
-
-_LABEL = re.compile(
-    r"[\s>*_#]*(?:(?:the\s+)?next(?:\s+(?:smaller|sub))?[\s-]*question|下一个?(?:小|子)?问题?|小问题)"
-    r"(?:\s*(?:is|是|为))?(?:\s*[*_]{1,3})?\s*[:：]\s*[*_]*",
-    re.I,
-)
 
 
 class NextQuestion(StepPrompt["str | None"]):
@@ -109,7 +102,7 @@ To answer now
                 if question is None:
                     raise ValueError("there is no question in the answer")
                 return as_question(question)
-        questions = parse_sub_questions(_LABEL.sub("", text, count=1), "", 1)
+        questions = parse_sub_questions(text, "", 1)
         return as_question(questions[0]) if questions else None
 
 

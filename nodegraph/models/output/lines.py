@@ -82,16 +82,16 @@ ANSWER_LABEL = label_pattern(rf"answers?|答案|回答|解答|答|[AＡ]{_COLON_
 _TEXT_LABEL = label_pattern(
     r"""(?P<kind>
       (?:(?:the|my|your|rewritten|rephrased|revised|improved|clear(?:er)?|standalone|reformulated
-          |search|alternative|sub|original|initial|final|new|user|input|follow[-\ ]?up
+          |search|alternative|sub|smaller|next|original|initial|final|new|user|input|follow[-\ ]?up
           |hypothetical)[-\s]*)*
         (?:questions?|quer(?:y|ies)|step|alternatives?|phrasings?|versions?|variants?|variations?
           |rewrit(?:e|ing)s?|passages?|paragraphs?|keywords?|output|result|route)
         (?:\s+(?:is|are|would\ be|could\ be))?
-      |(?:(?:改写|重写|优化|修改|润色|分解|拆分)(?:之?后)?的?|子|检索|搜索|查询|替代|新的?|原始?|用户|等价|相似
+      |(?:(?:改写|重写|优化|修改|润色|分解|拆分)(?:之?后)?的?|下一个?|小|子|检索|搜索|查询|替代|新的?|原始?|用户|等价|相似
           |同义|独立|假设|输出|最终)*的?
         (?:问题|查询|问句|问法|检索词|搜索词|关键词|步骤|语句|检索式|说法|表述|改写|版本|段落|文本|文档|结果|输出)
         (?:是|为|如下|如)?
-      |改写[后为成]|答|[QＱ问]|(?:my\ |the\ )?final\ answer|最终答案)""",
+      |下一问|改写[后为成]|答|[QＱ问]|(?:my\ |the\ )?final\ answer|最终答案)""",
     "(?:[:：]|(?<=】))",
 )
 

@@ -26,7 +26,7 @@ _END = r"\s*(?:\Z|[\n.,;:!()（—–。，；：！]|-\s)"
 _STATED = (
     r"(?:mention(?:ed|s)?|contain(?:ed|s)?|sa(?:y|id)|stated?|provided?|specif(?:y|ied)|given?"
     r"|includ(?:e|ed)|inform(?:ed|ation)|answer(?:ed|s)?|tell|told|found|known|indicated?|available"
-    r"|determined?|clear|possible|enough|sufficient)"
+    r"|determined?|helps?|clear|possible|enough|sufficient)"
 )
 
 # "Unknown." is no answer, "Unknown Pleasures" is one: the next words decide.
@@ -34,9 +34,10 @@ _UNKNOWN = re.compile(
     rf"""(?:i\ )?(?:do\ not|don(?:'|’)t)\ know
       (?:{_END}|\ (?:the|that|this|it|from|based|because)\b|\ (?-i:what|who|whom|whose|which|where
       |when|how|why|if|whether|about)\b)
-    |(?:unknown|no\ answer(?:\ found)?|cannot\ be\ (?:answered|determined)
-      |not\ (?:found|known|given|stated|specified|mentioned|available|provided|answered|in))
-      (?:{_END}|\ {_SOURCE}|\ (?:based\ on|because|since|here)\b|\ the\ {_MATERIAL}\b)
+    |(?:(?:it(?:'s|\ is)\ )?(?:unknown|unclear)|no\ (?:answer|information)(?:\ found)?
+      |cannot\ be\ (?:answered|determined|found)
+      |not\ (?:found|known|sure|given|stated|specified|mentioned|available|provided|answered|in))
+      (?:{_END}|\ {_SOURCE}|\ (?:based\ on|because|since|anywhere|here)\b|\ the\ {_MATERIAL}\b)
     |(?:the|these|this|none|no|it)\b[^\n.]{{0,40}}\b{_MATERIAL}\b[^\n.]{{0,50}}
       (?:\b(?:no|not|never|nothing|neither)\b|n(?:'|’)t\b)[^\n.]{{0,30}}\b{_STATED}\b
     |(?:none\ of|no|neither\ of|nothing\ in)\b[^\n.]{{0,30}}\b{_MATERIAL}\b[^\n.]{{0,50}}
@@ -49,6 +50,7 @@ _UNKNOWN = re.compile(
     |[^\n。]{{0,14}}(?:资料|文中|文本|原文|文章|文档|段落|材料|信息|上下文|内容|来源|根据|其中|这里|以上|上述|提供)
       [^\n。]{{0,16}}(?:没有|未|并未|无法|不能|不)(?:直接|明确|找到|足够|具体)*的?(?:提到|提及|包含|说明|给出|提供|回答
       |确定|答案|知道|涉及|相关|信息|得知|得出|找到)
+    |[^\n。]{{0,12}}(?:未|没有|无法|不能)(?:找到|提到|提及|说明|给出){_END}
     |(?:我|暂时?|目前)?(?:没有|未|并未|无法|不能)(?:直接|明确|找到|足够|具体)*的?(?:提到|提及|说明|给出|提供|回答|确定
       |答案|涉及|相关|信息|得知|得出)""",
     re.I | re.X,

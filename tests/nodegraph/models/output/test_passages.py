@@ -2,6 +2,7 @@ import pytest
 
 from nodekin.nodegraph.models.output.passages import (
     MAX_PASSAGE_LENGTH,
+    is_unknown,
     parse_partial_answer,
     parse_passage,
 )
@@ -113,3 +114,20 @@ def test_a_partial_answer(answer: str, read: str | None) -> None:
 )
 def test_what_only_begins_like_not_knowing_is_an_answer(answer: str, read: str | None) -> None:
     assert parse_partial_answer(answer) == read
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("It's unclear.", "no information", "not sure", "cannot be found", "not stated anywhere"),
+        *("these passages do not help", "无法找到", "未找到", "他的出生地未提及", "作者没有说明。"),
+    ],
+)
+def test_short_answers_that_nothing_is_known(text: str) -> None:
+    assert is_unknown(text)
+    assert parse_partial_answer(text) is None
+
+
+def test_unclear_endings_are_answers() -> None:
+    assert not is_unknown("他没有找到工作。")
+    assert not is_unknown("It is unclear water.")
