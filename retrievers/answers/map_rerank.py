@@ -23,7 +23,7 @@ SCHEMA: Mapping[str, Any] = {
 _WORD = r"(?:confidence|certainty|score|把握(?:程度)?|置信度|信心|可信度|评分|得分|分数)"
 
 _LINE = re.compile(
-    rf"^[\s*_#>\-]*(?:\w+ )?{_WORD}(?: (?:level|score))?\s*[*_]*\s*[:：=](?P<value>[^\n]*)$",
+    rf"^[ \t*_#>\-]*(?:\w+ )?{_WORD}(?: (?:level|score))?\s*[*_]*\s*[:：=](?P<value>[^\n]*)$",
     re.I | re.M,
 )
 
@@ -35,7 +35,7 @@ _IN_WORDS = {"high": 90.0, "高": 90.0, "medium": 60.0, "moderate": 60.0, "中":
 
 _IN_WORDS |= {"low": 20.0, "低": 20.0}
 
-_BARE = re.compile(r"\n\s*[*(（]*(\d{1,3}(?:\.\d+)?\s*(?:%|/\s*100|分)?)[*)）]*\s*\Z")
+_BARE = re.compile(r"\n[ \t]*[*(（]*(\d{1,3}(?:\.\d+)?\s*(?:%|/\s*100|分)?)[*)）]*\s*\Z")
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,3 +44,10 @@ def test_no_answer(raw) -> None:
 def test_nothing_is_an_error(raw) -> None:
     with pytest.raises(ValueError, match="empty"):
         read_ranked(raw)
+
+
+@pytest.mark.parametrize("unit", ["\n", " ", "*", "9\n", "\n ", "- ", "</a", "score ", "5\n\n"])
+def test_a_million_characters_of_anything_are_ranked(unit: str) -> None:
+    """A pattern that goes back and forth would take hours."""
+    answer = "Tea" + unit * (1_000_000 // len(unit)) + "x"
+    assert read_ranked(answer).said.text.startswith("Tea")
