@@ -29,7 +29,7 @@ _SAME_MODEL = 0.99  # the cosine of two vectors of one text by one model, at lea
 def as_index(store: VectorStore | MakeStore) -> StoreIndexes:
     """Let a LangChain vector store hold and search a graph's vectors, for ``Retriever(index=)``.
 
-    Choose it where vectors have to lie in an engine of yours. The store is kept in step with the
+    Choose it where vectors have to lie in an engine of yours. The store follows the
     graph: nodes are added to it and deleted from it before the next search. Targets, filters,
     fusions, recursion and scores are as with the built-in index, which is quicker on one machine.
 

@@ -16,6 +16,8 @@ from .synced_index import SyncedIndex, matches
 
 _PUNCTUATION = re.compile(r"[\W_]+")
 
+_SEVERAL = (list, tuple, set, frozenset)
+
 _SPACE = re.compile(r"\s+")
 
 _NO_SPACE = re.compile(rf"(?<=[{UNSPACED}]) | (?=[{UNSPACED}])")
@@ -93,7 +95,7 @@ class Exact:
     def keys(self, node: Node) -> set[str]:
         """Return the keys of a node."""
         value = node.text if self.field is None else node.metadata.get(self.field)
-        if isinstance(value, list | tuple | set | frozenset):
+        if isinstance(value, _SEVERAL):
             return {self.key(item) for item in value} - {""}
         key = "" if value is None else self.key(value)
         return {key} if key else set()

@@ -1,4 +1,4 @@
-"""The inverted index of one group: kept in step with the graph, searched for the best nodes."""
+"""The inverted index of a group: postings, statistics, search for the best nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vectors of one group: kept in step with the graph, searched for the nearest nodes."""
+"""The vector index of a group: search for the nodes nearest to a query."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Text indexes that outlive their graph: the answers of a fresh index, whatever is in the file."""
+"""Following a graph, and the file of an index: the results of a new one, whatever happens."""
 
 import hashlib
 import logging
 import shutil
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
@@ -13,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodekin.nodegraph import Document, NodeGraph
+from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.indexes import node_table, synced_index, text_index
+from nodekin.retrievers.indexes import SyncedIndex, node_table, synced_index, text_index
 from nodekin.retrievers.indexes.array_files import load_arrays, save_arrays
 from nodekin.retrievers.similarities import Bm25
 from nodekin.retrievers.text_analyzer import TextAnalyzer
@@ -321,3 +322,85 @@ def test_the_analysis_is_that_of_the_kept_indexes() -> None:
     terms = "\n".join([*TextAnalyzer()(text), *TextAnalyzer().query(text + "是什么？")])
     digest = hashlib.sha256(terms.encode()).hexdigest()[:16]
     assert (text_index._ANALYSIS, digest) == (1, "7356c3bdd3c0ec97")
+
+
+# The base class
+
+
+class Lengths(SyncedIndex):
+    """Texts by id, and what happened to them; fails on request."""
+
+    fail_in: str | None = None
+
+    def clear(self) -> None:
+        self.texts: dict[str, str] = {}
+
+    def prepare(self, nodes: Sequence[Node]) -> list[str]:
+        self.fail("prepare")
+        return [node.text for node in nodes]
+
+    def accepts(self, prepared: list[str]) -> bool:
+        return "rebuild" not in prepared
+
+    def remove(self, ids: Sequence[str]) -> None:
+        for node_id in ids:
+            self.texts.pop(node_id, None)
+
+    def add(self, nodes: Sequence[Node], prepared: list[str]) -> None:
+        self.texts.update((node.id, text) for node, text in zip(nodes, prepared, strict=True))
+        self.fail("add")
+
+    def fail(self, where: str) -> None:
+        if self.fail_in == where:
+            raise OSError(f"failed in {where}")
+
+    def synced(self) -> dict[str, str]:
+        with self._graph.reading(self._group):
+            self.sync()
+        return self.texts
+
+
+@pytest.fixture
+def lengths() -> Lengths:
+    graph = NodeGraph(progress=False)
+    graph.add([Document("tea", id="1"), Document("river", id="2")])
+    index = Lengths(graph, "ROOT")
+    assert index.synced() == {"1": "tea", "2": "river"}
+    return index
+
+
+def test_a_failure_before_any_change_leaves_the_index_as_it_is(lengths: Lengths) -> None:
+    lengths._graph.add(Document("sea", id="3"))
+    lengths.fail_in = "prepare"
+    with pytest.raises(OSError, match="failed in prepare"):
+        lengths.synced()
+    assert lengths.texts == {"1": "tea", "2": "river"}
+    lengths.fail_in = None
+    assert lengths.synced() == {"1": "tea", "2": "river", "3": "sea"}
+
+
+def test_a_failure_in_between_empties_it_and_the_next_search_builds_it(lengths: Lengths) -> None:
+    lengths._graph.add(Document("sea", id="3"))
+    lengths.fail_in = "add"
+    with pytest.raises(OSError, match="failed in add"):
+        lengths.synced()
+    assert lengths.texts == {}
+    lengths.fail_in = None
+    assert lengths.synced() == {"1": "tea", "2": "river", "3": "sea"}
+
+
+def test_it_is_built_anew_where_it_does_not_accept_what_is_new(lengths: Lengths) -> None:
+    lengths.texts["stale"] = "of an earlier time"
+    lengths._graph.add(Document("sea", id="3"))
+    assert "stale" in lengths.synced()
+    lengths._graph.add(Document("rebuild", id="4"))
+    assert lengths.synced() == {"1": "tea", "2": "river", "3": "sea", "4": "rebuild"}
+
+
+def test_pending_changes_are_those_since_the_last_sync(lengths: Lengths) -> None:
+    assert lengths.pending() is None
+    lengths._graph.add(Document("sea", id="3"))
+    revision, changes = lengths.pending() or (0, None)
+    assert revision == lengths._revision
+    assert changes is not None
+    assert [node.text for node in changes.added] == ["sea"]
