@@ -1,10 +1,15 @@
+import math
+
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from langchain_core.vectorstores import utils
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Evidence, Retriever
-from nodekin.retrievers.ranking import lift, lift_all
+from nodekin.retrievers.ranking import lift, lift_all, maximal_marginal_relevance, merge_hits
+from nodekin.retrievers.results import Hits
 from nodekin.retrievers.similarities import Bm25
 
 WORDS = Bm25(analyzer=str.split)
@@ -177,3 +182,78 @@ def test_any_target_is_what_lifting_all_hits_gives(
     assert [(r.node.id, r.score) for r in results] == expected[:top_k]
     for result in results:
         assert [e.score for e in result.evidence] == scores[result.node.id][: len(result.evidence)]
+
+
+INDEXES = st.lists(
+    st.lists(st.sampled_from([0.5, 1.0, 2.0, 3.0]), max_size=9), min_size=1, max_size=3
+)
+
+
+def hits(number: int, scores: list[float]) -> Hits:
+    return Hits([f"{number}-{place}" for place in range(len(scores))], scores)
+
+
+def test_best_first_ties_by_index() -> None:
+    rows, more = merge_hits([hits(0, [2.0, 1.0]), hits(1, [3.0, 2.0])], None, -math.inf)
+    assert rows == [(3.0, 1, "1-0"), (2.0, 0, "0-0"), (2.0, 1, "1-1"), (1.0, 0, "0-1")]
+    assert not more
+
+
+def test_what_an_index_may_still_have_is_not_skipped() -> None:
+    rows, more = merge_hits([hits(0, [9.0, 8.0]), hits(1, [3.0])], 2, -math.inf)
+    assert rows == [(9.0, 0, "0-0"), (8.0, 0, "0-1")]
+    assert more
+
+
+def test_no_more_where_the_rest_is_cut_off() -> None:
+    assert merge_hits([hits(0, [9.0, 1.0])], 2, 2.0) == ([(9.0, 0, "0-0")], False)
+    assert merge_hits([hits(0, [9.0, 2.0])], 2, 2.0) == ([(9.0, 0, "0-0"), (2.0, 0, "0-1")], True)
+    assert merge_hits([hits(0, []), hits(1, [])], 2, 2.0) == ([], False)
+
+
+@given(INDEXES, st.integers(1, 9), st.sampled_from([-math.inf, 1.0, 2.5]))
+def test_a_part_is_the_beginning_of_the_whole(indexes, wanted: int, cut_off: float) -> None:
+    full = [hits(n, sorted(scores, reverse=True)) for n, scores in enumerate(indexes)]
+    part = [Hits(each.ids[:wanted], each.scores[:wanted]) for each in full]
+    whole, _ = merge_hits(full, None, cut_off)
+    rows, more = merge_hits(part, wanted, cut_off)
+    assert rows == whole[: len(rows)]
+    assert more or rows == whole
+    assert len(rows) >= min(wanted, len(whole))
+
+
+vectors = st.lists(st.lists(st.integers(-3, 3), min_size=3, max_size=3), min_size=1, max_size=8)
+
+
+def test_a_copy_comes_after_what_is_new():
+    assert maximal_marginal_relevance([1, 1], [[1, 1], [1, 1], [1, 0]], 3, 0.4) == [0, 2, 1]
+    assert maximal_marginal_relevance([1, 1], [[1, 1], [1, 1], [1, 0]], 3, 1) == [0, 1, 2]
+
+
+@given(vectors, st.integers(1, 9), st.floats(0, 1))
+def test_each_once_and_the_nearest_first(some, k, lambda_mult):
+    places = maximal_marginal_relevance([1, 2, 3], some, k, lambda_mult)
+    assert len(places) == len(set(places)) == min(k, len(some))
+    exactly = np.array(some, float)
+    lengths = np.linalg.norm(exactly, axis=1)
+    cosines = exactly @ [1, 2, 3] / np.where(lengths > 0, lengths, 1)
+    assert cosines[places[0]] == pytest.approx(cosines.max())
+
+
+def test_the_same_as_langchains():
+    random = np.random.default_rng(7)
+    for _ in range(20):
+        some, query = random.normal(size=(9, 5)), random.normal(size=5)
+        for lambda_mult in (0.2, 0.5, 0.8):
+            theirs = utils.maximal_marginal_relevance(query, list(some), lambda_mult, 6)
+            assert maximal_marginal_relevance(query, some, 6, lambda_mult) == theirs
+
+
+def test_nothing_to_choose_from():
+    assert maximal_marginal_relevance([1.0], np.zeros((0, 1)), 3, 0.5) == []
+
+
+@pytest.mark.parametrize(("k", "lambda_mult"), [(0, 0.5), (1, -0.1), (1, 1.5), (1, float("nan"))])
+def test_numbers_out_of_range(k, lambda_mult):
+    with pytest.raises(ValueError, match="has to be"):
+        maximal_marginal_relevance([1.0], [[1.0]], k, lambda_mult)

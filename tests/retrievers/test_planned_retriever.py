@@ -1,0 +1,64 @@
+"""A strategy of one's own: one plan gives it every way of being called."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from nodekin.nodegraph import LLM, NodeGraph
+from nodekin.retrievers import Filters, Retriever
+from nodekin.retrievers.planned_retriever import PlannedRetriever
+from nodekin.retrievers.plans import Ask, Find, Plan, gather
+from nodekin.retrievers.results import Results
+
+
+class StepBack(PlannedRetriever):
+    """Search for a more general query, which a model writes."""
+
+    calls_model = True
+
+    def __init__(self, inner: Retriever, llm: LLM, **options) -> None:
+        super().__init__(**options)
+        self.inner, self.llm = inner, llm
+
+    def plans(
+        self, queries: Sequence[str], limit: int | None, filters: Filters | None
+    ) -> Plan[list[Results]]:
+        return (yield from gather([self.plan(query, limit, filters) for query in queries]))
+
+    def plan(self, query: str, limit: int | None, filters: Filters | None) -> Plan[Results]:
+        general = yield from Ask(self.llm, f"Ask more generally: {query}")
+        (results,) = yield from Find(self.inner, [general], limit, filters)
+        return results
+
+
+@pytest.fixture
+def step_back() -> StepBack:
+    graph = NodeGraph(progress=False)
+    graph.add(["Green tea is steamed.", "Rivers run to the sea."])
+    model = LLM(lambda prompt: "tea" if "sencha" in prompt else "river", "model")
+    return StepBack(Retriever(graph, "ROOT"), model, top_k=1, output_format="content")
+
+
+async def test_one_plan_serves_all_calls(step_back: StepBack) -> None:
+    expected = step_back.inner.retrieve("tea", top_k=1)
+    assert step_back.retrieve("sencha?") == await step_back.aretrieve("sencha?") == expected != []
+    both = [expected, step_back.inner.retrieve("river", top_k=1)]
+    assert step_back.batch(["sencha?", "Nile?"]) == both
+    assert await step_back.abatch(["sencha?", "Nile?"]) == both
+    assert step_back("sencha?") == ["Green tea is steamed."]
+    assert step_back.batch([]) == await step_back.abatch([]) == []
+
+
+def test_what_it_is_made_of(step_back: StepBack) -> None:
+    assert step_back.inner_retrievers == [("inner", step_back.inner)]
+    assert step_back.calls_model
+    assert not step_back.inner.calls_model
+
+
+def test_arguments_are_checked_before_anything_runs(step_back: StepBack) -> None:
+    with pytest.raises(ValueError, match="top_k must be 1 or more"):
+        step_back.retrieve("sencha?", top_k=0)
+    with pytest.raises(TypeError, match="filters map"):
+        step_back.retrieve("sencha?", filters="tea")
+    with pytest.raises(TypeError, match="a list of queries"):
+        step_back.batch("sencha?")
