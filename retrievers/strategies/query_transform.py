@@ -56,6 +56,7 @@ class QueryTransform(ModelPrompt):
             name or has an unknown one.
 
     Example:
+        >>> from nodekin.retrievers import Prompt
         >>> class StepBack(QueryTransform):
         ...     name = "step back"
         ...     PROMPT = Prompt(

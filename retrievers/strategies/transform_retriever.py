@@ -68,7 +68,7 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
     """Search for the variants that a query transform returns, and fuse their results.
 
     The results' evidence has the variant that was searched for as its ``query``, and the original
-    query in ``forms``, with a note if the model failed and the query was searched for as it is.
+    query in ``variants``, with a note if the model failed and the query was searched for as it is.
     If some variants can't be searched for, the results of the others are returned, and a note
     names the failures.
 

@@ -21,9 +21,9 @@ def test_phrasings_are_fused_with_the_query(plain: Retriever, scripted: Any) -> 
     assert ids(results) == ids(expected) == ["tea"]  # as many as the longest of them
     wider = retriever.retrieve(queries[0], top_k=3)
     assert ids(wider) == ["tea", "nile", "amazon"]
-    forms = {result.node.id: [m.variants for m in result.evidence] for result in wider}
-    assert forms["tea"] == [()]  # found for the query as it was asked
-    assert forms["nile"] == [(QueryVariant("tea drink", "phrasing"),)]
+    variants = {result.node.id: [m.variants for m in result.evidence] for result in wider}
+    assert variants["tea"] == [()]  # found for the query as it was asked
+    assert variants["nile"] == [(QueryVariant("tea drink", "phrasing"),)]
 
 
 def test_the_query_can_be_left_out(plain: Retriever, scripted: Any) -> None:

@@ -54,11 +54,11 @@ def test_a_model_that_fails_leaves_the_query(
     kind: Any, query: str, told: Any, scripted: Any
 ) -> None:
     transform = kind(scripted(told))
-    forms = run(transform.plan(query))
-    assert forms.queries == (query,)
-    assert forms.note is not None
+    variants = run(transform.plan(query))
+    assert variants.queries == (query,)
+    assert variants.note is not None
     kind_of = "ModelTimeoutError" if isinstance(told, TimeoutError) else "ModelError"
-    assert forms.note.startswith(f"{transform.name} failed: {kind_of}: ")
+    assert variants.note.startswith(f"{transform.name} failed: {kind_of}: ")
     assert asyncio.run(transform.atransform(query)) == [query]
     with pytest.raises(ModelError):
         kind(scripted(told), on_error="raise")(query)
@@ -166,10 +166,10 @@ def test_passages_are_asked_for_at_once_and_one_may_fail() -> None:
             raise RuntimeError("down")
         return f"Passage {len(asked)}."
 
-    forms = run(HyDE(model, count=3, include_query=False).plan(QUERY))
-    assert sorted(forms.queries) == ["Passage 2.", "Passage 3."]
-    assert forms.note is not None
-    assert forms.note.startswith("1 of 3 passages failed")
+    variants = run(HyDE(model, count=3, include_query=False).plan(QUERY))
+    assert sorted(variants.queries) == ["Passage 2.", "Passage 3."]
+    assert variants.note is not None
+    assert variants.note.startswith("1 of 3 passages failed")
 
 
 def test_routes_are_the_names_that_a_model_chooses(scripted: Any) -> None:

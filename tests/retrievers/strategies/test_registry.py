@@ -1,5 +1,7 @@
 """The table of strategies, and everything that offers strategies by name."""
 
+import re
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -32,6 +34,13 @@ def test_entries_agree_with_their_classes(name: str) -> None:
         assert strategy.retriever.transform_type is strategy.transform
     assert strategy.description
     assert not strategy.description.endswith(".")
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_the_documentation_says_when_to_choose_it(name: str) -> None:
+    page = Path(__file__).parents[3] / "docs" / "strategies.md"
+    (row,) = re.findall(rf"^\|.*\| `{name}` \|.*$", page.read_text(encoding="utf-8"), re.M)
+    assert f"`{STRATEGIES[name].retriever.__name__}`" in row
 
 
 def test_every_retriever_of_the_package_is_in_the_table() -> None:

@@ -43,12 +43,12 @@ def test_a_model_chooses_a_route(
     router = RouterRetriever(routes, scripted(answer))
     results = router.retrieve(QUERY)
     assert ids(results) == found == ids(asyncio.run(router.aretrieve(QUERY)))
-    (form,) = results[0].evidence[0].variants
+    (variant,) = results[0].evidence[0].variants
     taken = "chinese" if found == ["nile-zh"] else "english"
-    assert form.strategy == "route"
-    assert form.note is not None
-    assert form.note.startswith(f"to '{taken}'")
-    assert ("route failed" in form.note) == (answer in ("banana", ""))
+    assert variant.strategy == "route"
+    assert variant.note is not None
+    assert variant.note.startswith(f"to '{taken}'")
+    assert ("route failed" in variant.note) == (answer in ("banana", ""))
     assert router.transform(QUERY) == [taken] == asyncio.run(router.atransform(QUERY))
 
 
@@ -155,7 +155,7 @@ def test_a_route_may_be_a_strategy(routes: dict[str, Any], plain: Retriever, scr
     deep = QueryRewriteRetriever(plain, scripted("the Nile"))
     router = RouterRetriever({**routes, "deep": ("Typing errors", deep)}, scripted("deep"))
     (result,) = router.retrieve("that rvier")
-    chain = [(form.strategy, form.query) for form in result.evidence[0].variants]
+    chain = [(variant.strategy, variant.query) for variant in result.evidence[0].variants]
     assert chain == [("route", "that rvier"), ("rewrite", "that rvier")]
     assert ids(router.retrieve("that rvier", filters={"lang": "zh"})) == []
 

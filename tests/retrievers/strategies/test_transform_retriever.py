@@ -51,11 +51,11 @@ def test_the_plain_query_runs_where_the_model_fails(
         assert [(r.node, r.score) for r in results] == [(r.node, r.score) for r in expected]
         for result in results:
             for match in result.evidence:
-                (form,) = match.variants
-                assert match.query == form.query == "Nile long"
-                assert form.note is not None
-                assert "failed" in form.note
-                assert form.note in result.explain()
+                (variant,) = match.variants
+                assert match.query == variant.query == "Nile long"
+                assert variant.note is not None
+                assert "failed" in variant.note
+                assert variant.note in result.explain()
     with pytest.raises(ModelError):
         kind(plain, scripted(RuntimeError("down")), on_error="raise").retrieve("Nile")
 
@@ -152,12 +152,12 @@ def test_strategies_nest_in_any_order(rivers: NodeGraph, plain: Retriever) -> No
     asynchronous = asyncio.run(retriever.aretrieve(QUERY))
     assert [(r.node.id, r.score) for r in asynchronous] == [(r.node.id, r.score) for r in results]
     nile = next(result for result in results if result.node.id == "nile")
-    chains = [[form.strategy for form in match.variants] for match in nile.evidence]
+    chains = [[variant.strategy for variant in match.variants] for match in nile.evidence]
     assert ["sub-question", "rewrite"] in chains
     assert ["hyde"] in chains
     assert ["phrasing", "sub-question", "rewrite"] in chains
     rewritten = nile.evidence[chains.index(["sub-question", "rewrite"])]
-    assert [form.query for form in rewritten.variants] == [QUERY, "nile lenght?"]
+    assert [variant.query for variant in rewritten.variants] == [QUERY, "nile lenght?"]
     assert rewritten.query == "How long is the Nile?"
     other = QueryRewriteRetriever(MultiQueryRetriever(parts, model), model)
     assert set(ids(other.retrieve(QUERY))) == {"nile", "amazon"}
