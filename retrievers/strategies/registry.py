@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 from ...nodegraph import nearest_names
 from ..planned_retriever import PlannedRetriever
@@ -112,7 +112,7 @@ def make_strategy(
     return create(inner, llm, **options)
 
 
-def make_transform(name: str, llm: object, **options: Any) -> QueryTransform:
+def make_transform(name: str, llm: object, **options: object) -> QueryTransform:
     """Return a query transform by its own name, or by that of its strategy.
 
     Args:
