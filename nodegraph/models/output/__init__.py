@@ -3,9 +3,9 @@
 from .cleaning import check_answer, clean, is_no_answer
 from .extractions import PARSERS
 from .final_answer import NO_ANSWER_MARKS, FinalAnswer, FinalAnswerParser, parse_final_answer
+from .free_text import is_unknown, parse_partial_answer, parse_passage
 from .json_values import json_at, parse_answer, parse_json, texts_in, value_of
 from .lines import (
-    ANSWER_KEYS,
     ANSWER_LABEL,
     QUESTION_KEYS,
     label_pattern,
@@ -14,13 +14,11 @@ from .lines import (
     strip_markup,
     unique,
 )
-from .passages import is_unknown, parse_partial_answer, parse_passage
 from .queries import parse_phrasings, parse_query, parse_routes, parse_sub_questions
 from .questions import MAX_QUERY_LENGTH
 from .verdict import is_yes, parse_verdict
 
 __all__ = [
-    "ANSWER_KEYS",
     "ANSWER_LABEL",
     "MAX_QUERY_LENGTH",
     "NO_ANSWER_MARKS",

@@ -1,67 +1,26 @@
 import asyncio
 import functools
 import pickle
-import subprocess
-import sys
-from dataclasses import dataclass, field
-from enum import Enum
 
 import numpy as np
 import pytest
-from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
+from embedding_models import (
+    Call,
+    LangChainAsync,
+    LangChainModel,
+    LlamaIndexModel,
+    Own,
+    lengths,
+    of_queries,
+)
+from langchain_core.embeddings import DeterministicFakeEmbedding
 from llama_index.core import MockEmbedding
-from llama_index.core.base.embeddings.base import BaseEmbedding
-from pydantic import BaseModel, SecretStr
 
 from nodekin.nodegraph import Embedder, EmbeddingError
 from nodekin.nodegraph.models.embedder import as_embedder, as_embedders
 from nodekin.nodegraph.models.embedder_adapters import check_vectors
 
-
-def lengths(texts):
-    return [[len(text), 1] for text in texts]
-
-
-def of_queries(texts):
-    return [[len(text), 2] for text in texts]
-
-
 # The forms people have
-
-
-class LangChainModel(Embeddings):
-    def __init__(self, model="small", dimensions=None, api_key="a", base_url="x"):
-        self.model = model
-        self.dimensions = dimensions
-        self.api_key = api_key
-        self.base_url = base_url
-        self.calls = 0
-
-    def embed_documents(self, texts):
-        self.calls += 1
-        return lengths(texts)
-
-    def embed_query(self, text):
-        return [len(text), 2]
-
-
-class LangChainAsync(LangChainModel):
-    async def aembed_query(self, text):
-        return [len(text), 3]
-
-
-class LlamaIndexModel(BaseEmbedding):
-    api_key: str = "none"
-    dimensions: int | None = None
-
-    def _get_text_embedding(self, text):
-        return [len(text), 1]
-
-    def _get_query_embedding(self, query):
-        return [len(query), 2]
-
-    async def _aget_query_embedding(self, query):
-        return [len(query), 3]
 
 
 class Encodes:
@@ -101,30 +60,8 @@ class EncodesPlainly:
         return lengths(sentences)
 
 
-class Own:
-    name = "own"
-    batch_size = 3
-
-    def embed(self, texts):
-        return lengths(texts)
-
-    def embed_queries(self, texts):
-        return of_queries(texts)
-
-    async def aembed_queries(self, texts):
-        return [[len(text), 3] for text in texts]
-
-
 async def async_queries(texts):
     return [[len(text), 8] for text in texts]
-
-
-class Call:
-    def __init__(self, size=1):
-        self.size = size
-
-    def __call__(self, texts):
-        return [[len(text), self.size] for text in texts]
 
 
 FORMS = {  # what marks its passages, queries, and queries when async
@@ -297,230 +234,6 @@ def test_settings_that_are_refused(settings, error, says):
 
 
 # The name
-
-
-@dataclass
-class Settings:
-    model: str = "small"
-    dimensions: int = 8
-    timeout: float = 1.0
-    secret: str = "s"
-    client: object = field(default_factory=object)
-    asked: list = field(default_factory=list)
-
-    def embed_documents(self, texts):
-        return lengths(texts)
-
-    def embed_query(self, text):
-        return [1.0]
-
-
-class Task(Enum):
-    QUERY = 1
-    PASSAGE = 2
-
-
-class Pydantic(BaseModel):
-    model: str = "small"
-    task: Task = Task.PASSAGE
-    prompts: dict = {}
-    hidden: SecretStr = SecretStr("x")
-    request_timeout: float = 3
-    max_retries: int = 2
-
-    def embed_documents(self, texts):
-        return lengths(texts)
-
-    def embed_query(self, text):
-        return [1.0]
-
-
-class Slotted:
-    __slots__ = ("size",)
-
-    def __init__(self, size):
-        self.size = size
-
-    def __call__(self, texts):
-        return lengths(texts)
-
-
-class Wrapper:
-    def __init__(self, inner):
-        self.inner = inner
-
-    def embed_documents(self, texts):
-        return self.inner.embed_documents(texts)
-
-    def embed_query(self, text):
-        return self.inner.embed_query(text)
-
-
-class Lazy:
-    @functools.cached_property
-    def session_of_its_own(self):
-        return object()
-
-    def encode(self, sentences):
-        return lengths(sentences)
-
-
-def scaled(by):
-    return lambda texts: [[len(text), by] for text in texts]
-
-
-def documents_of(model):
-    return lambda texts: model.embed_documents(texts)
-
-
-def counted(start):
-    made = start
-
-    def embed(texts):
-        nonlocal made
-        made += len(texts)
-        return lengths(texts)
-
-    return embed
-
-
-def logged(log):
-    def embed(texts):
-        calls.append(texts)
-        return lengths(texts)
-
-    calls = log
-    return embed
-
-
-def used(model):
-    _ = getattr(model, "session_of_its_own", None)
-    return model
-
-
-global_model = LangChainModel("one")
-
-
-def by_global(texts):
-    return global_model.embed_documents(texts)
-
-
-DIFFERENT = {
-    "code": lambda: (lengths, of_queries),
-    "captured": lambda: (scaled(1), scaled(2)),
-    "captured models": lambda: (
-        documents_of(LangChainModel("a")),
-        documents_of(LangChainModel("b")),
-    ),
-    "partials": lambda: (functools.partial(lengths, a=1), functools.partial(lengths, a=2)),
-    "methods of": lambda: (Call(1).__call__, Call(2).__call__),
-    "methods": lambda: (Own().embed, Own().embed_queries),
-    "objects": lambda: (Call(1), Call(2)),
-    "slots": lambda: (Slotted(1), Slotted(2)),
-    "models": lambda: (LangChainModel("small"), LangChainModel("large")),
-    "dimensions": lambda: (LangChainModel(), LangChainModel(dimensions=8)),
-    "wrapped models": lambda: (Wrapper(LangChainModel("a")), Wrapper(LangChainModel("b"))),
-    "wrapped by key": lambda: (Wrapper({"m": Call(1)}), Wrapper({"m": Call(2)})),
-    "classes": lambda: (LangChainModel(), LangChainAsync()),
-    "pydantic": lambda: (Pydantic(), Pydantic(model="large")),
-    "enums": lambda: (Pydantic(), Pydantic(task=Task.QUERY)),
-    "prompts": lambda: (Pydantic(), Pydantic(prompts={"passage": "p: "})),
-    "langchain": lambda: (DeterministicFakeEmbedding(size=8), DeterministicFakeEmbedding(size=9)),
-    "llama_index": lambda: (MockEmbedding(8), MockEmbedding(9)),
-    "llama_index models": lambda: (MockEmbedding(8, model_name="a"), MockEmbedding(8)),
-    "llama_index settings": lambda: (LlamaIndexModel(), LlamaIndexModel(dimensions=3)),
-    "arrays": lambda: (scaled(np.zeros(3)), scaled(np.ones(3))),
-}
-
-SAME = {
-    "captured": lambda: (scaled(1), scaled(1)),
-    "keys and addresses": lambda: (LangChainModel(), LangChainModel(api_key="b", base_url="y")),
-    "clients and limits": lambda: (Settings(), Settings(timeout=9, secret="t")),
-    "what was asked": lambda: (Settings(), Settings(asked=["tea"])),
-    "logs": lambda: (logged([]), logged(["tea"])),
-    "what it assigns to": lambda: (counted(0), counted(9)),
-    "pydantic": lambda: (
-        Pydantic(),
-        Pydantic(hidden=SecretStr("y"), request_timeout=4, max_retries=9),
-    ),
-    "stated default": lambda: (Pydantic(), Pydantic(model="small")),
-    "llama_index": lambda: (LlamaIndexModel(), LlamaIndexModel(api_key="k", embed_batch_size=3)),
-    "worked out": lambda: (Lazy(), used(Lazy())),
-    "handles": lambda: (Call(1 << 40), Call(1 << 41)),
-}
-
-
-@pytest.mark.parametrize("what", DIFFERENT)
-def test_what_changes_vectors_changes_the_name(what):
-    one, other = DIFFERENT[what]()
-    assert as_embedder(one).name != as_embedder(other).name
-
-
-@pytest.mark.parametrize("what", SAME)
-def test_the_rest_does_not(what):
-    one, other = SAME[what]()
-    assert as_embedder(one).name == as_embedder(other).name
-
-
-def test_the_name_is_legible_and_keeps_secrets():
-    name = as_embedder(LangChainModel("text-embedding-9", api_key="sk-12345")).name
-    assert name.startswith("LangChainModel text-embedding-9 ")
-    assert "sk-" not in name
-    assert as_embedder(lengths).name.startswith("lengths ")
-    assert as_embedder(Call().__call__).name.startswith("Call.__call__ ")
-    assert Embedder(lengths, None).name.startswith("lengths ")
-
-
-def test_a_model_in_a_global_counts(monkeypatch):
-    before = as_embedder(by_global).name
-    assert as_embedder(by_global).name == before
-    monkeypatch.setitem(globals(), "global_model", LangChainModel("two"))
-    assert as_embedder(by_global).name != before
-
-
-def test_use_does_not_change_the_name():
-    model = LangChainModel()
-    before = as_embedder(model).name
-    as_embedder(model).passages(["tea"])
-    assert model.calls
-    assert as_embedder(model).name == before
-
-
-IN_ANOTHER_PROCESS = """
-import functools
-from langchain_core.embeddings import DeterministicFakeEmbedding
-from llama_index.core import MockEmbedding
-from nodekin.nodegraph.models.embedder import as_embedder
-
-class Model:
-    def __init__(self):
-        self.model_name = "m"
-        self.options = {"b": {1, 2, 3, "x", "y"}, "a": object()}
-        self.handle = id(self)
-    def encode(self, texts): ...
-
-words = {"tea", "water", "river"}
-def count(texts): return [[text.count(word) for word in words] for text in texts]
-for model in (Model(), count, functools.partial(count), Model().encode,
-              DeterministicFakeEmbedding(size=4), MockEmbedding(4)):
-    print(as_embedder(model).name)
-"""
-
-
-@pytest.mark.slow
-def test_the_name_is_the_same_in_another_process():
-    names = {
-        subprocess.run(
-            [sys.executable, "-c", IN_ANOTHER_PROCESS],
-            capture_output=True,
-            text=True,
-            check=True,
-            env={"PYTHONHASHSEED": seed},
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(names) == 1
-    assert len(set(names.pop().split("\n"))) == 7  # six names, and what follows the last line
 
 
 # The vectors

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.nodegraph.models.output.passages import (
+from nodekin.nodegraph.models.output.free_text import (
     MAX_PASSAGE_LENGTH,
     parse_partial_answer,
     parse_passage,

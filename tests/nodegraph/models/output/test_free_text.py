@@ -1,6 +1,6 @@
 import pytest
 
-from nodekin.nodegraph.models.output.passages import (
+from nodekin.nodegraph.models.output.free_text import (
     MAX_PASSAGE_LENGTH,
     is_unknown,
     parse_partial_answer,
