@@ -1,4 +1,4 @@
-"""The node graph in LlamaIndex: its retriever, its nodes there and back, its parsers here."""
+"""Use node graphs in LlamaIndex, and LlamaIndex's parsers and vector stores in node graphs."""
 
 from ...nodegraph.models import as_embedder, as_llm
 from ..extras import extra

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo, TextNode
 from llama_index.core.storage.docstore.types import BaseDocumentStore, RefDocInfo
@@ -12,21 +12,21 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore, RefDocInf
 from ...nodegraph import ROOT, Node, NodeGraph
 from .export_nodes import export_nodes
 from .node_lookup import graph_nodes
-from .nodes import origin_of, related, to_text_node
+from .nodes import id_in_llama_index, related, to_text_node
 
 
 class NodeGraphDocstore(BaseDocumentStore):
     """Read a graph's nodes as LlamaIndex nodes, with all their relationships.
 
-    For ``AutoMergingRetriever``, ``PrevNextNodePostprocessor`` and whatever else asks a docstore
-    for the parent, the children or the neighbours of a result: nothing is copied, and what is
-    added to the graph is there. ``export_nodes`` fills a docstore that is independent of the
-    graph. It can't be written to: documents are added to the graph, which derives the rest.
+    For ``AutoMergingRetriever``, ``PrevNextNodePostprocessor`` and other components that look up
+    the parent, the children or the neighbours of a result in a docstore. Nothing is copied, and
+    later changes of the graph are visible. ``export_nodes`` fills a docstore that is independent
+    of the graph. It is read-only: documents are added to the graph, which derives the rest.
 
     Args:
         graph: The node graph.
-        groups: The groups that are shown, with those above them; all that the graph has by
-            default. Of a group that is not shown there are no nodes and no children.
+        groups: The visible groups, with the groups above them; all of the graph by default. Nodes
+            of other groups are no nodes and no children here.
 
     Raises:
         UnknownGroupError: If there is no such group.
@@ -48,18 +48,18 @@ class NodeGraphDocstore(BaseDocumentStore):
         if not isinstance(graph, NodeGraph):
             raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
         self.graph = graph
-        self._wanted = None if groups is None else tuple(groups)
-        for name in self._wanted or ():
+        self._groups = None if groups is None else tuple(groups)
+        for name in self._groups or ():
             graph.ancestry(name)
 
     @property
     def groups(self) -> list[str]:
-        """Names of the groups that are shown, the documents' first."""
-        wanted = self._wanted
-        if wanted is None:  # those that something has needed; others would be built for nothing
-            wanted = tuple(name for name, group in self.graph.groups.items() if group.size)
-        below = (each.name for name in wanted if name != ROOT for each in self.graph.ancestry(name))
-        return list(dict.fromkeys([ROOT, *below]))
+        """Names of the visible groups, the documents' first."""
+        names = self._groups
+        if names is None:  # those that are built; the others would be built for nothing
+            names = tuple(name for name, group in self.graph.groups.items() if group.size)
+        lineages = [self.graph.ancestry(name) for name in names if name != ROOT]
+        return list(dict.fromkeys([ROOT, *(g.name for lineage in lineages for g in lineage)]))
 
     # Nodes
 
@@ -73,7 +73,7 @@ class NodeGraphDocstore(BaseDocumentStore):
         """Return a node with its relationships.
 
         Raises:
-            ValueError: If there is none, where ``raise_error`` is set.
+            ValueError: If there is none, and ``raise_error`` is set.
         """
         groups = self.groups
         with self.graph.reading(*groups):
@@ -87,37 +87,39 @@ class NodeGraphDocstore(BaseDocumentStore):
         return None
 
     def _related(self, node: Node, groups: Sequence[str]) -> TextNode:
-        made = to_text_node(node)
+        text_node = to_text_node(node)
         children = [
-            related(_id(child))
-            for name, found in node.children.items()
+            related(id_in_llama_index(child))
+            for name, nodes in node.children.items()
             if name in groups
-            for child in found
+            for child in nodes
         ]
         if children:
-            made.relationships[NodeRelationship.CHILD] = children
-        before, after = self._neighbours(node)
-        if before is not None:
-            made.relationships[NodeRelationship.PREVIOUS] = before
-        if after is not None:
-            made.relationships[NodeRelationship.NEXT] = after
-        return made
+            text_node.relationships[NodeRelationship.CHILD] = children
+        text_node.relationships.update(self._neighbours(node))
+        return text_node
 
-    def _neighbours(self, node: Node) -> tuple[RelatedNodeInfo | None, RelatedNodeInfo | None]:
-        """Return what stands beside a node in its group and document."""
+    def _neighbours(self, node: Node) -> dict[NodeRelationship, RelatedNodeInfo]:
+        """Return the nodes before and after a node in its group and document."""
         if node.group == ROOT or not node.document_id:
-            return None, None
-        beside = self.graph.find(node.group)(node.root)
-        at = next(place for place, each in enumerate(beside) if each.id == node.id)
-        before = related(_id(beside[at - 1])) if at else None
-        return before, related(_id(beside[at + 1])) if at + 1 < len(beside) else None
+            return {}
+        siblings = self.graph.find(node.group)(node.root)
+        position = [sibling.id for sibling in siblings].index(node.id)
+        neighbours = {}
+        if position:
+            before = id_in_llama_index(siblings[position - 1])
+            neighbours[NodeRelationship.PREVIOUS] = related(before)
+        if position + 1 < len(siblings):
+            after = id_in_llama_index(siblings[position + 1])
+            neighbours[NodeRelationship.NEXT] = related(after)
+        return neighbours
 
     async def aget_document(self, doc_id: str, raise_error: bool = True) -> BaseNode | None:
         """Do what ``get_document`` does, in a thread."""
         return await asyncio.to_thread(self.get_document, doc_id, raise_error)
 
     def document_exists(self, doc_id: str) -> bool:
-        """Tell whether there is a node of that id."""
+        """Return whether there is a node of that id."""
         (node,) = graph_nodes(self.graph, [doc_id])
         return node is not None and node.group in self.groups
 
@@ -128,7 +130,7 @@ class NodeGraphDocstore(BaseDocumentStore):
     # Hashes and source documents
 
     def get_document_hash(self, doc_id: str) -> str | None:
-        """Return a node's hash, None where there is no such node."""
+        """Return a node's hash, None if there is no such node."""
         node = self.get_document(doc_id, raise_error=False)
         return None if node is None else node.hash
 
@@ -145,7 +147,7 @@ class NodeGraphDocstore(BaseDocumentStore):
         return await asyncio.to_thread(self.get_all_document_hashes)
 
     def get_all_ref_doc_info(self) -> dict[str, RefDocInfo] | None:
-        """Return for each document which nodes were made from it."""
+        """Return for each document the ids of its nodes."""
         infos: dict[str, RefDocInfo] = {}
         for i, node in self.docs.items():
             source = node.ref_doc_id
@@ -160,73 +162,38 @@ class NodeGraphDocstore(BaseDocumentStore):
         return await asyncio.to_thread(self.get_all_ref_doc_info)
 
     def get_ref_doc_info(self, ref_doc_id: str) -> RefDocInfo | None:
-        """Return which nodes were made from a document, None where there is no such document."""
+        """Return the ids of a document's nodes, None if there is no such document."""
         groups = [name for name in self.groups if name != ROOT]
         with self.graph.reading(*groups):
             (root,) = graph_nodes(self.graph, [ref_doc_id])
             if root is None or root.group != ROOT:
                 return None
-            ids = [_id(each) for name in groups for each in self.graph.find(name)(root)]
+            ids = [
+                id_in_llama_index(node) for name in groups for node in self.graph.find(name)(root)
+            ]
         return RefDocInfo(ids, to_text_node(root).metadata)
 
     async def aget_ref_doc_info(self, ref_doc_id: str) -> RefDocInfo | None:
         """Do what ``get_ref_doc_info`` does, in a thread."""
         return await asyncio.to_thread(self.get_ref_doc_info, ref_doc_id)
 
-    # What a graph is not told by its docstore
+    # Writing
 
     def persist(self, *args: Any, **kwargs: Any) -> None:
-        """Do nothing: a graph with a store is kept already."""
+        """Do nothing: a graph with a store is persistent already."""
 
-    def add_documents(self, docs: Sequence[BaseNode], *args: Any, **kwargs: Any) -> None:
-        """Refuse: documents are added to the graph."""
-        raise _read_only()
+    def add_documents(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Raise NotImplementedError, as all methods that write: the graph itself is changed."""
+        raise NotImplementedError(
+            "a NodeGraphDocstore shows what is in its graph; change that: graph.add(documents), "
+            "graph.remove(ids)"
+        )
 
-    async def async_add_documents(
-        self, docs: Sequence[BaseNode], *args: Any, **kwargs: Any
-    ) -> None:
-        """Refuse: documents are added to the graph."""
-        raise _read_only()
+    async def async_add_documents(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Do what ``add_documents`` does."""
+        self.add_documents()
 
-    def delete_document(self, doc_id: str, raise_error: bool = True) -> None:
-        """Refuse: documents are removed from the graph."""
-        raise _read_only()
-
-    async def adelete_document(self, doc_id: str, raise_error: bool = True) -> None:
-        """Refuse: documents are removed from the graph."""
-        raise _read_only()
-
-    def delete_ref_doc(self, ref_doc_id: str, raise_error: bool = True) -> None:
-        """Refuse: documents are removed from the graph."""
-        raise _read_only()
-
-    async def adelete_ref_doc(self, ref_doc_id: str, raise_error: bool = True) -> None:
-        """Refuse: documents are removed from the graph."""
-        raise _read_only()
-
-    def set_document_hash(self, doc_id: str, doc_hash: str) -> None:
-        """Refuse: a hash is that of the node."""
-        raise _read_only()
-
-    async def aset_document_hash(self, doc_id: str, doc_hash: str) -> None:
-        """Refuse: a hash is that of the node."""
-        raise _read_only()
-
-    def set_document_hashes(self, doc_hashes: Mapping[str, str]) -> None:
-        """Refuse: a hash is that of the node."""
-        raise _read_only()
-
-    async def aset_document_hashes(self, doc_hashes: Mapping[str, str]) -> None:
-        """Refuse: a hash is that of the node."""
-        raise _read_only()
-
-
-def _id(node: Node) -> str:
-    return origin_of(node) or node.id
-
-
-def _read_only() -> NotImplementedError:
-    return NotImplementedError(
-        "a NodeGraphDocstore shows what is in its graph; change that: graph.add(documents), "
-        "graph.remove(ids)"
-    )
+    delete_document = delete_ref_doc = add_documents
+    set_document_hash = set_document_hashes = add_documents
+    adelete_document = adelete_ref_doc = async_add_documents
+    aset_document_hash = aset_document_hashes = async_add_documents

@@ -1,24 +1,25 @@
-"""Hand whole groups to LlamaIndex, every node knowing its kin."""
+"""Export whole groups to LlamaIndex, every node with its relationships."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 
 from llama_index.core.schema import IndexNode, NodeRelationship, RelatedNodeInfo, TextNode
 
 from ...nodegraph import ROOT, Node, NodeGraph
-from .nodes import origin_of, related, to_text_node
+from .nodes import id_in_llama_index, related, to_text_node
 
 
 def export_nodes(graph: NodeGraph, *groups: str) -> list[TextNode]:
-    """Make LlamaIndex nodes of groups, of those they were made from, and of the documents.
+    """Make LlamaIndex nodes of groups, of the groups above them, and of the documents.
 
-    Choose it to fill a docstore or a vector index, or for what follows relationships: there
-    nothing refers to a node that is missing. Besides what ``to_text_node`` gives, a node has its
-    children in the exported groups (CHILD, absent on leaves), and its neighbours in its group and
-    document, across parents (PREVIOUS, NEXT). A retrieval result has neither: they would cost a
-    walk through its document for each.
+    Choose it to fill a docstore or a vector index, or for components that follow relationships:
+    none refers to a missing node. In addition to ``to_text_node``, a node has its children in the
+    exported groups (CHILD, absent on leaves), and its neighbours in its group and document, across
+    parents (PREVIOUS, NEXT). A retrieval result has neither: each would cost a walk through its
+    document.
 
     Returns:
         The documents, then each group in document order, parents before children.
@@ -36,39 +37,48 @@ def export_nodes(graph: NodeGraph, *groups: str) -> list[TextNode]:
         >>> [node.text for node in get_leaf_nodes(export_nodes(graph, "word"))]
         ['One.', 'Two.', 'Three.']
     """
-    names = dict.fromkeys([ROOT, *(g.name for name in groups for g in graph.ancestry(name))])
+    names = dict.fromkeys(
+        [ROOT, *(group.name for name in groups for group in graph.ancestry(name))]
+    )
     with graph.reading(*names):
         return relate([node for name in names for node in graph.nodes(name)])
 
 
 def relate(nodes: Sequence[Node]) -> list[TextNode]:
-    """Make LlamaIndex nodes that know their children and neighbours among each other.
+    """Make LlamaIndex nodes with their children and neighbours among each other.
 
     Args:
         nodes: Whole groups, each in document order.
     """
-    made = [to_text_node(node) for node in nodes]
+    text_nodes = [to_text_node(node) for node in nodes]
     children: dict[str, list[RelatedNodeInfo]] = defaultdict(list)
-    for node, text_node in zip(nodes, made, strict=True):
+    for node, text_node in zip(nodes, text_nodes, strict=True):
         if node.parent_id is not None:
             children[node.parent_id].append(related(text_node.node_id))
-    for node, text_node in zip(nodes, made, strict=True):
+    for node, text_node in zip(nodes, text_nodes, strict=True):
         if node.id in children:
             text_node.relationships[NodeRelationship.CHILD] = children[node.id]
-    for at in range(1, len(nodes)):
-        if _place(nodes[at - 1]) == _place(nodes[at]):
-            made[at - 1].relationships[NodeRelationship.NEXT] = related(made[at].node_id)
-            made[at].relationships[NodeRelationship.PREVIOUS] = related(made[at - 1].node_id)
-    return made
+    for (node, text_node), (following, next_text_node) in pairwise(
+        zip(nodes, text_nodes, strict=True)
+    ):
+        if (node.group, node.document_id) == (following.group, following.document_id):
+            link_neighbours(text_node, next_text_node)
+    return text_nodes
+
+
+def link_neighbours(previous: TextNode, following: TextNode) -> None:
+    """Relate two nodes as PREVIOUS and NEXT."""
+    previous.relationships[NodeRelationship.NEXT] = related(following.node_id)
+    following.relationships[NodeRelationship.PREVIOUS] = related(previous.node_id)
 
 
 def export_index_nodes(graph: NodeGraph, group: str, target: str) -> list[IndexNode]:
-    """Make LlamaIndex ``IndexNode``s of a group, each of which stands for its kin in another.
+    """Make LlamaIndex ``IndexNode`` objects of a group, each referring to a node of another group.
 
-    Choose it to fill a vector index that LlamaIndex's own ``RecursiveRetriever`` searches: give
-    that ``{node.node_id: node for node in export_nodes(graph, target)}`` as its ``node_dict``. Up
-    a node has one kin; where it has several (down, or across) there is an ``IndexNode`` for each.
-    In nodekin the same is ``Retriever(graph, group, target=target)``.
+    Choose it to fill a vector index that LlamaIndex's own ``RecursiveRetriever`` searches: its
+    ``node_dict`` is ``{node.node_id: node for node in export_nodes(graph, target)}``. A node has
+    one related node in a group above it; if it has several (below, or in another branch), there
+    is an ``IndexNode`` for each. In nodekin the same is ``Retriever(graph, group, target=target)``.
 
     Raises:
         UnknownGroupError: If there is no such group.
@@ -82,19 +92,16 @@ def export_index_nodes(graph: NodeGraph, group: str, target: str) -> list[IndexN
         >>> len({word.index_id for word in words})
         2
     """
-    made = []
+    index_nodes = []
     with graph.reading(group, target):
         find = graph.find(target)
         for node in graph.nodes(group):
             text_node = to_text_node(node)
-            kin = [origin_of(each) or each.id for each in find(node)]
-            for place, index_id in enumerate(kin):
-                index_node = IndexNode.from_text_node(text_node.model_copy(deep=True), index_id)
-                if place:
-                    index_node.id_ = f"{text_node.node_id}-{place}"
-                made.append(index_node)
-    return made
-
-
-def _place(node: Node) -> tuple[str, str]:
-    return node.group, node.document_id
+            for number, match in enumerate(find(node)):
+                index_node = IndexNode.from_text_node(
+                    text_node.model_copy(deep=True), id_in_llama_index(match)
+                )
+                if number:
+                    index_node.id_ = f"{text_node.node_id}-{number}"
+                index_nodes.append(index_node)
+    return index_nodes

@@ -12,39 +12,39 @@ from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.schema import (
     BaseNode,
     NodeRelationship,
-    ObjectType,
     RelatedNodeInfo,
     TextNode,
     TransformComponent,
 )
 from llama_index.core.schema import Document as LlamaIndexDocument
 
-from ...nodegraph import Document, Node, NodeGraph
+from ...nodegraph import ROOT, Document, Node, NodeGraph
 from ...nodegraph.hashing import fingerprint
+from .export_nodes import link_neighbours
 from .nodes import related
 
-_GROUP = "piece"
+_GROUP = "chunk"
 
 
 class NodeGraphTransform(TransformComponent):
     """Split or derive nodes in an ``IngestionPipeline`` by any nodekin transform.
 
-    The pieces are plain ``TextNode``s: with the metadata, templates and excluded fields of the
-    node they come from and their own; with its source document as SOURCE, itself as PARENT where
-    it is no document, their neighbours as PREVIOUS and NEXT; their place counted in the source
-    document. Their ids depend on what they are made of, and are the same in every run.
+    The chunks are plain ``TextNode`` objects with the metadata, templates and excluded fields of
+    their input node, and their own metadata. SOURCE is its source document, PARENT the input node
+    itself if it is no document, PREVIOUS and NEXT are their neighbours; ``start_char_idx`` counts
+    in the source document. Their ids depend on their content, and are the same in every run.
 
-    The pipeline's cache knows it by its rule: the transform's code and settings. With
-    ``num_workers`` it goes to other processes; the transform has to be one that can be pickled,
-    so not a lambda.
+    Its key in the pipeline's cache is its rule: the transform's code and settings. With
+    ``num_workers`` it is sent to other processes; then the transform has to be picklable, so not a
+    lambda.
 
     Args:
-        transform: Whatever ``graph.create_node_group`` takes: a callable, a class of such, a
-            splitter. ``rebind`` gives it to a copy that was made of ``to_dict()``.
+        transform: A transform as for ``graph.create_node_group``: a callable, a class of such, a
+            splitter. ``rebind`` sets it again in a copy that was made of ``to_dict()``.
         trans_node: Whether the transform gets a nodekin ``Node`` (True) or its text (False); None
-            asks the transform.
-        version: Names the rule; give it when the transform calls code that changes.
-        **settings: Passed to the transform, to its constructor where it is a class.
+            lets the transform decide.
+        version: Identifies the rule; set it if the transform calls code that changes.
+        **settings: Passed to the transform, to its constructor if it is a class.
 
     Raises:
         TypeError: If the transform can't be one.
@@ -89,7 +89,7 @@ class NodeGraphTransform(TransformComponent):
         version: str | None = None,
         **settings: Any,
     ) -> NodeGraphTransform:
-        """Give it a transform, in place of its own or of one that was lost; return it.
+        """Set the transform, also after ``to_dict()``, and return this object.
 
         Raises:
             TypeError: If the transform can't be one.
@@ -102,10 +102,10 @@ class NodeGraphTransform(TransformComponent):
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         # LlamaIndex's own way leaves out what can't be pickled; here that raises.
-        return _again, (self._transform, self._settings, self.rule)
+        return _restore, (self._transform, self._settings, self.rule)
 
     def __call__(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[BaseNode]:
-        """Return the pieces of each node, in the order of the nodes.
+        """Return the chunks of the nodes, in the order of the nodes.
 
         Raises:
             TransformError: If the transform raises; it names the node.
@@ -116,59 +116,55 @@ class NodeGraphTransform(TransformComponent):
                 "this NodeGraphTransform has no transform, which to_dict() does not carry; give it "
                 "one: transform.rebind(split_sentences)"
             )
-        return [piece for node in nodes for piece in self._pieces(node)]
+        return [chunk for node in nodes for chunk in self._chunks(node)]
 
     async def acall(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[BaseNode]:
         """Do the same in a thread: a pipeline's event loop goes on."""
         return await asyncio.to_thread(self.__call__, nodes, **kwargs)
 
-    def _pieces(self, node: BaseNode) -> list[TextNode]:
+    def _chunks(self, node: BaseNode) -> list[TextNode]:
         graph = NodeGraph(progress=False)
         graph.create_node_group(_GROUP, self._transform, **self._settings)
         graph.add(Document(node.get_content(), deepcopy(node.metadata), id=node.node_id))
-        made = [_text_node(piece, node) for piece in graph.nodes(_GROUP)]
-        for before, after in pairwise(made):
-            before.relationships[NodeRelationship.NEXT] = related(after.node_id)
-            after.relationships[NodeRelationship.PREVIOUS] = related(before.node_id)
-        return made
+        chunks = [_text_node(chunk, node) for chunk in graph.nodes(_GROUP)]
+        for previous, following in pairwise(chunks):
+            link_neighbours(previous, following)
+        return chunks
 
 
-def _text_node(piece: Node, node: BaseNode) -> TextNode:
-    document = isinstance(node, LlamaIndexDocument)
-    begins = 0 if document else getattr(node, "start_char_idx", None)
+def _text_node(chunk: Node, node: BaseNode) -> TextNode:
+    is_document = isinstance(node, LlamaIndexDocument)
+    offset = 0 if is_document else getattr(node, "start_char_idx", None)
     start = end = None
-    if piece.start is not None and begins is not None:
-        start = begins + piece.start
-        end = start + len(piece.text)
-    templates = ("metadata_template", "metadata_separator", "text_template")
-    made = TextNode(
-        id_=piece.id,
-        text=piece.content if isinstance(piece.content, str) else str(piece.content),
-        metadata=deepcopy(piece.metadata),
+    if chunk.start is not None and offset is not None:
+        start = offset + chunk.start
+        end = start + len(chunk.text)
+    text_node = TextNode(
+        id_=chunk.id,
+        text=chunk.content if isinstance(chunk.content, str) else str(chunk.content),
+        metadata=deepcopy(chunk.metadata),
         excluded_embed_metadata_keys=list(node.excluded_embed_metadata_keys),
         excluded_llm_metadata_keys=list(node.excluded_llm_metadata_keys),
         start_char_idx=start,
         end_char_idx=end,
-        relationships=_kin(node, document),
+        relationships=_relationships(node, is_document),
     )
-    for name in templates:
+    for name in ("metadata_template", "metadata_separator", "text_template"):
         if hasattr(node, name):
-            setattr(made, name, getattr(node, name))
-    return made
+            setattr(text_node, name, getattr(node, name))
+    return text_node
 
 
-def _kin(node: BaseNode, document: bool) -> dict[NodeRelationship, RelatedNodeInfo]:
-    above = RelatedNodeInfo(
-        node_id=node.node_id, node_type=ObjectType.DOCUMENT if document else ObjectType.TEXT
-    )
+def _relationships(node: BaseNode, is_document: bool) -> dict[NodeRelationship, RelatedNodeInfo]:
+    parent = related(node.node_id, ROOT if is_document else None)
     source = node.source_node
-    if document or source is None:
-        return {NodeRelationship.SOURCE: above}
-    first = RelatedNodeInfo(node_id=source.node_id, node_type=source.node_type)
-    return {NodeRelationship.SOURCE: first, NodeRelationship.PARENT: above}
+    if is_document or source is None:
+        return {NodeRelationship.SOURCE: parent}
+    document = RelatedNodeInfo(node_id=source.node_id, node_type=source.node_type)
+    return {NodeRelationship.SOURCE: document, NodeRelationship.PARENT: parent}
 
 
-def _again(transform: Any, settings: dict[str, Any], rule: str) -> NodeGraphTransform:
-    made = NodeGraphTransform(rule=rule)
-    made._transform, made._settings = transform, settings
-    return made
+def _restore(transform: Any, settings: dict[str, Any], rule: str) -> NodeGraphTransform:
+    restored = NodeGraphTransform(rule=rule)
+    restored._transform, restored._settings = transform, settings
+    return restored

@@ -1,4 +1,4 @@
-"""Take whole hierarchies of LlamaIndex nodes into a graph, every node with its kin."""
+"""Import whole hierarchies of LlamaIndex nodes into a graph, with their relationships."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from llama_index.core.schema import BaseNode
 
 from ...nodegraph import ROOT, NodeGraph
-from .node_hierarchy import Forest, NameGroup
-from .node_lookup import Replay, replayed
+from .node_hierarchy import GroupName, NodeHierarchy
+from .node_lookup import ImportedChildren, imported_children
 
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """Say what came of an import.
+    """Hold the outcome of an import.
 
     Attributes:
-        documents: Ids of the documents, as the graph and LlamaIndex know them.
+        documents: Ids of the documents, in the graph and in LlamaIndex.
         groups: Names of the groups, from the first below the documents down.
-        blank: Ids of nodes without a text, of which a graph makes none.
+        blank: Ids of nodes without a text, which a graph leaves out.
     """
 
     documents: tuple[str, ...]
@@ -32,39 +32,39 @@ def import_nodes(
     nodes: Iterable[BaseNode],
     *,
     documents: Iterable[BaseNode] = (),
-    groups: Sequence[str] | NameGroup | None = None,
+    groups: Sequence[str] | GroupName | None = None,
 ) -> ImportResult:
-    """Make documents and groups of LlamaIndex nodes, with the relationships they have.
+    """Make documents and groups of LlamaIndex nodes, with their relationships.
 
-    Takes what ``HierarchicalNodeParser``, ``SentenceWindowNodeParser`` or any other parser made,
-    all nodes of a docstore (``docstore.docs.values()``), ``IndexNode``s with the nodes they stand
-    for, or what ``export_nodes`` made. Each level becomes a group, which can be searched, lifted
-    and split further like any other. A result, and ``export_nodes``, give the old nodes again:
-    ids, texts, metadata, templates, relationships. Vectors are left out: which model made them is
-    not known.
+    Takes the nodes of ``HierarchicalNodeParser``, ``SentenceWindowNodeParser`` or any other
+    parser, all nodes of a docstore (``docstore.docs.values()``), ``IndexNode`` objects with the
+    nodes they refer to, or those of ``export_nodes``. Each level becomes a group, which can be
+    searched, lifted and split further like any other. Results and ``export_nodes`` restore the
+    original nodes: ids, texts, metadata, templates, relationships. Vectors are not imported, as
+    their model is unknown.
 
-    A node stands below its PARENT, else below the node that its ``index_id`` names, else below its
-    SOURCE document. Where a SOURCE is not given, a document of its id is put together from its
-    nodes, each at its ``start_char_idx`` where that fits, and with the metadata they share. A node
-    without any of these is a document itself. Where nodes stand in their document is checked, and
-    found out anew where it is not true.
+    The parent of a node is its PARENT, else the node of its ``index_id``, else its SOURCE
+    document. A missing SOURCE document is rebuilt from its nodes: each at its ``start_char_idx``
+    if the texts agree, with the metadata that all have. A node without any of these is a document
+    itself. Positions of nodes in their document are checked, and searched for if they are wrong.
 
-    Importing more, or again, adds to the groups; a document whose id is known is replaced. What is
-    added to the graph by other ways has no nodes in them. A graph that was kept in a file gets the
-    same nodes imported again when it is opened, which builds nothing.
+    Importing more, or again, adds to the groups; a document with an existing id is replaced.
+    Documents that are added to the graph in other ways have no nodes in these groups. When a graph
+    is opened from its file, import the same nodes again; this builds nothing.
 
     Args:
         graph: The node graph.
         nodes: The nodes, and documents among them, in any order.
         documents: The documents that the nodes were made from.
         groups: Names by level, the first below the documents first; or a function from a node to
-            its group's name. By default the group that ``export_nodes`` noted, else ``"level 1"``
+            its group's name. By default the group noted by ``export_nodes``, else ``"level 1"``
             and so on.
 
     Raises:
         TypeError: If something is no node, or has more than a text (an image, a class of yours).
-        ValueError: If a parent is missing, nodes stand below each other in a circle, two differ
-            under one id, the names don't fit the levels, or a group is there with another rule.
+        ValueError: If a parent is missing, nodes are below each other in a circle, two nodes
+            differ under one id, the names don't fit the levels, or a group exists with another
+            rule.
 
     Example:
         >>> from llama_index.core.node_parser import SentenceWindowNodeParser
@@ -74,41 +74,41 @@ def import_nodes(
         ... )
         >>> document = Document(text="One.|Two.|Three.", id_="numbers")
         >>> graph = NodeGraph()
-        >>> made = import_nodes(
+        >>> result = import_nodes(
         ...     graph, parser.get_nodes_from_documents([document]), documents=[document],
         ...     groups=["sentence"],
         ... )
-        >>> made.documents, made.groups
+        >>> result.documents, result.groups
         (('numbers',), ('sentence',))
         >>> [(node.text, node.start, node.metadata["window"]) for node in graph.nodes("sentence")]
         [('One.', 0, 'One. Two.'), ('Two.', 5, 'One. Two. Three.'), ('Three.', 10, 'Two. Three.')]
     """
-    forest = Forest(nodes, documents)
-    names = forest.groups(groups)
-    made = forest.pieces(names)
-    parents = _parent_groups(forest, names)
+    hierarchy = NodeHierarchy(nodes, documents)
+    names = hierarchy.group_names(groups)
+    children = hierarchy.children(names)
+    parents = _parent_groups(hierarchy, names)
     for name in parents:
-        if name in graph.groups and replayed(graph, name) is None:
+        if name in graph.groups and imported_children(graph, name) is None:
             raise ValueError(
                 f"the group {name!r} is there with another rule; name the groups of the import "
                 "otherwise: groups=[...]"
             )
-    ids = graph.add(list(forest.documents.values()))
+    ids = graph.add(list(hierarchy.documents.values()))
     for name, parent in parents.items():
-        before = replayed(graph, name)
-        rule = Replay({**(before.pieces if before else {}), **made[name]})
+        earlier = imported_children(graph, name)
+        rule = ImportedChildren({**(earlier.children if earlier else {}), **children[name]})
         graph.create_node_group(name, rule, parent, version=rule.version, replace=True)
-    return ImportResult(tuple(ids), tuple(parents), tuple(forest.blank))
+    return ImportResult(tuple(ids), tuple(parents), tuple(hierarchy.blank))
 
 
-def _parent_groups(forest: Forest, names: Mapping[str, str]) -> dict[str, str]:
-    """Return of each group its parent group, from the first level down."""
+def _parent_groups(hierarchy: NodeHierarchy, names: Mapping[str, str]) -> dict[str, str]:
+    """Return the parent group of each group, from the first level down."""
     parents: dict[str, str] = {}
-    for i, name in names.items():
-        above = names.get(forest.parents[i] or "", ROOT)
-        if parents.setdefault(name, above) != above or name in (above, ROOT):
+    for node_id, name in names.items():
+        parent = names.get(hierarchy.parents[node_id] or "", ROOT)
+        if parents.setdefault(name, parent) != parent or name in (parent, ROOT):
             raise ValueError(
                 f"the nodes of group {name!r} stand below nodes of {parents[name]!r} and of "
-                f"{above!r}; a group has one parent group: name them apart, groups=function"
+                f"{parent!r}; a group has one parent group: name them apart, groups=function"
             )
     return parents

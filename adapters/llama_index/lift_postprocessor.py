@@ -1,8 +1,9 @@
-"""Replace what was found by its kin in a larger or smaller group, after any retrieval."""
+"""Replace results by the related nodes of a larger or smaller group, after any retrieval."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
@@ -11,6 +12,8 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from ...nodegraph import Node, NodeGraph
+from ...retrievers import Evidence
+from ..conversion import evidence_dicts
 from .node_lookup import graph_ids
 from .nodes import NodeWithEvidence, to_text_node
 from .reranker import copy_result, evidence_of, to_scored_node
@@ -21,18 +24,18 @@ Lift = Literal["max", "sum", "mean"]
 class LiftPostprocessor(BaseNodePostprocessor):
     """Replace hits by their nodes in a target group of a graph: sentences by their paragraphs.
 
-    Choose it after a retriever that is not nodekin's, over nodes that ``export_nodes`` made, such
-    as a vector store that LlamaIndex fills. ``Retriever(..., target=...)`` lifts before it cuts to
-    ``top_k``, and so finds as many targets as are wanted; this one has only what it is given.
+    Choose it after a retriever that is not nodekin's, over nodes of ``export_nodes``, such as a
+    vector store that LlamaIndex fills. ``Retriever(..., target=...)`` lifts before it limits the
+    results to ``top_k``, and so returns as many targets as are requested; this one lifts its input.
 
-    Results come best first, each once, with the evidence of all the hits that led to it. What is
-    no node of the graph, and what has no kin in the target group, stays as it is. Nothing that is
-    given is changed.
+    Results are ordered best first, each once, with the evidence of all their hits. A hit that is
+    no node of the graph, or has no related node in the target group, stays as it is. The input is
+    not changed.
 
     Args:
         graph: The node graph. LlamaIndex's ``to_dict()`` and pickling leave it out: ``rebind``
-            gives it again.
-        target: The group to answer with.
+            sets it again.
+        target: The group of the results.
         lift: What a target scores: its best hit's score (``"max"``), or the ``"sum"`` or
             ``"mean"`` over its hits.
         top_n: How many results at most; None for all.
@@ -52,8 +55,8 @@ class LiftPostprocessor(BaseNodePostprocessor):
         [('Green tea. Black tea.', 4.0)]
     """
 
-    target: str = Field(description="The group to answer with.")
-    lift: Lift = Field(default="max", description="What a target scores.")
+    target: str = Field(description="The group of the results.")
+    lift: Lift = Field(default="max", description="How a target is scored.")
     top_n: int | None = Field(default=None, ge=1, description="How many results at most.")
     _graph: NodeGraph | None = PrivateAttr(default=None)
 
@@ -79,7 +82,7 @@ class LiftPostprocessor(BaseNodePostprocessor):
         return "LiftPostprocessor"
 
     def rebind(self, graph: NodeGraph) -> LiftPostprocessor:
-        """Give it a graph, in place of its own or of one that was lost on the way; return it.
+        """Set the graph, also after ``to_dict()`` or pickling, and return this object.
 
         Raises:
             TypeError: If it is no graph.
@@ -104,55 +107,48 @@ class LiftPostprocessor(BaseNodePostprocessor):
         find = graph.find(self.target)
         lifted: dict[str, _Lifted] = {}
         with graph.reading(self.target):
-            places = graph_ids(graph, [each.node for each in nodes])
-            for result, place in zip(nodes, places, strict=True):
-                kin: list[Node | None] = [None]
-                if place is not None:
-                    kin = [*find(graph.node(place))] or kin
-                for node in kin:
-                    key = result.node.node_id if node is None else node.id
-                    lifted.setdefault(key, _Lifted(node)).hits.append(result)
-        made = [each.result(self.lift, query) for each in lifted.values()]
-        return sorted(made, key=lambda each: -(each.score or 0.0))[: self.top_n]
+            ids = graph_ids(graph, [hit.node for hit in nodes])
+            for hit, node_id in zip(nodes, ids, strict=True):
+                targets: list[Node | None] = [None]
+                if node_id is not None:
+                    targets = [*find(graph.node(node_id))] or targets
+                for target in targets:
+                    key = hit.node.node_id if target is None else target.id
+                    lifted.setdefault(key, _Lifted(target)).hits.append(hit)
+        results = [target.result(self.lift, query) for target in lifted.values()]
+        return sorted(results, key=_negative_score)[: self.top_n]
 
 
+@dataclass
 class _Lifted:
-    """A target, or a hit that stays, and the hits that led to it."""
+    """A target and its hits; without a target, a hit that stays as it is."""
 
-    __slots__ = ("hits", "node")
+    node: Node | None
+    hits: list[NodeWithScore] = field(default_factory=list)
 
-    def __init__(self, node: Node | None) -> None:
-        self.node = node
-        self.hits: list[NodeWithScore] = []
-
-    def result(self, how: Lift, query: str) -> NodeWithScore:
-        hits = sorted(self.hits, key=lambda hit: -(hit.score or 0.0))
+    def result(self, lift: Lift, query: str) -> NodeWithScore:
+        hits = sorted(self.hits, key=_negative_score)
         if self.node is None:
             return copy_result(hits[0])
         evidence = [match for hit in hits for match in evidence_of(hit) or [_match(hit, query)]]
         return NodeWithEvidence(
-            node=to_text_node(self.node), score=_score(hits, how), evidence=evidence
+            node=to_text_node(self.node), score=_score(hits, lift), evidence=evidence
         )
 
 
-def _score(hits: Sequence[NodeWithScore], how: Lift) -> float:
+def _negative_score(result: NodeWithScore) -> float:
+    return -(result.score or 0.0)
+
+
+def _score(hits: Sequence[NodeWithScore], lift: Lift) -> float:
     scores = [float(hit.score or 0.0) for hit in hits]
-    if how == "max":
+    if lift == "max":
         return max(scores)
-    return sum(scores) / (len(scores) if how == "mean" else 1)
+    return sum(scores) / (len(scores) if lift == "mean" else 1)
 
 
 def _match(hit: NodeWithScore, query: str) -> dict[str, Any]:
-    """Tell of a hit that came without evidence what is known."""
-    made = to_scored_node(hit)
-    node = made.node
-    return {
-        "id": node.id,
-        "group": node.group,
-        "text": node.text,
-        "start": node.start,
-        "end": node.end,
-        "score": made.score,
-        "similarity": "",
-        "query": query,
-    }
+    """Return the evidence of a hit that has none."""
+    result = to_scored_node(hit)
+    match = Evidence(result.node, result.score, "", query)
+    return evidence_dicts(replace(result, evidence=(match,)))[0]

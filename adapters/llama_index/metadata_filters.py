@@ -1,4 +1,4 @@
-"""Read LlamaIndex's metadata filters."""
+"""Translate LlamaIndex's metadata filters to nodekin's."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _BOUNDS = {
 
 
 def as_filters(filters: MetadataFilters | Filters | None) -> Filters | None:
-    """Check nodekin filters, or translate LlamaIndex's where that is exact.
+    """Check nodekin filters, or translate LlamaIndex's if that is exact.
 
-    That is so for ``==``, ``in``, ``>``, ``>=``, ``<`` and ``<=`` joined by AND, nested or not,
-    with one condition a field (two bounds make a range); by OR only where all are ``==`` or
+    It is for ``==``, ``in``, ``>``, ``>=``, ``<`` and ``<=`` joined by AND, nested or not,
+    with one condition a field (two bounds make a range); by OR only if all are ``==`` or
     ``in`` on one field. As everywhere in nodekin, a field that holds a list meets a condition
     with any of its items.
 
@@ -46,8 +46,8 @@ def as_filters(filters: MetadataFilters | Filters | None) -> Filters | None:
 
 def _joined(filters: MetadataFilters) -> dict[str, Any]:
     parts = [
-        _joined(each) if isinstance(each, MetadataFilters) else {each.key: _condition(each)}
-        for each in filters.filters
+        _joined(part) if isinstance(part, MetadataFilters) else {part.key: _condition(part)}
+        for part in filters.filters
     ]
     condition = filters.condition or FilterCondition.AND
     if condition == FilterCondition.OR and len(parts) > 1:
@@ -55,21 +55,21 @@ def _joined(filters: MetadataFilters) -> dict[str, Any]:
     if condition == FilterCondition.NOT:
         raise _inexact("NOT")
     joined: dict[str, Any] = {}
-    for field, wanted in (item for part in parts for item in part.items()):
-        if field in joined:
-            wanted = _range(field, joined[field], wanted)
-        joined[field] = wanted
+    for part in parts:
+        for field, value in part.items():
+            joined[field] = _range(field, joined[field], value) if field in joined else value
     return joined
 
 
-def _condition(each: MetadataFilter) -> Any:
-    if each.operator == FilterOperator.EQ and isinstance(each.value, str | int | float):
-        return each.value
-    if each.operator == FilterOperator.IN and isinstance(each.value, list):
-        return each.value
-    if each.operator in _BOUNDS and isinstance(each.value, str | int | float):
-        return {_BOUNDS[each.operator]: each.value}
-    raise _inexact(f"{each.key!r} {each.operator.value} {each.value!r:.40}")
+def _condition(part: MetadataFilter) -> Any:
+    operator, value = part.operator, part.value
+    if operator == FilterOperator.EQ and isinstance(value, str | int | float):
+        return value
+    if operator == FilterOperator.IN and isinstance(value, list):
+        return value
+    if operator in _BOUNDS and isinstance(value, str | int | float):
+        return {_BOUNDS[operator]: value}
+    raise _inexact(f"{part.key!r} {operator.value} {value!r:.40}")
 
 
 def _range(field: str, one: Any, other: Any) -> dict[str, Any]:
@@ -81,10 +81,10 @@ def _range(field: str, one: Any, other: Any) -> dict[str, Any]:
 def _any_of(parts: list[dict[str, Any]]) -> dict[str, Any]:
     fields = {field for part in parts for field in part}
     values: list[Any] = []
-    for wanted in (wanted for part in parts for wanted in part.values()):
-        if isinstance(wanted, dict) or len(fields) > 1:
+    for value in (value for part in parts for value in part.values()):
+        if isinstance(value, dict) or len(fields) > 1:
             raise _inexact("OR over several fields or ranges")
-        values += wanted if isinstance(wanted, list) else [wanted]
+        values += value if isinstance(value, list) else [value]
     return {field: values for field in fields}
 
 

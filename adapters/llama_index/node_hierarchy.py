@@ -1,4 +1,4 @@
-"""LlamaIndex nodes by what they stand below, down from their documents."""
+"""Arrange LlamaIndex nodes by their parents, from the documents down."""
 
 from __future__ import annotations
 
@@ -13,52 +13,78 @@ from llama_index.core.schema import BaseNode, IndexNode, TextNode
 from llama_index.core.schema import Document as LlamaIndexDocument
 
 from ...nodegraph import ROOT, Document, Node
-from .nodes import FORM, GROUP, ORIGIN, TEMPLATES, from_text_node, hidden_fields
+from ..conversion import is_start, own_metadata, same_value
+from .nodes import (
+    GROUP,
+    LLAMA_INDEX_ID,
+    LLAMA_INDEX_PROPERTIES,
+    TEMPLATES,
+    from_text_node,
+    hidden_fields,
+)
 
-NameGroup = Callable[[BaseNode], str]
+GroupName = Callable[[BaseNode], str]
+"""Returns the name of a node's group."""
 
 
-class Forest:
-    """LlamaIndex nodes by their ids, and what stands below what."""
+class NodeHierarchy:
+    """Hold LlamaIndex nodes by their ids, with their parents and documents.
+
+    Args:
+        nodes: The nodes, and documents among them, in any order.
+        documents: The documents.
+
+    Attributes:
+        nodes: The nodes below the documents.
+        documents: The documents; missing ones are rebuilt from their nodes.
+        parents: The id of each node's parent, a node or a document.
+        blank: Ids of nodes without a text, known after ``children``.
+
+    Raises:
+        TypeError: If something is no node, or has more than a text.
+        ValueError: If a parent is missing, nodes are below each other in a circle, or two nodes
+            differ under one id.
+    """
 
     def __init__(self, nodes: Iterable[BaseNode], documents: Iterable[BaseNode]) -> None:
         self.nodes: dict[str, BaseNode] = {}
         self.documents: dict[str, Document] = {}
         self.blank: list[str] = []
-        for each in documents:
-            self._take(each, True)
-        for each in nodes:
-            self._take(each, False)
-        self.parents = {i: self._parent(node) for i, node in self.nodes.items()}
-        alone = [i for i, parent in self.parents.items() if parent is None]
-        for i in alone:
-            self.documents[i] = document_of(self.nodes.pop(i))
-            del self.parents[i]
-        self._put_together()
-        self.depths = {i: self._depth(i) for i in self.nodes}
+        for document in documents:
+            self._add(document, is_document=True)
+        for node in nodes:
+            is_document = isinstance(node, LlamaIndexDocument) or (
+                isinstance(node, BaseNode) and node.metadata.get(GROUP) == ROOT
+            )
+            self._add(node, is_document=is_document)
+        self.parents = {node_id: self._parent(node) for node_id, node in self.nodes.items()}
+        for node_id in [node_id for node_id, parent in self.parents.items() if parent is None]:
+            self.documents[node_id] = document_of(self.nodes.pop(node_id))
+            del self.parents[node_id]
+        self._rebuild_documents()
+        self._depths = {node_id: self._depth(node_id) for node_id in self.nodes}
 
-    def _take(self, node: BaseNode, given: bool) -> None:
+    def _add(self, node: BaseNode, *, is_document: bool) -> None:
         _check(node)
-        i = node.node_id
-        if given or isinstance(node, LlamaIndexDocument) or node.metadata.get(GROUP) == ROOT:
-            made = document_of(node)
-            if self.documents.setdefault(i, made) != made:
-                raise _two(i)
-        elif self.nodes.setdefault(i, node) != node:
-            raise _two(i)
-        if i in self.nodes and i in self.documents:
-            raise _two(i)
+        node_id = node.node_id
+        if is_document:
+            document = document_of(node)
+            same = self.documents.setdefault(node_id, document) == document
+        else:
+            same = bool(self.nodes.setdefault(node_id, node) == node)
+        if not same or (node_id in self.nodes and node_id in self.documents):
+            raise ValueError(f"two different nodes have the id {node_id!r}; give one of them")
 
     def _parent(self, node: BaseNode) -> str | None:
-        """Return the id of what a node stands below; None where it stands below nothing."""
-        above, source = node.parent_node, node.source_node
-        if above is not None:
-            if above.node_id in self.nodes or above.node_id in self.documents:
-                return above.node_id
-            if source is None or above.node_id != source.node_id:
+        """Return the id of a node's parent; None if it has none."""
+        parent, source = node.parent_node, node.source_node
+        if parent is not None:
+            if parent.node_id in self.nodes or parent.node_id in self.documents:
+                return parent.node_id
+            if source is None or parent.node_id != source.node_id:
                 raise ValueError(
-                    f"the parent {above.node_id!r} of node {node.node_id!r} is not among the nodes;"
-                    " give all of them, such as docstore.docs.values()"
+                    f"the parent {parent.node_id!r} of node {node.node_id!r} is not among the "
+                    "nodes; give all of them, such as docstore.docs.values()"
                 )
         if isinstance(node, IndexNode) and node.index_id != node.node_id:
             if node.index_id in self.nodes or node.index_id in self.documents:
@@ -70,79 +96,92 @@ class Forest:
                 )
         return None if source is None or source.node_id == node.node_id else source.node_id
 
-    def _put_together(self) -> None:
-        """Make the documents that were not given of the nodes that stand below them."""
+    def _rebuild_documents(self) -> None:
+        """Make the missing documents of the nodes below them."""
         missing: dict[str, list[BaseNode]] = defaultdict(list)
-        for i, parent in self.parents.items():
+        for node_id, parent in self.parents.items():
             if parent is not None and parent not in self.nodes and parent not in self.documents:
-                missing[parent].append(self.nodes[i])
-        for i, nodes in missing.items():
-            fields = [fields_of(node) for node in nodes]
+                missing[parent].append(self.nodes[node_id])
+        for document_id, nodes in missing.items():
+            fields = [user_fields(node) for node in nodes]
             shared = {
                 name: deepcopy(value)
                 for name, value in fields[0].items()
-                if all(name in each and same(each[name], value) for each in fields)
+                if all(name in other and same_value(other[name], value) for other in fields)
             }
-            self.documents[i] = Document(joined_text(nodes), shared, id=i)
+            self.documents[document_id] = Document(joined_text(nodes), shared, id=document_id)
 
-    def _depth(self, id: str) -> int:
-        seen, here, depth = {id}, id, 0
-        while here in self.nodes:
-            here, depth = self.parents[here] or "", depth + 1
-            if here in seen:
-                raise ValueError(f"node {id!r} stands below itself: {' -> '.join(sorted(seen))}")
-            seen.add(here)
+    def _depth(self, node_id: str) -> int:
+        seen, current, depth = {node_id}, node_id, 0
+        while current in self.nodes:
+            current, depth = self.parents[current] or "", depth + 1
+            if current in seen:
+                raise ValueError(
+                    f"node {node_id!r} stands below itself: {' -> '.join(sorted(seen))}"
+                )
+            seen.add(current)
         return depth
 
-    def groups(self, wanted: Sequence[str] | NameGroup | None) -> dict[str, str]:
-        """Return the name of each node's group, from the first level down."""
-        ordered = sorted(self.nodes, key=lambda i: self.depths[i])
-        if callable(wanted):
-            return {i: wanted(self.nodes[i]) for i in ordered}
-        deepest = max(self.depths.values(), default=0)
-        if wanted is not None:
-            if isinstance(wanted, str) or len(wanted) != deepest:
-                raise ValueError(
-                    f"groups={wanted!r} names {1 if isinstance(wanted, str) else len(wanted)} "
-                    f"levels, and the nodes have {deepest}; name each of them: groups=[...]"
+    def group_names(self, groups: Sequence[str] | GroupName | None) -> dict[str, str]:
+        """Return the name of each node's group, from the first level down.
+
+        Raises:
+            ValueError: If there are not as many names as levels.
+        """
+        ordered = sorted(self.nodes, key=lambda node_id: self._depths[node_id])
+        if callable(groups):
+            return {node_id: groups(self.nodes[node_id]) for node_id in ordered}
+        if groups is None:
+            return {
+                node_id: str(
+                    self.nodes[node_id].metadata.get(GROUP, f"level {self._depths[node_id]}")
                 )
-            return {i: wanted[self.depths[i] - 1] for i in ordered}
-        return {
-            i: str(self.nodes[i].metadata.get(GROUP, f"level {self.depths[i]}")) for i in ordered
-        }
-
-    def pieces(self, names: Mapping[str, str]) -> dict[str, dict[str, list[Node]]]:
-        """Return what the groups replay: by group and parent."""
-        known = {
-            i: Node(each.text, start=0, inherited=each.metadata)
-            for i, each in self.documents.items()
-        }
-        families: dict[str, dict[str, dict[str, Node]]] = defaultdict(dict)
-        for i, name in names.items():
-            node, parent = self.nodes[i], self.parents[i] or ""
-            piece = piece_of(node, known[parent])
-            start = getattr(node, "start_char_idx", None)
-            known[i] = Node(
-                piece.text,
-                start=start,
-                inherited={**known[parent].inherited, **piece.own_metadata},
+                for node_id in ordered
+            }
+        deepest = max(self._depths.values(), default=0)
+        if isinstance(groups, str) or len(groups) != deepest:
+            raise ValueError(
+                f"groups={groups!r} names {1 if isinstance(groups, str) else len(groups)} "
+                f"levels, and the nodes have {deepest}; name each of them: groups=[...]"
             )
-            if not piece.text.strip():
-                self.blank.append(i)
-            families[name].setdefault(parent, {})[i] = piece
+        return {node_id: groups[self._depths[node_id] - 1] for node_id in ordered}
+
+    def children(self, group_names: Mapping[str, str]) -> dict[str, dict[str, list[Node]]]:
+        """Return the children of each parent as a graph has them, by group and parent.
+
+        Args:
+            group_names: The name of each node's group, parents before children.
+        """
+        parents = {
+            document_id: Node(document.text, start=0, inherited=document.metadata)
+            for document_id, document in self.documents.items()
+        }
+        by_group: dict[str, dict[str, dict[str, Node]]] = defaultdict(dict)
+        for node_id, group in group_names.items():
+            node, parent_id = self.nodes[node_id], self.parents[node_id] or ""
+            parent = parents[parent_id]
+            child = child_of(node, parent)
+            parents[node_id] = Node(
+                child.text,
+                start=getattr(node, "start_char_idx", None),
+                inherited={**parent.inherited, **child.own_metadata},
+            )
+            if not child.text.strip():
+                self.blank.append(node_id)
+            by_group[group].setdefault(parent_id, {})[node_id] = child
         return {
-            name: {parent: self._family(found) for parent, found in of_parents.items()}
-            for name, of_parents in families.items()
+            group: {parent: self._siblings(by_id) for parent, by_id in by_parent.items()}
+            for group, by_parent in by_group.items()
         }
 
-    def _family(self, pieces: Mapping[str, Node]) -> list[Node]:
-        """Return siblings in order, at places that can be true of all of them."""
-        made = [pieces[i] for i in in_order([self.nodes[i] for i in pieces])]
-        starts = [piece.start for piece in made if piece.start is not None]
+    def _siblings(self, by_id: Mapping[str, Node]) -> list[Node]:
+        """Return siblings in order, with starts only if these can be true of all of them."""
+        siblings = [by_id[i] for i in ordered_ids([self.nodes[i] for i in by_id])]
+        starts = [sibling.start for sibling in siblings if sibling.start is not None]
         if all(before < after for before, after in pairwise(starts)):
-            return made
-        # A parser has taken the first of equal texts for all of them.
-        return [Node(each.text, each.own_metadata, each.content) for each in made]
+            return siblings
+        # The parser gave several equal texts the start of the first one.
+        return [Node(s.text, s.own_metadata, s.content) for s in siblings]
 
 
 def _check(node: object) -> None:
@@ -161,123 +200,111 @@ def _check(node: object) -> None:
         )
 
 
-def _two(id: str) -> ValueError:
-    return ValueError(f"two different nodes have the id {id!r}; give one of them")
-
-
-def piece_of(node: BaseNode, parent: Node) -> Node:
-    """Make the node that the graph is to have.
+def child_of(node: BaseNode, parent: Node) -> Node:
+    """Make the node of a graph that stands for a LlamaIndex node.
 
     Args:
         node: The LlamaIndex node.
         parent: Its parent's text, start in the document, and all metadata (as ``inherited``).
     """
-    made = from_text_node(node)
-    if isinstance(made, Node):  # one of ours
-        text, own, content = made.text, dict(made.own_metadata), made.content
+    source = from_text_node(node)
+    if isinstance(source, Node):  # an exported node
+        text, own, content = source.text, dict(source.own_metadata), source.content
     else:
-        text, content = made.text, None
-        own = _own(node, parent.inherited)
-    given = getattr(node, "start_char_idx", None)
+        text, content = source.text, None
+        own = _imported_metadata(node, parent.inherited)
+    start = getattr(node, "start_char_idx", None)
     offset = None
-    if given is not None:
-        # Counted in the document or, below the first level, in the parent.
-        for start in (given - (parent.start or 0), given):
-            if offset is None and start >= 0 and text and parent.text.startswith(text, start):
-                offset = start
+    if start is not None and text:
+        # It counts in the document or, below the first level, in the parent.
+        starts = (start - (parent.start or 0), start)
+        offset = next((start for start in starts if is_start(start, text, parent.text)), None)
     return Node(text, own, content, start=offset)
 
 
-def _own(node: BaseNode, inherited: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that a node does not get from its parent, and those that tell of it."""
-    fields = fields_of(node)
-    own: dict[str, Any] = {
-        name: deepcopy(value)
-        for name, value in fields.items()
-        if name not in inherited or not same(inherited[name], value)
-    }
-    form = _form(node)
-    without = [name for name in inherited if name not in fields and name not in (ORIGIN, FORM)]
+def _imported_metadata(node: BaseNode, inherited: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that a node does not inherit, its id, and its properties."""
+    fields = user_fields(node)
+    own = deepcopy(own_metadata(fields, inherited))
+    properties = _properties(node)
+    hidden = (LLAMA_INDEX_ID, LLAMA_INDEX_PROPERTIES)
+    without = [name for name in inherited if name not in fields and name not in hidden]
     if without:
-        form["without"] = without
-    own[ORIGIN] = node.node_id
-    if form or FORM in inherited:
-        own[FORM] = json.dumps(form, ensure_ascii=False)
+        properties["without"] = without
+    own[LLAMA_INDEX_ID] = node.node_id
+    if properties or LLAMA_INDEX_PROPERTIES in inherited:
+        own[LLAMA_INDEX_PROPERTIES] = json.dumps(properties, ensure_ascii=False)
     return own
 
 
 def document_of(node: BaseNode) -> Document:
-    """Make the document that a graph is to have of a LlamaIndex node."""
-    made = from_text_node(node)
-    if isinstance(made, Node):
-        return Document(made.text, made.own_metadata, id=made.id)
-    form = _form(node)
-    fields = fields_of(node)
-    more = {FORM: json.dumps(form, ensure_ascii=False)} if form else {}
-    return Document(made.text, {**deepcopy(fields), **more}, id=node.node_id)
+    """Make the document of a graph that stands for a LlamaIndex node."""
+    source = from_text_node(node)
+    if isinstance(source, Node):
+        return Document(source.text, source.own_metadata, id=source.id)
+    metadata = deepcopy(user_fields(node))
+    if properties := _properties(node):
+        metadata[LLAMA_INDEX_PROPERTIES] = json.dumps(properties, ensure_ascii=False)
+    return Document(source.text, metadata, id=node.node_id)
 
 
-def fields_of(node: BaseNode) -> dict[str, Any]:
-    """Return a node's metadata without what we keep there."""
-    return {name: v for name, v in node.metadata.items() if name not in (ORIGIN, FORM)}
+def user_fields(node: BaseNode) -> dict[str, Any]:
+    """Return a node's metadata without the fields that ``import_nodes`` writes."""
+    hidden = (LLAMA_INDEX_ID, LLAMA_INDEX_PROPERTIES)
+    return {name: value for name, value in node.metadata.items() if name not in hidden}
 
 
-def _form(node: BaseNode) -> dict[str, Any]:
-    """Return how a node differs from those that are made of a graph's."""
+def _properties(node: BaseNode) -> dict[str, Any]:
+    """Return what makes a node differ from one that is exported from a graph."""
     hidden = hidden_fields(node.metadata)
-    form: dict[str, Any] = {}
+    properties: dict[str, Any] = {}
     if node.excluded_embed_metadata_keys != hidden:
-        form["embed"] = list(node.excluded_embed_metadata_keys)
+        properties["embed"] = list(node.excluded_embed_metadata_keys)
     if node.excluded_llm_metadata_keys != hidden:
-        form["llm"] = list(node.excluded_llm_metadata_keys)
+        properties["llm"] = list(node.excluded_llm_metadata_keys)
     for name in TEMPLATES:
         value = getattr(node, name, None)
-        if value is not None and value != getattr(_PLAIN, name):
-            form[name] = value
-    return form
+        if value is not None and value != getattr(_DEFAULT_NODE, name):
+            properties[name] = value
+    return properties
 
 
-_PLAIN = TextNode(text="")
-
-
-def same(one: Any, other: Any) -> bool:
-    """Tell whether values are equal and of the same kind: 1 is not True."""
-    return bool(one == other) and repr(one) == repr(other)
+_DEFAULT_NODE = TextNode(text="")
 
 
 def joined_text(siblings: Sequence[BaseNode]) -> str:
-    """Return the text of which nodes are parts, as far as they tell."""
-    known = {node.node_id: node for node in siblings}
-    nodes = [known[i] for i in in_order(siblings)]
+    """Return the text that siblings are parts of, as far as their starts allow."""
+    by_id = {node.node_id: node for node in siblings}
+    nodes = [by_id[node_id] for node_id in ordered_ids(siblings)]
     parts: list[str] = []
-    before, last, length = "", -1, 0
+    previous, previous_start, length = "", -1, 0
     for node in nodes:
         text, start = node.get_content(), getattr(node, "start_char_idx", None)
-        overlap = "" if start is None else before[start - last :]
-        # Two at one place, or before the one before: a parser took equal texts for one another.
-        if start is None or start <= last or not text.startswith(overlap):
-            return "\n\n".join(each.get_content() for each in nodes)
+        overlap = "" if start is None else previous[start - previous_start :]
+        # Starts that do not increase are wrong: the parser confused equal texts.
+        if start is None or start <= previous_start or not text.startswith(overlap):
+            return "\n\n".join(node.get_content() for node in nodes)
         parts.append(" " * (start - length) + text[len(overlap) :])
-        before, last, length = text, start, start + len(text)
+        previous, previous_start, length = text, start, start + len(text)
     return "".join(parts)
 
 
-def in_order(nodes: Sequence[BaseNode]) -> list[str]:
-    """Return siblings' ids as NEXT and PREVIOUS have them, or their places, or as they came."""
+def ordered_ids(nodes: Sequence[BaseNode]) -> list[str]:
+    """Return siblings' ids in the order of NEXT and PREVIOUS, or of their starts, or as given."""
     ids = [node.node_id for node in nodes]
-    known = set(ids)
-    after = {n.node_id: n.next_node.node_id for n in nodes if n.next_node is not None}
-    after.update({n.prev_node.node_id: n.node_id for n in nodes if n.prev_node is not None})
-    if not any(i in after and after[i] in known for i in ids):
+    existing = set(ids)
+    next_id = {n.node_id: n.next_node.node_id for n in nodes if n.next_node is not None}
+    next_id.update({n.prev_node.node_id: n.node_id for n in nodes if n.prev_node is not None})
+    if not any(i in next_id and next_id[i] in existing for i in ids):
         starts = {node.node_id: getattr(node, "start_char_idx", None) for node in nodes}
         if None not in starts.values() and len(set(starts.values())) == len(ids):
-            ids.sort(key=lambda i: starts[i] or 0)
+            ids.sort(key=lambda node_id: starts[node_id] or 0)
         return ids
-    follows = {following for i, following in after.items() if i in known}
+    followers = {after for before, after in next_id.items() if before in existing}
     ordered: dict[str, None] = {}
-    for i in [*(i for i in ids if i not in follows), *ids]:
-        here = i
-        while here in known and here not in ordered:
-            ordered[here] = None
-            here = after.get(here, "")
+    for node_id in [*(i for i in ids if i not in followers), *ids]:
+        current = node_id
+        while current in existing and current not in ordered:
+            ordered[current] = None
+            current = next_id.get(current, "")
     return list(ordered)

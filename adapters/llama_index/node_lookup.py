@@ -1,4 +1,4 @@
-"""Give a graph nodes that were made elsewhere."""
+"""Find nodes of a graph by their ids in LlamaIndex, also those that were imported."""
 
 from __future__ import annotations
 
@@ -9,70 +9,70 @@ from llama_index.core.schema import BaseNode
 from ...nodegraph import Node, NodeGraph
 from ...nodegraph.hashing import digest
 from ...retrievers.indexes import Exact
-from .nodes import NODEKIN_ID, ORIGIN, origin_of
+from .nodes import LLAMA_INDEX_ID, NODEKIN_ID, id_in_llama_index
 
 
-class Replay:
-    """A transform that returns for each parent the pieces that were made of it before.
+class ImportedChildren:
+    """A transform that returns the imported children of each parent.
 
     Args:
-        pieces: By the parent's id: a document's, or the one that a node had in LlamaIndex.
+        children: By the parent's id: of a document, or the one that a node had in LlamaIndex.
     """
 
     trans_node = True
 
-    def __init__(self, pieces: Mapping[str, Sequence[Node]]) -> None:
-        self.pieces = {parent: list(made) for parent, made in pieces.items()}
+    def __init__(self, children: Mapping[str, Sequence[Node]]) -> None:
+        self.children = {parent: list(nodes) for parent, nodes in children.items()}
 
     def __repr__(self) -> str:
-        return f"Replay({sum(map(len, self.pieces.values()))} nodes)"
+        return f"ImportedChildren({sum(map(len, self.children.values()))} nodes)"
 
     def __call__(self, node: Node) -> list[Node]:
-        """Return the pieces of a parent; none for one that was not imported."""
-        return self.pieces.get(origin_of(node) or node.id, [])
+        """Return the children of a node; none if it was not imported."""
+        return self.children.get(id_in_llama_index(node), [])
 
     @property
     def version(self) -> str:
-        """Hash of all pieces: the same rule wherever the same nodes are imported."""
+        """Hash of all children: the same rule wherever the same nodes are imported."""
         parts: list[str] = []
-        for parent in sorted(self.pieces):
+        for parent in sorted(self.children):
             parts.append(parent)
-            for each in self.pieces[parent]:
-                parts += [each.text, repr(each.content), repr(each.start)]
-                parts.append(repr(sorted(each.own_metadata.items())))
-        return digest("replay", *parts)
+            for child in self.children[parent]:
+                parts += [child.text, repr(child.content), repr(child.start)]
+                parts.append(repr(sorted(child.own_metadata.items())))
+        return digest("import", *parts)
 
 
-def replayed(graph: NodeGraph, group: str) -> Replay | None:
-    """Return what a group replays, None for a group of another kind, or none."""
+def imported_children(graph: NodeGraph, group: str) -> ImportedChildren | None:
+    """Return the transform of an imported group, None for any other group, or none."""
     if group not in graph.groups or group == "ROOT":
         return None
     call = getattr(graph.ancestry(group)[-1].rule, "call", None)
-    return call if isinstance(call, Replay) else None
+    return call if isinstance(call, ImportedChildren) else None
 
 
 def graph_ids(graph: NodeGraph, nodes: Sequence[BaseNode]) -> list[str | None]:
-    """Return for each node its id in the graph, None where the graph does not have it."""
-    wanted = [str(node.metadata.get(NODEKIN_ID, node.node_id)) for node in nodes]
-    return [None if found is None else found.id for found in graph_nodes(graph, wanted)]
+    """Return for each LlamaIndex node its id in the graph, None if the graph does not have it."""
+    ids = [str(node.metadata.get(NODEKIN_ID, node.node_id)) for node in nodes]
+    return [None if node is None else node.id for node in graph_nodes(graph, ids)]
 
 
 def graph_nodes(graph: NodeGraph, ids: Sequence[str]) -> list[Node | None]:
-    """Return nodes by their ids in the graph or, where they were imported, in LlamaIndex."""
-    return [_node(graph, i) for i in ids]
+    """Return nodes by their ids in the graph or, if they were imported, in LlamaIndex."""
+    return [_node(graph, node_id) for node_id in ids]
 
 
-def _node(graph: NodeGraph, id: str) -> Node | None:
+def _node(graph: NodeGraph, node_id: str) -> Node | None:
     try:
-        return graph.node(id)
+        return graph.node(node_id)
     except LookupError:
         pass
-    origin = Exact(ORIGIN, normalize=False)
-    for name in graph.groups:
-        if replayed(graph, name) is not None:
-            index = origin.open(graph, name)
-            with graph.reading(name):
+    by_original_id = Exact(LLAMA_INDEX_ID, normalize=False)
+    for group in graph.groups:
+        if imported_children(graph, group) is not None:
+            index = by_original_id.open(graph, group)
+            with graph.reading(group):
                 index.sync()
-                for found in index.search(id, 1, {}).ids:
-                    return graph.node(found)
+                for match in index.search(node_id, 1, {}).ids:
+                    return graph.node(match)
     return None

@@ -19,56 +19,61 @@ from llama_index.core.schema import (
 
 from ...nodegraph import ROOT, Document, Node
 from ...retrievers import ScoredNode
-from ..conversion import evidence_dicts
+from ..conversion import different_text, evidence_dicts, inherited_fields, restore_inherited
 
-OURS = "nodekin_"
-"""How metadata fields begin that are ours; a user's field of that kind is kept behind _USERS."""
+PREFIX = "nodekin_"
+"""Of nodekin's metadata fields; a user's field with this prefix gets ``_USER`` before it."""
 
-GROUP = OURS + "group"
+GROUP = PREFIX + "group"
 
-_ORDER, _OFFSET, _INHERITED = OURS + "order", OURS + "offset", OURS + "inherited"
+NODEKIN_ID = PREFIX + "id"
 
-_TEXT, _CONTENT = OURS + "text", OURS + "content"
+_ORDER, _OFFSET, _INHERITED = PREFIX + "order", PREFIX + "offset", PREFIX + "inherited"
 
-_OVERRIDDEN, _USERS = OURS + "overridden_", OURS + "user_"
+_TEXT, _CONTENT = PREFIX + "text", PREFIX + "content"
 
-NODEKIN_ID = OURS + "id"
+_OVERRIDDEN, _USER = PREFIX + "overridden_", PREFIX + "user_"
 
-_PARENT, _FORM = OURS + "parent", OURS + "form"
+_PARENT, _PROPERTIES = PREFIX + "parent", PREFIX + "properties"
 
-ORIGIN, FORM = "llama_index_id", "llama_index_form"
-"""Fields of a node that came from LlamaIndex: the id it had there, and what is particular of it.
+LLAMA_INDEX_ID, LLAMA_INDEX_PROPERTIES = "llama_index_id", "llama_index_properties"
+"""Fields of an imported node: its id in LlamaIndex, and what makes it differ from an exported one.
 
-``import_nodes`` writes them. A node that has them is that of the same id in LlamaIndex again.
+``import_nodes`` writes them. ``to_text_node`` restores the original node from them.
 """
 
-# Facts about a file that LlamaIndex's own reader keeps from models, too.
-_FILE_FACTS = (
+TEMPLATES = ("metadata_template", "metadata_separator", "text_template", "mimetype")
+"""The properties of an imported node, besides ``embed``, ``llm`` and ``without``."""
+
+# Fields of a file that LlamaIndex's own reader hides from models, too.
+_FILE_FIELDS = (
     *("file_name", "file_type", "file_size"),
     *("creation_date", "last_modified_date", "last_accessed_date"),
 )
+
+_HIDDEN = frozenset((*_FILE_FIELDS, LLAMA_INDEX_ID, LLAMA_INDEX_PROPERTIES))
 
 
 def to_text_node(node: Node) -> TextNode:
     """Make a LlamaIndex ``TextNode`` of a node, sharing nothing with it.
 
-    Choose ``export_nodes`` for whole groups: there nodes know their children and neighbours, too.
+    Choose ``export_nodes`` for whole groups: there nodes have their children and neighbours, too.
 
-    The text is the node's content (its text form, where it is no text), the id the node's,
+    The text is the node's content (its text, if the content is no text), the id the node's;
     ``start_char_idx`` and ``end_char_idx`` count in the source document. SOURCE is the document,
     PARENT the parent; both are ids only. The metadata is the node's own and inherited fields,
-    flat, as users know them, and a few flat fields of ours that begin with ``nodekin_``, first of
-    all ``nodekin_group``. Those, and the name, type, size and dates of a file, are kept from the
-    text for models.
+    flat, as users know them, and a few flat fields of nodekin that begin with ``nodekin_``, first
+    of all ``nodekin_group``. Those, and the name, type, size and dates of a file, are hidden from
+    models.
 
-    Nothing depends on a query, so that ``hash`` is the same whenever the node is found.
+    Nothing depends on a query, so that ``hash`` is the same in every retrieval.
 
-    A node that ``import_nodes`` took from LlamaIndex is the one it was there: its id, parent,
-    templates and excluded fields are the old ones.
+    A node that ``import_nodes`` imported is restored: its id, parent, templates and excluded
+    fields are the original ones.
 
     Raises:
         TypeError: If it is no node.
-        ValueError: If the node has no id, since LlamaIndex knows nodes by their ids.
+        ValueError: If the node has no id, as LlamaIndex refers to nodes by their ids.
 
     Example:
         >>> node = Node("Tea is a drink.", {"page": 3}, id="n1", group="line", document_id="d1")
@@ -83,36 +88,40 @@ def to_text_node(node: Node) -> TextNode:
     if not node.id:
         raise ValueError(f"{node!r} has no id yet; take it from a graph, or give it one")
     content = node.content if isinstance(node.content, str) else str(node.content)
-    metadata = {_escaped(field): value for field, value in deepcopy(node.metadata).items()}
-    metadata.update(_facts(node, content))
-    origin, form = origin_of(node), _form(node)
-    if origin is not None:
+    metadata = {_escape(field): value for field, value in deepcopy(node.metadata).items()}
+    metadata.update(_position(node, content))
+    original_id, properties = original_id_of(node), _properties(node)
+    if original_id is not None:
         metadata[NODEKIN_ID] = node.id
-        del metadata[ORIGIN]
-    if form:
-        metadata[_FORM] = metadata.pop(FORM)
-        for each in form.get("without", ()):  # its parent has them, it had not
-            if each in node.inherited and each not in node.own_metadata:
-                metadata[_OVERRIDDEN + each] = metadata.pop(_escaped(each))
-    parent = _parent_origin(node)
-    if parent is not None:
+        del metadata[LLAMA_INDEX_ID]
+    if properties:
+        metadata[_PROPERTIES] = metadata.pop(LLAMA_INDEX_PROPERTIES)
+        for field in properties.get("without", ()):  # its parent had it, the node did not
+            if field in node.inherited and field not in node.own_metadata:
+                metadata[_OVERRIDDEN + field] = metadata.pop(_escape(field))
+    original_parent = _original_parent(node)
+    if original_parent is not None:
         metadata[_PARENT] = node.parent_id
     hidden = hidden_fields(metadata)
-    ours = [field for field in hidden if field not in _FILE_FACTS]
-    made = TextNode(
-        id_=origin or node.id,
+    own_hidden = [field for field in hidden if field not in _FILE_FIELDS]
+
+    def excluded(kind: str) -> list[str]:
+        return [*properties[kind], *own_hidden] if kind in properties else hidden
+
+    text_node = TextNode(
+        id_=original_id or node.id,
         text=content,
         metadata=metadata,
-        excluded_embed_metadata_keys=[*form["embed"], *ours] if "embed" in form else hidden,
-        excluded_llm_metadata_keys=[*form["llm"], *ours] if "llm" in form else hidden,
-        relationships=_relationships(node, parent),
+        excluded_embed_metadata_keys=excluded("embed"),
+        excluded_llm_metadata_keys=excluded("llm"),
+        relationships=_relationships(node, original_parent),
         start_char_idx=node.start,
         end_char_idx=node.end,
     )
     for name in TEMPLATES:
-        if name in form:
-            setattr(made, name, form[name])
-    return made
+        if name in properties:
+            setattr(text_node, name, properties[name])
+    return text_node
 
 
 def to_node_with_score(result: ScoredNode) -> NodeWithEvidence:
@@ -134,9 +143,8 @@ def from_text_node(text_node: BaseNode) -> Node | Document:
     (without a graph: ``graph.node(node.id)`` is the one in the graph). Fields that were added to
     its metadata since become the node's own.
 
-    Any other node, a LlamaIndex ``Document`` or a chunk that a parser made, is a text that no
-    graph has derived: it gives a nodekin ``Document`` with its id, text and metadata, which is
-    what ``graph.add`` makes of it as well.
+    Any other node, a LlamaIndex ``Document`` or a chunk of a parser, is a text that no graph has
+    derived: it becomes a nodekin ``Document`` with its id, text and metadata, as in ``graph.add``.
 
     Raises:
         TypeError: If it is no LlamaIndex node.
@@ -156,14 +164,14 @@ def from_text_node(text_node: BaseNode) -> Node | Document:
     text = text_node.get_content()
     if not isinstance(text_node, TextNode) or GROUP not in metadata:
         return Document(text, metadata, id=text_node.node_id or None)
-    own = {_unescaped(f): v for f, v in metadata.items() if _escaped(_unescaped(f)) == f}
+    own = {_unescape(f): v for f, v in metadata.items() if _escape(_unescape(f)) == f}
     if NODEKIN_ID in metadata:
-        own[ORIGIN] = text_node.node_id
-    if _FORM in metadata:
-        own[FORM] = metadata[_FORM]
-    inherited = {f: own.pop(f) for f in json.loads(metadata.get(_INHERITED, "[]")) if f in own}
-    cut = len(_OVERRIDDEN)
-    inherited.update({f[cut:]: v for f, v in metadata.items() if f.startswith(_OVERRIDDEN)})
+        own[LLAMA_INDEX_ID] = text_node.node_id
+    if _PROPERTIES in metadata:
+        own[LLAMA_INDEX_PROPERTIES] = metadata[_PROPERTIES]
+    start = len(_OVERRIDDEN)
+    overridden = {f[start:]: v for f, v in metadata.items() if f.startswith(_OVERRIDDEN)}
+    inherited = restore_inherited(own, json.loads(metadata.get(_INHERITED, "[]")), overridden)
     parent, source = text_node.parent_node, text_node.source_node
     return Node(
         metadata.get(_TEXT, text),
@@ -182,95 +190,93 @@ def from_text_node(text_node: BaseNode) -> Node | Document:
 
 
 def hidden_fields(metadata: Mapping[str, Any]) -> list[str]:
-    """Return which metadata fields are kept from the text for models."""
-    kept = (*_FILE_FACTS, ORIGIN, FORM)
-    return [field for field in metadata if field.startswith(OURS) or field in kept]
+    """Return the metadata fields that are hidden from models."""
+    return [field for field in metadata if field.startswith(PREFIX) or field in _HIDDEN]
 
 
-TEMPLATES = ("metadata_template", "metadata_separator", "text_template", "mimetype")
-"""What else of a LlamaIndex node ``FORM`` has, beside ``embed``, ``llm`` and ``without``."""
+def original_id_of(node: Node) -> str | None:
+    """Return the id that a node had in LlamaIndex, None if it was not imported."""
+    original_id = node.own_metadata.get(LLAMA_INDEX_ID) if node.group != ROOT else None
+    return original_id if isinstance(original_id, str) and original_id else None
 
 
-def origin_of(node: Node) -> str | None:
-    """Return the id that a node had in LlamaIndex, None for a node that came from elsewhere."""
-    origin = node.own_metadata.get(ORIGIN) if node.group != ROOT else None
-    return origin if isinstance(origin, str) and origin else None
+def id_in_llama_index(node: Node) -> str:
+    """Return the id of the LlamaIndex node that ``to_text_node`` makes of a node."""
+    return original_id_of(node) or node.id
 
 
-def _parent_origin(node: Node) -> str | None:
+def _original_parent(node: Node) -> str | None:
     """Return the id that a node's parent had in LlamaIndex."""
-    above = node.inherited.get(ORIGIN)
-    if not isinstance(above, str) or not above or node.parent_id in (None, node.document_id):
+    parent_id = node.inherited.get(LLAMA_INDEX_ID)
+    if not isinstance(parent_id, str) or not parent_id:
         return None
-    if origin_of(node) is not None:  # what was imported has its parents from there too
-        return above
+    if node.parent_id in (None, node.document_id):
+        return None
+    if original_id_of(node) is not None:  # the parent of an imported node was imported too
+        return parent_id
     try:
         parent = node.parent if node.graph is not None else None
     except LookupError:  # it was removed a moment ago
         parent = None
-    return None if parent is None else origin_of(parent)
+    return None if parent is None else original_id_of(parent)
 
 
-def _form(node: Node) -> dict[str, Any]:
-    """Return what is particular of a node that came from LlamaIndex."""
-    text = node.own_metadata.get(FORM)
+def _properties(node: Node) -> dict[str, Any]:
+    """Return the properties of an imported node."""
+    text = node.own_metadata.get(LLAMA_INDEX_PROPERTIES)
     if not isinstance(text, str):
         return {}
     try:
-        form = json.loads(text)
-    except ValueError:  # a field of the user's that has the name by chance
+        properties = json.loads(text)
+    except ValueError:  # a user's field that has the same name by chance
         return {}
-    return form if isinstance(form, dict) else {}
+    return properties if isinstance(properties, dict) else {}
 
 
 def related(node_id: str, group: str | None = None) -> RelatedNodeInfo:
     """Refer to a node by its id: its metadata and hash would be copied into every neighbour."""
-    kind = ObjectType.DOCUMENT if group == ROOT else ObjectType.TEXT
-    return RelatedNodeInfo(node_id=node_id, node_type=kind)
+    node_type = ObjectType.DOCUMENT if group == ROOT else ObjectType.TEXT
+    return RelatedNodeInfo(node_id=node_id, node_type=node_type)
 
 
 def _relationships(
-    node: Node, parent: str | None = None
+    node: Node, original_parent: str | None
 ) -> dict[NodeRelationship, RelatedNodeInfo]:
     relationships = {}
     if node.document_id:
         relationships[NodeRelationship.SOURCE] = related(node.document_id, ROOT)
     if node.parent_id is not None:
-        above = ROOT if node.parent_id == node.document_id else None
-        relationships[NodeRelationship.PARENT] = related(parent or node.parent_id, above)
+        group = ROOT if node.parent_id == node.document_id else None
+        relationships[NodeRelationship.PARENT] = related(original_parent or node.parent_id, group)
     return relationships
 
 
-def _facts(node: Node, content: str) -> dict[str, Any]:
-    """Return what a ``TextNode`` has no field for: flat, since some vector stores allow no more."""
-    facts: dict[str, Any] = {GROUP: node.group, _ORDER: node.order}
+def _position(node: Node, content: str) -> dict[str, Any]:
+    """Return what a ``TextNode`` has no field for; flat, as some vector stores require it."""
+    fields: dict[str, Any] = {GROUP: node.group, _ORDER: node.order}
     if node.offset is not None:
-        facts[_OFFSET] = node.offset
-    if inherited := [field for field in node.inherited if field not in node.own_metadata]:
-        facts[_INHERITED] = json.dumps(inherited)
-    for field, value in node.inherited.items():
-        if field in node.own_metadata:
-            facts[_OVERRIDDEN + field] = deepcopy(value)
-    if node.text != content:
-        facts[_TEXT] = node.text
-    if not isinstance(node.content, str):
-        facts[_CONTENT] = deepcopy(node.content)
-    return facts
+        fields[_OFFSET] = node.offset
+    inherited, overridden = inherited_fields(node)
+    if inherited:
+        fields[_INHERITED] = json.dumps(inherited)
+    fields.update((_OVERRIDDEN + field, value) for field, value in overridden.items())
+    fields.update((PREFIX + key, value) for key, value in different_text(node, content).items())
+    return fields
 
 
-def _escaped(field: str) -> str:
-    return _USERS + field if field.startswith(OURS) else field
+def _escape(field: str) -> str:
+    return _USER + field if field.startswith(PREFIX) else field
 
 
-def _unescaped(field: str) -> str:
-    return field[len(_USERS) :] if field.startswith(_USERS) else field
+def _unescape(field: str) -> str:
+    return field[len(_USER) :] if field.startswith(_USER) else field
 
 
 class NodeWithEvidence(NodeWithScore):
     """Hold a node, its score and its evidence, wherever LlamaIndex holds a ``NodeWithScore``.
 
-    What depends on the query stands here and not in the node's metadata, by which LlamaIndex
-    tells nodes apart. Postprocessors, fusion and query engines pass it on as it is.
+    The evidence depends on the query, so it is not in the node's metadata, which LlamaIndex
+    compares nodes by. Postprocessors, fusion and query engines pass it on unchanged.
 
     Attributes:
         evidence: The matches that led to the node, the best first: dicts with ``id``, ``group``,

@@ -15,24 +15,25 @@ from llama_index.core.schema import BaseNode, Document, TransformComponent
 
 from ...nodegraph import Node
 from ...nodegraph.hashing import fingerprint
+from ..conversion import is_start, own_metadata
 from .nodes import hidden_fields
 
 
 def as_transform(parser: Any) -> ParserTransform:
     """Make a transform of a LlamaIndex node parser, for ``graph.create_node_group``.
 
-    A graph takes a LlamaIndex splitter as it is, too, and shows it texts; choose this one for a
-    parser that adds metadata (windows, headings), for one that reads the documents' metadata,
+    A graph takes a LlamaIndex splitter as it is, too, and calls it with texts; choose this one for
+    a parser that adds metadata (windows, headings), for one that reads the documents' metadata,
     and for extractors and other components that turn a list of nodes into another.
 
-    The parser sees one parent at a time, as a LlamaIndex ``Document`` with the parent's metadata.
-    What it adds to the metadata becomes the nodes' own. The random ids it gives do not matter;
-    neither do the relationships. Where a piece stands in the text is found out anew, since a
-    parser's own search takes the next occurrence, also inside the piece before; only the word of
-    a component that is no ``NodeParser`` is taken, where it is true.
+    The parser gets one parent at a time, as a LlamaIndex ``Document`` with the parent's metadata.
+    The metadata that it adds becomes the nodes' own. Its random ids and its relationships are not
+    used. The start of a chunk in the text is searched for again, since a parser's own search
+    returns the next occurrence, also inside the previous chunk; only the starts of a component
+    that is no ``NodeParser`` are used, if they are true.
 
     Two parsers of one class with the same settings are the same rule. Give the group a
-    ``version`` where they differ in a captured object, such as a tokenizer.
+    ``version`` if they differ in a captured object, such as a tokenizer.
 
     Args:
         parser: Anything with ``get_nodes_from_documents``, or a ``TransformComponent``.
@@ -40,7 +41,7 @@ def as_transform(parser: Any) -> ParserTransform:
     Raises:
         TypeError: If it is neither, or a class.
         ValueError: If it makes nodes of several levels at once (``HierarchicalNodeParser``): in a
-            graph each level is a group. In the other cases it is raised when the group is built.
+            graph each level is a group. For other parsers it is raised when the group is built.
 
     Example:
         >>> from llama_index.core.node_parser import SentenceWindowNodeParser
@@ -62,18 +63,19 @@ class ParserTransform:
 
     Attributes:
         rule: Hash of the parser's class and settings.
-        trans_node: True: it wants nodes, so a change of a document's metadata makes its nodes
-            anew.
+        trans_node: True: it takes nodes, so a change of a document's metadata rebuilds its
+            nodes.
     """
 
-    # The mangled name keeps the parser out of the rule's fingerprint, which asks for slots by
-    # name: a parser changes with use (it counts its callback events). ``rule`` stands for it.
+    # The mangled name hides the parser from the rule's fingerprint, which reads slots by name: a
+    # parser changes with use (it counts its callback events). ``rule`` stands for it.
     __slots__ = ("__parser", "rule")
     trans_node = True
 
     def __init__(self, parser: Any) -> None:
-        known = isinstance(parser, TransformComponent)
-        if isinstance(parser, type) or not (known or hasattr(parser, "get_nodes_from_documents")):
+        if isinstance(parser, type) or not (
+            isinstance(parser, TransformComponent) or hasattr(parser, "get_nodes_from_documents")
+        ):
             raise TypeError(
                 f"as_transform takes a node parser such as SentenceSplitter(), an object with "
                 f"get_nodes_from_documents() or a TransformComponent, not {parser!r:.80}"
@@ -87,7 +89,7 @@ class ParserTransform:
         return f"as_transform({type(self.__parser).__name__})"
 
     def __call__(self, node: Node) -> list[Node]:
-        """Return the pieces of a node.
+        """Return the chunks of a node.
 
         Raises:
             ValueError: If the parser made nodes of several levels.
@@ -101,22 +103,20 @@ class ParserTransform:
             excluded_llm_metadata_keys=hidden,
         )
         parse = getattr(self.__parser, "get_nodes_from_documents", self.__parser)
-        made: Sequence[BaseNode] = parse([document])
-        ids = {each.node_id for each in made}
-        if any(each.parent_node and each.parent_node.node_id in ids for each in made):
+        chunks: Sequence[BaseNode] = parse([document])
+        ids = {chunk.node_id for chunk in chunks}
+        if any(chunk.parent_node and chunk.parent_node.node_id in ids for chunk in chunks):
             raise _several_levels(self.__parser)
-        asked = not isinstance(self.__parser, NodeParser)
-        return [_piece(each, node, asked) for each in made]
+        use_start = not isinstance(self.__parser, NodeParser)
+        return [_node(chunk, node, use_start) for chunk in chunks]
 
 
-def _piece(made: BaseNode, parent: Node, asked: bool) -> Node:
-    text = made.get_content()
-    start = getattr(made, "start_char_idx", None) if asked else None
-    if start is not None and not (start >= 0 and parent.text.startswith(text, start)):
+def _node(chunk: BaseNode, parent: Node, use_start: bool) -> Node:
+    text = chunk.get_content()
+    start = getattr(chunk, "start_char_idx", None)
+    if not use_start or not is_start(start, text, parent.text):
         start = None
-    given = parent.metadata
-    own = {f: v for f, v in made.metadata.items() if f not in given or given[f] != v}
-    return Node(text, own, start=start)
+    return Node(text, own_metadata(chunk.metadata, parent.metadata), start=start)
 
 
 def _settings(value: Any) -> Any:
@@ -125,17 +125,17 @@ def _settings(value: Any) -> Any:
         return None
     if isinstance(value, BaseModel):
         private = (value.__pydantic_private__ or {}).items()
-        functions = {name: _settings(each) for name, each in private if callable(each)}
+        functions = {name: _settings(value) for name, value in private if callable(value)}
         fields = {name: _settings(getattr(value, name)) for name in type(value).model_fields}
         return type(value), fields, functions
     if isinstance(value, Mapping):
-        return {str(key): _settings(each) for key, each in value.items()}
+        return {str(key): _settings(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_settings(each) for each in value]
+        return [_settings(item) for item in value]
     if isinstance(value, set | frozenset):
-        return {fingerprint(_settings(each)) for each in value}
+        return {fingerprint(_settings(item)) for item in value}
     if isinstance(value, functools.partial):
-        return [_settings(each) for each in (value.func, value.args, value.keywords)]
+        return [_settings(part) for part in (value.func, value.args, value.keywords)]
     if isinstance(value, types.MethodType):
         return value.__func__.__qualname__, _settings(value.__self__)
     plain = (str, bytes, int, float, types.FunctionType, types.BuiltinFunctionType, type)

@@ -18,28 +18,28 @@ dispatcher = get_dispatcher(__name__)
 
 
 class NodeGraphQueryTransform(BaseQueryTransform):
-    """Rewrite or widen queries in LlamaIndex: inside ``TransformQueryEngine`` and elsewhere.
+    """Rewrite or expand queries in LlamaIndex, in ``TransformQueryEngine`` and elsewhere.
 
-    A rewriting takes the place of ``query_str``. Passages (HyDE) and other phrasings leave it as
-    it is, for the answer, and stand in ``custom_embedding_strs`` beside it: vector retrievers,
-    LlamaIndex's and a ``NodeGraphRetriever`` around a ``Retriever`` of embeddings, search for
-    their mean. To let other retrievers search for them, put nodekin's ``HyDERetriever`` or
-    ``MultiQueryRetriever`` into a ``NodeGraphRetriever``.
+    A rewritten query replaces ``query_str``. Passages (HyDE) and other phrasings leave it as it
+    is, for the answer, and become ``custom_embedding_strs``: vector retrievers, LlamaIndex's and a
+    ``NodeGraphRetriever`` with a ``Retriever`` of embeddings, search for their mean. To let other
+    retrievers search for them, use nodekin's ``HyDERetriever`` or ``MultiQueryRetriever`` in a
+    ``NodeGraphRetriever``.
 
-    The bundle that is given is not changed. Where the model fails the query stays as it is and the
-    log says so, or an error is raised with ``on_error="raise"``. ``TransformQueryEngine`` runs any
-    transform where it stands, on the event loop too; where that matters await ``arun``, or give
-    the strategy to a ``NodeGraphQueryEngine``.
+    The input bundle is not changed. If the model fails the query stays as it is, with a warning in
+    the log, or an error is raised with ``on_error="raise"``. ``TransformQueryEngine`` calls any
+    transform synchronously, also on an event loop; there await ``arun``, or use the strategy of a
+    ``NodeGraphQueryEngine``.
 
     Args:
         transform: ``"rewrite"``, ``"hyde"``, ``"expand"``, ``"decompose"``; or a nodekin
             ``QueryTransform``.
         llm: The model, in any form that ``LLM`` takes; None for ``Settings.llm`` when it is needed.
-        callback_manager: Is told of the model's calls.
-        **settings: Those of the transform: ``glossary``, ``count``, ``prompt``, ``on_error``.
+        callback_manager: Gets an event for each call of the model.
+        **options: Those of the transform: ``glossary``, ``count``, ``prompt``, ``on_error``.
 
     Raises:
-        TypeError: If it is no transform, or there is no such setting.
+        TypeError: If it is no transform, or there is no such option.
         ValueError: If there is no transform of that name.
 
     Example:
@@ -57,12 +57,12 @@ class NodeGraphQueryTransform(BaseQueryTransform):
         llm: object = None,
         *,
         callback_manager: CallbackManager | None = None,
-        **settings: Any,
+        **options: object,
     ) -> None:
         super().__init__()
         self._callback_manager = callback_manager
         if isinstance(transform, QueryTransform):
-            if llm is not None or settings:
+            if llm is not None or options:
                 raise TypeError(
                     "a QueryTransform has its model and settings; give them to "
                     f"{type(transform).__name__}(...) itself"
@@ -74,34 +74,32 @@ class NodeGraphQueryTransform(BaseQueryTransform):
                 f"transform is a name ({', '.join(get_args(TransformName))}) or a nodekin "
                 f"QueryTransform, not {transform!r:.80}"
             )
-        self._transform = make_transform(transform, llm_or_settings(llm), **settings)
+        self._transform = make_transform(transform, llm_or_settings(llm), **options)
 
     @dispatcher.span
     def _run(self, query_bundle: QueryBundle, metadata: dict[str, Any]) -> QueryBundle:
         with report_spans(self._callback_manager, self):
-            forms = self._transform.transform(query_bundle.query_str)
-        return self._made(query_bundle, forms)
+            variants = self._transform.transform(query_bundle.query_str)
+        return self._transformed(query_bundle, variants)
 
     @dispatcher.span
     async def arun(
         self, query_bundle_or_str: QueryType, metadata: dict[str, Any] | None = None
     ) -> QueryBundle:
         """Return what ``run`` returns, without blocking the event loop."""
-        given = query_bundle_or_str
-        bundle = QueryBundle(given) if isinstance(given, str) else given
+        query = query_bundle_or_str
+        bundle = QueryBundle(query) if isinstance(query, str) else query
         with report_spans(self._callback_manager, self):
-            forms = await self._transform.atransform(bundle.query_str)
-        return self._made(bundle, forms)
+            variants = await self._transform.atransform(bundle.query_str)
+        return self._transformed(bundle, variants)
 
-    def _made(self, bundle: QueryBundle, forms: list[str]) -> QueryBundle:
-        """Return a new bundle; the vector of the old one stands for another query."""
+    def _transformed(self, bundle: QueryBundle, variants: list[str]) -> QueryBundle:
+        """Return a new bundle without the vector of the old one, which is of another query."""
         query = bundle.query_str
-        if len(forms) == 1 and not self._transform.supplements:
-            return QueryBundle(forms[0], image_path=bundle.image_path)
-        forms = forms if forms != [query] else []
-        return QueryBundle(
-            query, image_path=bundle.image_path, custom_embedding_strs=list(forms) or None
-        )
+        if len(variants) == 1 and not self._transform.supplements:
+            return QueryBundle(variants[0], image_path=bundle.image_path)
+        texts = None if variants == [query] else list(variants) or None
+        return QueryBundle(query, image_path=bundle.image_path, custom_embedding_strs=texts)
 
     def _get_prompts(self) -> dict[str, BasePromptTemplate]:
         return to_templates(self._transform.prompts)

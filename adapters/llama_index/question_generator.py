@@ -1,11 +1,11 @@
-"""Let nodekin take questions apart for LlamaIndex's ``SubQuestionQueryEngine``."""
+"""Generate sub-questions for LlamaIndex's ``SubQuestionQueryEngine``, with any model."""
 
 from __future__ import annotations
 
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
@@ -26,16 +26,19 @@ from ...nodegraph.models.output import (
 )
 from ...retrievers import Prompt
 from ...retrievers.plans import Plan, arun, run
-from ...retrievers.strategies import QueryDecomposition, QueryVariants
+from ...retrievers.strategies import QueryDecomposition, TransformOptions
 from .instrumentation import report_spans
 from .prompt_templates import changed_prompts, llm_or_settings, to_templates
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 dispatcher = get_dispatcher(__name__)
 
 logger = logging.getLogger(__name__)
 
-Asked = list[tuple[str, str]]
-"""Pairs of a tool's name and what it is asked."""
+ToolQuestions = list[tuple[str, str]]
+"""Pairs of a tool's name and a question for it."""
 
 _PROMPT = Prompt(
     zh="""\
@@ -70,7 +73,7 @@ Simpler questions:
     optional=("limit",),
 )
 
-_FORM = '{"questions": [{"tool": "...", "question": "..."}]}'
+_EXAMPLE = '{"questions": [{"tool": "...", "question": "..."}]}'
 
 _STRING = {"type": "string"}
 
@@ -95,68 +98,70 @@ _SCHEMA = {
 
 
 class _ToolQuestions(QueryDecomposition):
-    """Ask for questions and their tools; its forms are the questions, ``asked`` has both."""
+    """Let a model split a question, and choose a tool for each sub-question."""
 
     name = "tool questions"
     PROMPT: ClassVar[Prompt] = _PROMPT
 
-    def asked(self, query: str, tools: Sequence[ToolMetadata]) -> Plan[tuple[Asked, str | None]]:
-        """Return what to ask of which tool, and what went wrong on the way."""
+    def tool_questions(
+        self, query: str, tools: Sequence[ToolMetadata]
+    ) -> Plan[tuple[ToolQuestions, str | None]]:
+        """Return the questions with their tools, and a note on those without one, as a plan."""
         names = [tool.get_name() for tool in tools]
-        told = "\n".join(f"- {tool.get_name()}: {_line(tool.description)}" for tool in tools)
-        best: list[Asked] = []
-        unknown: list[tuple[str, str]] = []
+        listing = "\n".join(f"- {tool.get_name()}: {_line(tool.description)}" for tool in tools)
+        attempts: list[ToolQuestions] = []
+        unknown: ToolQuestions = []
 
-        def read(answer: str) -> Asked:
+        def read(answer: str) -> ToolQuestions:
             nonlocal unknown
-            known, unknown = read_tool_questions(answer, names)
-            best.append(known[: self.limit])
+            questions, unknown = read_tool_questions(answer, names)
+            attempts.append(questions[: self.limit])
             if unknown:
                 tool = unknown[0][0]
                 raise ValueError(f"there is no tool {tool!r}; the tools are {', '.join(names)}")
-            return best[-1]
+            return attempts[-1]
 
         try:
-            made = yield from self.ask(
-                query, read, schema=_SCHEMA, example=_FORM, limit=self.limit, tools=told
+            questions = yield from self.ask(
+                query, read, schema=_SCHEMA, example=_EXAMPLE, limit=self.limit, tools=listing
             )
         except ModelError:
-            made = max(best, key=len, default=[])
-            if not made or self.on_error == "raise":
+            questions = max(attempts, key=len, default=[])
+            if not questions or self.on_error == "raise":
                 raise
-            left = "; ".join(f"{question!r} for {tool!r}" for tool, question in unknown)
-            return made, f"left out, as there is no such tool: {left}"
-        return made, None
+            omitted = "; ".join(f"{question!r} for {tool!r}" for tool, question in unknown)
+            return questions, f"left out, as there is no such tool: {omitted}"
+        return questions, None
 
 
 class NodeGraphQuestionGenerator(BaseQuestionGenerator):
-    """Take questions apart inside LlamaIndex's ``SubQuestionQueryEngine``, with any model.
+    """Generate the questions of LlamaIndex's ``SubQuestionQueryEngine``, with any model.
 
-    Answers are read as models write them, in lines or any JSON. With one tool all questions are
-    its; with several the model names one for each. A tool that there is not is told to the model,
-    which is asked again; questions that still have none are left out, and the log says so. Where
-    nothing can be used, or the question is simple already, it is asked as it is, of all tools.
+    The model may answer in lines or in any JSON. With one tool all questions are for that; with
+    several the model names one for each. If it names an unknown tool, it is asked again with that
+    message; questions that still have an unknown tool are left out, with a warning in the log. If
+    no question can be used, or the query is simple already, the query itself goes to all tools.
 
     ``SubQuestionQueryEngine`` itself drops sub-questions that fail, with a line in the log;
-    ``NodeGraphQueryEngine(strategy="sub_question")`` tells of them in the response.
+    ``NodeGraphQueryEngine(strategy="sub_question")`` reports them in the response.
 
     Args:
         llm: The model, in any form that ``LLM`` takes; None for ``Settings.llm`` when it is needed.
         limit: How many questions at most.
-        callback_manager: Is told of the model's calls.
-        **settings: ``language``, ``on_error`` (``"keep"`` or ``"raise"``), ``retries``,
+        callback_manager: Gets an event for each call of the model.
+        **options: ``language``, ``on_error`` (``"keep"`` or ``"raise"``), ``retries``,
             ``timeout``; see ``QueryTransform``. Prompts are replaced with ``update_prompts``.
 
     Raises:
-        TypeError: If it is no model, or there is no such setting.
+        TypeError: If it is no model, or there is no such option.
         ValueError: If a number is out of range.
 
     Example:
         >>> model = lambda prompt: "rivers: How long is the Nile?\\ntea: Is green tea fermented?"
         >>> tools = [ToolMetadata(name=name, description=name) for name in ("rivers", "tea")]
         >>> generator = NodeGraphQuestionGenerator(model)
-        >>> for each in generator.generate(tools, QueryBundle("What of the Nile and of tea?")):
-        ...     print(each.tool_name, "|", each.sub_question)
+        >>> for question in generator.generate(tools, QueryBundle("What of the Nile and tea?")):
+        ...     print(question.tool_name, "|", question.sub_question)
         rivers | How long is the Nile?
         tea | Is green tea fermented?
     """
@@ -167,17 +172,16 @@ class NodeGraphQuestionGenerator(BaseQuestionGenerator):
         *,
         limit: int = 5,
         callback_manager: CallbackManager | None = None,
-        **settings: Any,
+        **options: Unpack[TransformOptions],
     ) -> None:
         model = llm_or_settings(llm)
         self._callback_manager = callback_manager
-        given: dict[str, Any] = {"limit": limit, "include_query": False, **settings}
-        self._one = QueryDecomposition(model, **given)
-        self._several = _ToolQuestions(model, **given)
+        self._one = QueryDecomposition(model, limit=limit, include_query=False, **options)
+        self._several = _ToolQuestions(model, limit=limit, include_query=False, **options)
 
     @dispatcher.span
     def generate(self, tools: Sequence[ToolMetadata], query: QueryBundle) -> list[SubQuestion]:
-        """Return what to ask of which tool.
+        """Return the sub-questions, each with its tool.
 
         Raises:
             ValueError: If there are no tools.
@@ -199,34 +203,35 @@ class NodeGraphQuestionGenerator(BaseQuestionGenerator):
         names = [tool.get_name() for tool in tools]
         if not names:
             raise ValueError("there are no tools to ask questions of; give at least one")
-        asked: Asked
+        questions: ToolQuestions
         if len(names) == 1:
-            forms: QueryVariants = yield from self._one.plan(query)
-            asked = [(names[0], form) for form in forms.queries]
+            variants = yield from self._one.plan(query)
+            questions = [(names[0], question) for question in variants.queries]
         else:
-            asked = yield from self._of_several(query, tools)
-        kept = asked or [(name, query) for name in names]
-        return [SubQuestion(sub_question=question, tool_name=name) for name, question in kept]
+            questions = yield from self._for_tools(query, tools)
+        questions = questions or [(name, query) for name in names]
+        return [SubQuestion(sub_question=question, tool_name=name) for name, question in questions]
 
-    def _of_several(self, query: str, tools: Sequence[ToolMetadata]) -> Plan[Asked]:
+    def _for_tools(self, query: str, tools: Sequence[ToolMetadata]) -> Plan[ToolQuestions]:
         try:
-            asked, note = yield from self._several.asked(query, tools)
+            questions, note = yield from self._several.tool_questions(query, tools)
         except Exception as error:
             if self._several.on_error == "raise":
                 raise
-            asked, note = [], f"all tools are asked the question: {type(error).__name__}: {error}"
+            questions = []
+            note = f"all tools are asked the question: {type(error).__name__}: {error}"
         if note is not None:
             logger.warning("of the query %r: %s", query[:80], note)
-        return asked
+        return questions
 
     def _get_prompts(self) -> dict[str, BasePromptTemplate]:
         return {**to_templates(self._one.prompts), **to_templates(self._several.prompts)}
 
     def _update_prompts(self, prompts_dict: dict[str, BasePromptTemplate]) -> None:
         for name in ("_one", "_several"):
-            own = getattr(self, name)
-            if changed := changed_prompts(own.prompts, prompts_dict):
-                setattr(self, name, own.with_prompts(changed))
+            transform = getattr(self, name)
+            if changed := changed_prompts(transform.prompts, prompts_dict):
+                setattr(self, name, transform.with_prompts(changed))
 
 
 def _line(text: str | None) -> str:
@@ -240,19 +245,17 @@ _QUESTIONS = (
 
 _TOOLS = ("tool_name", "tool", "toolname", "name", "source", "工具名", "工具名称", "工具")
 
-_LONGEST_TOOL = 60
+_MAX_TOOL_LENGTH = 60
 
 
-def read_tool_questions(
-    answer: str, tools: Sequence[str]
-) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Return the (tool, question) pairs in an answer, and those whose tool there is not.
+def read_tool_questions(answer: str, tools: Sequence[str]) -> tuple[ToolQuestions, ToolQuestions]:
+    """Return the (tool, question) pairs in an answer, and those with an unknown tool.
 
-    JSON of any shape that names both, also with prose around it; or lines, of which each has a
-    tool before or behind its question.
+    JSON of any shape that names both, also between other text; or lines, each with a tool before
+    or after its question.
 
     Raises:
-        ValueError: If there are none of either.
+        ValueError: If there are no pairs at all.
 
     Example:
         >>> read_tool_questions("1. Rivers: How long is the Nile?", ["rivers", "tea"])
@@ -263,7 +266,7 @@ def read_tool_questions(
     if is_no_answer(text):
         return [], []
     names = {normalize(tool): tool for tool in tools}
-    known: dict[tuple[str, str], None] = {}
+    pairs: dict[tuple[str, str], None] = {}
     unknown: dict[tuple[str, str], None] = {}
     for tool, question in _pairs(text, names):
         question = strip_markup(question)
@@ -273,10 +276,10 @@ def read_tool_questions(
         if name is None:
             unknown[tool.strip(), question] = None
         else:
-            known[name, question] = None
-    if not known and not unknown:
+            pairs[name, question] = None
+    if not pairs and not unknown:
         raise ValueError("there is no question for a tool in the answer")
-    return list(known), list(unknown)
+    return list(pairs), list(unknown)
 
 
 def _pairs(text: str, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -285,9 +288,9 @@ def _pairs(text: str, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             value = parse_json(text)
         except ValueError:
             value = None
-        found = [] if value is None else list(_in_json(value, names))
-        if found:
-            yield from found
+        pairs = [] if value is None else list(_in_json(value, names))
+        if pairs:
+            yield from pairs
             return
     for line in text.splitlines():
         if pair := _in_line(line, names):
@@ -296,22 +299,22 @@ def _pairs(text: str, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 def _in_json(value: Any, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     if isinstance(value, list):
-        for each in value:
-            yield from _in_json(each, names)
+        for item in value:
+            yield from _in_json(item, names)
     if not isinstance(value, Mapping):
         return
-    known = {normalize(str(key)): each for key, each in value.items()}
-    question = next((known[key] for key in _QUESTIONS if isinstance(known.get(key), str)), None)
-    tool = next((known[key] for key in _TOOLS if isinstance(known.get(key), str)), None)
+    fields = {normalize(str(key)): item for key, item in value.items()}
+    question = next((fields[key] for key in _QUESTIONS if isinstance(fields.get(key), str)), None)
+    tool = next((fields[key] for key in _TOOLS if isinstance(fields.get(key), str)), None)
     if question is not None and tool is not None:
         yield tool, question
         return
-    for key, each in value.items():
+    for key, item in value.items():
         if normalize(str(key)) in names:  # {"rivers": ["How long is the Nile?"]}
-            asked = each if isinstance(each, list) else [each]
-            yield from ((str(key), one) for one in asked if isinstance(one, str))
-        elif isinstance(each, list | Mapping):
-            yield from _in_json(each, names)
+            questions = item if isinstance(item, list) else [item]
+            yield from ((str(key), question) for question in questions if isinstance(question, str))
+        elif isinstance(item, list | Mapping):
+            yield from _in_json(item, names)
 
 
 def _in_line(line: str, names: Mapping[str, str]) -> tuple[str, str] | None:
@@ -319,15 +322,17 @@ def _in_line(line: str, names: Mapping[str, str]) -> tuple[str, str] | None:
     text = text.strip()
     folded = text.casefold()
     for name in sorted(names.values(), key=len, reverse=True):
-        own = re.escape(name.casefold())
-        before = re.match(rf"[\W_]*{own}[*_`\"'\])】）]*\s*(?:[:：|,，>→]|-+>?|—)\s*(?=\S)", folded)
-        before = before or re.match(rf"[\[【(（]\s*{own}\s*[\])】）]\s*(?=\S)", folded)
+        tool = re.escape(name.casefold())
+        before = re.match(
+            rf"[\W_]*{tool}[*_`\"'\])】）]*\s*(?:[:：|,，>→]|-+>?|—)\s*(?=\S)", folded
+        )
+        before = before or re.match(rf"[\[【(（]\s*{tool}\s*[\])】）]\s*(?=\S)", folded)
         if before and len(folded) == len(text):
             return name, text[before.end() :]
-        behind = re.search(rf"\s*(?:[|>→\[【(（]|-+>)\s*[`*\"']*{own}[`*\"'\])】）]*\s*$", folded)
-        if behind and len(folded) == len(text):
-            return name, text[: behind.start()]
+        after = re.search(rf"\s*(?:[|>→\[【(（]|-+>)\s*[`*\"']*{tool}[`*\"'\])】）]*\s*$", folded)
+        if after and len(folded) == len(text):
+            return name, text[: after.start()]
     label = re.match(r"[\[【*_`\"']*([^\[\]【】:：?？|]+?)[\]】*_`\"']*\s*[:：|]\s*(\S.*)", text)
-    if label and len(label[1]) <= _LONGEST_TOOL and text.rstrip("\"'*_` ").endswith(("?", "？")):
+    if label and len(label[1]) <= _MAX_TOOL_LENGTH and text.rstrip("\"'*_` ").endswith(("?", "？")):
         return label[1], label[2]
     return None

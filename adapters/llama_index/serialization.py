@@ -23,65 +23,66 @@ _FORMAT = "nodekin llama_index nodes"
 _VERSION = 1
 
 _NODES: dict[str, type[BaseNode]] = {
-    made.class_name(): made for made in (TextNode, IndexNode, ImageNode, Document, ImageDocument)
+    cls.class_name(): cls for cls in (TextNode, IndexNode, ImageNode, Document, ImageDocument)
 }
 
 _RESULTS: dict[str, type[NodeWithScore]] = {
-    made.class_name(): made for made in (NodeWithScore, NodeWithEvidence)
+    cls.class_name(): cls for cls in (NodeWithScore, NodeWithEvidence)
 }
 
 
 def dump_nodes(nodes: Iterable[BaseNode | NodeWithScore]) -> str:
     """Write nodes, or results with their scores and evidence, as a JSON text.
 
-    LlamaIndex can write a ``NodeWithScore`` and not read it; this is for results that are kept in
-    a file, a cache or a queue. ``load_nodes`` gives equal objects of the same classes; it makes
-    nothing but nodes, whatever the text says (no pickle).
+    LlamaIndex can write a ``NodeWithScore`` but not read it; use this to store results in a file,
+    a cache or a queue. ``load_nodes`` returns equal objects of the same classes; it creates
+    nothing but nodes, whatever the text is (no pickle).
 
     Raises:
-        TypeError: If one is neither, or of a class of your own; if a value has no form in JSON,
-            or would come back as another one (a tuple, a date).
+        TypeError: If one is neither, or of a class of your own; or if a value can't be written
+            in JSON, or would be read as another one (a tuple, a date).
 
     Example:
         >>> text = dump_nodes([NodeWithScore(node=TextNode(text="茶", id_="n1"), score=0.0)])
-        >>> [(each.node.text, each.score) for each in load_nodes(text)]
+        >>> [(result.node.text, result.score) for result in load_nodes(text)]
         [('茶', 0.0)]
     """
     if isinstance(nodes, BaseNode | NodeWithScore | str):
         raise TypeError(f"dump_nodes takes a list of nodes or results, not one: {nodes!r:.80}")
-    made = {"format": _FORMAT, "version": _VERSION, "nodes": [_written(each) for each in nodes]}
-    return json.dumps(made, ensure_ascii=False)
+    items = [_to_json(item) for item in nodes]
+    return json.dumps({"format": _FORMAT, "version": _VERSION, "nodes": items}, ensure_ascii=False)
 
 
 def load_nodes(text: str) -> list[Any]:
-    """Read what ``dump_nodes`` wrote: nodes and results, of the classes they had.
+    """Read the nodes and results that ``dump_nodes`` wrote, with their classes.
 
     Raises:
         ValueError: If the text is something else, or of a newer version.
     """
     try:
-        found = json.loads(text)
+        data = json.loads(text)
     except ValueError as error:
         raise ValueError(f"load_nodes reads what dump_nodes wrote, not {text!r:.80}") from error
-    if not isinstance(found, dict) or found.get("format") != _FORMAT:
+    if not isinstance(data, dict) or data.get("format") != _FORMAT:
         raise ValueError(f"load_nodes reads what dump_nodes wrote, not {text!r:.80}")
-    if found.get("version") != _VERSION:
+    if data.get("version") != _VERSION:
         raise ValueError(
-            f"the nodes were written in version {found.get('version')!r}; this one reads "
+            f"the nodes were written in version {data.get('version')!r}; this one reads "
             f"{_VERSION}: update nodekin"
         )
-    return [_read(each) for each in found["nodes"]]
+    return [_from_json(item) for item in data["nodes"]]
 
 
-def _written(item: BaseNode | NodeWithScore) -> dict[str, Any]:
+def _to_json(item: BaseNode | NodeWithScore) -> dict[str, Any]:
     kind = type(item).__name__
     if isinstance(item, NodeWithScore) and _RESULTS.get(kind) is type(item):
-        made: dict[str, Any] = {"class": kind, "node": _written(item.node), "score": item.score}
+        data: dict[str, Any] = {"class": kind, "node": _to_json(item.node), "score": item.score}
         if isinstance(item, NodeWithEvidence):
-            made["evidence"] = _plain(item.evidence, kind)
-        return made
+            _check_json(item.evidence, kind)
+            data["evidence"] = item.evidence
+        return data
     if isinstance(item, BaseNode) and _NODES.get(item.class_name()) is type(item):
-        _plain(item.metadata, item.node_id)
+        _check_json(item.metadata, item.node_id)
         return {"class": item.class_name(), "data": json.loads(item.to_json())}
     raise TypeError(
         f"dump_nodes takes nodes and results of LlamaIndex ({', '.join(_NODES)}; "
@@ -89,27 +90,27 @@ def _written(item: BaseNode | NodeWithScore) -> dict[str, Any]:
     )
 
 
-def _plain(value: Any, where: str) -> Any:
-    """Return a value that JSON gives back as it is."""
-    if value is None or type(value) in (str, int, float, bool):
-        return value
+def _check_json(value: Any, owner: str) -> None:
+    """Check that JSON restores a value as it is."""
     if type(value) is list:
-        return [_plain(each, where) for each in value]
-    if type(value) is dict and all(isinstance(key, str) for key in value):
-        return {key: _plain(each, where) for key, each in value.items()}
-    raise TypeError(
-        f"{where!r} holds {value!r:.60}, a {type(value).__name__}, which JSON would not give back; "
-        "make it a str, a number, a list or a dict with names"
-    )
+        for item in value:
+            _check_json(item, owner)
+    elif type(value) is dict and all(isinstance(key, str) for key in value):
+        _check_json(list(value.values()), owner)
+    elif value is not None and type(value) not in (str, int, float, bool):
+        raise TypeError(
+            f"{owner!r} holds {value!r:.60}, a {type(value).__name__}, which JSON would not give "
+            "back; make it a str, a number, a list or a dict with names"
+        )
 
 
-def _read(found: Any) -> BaseNode | NodeWithScore:
-    kind = found.get("class") if isinstance(found, dict) else None
+def _from_json(data: Any) -> BaseNode | NodeWithScore:
+    kind = data.get("class") if isinstance(data, dict) else None
     if kind in _RESULTS:
-        fields: dict[str, Any] = {"node": _read(found["node"]), "score": found["score"]}
-        if "evidence" in found:
-            fields["evidence"] = found["evidence"]
+        fields: dict[str, Any] = {"node": _from_json(data["node"]), "score": data["score"]}
+        if "evidence" in data:
+            fields["evidence"] = data["evidence"]
         return _RESULTS[kind](**fields)
     if kind in _NODES:
-        return _NODES[kind].from_dict(found["data"])
+        return _NODES[kind].from_dict(data["data"])
     raise ValueError(f"load_nodes knows no class {kind!r}; it knows {[*_NODES, *_RESULTS]}")

@@ -26,7 +26,7 @@ from ...retrievers import Answer, Filters, QueryEngine, ScoredNode
 from ...retrievers.plans import Compute, Plan
 from ...retrievers.strategies import PlannedRetriever
 from .instrumentation import report_spans
-from .nodes import origin_of, to_node_with_score
+from .nodes import id_in_llama_index, to_node_with_score
 from .prompt_templates import changed_prompts, to_templates
 from .reranker import to_scored_node
 from .retrieval_record import RetrievalRecord
@@ -209,7 +209,7 @@ class PassageRetriever(PlannedRetriever):
 
     def _results(self, nodes: Sequence[NodeWithScore]) -> list[ScoredNode]:
         """Return nodekin's results of LlamaIndex nodes, those of the record where they are."""
-        by_id = {origin_of(hit.node) or hit.node.id: hit for hit in self.record.results}
+        by_id = {id_in_llama_index(hit.node): hit for hit in self.record.results}
         results = []
         for node in nodes:
             hit = by_id.get(node.node.node_id)

@@ -15,7 +15,7 @@ from ..vector_store_index import StoreIndexes
 from .nodes import GROUP, related
 
 MakeStore = Callable[[str], BasePydanticVectorStore]
-"""Makes a vector store, empty or that of last time, for a group of a name."""
+"""Returns a vector store for a group, empty or the one of an earlier process."""
 
 _FINGERPRINT = "nodekin_vector"  # hash of the model and the text of a stored vector
 
@@ -23,22 +23,21 @@ _FINGERPRINT = "nodekin_vector"  # hash of the model and the text of a stored ve
 def as_index(store: BasePydanticVectorStore | MakeStore) -> StoreIndexes:
     """Let a LlamaIndex vector store hold and search a graph's vectors: ``Retriever(index=)``.
 
-    Choose it where vectors have to lie in an engine of yours. The store is kept in step with the
+    Choose it if the vectors have to be in your own engine. The store is synchronized with the
     graph: nodes are added to it and deleted from it before the next search. Targets, filters,
-    fusions, recursion and scores are as with the built-in index, which is quicker on one machine.
+    fusions, recursion and scores are as with the built-in index, which is faster on one machine.
 
     The vectors are the graph's own; the store needs no model. It is searched by the query's
-    vector, for more nodes as long as filters or ties leave too few; cosines are computed anew from
-    the graph's vectors. Where the store returns fewer nodes than there are, all are compared one
-    by one, so that none is missing, and the log says so.
+    vector, for more nodes as long as filters or ties leave too few; cosines are computed again
+    from the graph's vectors. If the store returns fewer nodes than there are, all are compared one
+    by one, so that none is missing, with a warning in the log.
 
-    What a store has from an earlier process is used where it can be looked up (``get_nodes``),
-    and written again where not. Anything else in it stays.
+    Nodes that are in the store from an earlier process are used if they can be looked up
+    (``get_nodes``), and written again if not. Anything else in it stays.
 
     Args:
         store: A vector store, for one graph and one of its embeddings; several groups may share
-            it, at the price of longer searches. Or a function from the name of a group to a
-            store, so that each has its own.
+            it, at the cost of slower searches. Or a function from the name of a group to a store.
 
     Raises:
         TypeError: If it is neither.
@@ -98,7 +97,7 @@ class LlamaIndexBackend:
         return [node.node_id for node in result.nodes or ()]
 
     def stored(self, ids: Sequence[str]) -> dict[str, str]:
-        """Return which of these nodes the store has; all where it has no look-up by id."""
+        """Return which of these nodes the store has; all if it has no look-up by id."""
         try:
             nodes = self._store.get_nodes(node_ids=list(ids))
         except NotImplementedError:  # it may have any of them, with any vector
