@@ -88,3 +88,8 @@ class PlannedRetriever(BaseRetriever):
         if filters is not None:
             parse_filters(filters)
         return self.top_k if top_k is None else check_top_k(top_k)
+
+
+def join_notes(*notes: str | None) -> str | None:
+    """Return notes as one, None where there are none."""
+    return "; ".join(filter(None, notes)) or None

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..nodegraph import Node, nearest_names
-from .results import Evidence, Hits, ScoredNode
+from .results import Evidence, Hits, QueryVariant, ScoredNode
 
 Mode = Literal["rrf", "relative", "distribution", "concat"]
 
@@ -350,3 +350,16 @@ def merge_results(
         for key, node in nodes.items()
     ]
     return sorted(merged, key=lambda result: (-result.score, place(result.node)))
+
+
+def with_variant(results: Sequence[ScoredNode], variant: QueryVariant) -> list[ScoredNode]:
+    """Return results whose evidence has a variant of the query before its own."""
+    return [
+        replace(
+            result,
+            evidence=tuple(
+                replace(match, variants=(variant, *match.variants)) for match in result.evidence
+            ),
+        )
+        for result in results
+    ]

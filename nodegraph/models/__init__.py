@@ -5,9 +5,8 @@ from .embedder import Embedder, as_embedder, as_embedders
 from .embedder_adapters import Encoder, Vectors, is_async
 from .embedding_cache import EmbeddingCache
 from .identity import model_name
-from .language import Language, language_of
+from .language import Language, fill_template, language_of, retry_note
 from .llm import LLM, as_llm
-from .templates import fill_template, retry_note
 
 __all__ = [
     "LLM",

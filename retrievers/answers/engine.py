@@ -293,6 +293,6 @@ class QueryEngine:
         if filters is not None:
             parse_filters(filters)
         limit = self.top_k if top_k is None else check_top_k(top_k)
-        pairs, notes = pairs_of(history)
+        pairs, notes = pairs_of(history) if history is not None else ([], [])
         progress.notes += notes
         return answering(self.settings, question, pairs, limit, filters, progress)

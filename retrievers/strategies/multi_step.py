@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, get_args
 
 from ...nodegraph.models.output import normalize
 from ..filters import Filters
-from ..planned_retriever import PlannedRetriever
+from ..planned_retriever import PlannedRetriever, join_notes
 from ..plans import Budget, BudgetExceededError, Find, Plan, Prompt, PromptMixin, arun, gather, run
 from ..protocols import RetrieverProtocol
+from ..ranking import with_variant
 from ..results import QueryVariant, Results, ScoredNode
 from ..tracing import start_span
 from ..validation import check_retriever, check_top_k, choice, seconds, whole
-from .query_transform import OnError, describe_error, join_notes
+from .query_transform import OnError, describe_error
 from .step_prompt import StepOptions
 from .step_reader import StepReader
 from .step_roles import StepRoles
 from .steps import Ended, MultiStep, Step, merge_steps, same_question
-from .transform_retriever import StrategyOptions, with_variant
+from .transform_retriever import StrategyOptions
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

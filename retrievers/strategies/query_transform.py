@@ -134,11 +134,6 @@ class QueryTransform(ModelPrompt):
         return (query,)
 
 
-def join_notes(*notes: str | None) -> str | None:
-    """Return notes as one, None where there are none."""
-    return "; ".join(filter(None, notes)) or None
-
-
 def describe_error(error: BaseException | None) -> str:
     """Return an error's class and message."""
     return f"{type(error).__name__}: {error}"

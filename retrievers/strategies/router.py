@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from ...nodegraph import nearest_names
 from ...nodegraph.models.output import parse_routes
 from ..filters import Filters
-from ..planned_retriever import PlannedRetriever
+from ..planned_retriever import PlannedRetriever, join_notes
 from ..plans import Call, Plan, Prompt, PromptMixin, gather, results_or_errors
 from ..protocols import RetrieverProtocol
-from ..ranking import Mode, check_mode
+from ..ranking import Mode, check_mode, with_variant
 from ..results import QueryVariant, Results, ScoredNode
 from ..tracing import start_span, summarize_queries
 from ..validation import check_retriever
@@ -23,9 +23,8 @@ from .query_transform import (
     QueryVariants,
     TransformOptions,
     describe_error,
-    join_notes,
 )
-from .transform_retriever import StrategyOptions, fused, with_variant
+from .transform_retriever import StrategyOptions, fused
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -19,8 +19,9 @@ from ...nodegraph.models.output import (
     texts_in,
     value_of,
 )
+from ..planned_retriever import join_notes
 from ..plans import Call, Plan, Prompt, PromptMixin
-from .query_transform import describe_error, join_notes
+from .query_transform import describe_error
 from .step_prompt import (
     StepOptions,
     StepPrompt,

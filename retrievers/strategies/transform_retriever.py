@@ -6,14 +6,14 @@ import copy
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from ..filters import Filters
-from ..planned_retriever import PlannedRetriever
+from ..planned_retriever import PlannedRetriever, join_notes
 from ..plans import Plan, Prompt, PromptMixin, gather, results_or_errors
 from ..protocols import RetrieverProtocol
-from ..ranking import Mode, check_mode, fuse
+from ..ranking import Mode, check_mode, fuse, with_variant
 from ..results import OutputFormat, OutputOptions, QueryVariant, Results, ScoredNode
 from ..tracing import start_span, summarize_queries
 from ..validation import check_retriever
@@ -21,7 +21,6 @@ from .query_transform import (
     QueryTransform,
     QueryVariants,
     describe_error,
-    join_notes,
 )
 
 logger = logging.getLogger(__name__)
@@ -244,19 +243,6 @@ def fused(
         return list(rankings[0][:top_k])
     longest = max(map(len, rankings), default=0)
     return fuse(rankings, mode, weights, longest if top_k is None else top_k)
-
-
-def with_variant(results: Sequence[ScoredNode], variant: QueryVariant) -> list[ScoredNode]:
-    """Return results whose evidence has a variant of the query before its own."""
-    return [
-        replace(
-            result,
-            evidence=tuple(
-                replace(match, variants=(variant, *match.variants)) for match in result.evidence
-            ),
-        )
-        for result in results
-    ]
 
 
 def check_weight(weight: float, name: str) -> float:
