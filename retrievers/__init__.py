@@ -4,7 +4,7 @@ from .answers import Answer, Conversation, QaRetriever, QueryEngine
 from .base_retriever import BaseRetriever, child_k_override
 from .composite import (
     AutoMergeRetriever,
-    CompletionRetriever,
+    DocumentCompletionRetriever,
     FusionRetriever,
     LinkOptions,
     LinkRetriever,
@@ -34,9 +34,9 @@ __all__ = [
     "AutoMergeRetriever",
     "BaseRetriever",
     "Bm25",
-    "CompletionRetriever",
     "Conversation",
     "Cosine",
+    "DocumentCompletionRetriever",
     "Evidence",
     "Filters",
     "FusionRetriever",

@@ -104,7 +104,7 @@ PUBLIC = {
     """,
     "nodekin.nodegraph.sqlite": "SQLiteStore",
     "nodekin.retrievers": """
-        Answer AutoMergeRetriever BaseRetriever Bm25 CompletionRetriever Conversation Cosine
+        Answer AutoMergeRetriever BaseRetriever Bm25 DocumentCompletionRetriever Conversation Cosine
         Evidence Filters FusionRetriever HyDERetriever KeywordFilter LinkOptions LinkRetriever
         MultiQueryRetriever MultiStepRetriever Prompt QaRetriever QueryEngine QueryRewriteRetriever
         RecursiveRetriever RerankRetriever Reranker Retriever RetrieverProtocol

@@ -1,7 +1,7 @@
 """Retrievers around retrievers: fusion, windows, merging, completion, references, links."""
 
 from .auto_merge import AutoMergeRetriever
-from .document_completion import CompletionRetriever
+from .document_completion import DocumentCompletionRetriever
 from .fusion import FusionRetriever
 from .link_retriever import LinkOptions, LinkRetriever
 from .recursive import RecursiveRetriever
@@ -9,7 +9,7 @@ from .window import WindowRetriever
 
 __all__ = [
     "AutoMergeRetriever",
-    "CompletionRetriever",
+    "DocumentCompletionRetriever",
     "FusionRetriever",
     "LinkOptions",
     "LinkRetriever",

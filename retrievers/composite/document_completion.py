@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class CompletionRetriever(PostprocessRetriever):
+class DocumentCompletionRetriever(PostprocessRetriever):
     """Return the full document, or the span between its hits, where hits cluster.
 
     Choose it for questions about a document as a whole (a summary, a comparison of its parts),
@@ -43,7 +43,7 @@ class CompletionRetriever(PostprocessRetriever):
         >>> graph = NodeGraph()
         >>> ids = graph.add(["Green tea. Hot tea. Cups.", "Iced tea.", "Rivers."])
         >>> graph.create_node_group("sentence", split_sentences)
-        >>> completed = CompletionRetriever(Retriever(graph, "sentence"))
+        >>> completed = DocumentCompletionRetriever(Retriever(graph, "sentence"))
         >>> [result.node.text for result in completed("tea")]
         ['Green tea. Hot tea. Cups.', 'Iced tea.']
 

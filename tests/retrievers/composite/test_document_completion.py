@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.composite.document_completion import CompletionRetriever
+from nodekin.retrievers.composite.document_completion import DocumentCompletionRetriever
 from nodekin.retrievers.composite.window import WindowRetriever
 from nodekin.retrievers.similarities import Bm25
 
@@ -18,43 +18,45 @@ WORDS = Bm25(analyzer=str.split)
 
 def test_a_short_document_is_returned_whole() -> None:
     graph = words("a b c d\ne f", "x y z", "p")
-    completed = CompletionRetriever(fixed(pick(graph, "b,x,e,p")))
+    completed = DocumentCompletionRetriever(fixed(pick(graph, "b,x,e,p")))
     results = completed("q")
     assert texts(results) == ["a b c d\ne f", "x", "p"]
     assert results[0].node == graph.node("d0")
     assert [e.node.text for e in results[0].evidence] == ["b", "e"]
     assert [r.score for r in results] == [4, 3, 1]
-    assert texts(CompletionRetriever(fixed(pick(graph, "b,x,e,p")), share=0.6)("q")) == [
+    assert texts(DocumentCompletionRetriever(fixed(pick(graph, "b,x,e,p")), share=0.6)("q")) == [
         *("b", "x", "e", "p")
     ]
 
 
 def test_two_documents() -> None:
     graph = words("a b c d", "x y z", "p")
-    results = CompletionRetriever(fixed(pick(graph, "x,a,z,d")))("q")
+    results = DocumentCompletionRetriever(fixed(pick(graph, "x,a,z,d")))("q")
     assert texts(results) == ["x y z", "a b c d"]
-    single = fixed(pick(graph, "x,a"))
-    assert CompletionRetriever(single).retrieve("q") == single.results  # one hit is no cluster
+    single = fixed(pick(graph, "x,a"))  # one hit is no cluster
+    assert (
+        DocumentCompletionRetriever(single).retrieve("q") == single.results
+    )  # one hit is no cluster
 
 
 def test_of_a_long_document_what_lies_between_the_hits() -> None:
     graph = words("a b c d e f g h i")
     inner = fixed(pick(graph, "f,c"))
     for limit, expected in ((17, ["a b c d e f g h i"]), (16, ["c d e f"]), (7, ["c d e f"])):
-        assert texts(CompletionRetriever(inner, limit=limit, length=len)("q")) == expected
-    assert texts(CompletionRetriever(inner, limit=6, length=len)("q")) == ["f", "c"]
-    (result,) = CompletionRetriever(inner, limit=5)("q")
+        assert texts(DocumentCompletionRetriever(inner, limit=limit, length=len)("q")) == expected
+    assert texts(DocumentCompletionRetriever(inner, limit=6, length=len)("q")) == ["f", "c"]
+    (result,) = DocumentCompletionRetriever(inner, limit=5)("q")
     c, f = pick(graph, "c,f")
     assert result.node.id == f"{c.id}..{f.id}"
     assert result.node.root.text[result.node.start : result.node.end] == "c d e f"
     assert len(result.evidence) == 2
-    assert asyncio.run(CompletionRetriever(inner, limit=5).aretrieve("q")) == [result]
+    assert asyncio.run(DocumentCompletionRetriever(inner, limit=5).aretrieve("q")) == [result]
 
 
 def test_completion_around_windows_and_filters(tmp_path) -> None:
     graph = words("tea a b c tea d e f", "sea tea g", store=tmp_path / "g")
     windows = WindowRetriever(Retriever(graph, "word", WORDS), 0, 1)
-    completed = CompletionRetriever(windows, limit=6)
+    completed = DocumentCompletionRetriever(windows, limit=6)
     assert texts(completed("tea")) == ["tea a b c tea d", "tea g"]
     assert texts(completed("tea", filters={"number": 1})) == ["tea g"]
     assert texts(completed("tea", top_k=1)) == ["tea a"]
@@ -67,7 +69,7 @@ def test_completion_around_windows_and_filters(tmp_path) -> None:
 def test_completion_loses_nothing(shape, data, share, limit) -> None:
     graph = numbered(shape)
     hits = data.draw(st.lists(st.sampled_from(graph.nodes("word")), unique=True, max_size=8))
-    completed = CompletionRetriever(fixed(hits), share=share, limit=limit, length=len)
+    completed = DocumentCompletionRetriever(fixed(hits), share=share, limit=limit, length=len)
     results = completed.retrieve("q")
     assert sorted(e.score for r in results for e in r.evidence) == [
         float(n) for n in range(1, len(hits) + 1)
@@ -89,7 +91,7 @@ def test_hits_of_a_removed_document_stay() -> None:
     graph = words("a b")
     hits = pick(graph, "a")
     graph.remove("d0")
-    assert texts(CompletionRetriever(fixed([*hits, *hits]))("q")) == ["a", "a"]
+    assert texts(DocumentCompletionRetriever(fixed([*hits, *hits]))("q")) == ["a", "a"]
 
 
 @pytest.mark.parametrize(
@@ -102,4 +104,4 @@ def test_hits_of_a_removed_document_stay() -> None:
 )
 def test_invalid_arguments(arguments, error, message) -> None:
     with pytest.raises(error, match=message):
-        CompletionRetriever(**{"inner": fixed([]), **arguments})
+        DocumentCompletionRetriever(**{"inner": fixed([]), **arguments})
