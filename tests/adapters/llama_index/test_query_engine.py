@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from llama_index.core import PromptTemplate, Settings, get_response_synthesizer
-from llama_index.core.base.response.schema import Response
+from llama_index.core import get_response_synthesizer
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.instrumentation.events.query import QueryEndEvent, QueryStartEvent
 from llama_index.core.postprocessor import SimilarityPostprocessor
@@ -17,6 +15,14 @@ from llama_index.core.query_engine import RetrieverQueryEngine, SubQuestionQuery
 from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
 from llama_index.core.schema import QueryBundle
 from llama_index.core.tools import QueryEngineTool
+from query_engine_scripts import (
+    BOTH,
+    DECOMPOSE,
+    PARTS,
+    Scripted,
+    decompose_and_answer,
+    ids,
+)
 
 from nodekin.adapters.llama_index import (
     NodeGraphQueryEngine,
@@ -24,42 +30,11 @@ from nodekin.adapters.llama_index import (
     NodeWithEvidence,
     SpanStartEvent,
 )
-from nodekin.nodegraph import ModelError, Node, NodeGraph
+from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import (
-    MultiStepRetriever,
-    QaRetriever,
     QueryEngine,
     Retriever,
-    SubQuestionRetriever,
 )
-from nodekin.retrievers.answers import AnswerError
-
-BOTH = "Is green tea fermented, and is black tea?"
-PARTS = "Is green tea fermented?\nIs black tea fermented?"
-APART: dict[str, Any] = {
-    "prompt": {"en": "Take apart: {query}", "zh": "分解：{query}"},
-    "answer_prompt": {"en": "Part: {query} {context}", "zh": "部分：{query} {context}"},
-}
-STEP: dict[str, Any] = {"prompt": "Step: {question} {passages}"}
-Scripted = Callable[[Any], Any]
-
-
-def taking_apart(prompt: str) -> str:
-    """Be a model that decomposes, answers parts, and answers."""
-    if prompt.startswith("Take apart"):
-        return PARTS
-    if prompt.startswith("Part"):
-        return "Green: no." if "Is green tea" in prompt else "Black: yes."
-    return "Only black tea."
-
-
-def ids(nodes: Any) -> list[str]:
-    return [node.node.node_id for node in nodes]
-
-
-async def read(response: Any) -> list[str]:
-    return [piece async for piece in response.response_gen]
-
 
 # Without a strategy
 
@@ -146,365 +121,6 @@ def test_synthesize_takes_any_nodes(search: Retriever, scripted: Scripted) -> No
     assert response.metadata["cited"] == [1]
 
 
-# The model of the settings
-
-
-def test_the_settings_model_is_looked_up_when_it_is_asked(
-    search: Retriever, scripted: Scripted, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Settings, "_llm", None)
-    engine = NodeGraphQueryEngine(search, strategy="rewrite")
-    engine.get_prompts()
-    assert Settings._llm is None
-    first, second = scripted("Is tea black?"), scripted("Is green tea black?")
-    for llm in (first, second):
-        monkeypatch.setattr(Settings, "_llm", llm)
-        assert str(engine.query(BOTH)) == llm.says
-        assert len(llm.asked) == 2
-    assert len(first.asked) == 2
-
-
-def test_a_prompt_that_was_replaced_outlives_a_change_of_the_model(
-    search: Retriever, scripted: Scripted, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Settings, "_llm", None)
-    engine = NodeGraphQueryEngine(search)
-    mine = PromptTemplate("MINE {context_str} {query_str}")
-    engine.update_prompts({"response_synthesizer:text_qa_template": mine})
-    for _ in range(2):
-        monkeypatch.setattr(Settings, "_llm", llm := scripted("Tea."))
-        engine.query(BOTH)
-        assert llm.asked[0].startswith("MINE ")
-
-
-# Strategies
-
-
-def test_rewrite(search: Retriever, scripted: Scripted) -> None:
-    def says(prompt: str) -> str:
-        return "By sea." if "by sea" in prompt else "How did tea come to Europe?"
-
-    engine = NodeGraphQueryEngine(search, scripted(says), strategy="rewrite")
-    response = engine.query("tee 2 europe??")
-    assert response.source_nodes[0].text == "Tea came to Europe by sea."
-    (form,) = response.source_nodes[0].evidence[0]["variants"]
-    assert form == {"query": "tee 2 europe??", "strategy": "rewrite", "note": None}
-
-
-@pytest.mark.parametrize("strategy", ["rewrite", "multi_query", "hyde", "sub_question"])
-def test_a_model_that_fails_leaves_the_plain_query(
-    search: Retriever, scripted: Scripted, strategy: Any
-) -> None:
-    failing = lambda prompt: (_ for _ in ()).throw(ConnectionError("gone"))  # noqa: E731
-    made = {"sub_question": SubQuestionRetriever}
-    synthesizer = get_response_synthesizer(llm=scripted("Tea."))
-    engine = NodeGraphQueryEngine(
-        search, failing, strategy=strategy, response_synthesizer=synthesizer
-    )
-    response = engine.query("Which tea is fermented?")
-    assert ids(response.source_nodes) == [r.node.id for r in search("Which tea is fermented?")]
-    (error,) = response.metadata["errors"]
-    assert error["question"] == "Which tea is fermented?"
-    assert "ConnectionError: gone" in error["error"]
-    assert ("sub_qa" in response.metadata) == (strategy in made)
-    with pytest.raises(ModelError, match="gone"):
-        NodeGraphQueryEngine(
-            search,
-            failing,
-            strategy=strategy,
-            response_synthesizer=synthesizer,
-            on_error="raise",
-        ).query("Which tea is fermented?")
-
-
-def test_sub_questions(search: Retriever, scripted: Scripted) -> None:
-    llm = scripted(taking_apart)
-    engine = NodeGraphQueryEngine(search, llm, strategy="sub_question", **APART)
-    response = engine.query(BOTH)
-    assert str(response) == "Only black tea."
-    told = response.metadata["sub_qa"]
-    assert [(question, str(answer)) for question, answer in told] == [
-        ("Is green tea fermented?", "Green: no."),
-        ("Is black tea fermented?", "Black: yes."),
-    ]
-    assert all(isinstance(answer, Response) for _, answer in told)
-    assert told[0][1].source_nodes[0].text.startswith("Green tea")
-    assert "Question: Is green tea fermented?\nAnswer: Green: no." in llm.asked[-1]
-    assert all(each.text in llm.asked[-1] for each in response.source_nodes)
-    plain = SubQuestionRetriever(search, taking_apart, prompt=APART["prompt"])
-    assert ids(response.source_nodes) == [each.node.id for each in plain(BOTH)]
-    assert [n.score for n in response.source_nodes] == [each.score for each in plain(BOTH)]
-    assert "errors" not in response.metadata
-
-
-def test_sub_questions_are_retrieved_only(search: Retriever, scripted: Scripted) -> None:
-    llm = scripted(taking_apart)
-    engine = NodeGraphQueryEngine(search, llm, strategy="sub_question", **APART)
-    found = engine.retrieve(BOTH)
-    assert len(llm.asked) == 1
-    assert ids(found) == ids(engine.query(BOTH).source_nodes)
-    assert len(llm.asked) == 1 + 4
-
-
-def test_sub_questions_in_chinese(search: Retriever, scripted: Scripted) -> None:
-    def says(prompt: str) -> str:
-        if prompt.startswith("分解"):
-            return "红茶是什么茶？\n大熊猫的毛是什么颜色的？"
-        return "红茶是全发酵茶。" if prompt.startswith("部分") else "如上。"
-
-    llm = scripted(says)
-    response = NodeGraphQueryEngine(search, llm, strategy="sub_question", **APART).query(
-        "红茶是什么茶，大熊猫的毛又是什么颜色？"
-    )
-    assert [question for question, _ in response.metadata["sub_qa"]] == [
-        "红茶是什么茶？",
-        "大熊猫的毛是什么颜色的？",
-    ]
-    assert "问题：红茶是什么茶？\n答案：红茶是全发酵茶。" in llm.asked[-1]
-
-
-class FailingFor:
-    """A retriever that fails for some queries."""
-
-    def __init__(self, inner: Retriever, *words: str) -> None:
-        self.inner, self.words = inner, words
-
-    def retrieve(self, query: str, **settings: Any) -> Any:
-        if any(word in query for word in self.words):
-            raise OSError(f"no disk for {query}")
-        return self.inner.retrieve(query, **settings)
-
-    async def aretrieve(self, query: str, **settings: Any) -> Any:
-        return self.retrieve(query, **settings)
-
-
-def test_a_sub_question_that_fails_is_told(search: Retriever, scripted: Scripted) -> None:
-    some = FailingFor(search, "Is black tea fermented?")
-    engine = NodeGraphQueryEngine(some, scripted(taking_apart), strategy="sub_question", **APART)
-    response = engine.query(BOTH)
-    assert response.metadata["errors"] == [
-        {
-            "question": "Is black tea fermented?",
-            "error": "OSError: no disk for Is black tea fermented?",
-        }
-    ]
-    assert [answer.response for _, answer in response.metadata["sub_qa"]] == ["Green: no.", None]
-    every = FailingFor(search, "tea")
-    failing = NodeGraphQueryEngine(every, scripted(taking_apart), strategy="sub_question", **APART)
-    with pytest.raises(OSError, match="no disk"):
-        failing.query(BOTH)
-    with pytest.raises(OSError, match="no disk"):
-        asyncio.run(failing.aquery(BOTH))
-
-
-def test_an_empty_plan_answers_the_question(search: Retriever, scripted: Scripted) -> None:
-    llm = scripted(lambda prompt: "NONE" if prompt.startswith("Take") else "Black tea.")
-    response = NodeGraphQueryEngine(search, llm, strategy="sub_question", **APART).query(
-        "Which tea is fermented?"
-    )
-    assert response.metadata["sub_qa"] == []
-    assert ids(response.source_nodes) == [r.node.id for r in search("Which tea is fermented?")]
-
-
-def step(answer: str, answered: str, question: str) -> str:
-    return f"Answer: {answer}\nAnswered: {answered}\nNext question: {question}"
-
-
-def test_multi_step(search: Retriever, scripted: Scripted) -> None:
-    steps = iter(
-        [
-            step("unknown", "no", "Which tea keeps for years nonetheless?"),
-            step("black tea", "no", "How did tea come to Europe?"),
-            step("by sea", "yes", "NONE"),
-        ]
-    )
-    llm = scripted(lambda prompt: next(steps) if prompt.startswith("Step") else "By sea.")
-    engine = NodeGraphQueryEngine(search, llm, strategy="multi_step", **STEP, max_steps=3)
-    response = engine.query("How did the tea that keeps come to Europe?")
-    assert [(question, str(answer)) for question, answer in response.metadata["sub_qa"]] == [
-        ("Which tea keeps for years nonetheless?", "black tea"),
-        ("How did tea come to Europe?", "by sea"),
-    ]
-    assert response.metadata["ended"] == "answered"
-    assert "Answer: black tea" in llm.asked[-1]
-    assert {"Tea came to Europe by sea."} <= {node.text for node in response.source_nodes}
-
-
-def test_steps_end(search: Retriever, scripted: Scripted) -> None:
-    again = scripted(step("unknown", "no", "Which tea is black tea?"))
-    engine = NodeGraphQueryEngine(search, again, strategy="multi_step", **STEP)
-    assert engine.query("Tea?").metadata["ended"] in ("repeated", "nothing new")
-    failing = scripted(lambda prompt: RuntimeError("off") if prompt.startswith("Step") else "Tea.")
-    response = NodeGraphQueryEngine(search, failing, strategy="multi_step", **STEP).query(
-        "Black tea?"
-    )
-    assert response.metadata["ended"] == "failed"
-    assert "RuntimeError: off" in response.metadata["errors"][0]["error"]
-    assert ids(response.source_nodes) == [each.node.id for each in search("Black tea?")]
-
-
-def test_a_strategy_of_ones_own(search: Retriever, scripted: Scripted) -> None:
-    done = MultiStepRetriever(search, lambda prompt: step("no", "no", "Which tea is green?"))
-    response = NodeGraphQueryEngine(done, scripted("Tea.")).query("Which tea is fermented?")
-    assert [question for question, _ in response.metadata["sub_qa"]] == ["Which tea is green?"]
-
-
-# Prompts
-
-
-def test_prompts_are_read_and_replaced(search: Retriever, scripted: Scripted) -> None:
-    llm = scripted("Is tea black?")
-    engine = NodeGraphQueryEngine(search, llm, strategy="rewrite")
-    prompts = engine.get_prompts()
-    assert {
-        "response_synthesizer:refine_template",
-        "response_synthesizer:text_qa_template",
-        "retriever:rewrite_en",
-        "retriever:rewrite_zh",
-    } <= set(prompts)
-    assert all(name.count(":") == 1 for name in prompts)  # update_prompts breaks on deeper ones
-    assert "{query}" in prompts["retriever:rewrite_en"].get_template()
-    engine.update_prompts(
-        {
-            "retriever:rewrite_en": PromptTemplate('Mend as {{"q": ...}}: {query}'),
-            "response_synthesizer:text_qa_template": PromptTemplate("From {context_str}"),
-        }
-    )
-    engine.query("black tee")
-    assert llm.asked[0] == 'Mend as {"q": ...}: black tee'
-    assert llm.asked[1].startswith("From ")
-    assert engine.get_prompts()["retriever:rewrite_en"].get_template() == (
-        'Mend as {{"q": ...}}: {query}'
-    )
-    with pytest.raises(ValueError, match=r"no place for 'query'; write \{query\}"):
-        engine.update_prompts({"retriever:rewrite_en": PromptTemplate("Mend it")})
-
-
-def test_updating_with_its_own_prompts_changes_nothing(
-    search: Retriever, scripted: Scripted
-) -> None:
-    for strategy in ("rewrite", "hyde", "multi_query", "sub_question", "multi_step"):
-        llm = scripted("Is tea black?")
-        engine = NodeGraphQueryEngine(search, llm, strategy=strategy)
-        engine.query(BOTH)
-        before = list(llm.asked)
-        engine.update_prompts(engine.get_prompts())
-        llm.asked.clear()
-        engine.query(BOTH)
-        assert sorted(llm.asked) == sorted(before)
-
-
-def test_prompts_of_the_query_engine(search: Retriever) -> None:
-    asked: list[str] = []
-
-    def model(prompt: str) -> str:
-        asked.append(prompt)
-        return "Tea [1]."
-
-    given = QueryEngine(search, model)
-    engine = NodeGraphQueryEngine(given)
-    assert "response_synthesizer:answer_en" in engine.get_prompts()
-    mine = PromptTemplate("{passages} Q: {question}")
-    engine.update_prompts({"response_synthesizer:answer_en": mine})
-    engine.query("Which tea is black?")
-    assert asked[-1].endswith(" Q: Which tea is black?")
-    assert given.prompts["answer"].en != "{passages} Q: {question}"
-
-
-# Streaming
-
-
-def test_streaming(search: Retriever, scripted: Scripted) -> None:
-    engine = NodeGraphQueryEngine(search, scripted("Black tea is."), streaming=True)
-    response = engine.query("Which tea is fermented?")
-    assert ids(response.source_nodes) == [r.node.id for r in search("Which tea is fermented?")]
-    assert list(response.response_gen) == ["Black", " tea", " is."]
-    later = asyncio.run(stream_and_read(engine, "Which tea is fermented?"))
-    assert "".join(later) == "Black tea is."
-
-
-async def stream_and_read(engine: NodeGraphQueryEngine, question: str) -> list[str]:
-    response = await engine.aquery(question)
-    assert response.source_nodes
-    return await read(response)
-
-
-def test_streaming_by_the_query_engine(search: Retriever, scripted: Scripted) -> None:
-    answers = QueryEngine(search, scripted("Black tea is [1]."))
-    engine = NodeGraphQueryEngine(answers, streaming=True)
-    response = engine.query("Which tea is fermented?")
-    assert ids(response.source_nodes) == [r.node.id for r in search("Which tea is fermented?")]
-    assert "cited" not in response.metadata
-    assert "".join(response.response_gen) == "Black tea is [1]."
-    assert response.metadata["cited"] == [1]
-    assert response.metadata[response.source_nodes[0].node.node_id]["topic"] == "tea"
-
-
-@pytest.mark.usefixtures("unblocked")
-def test_async_streaming_by_the_query_engine(search: Retriever, scripted: Scripted) -> None:
-    answers = QueryEngine(search, scripted("Black tea is [1]."))
-    engine = NodeGraphQueryEngine(answers, streaming=True, strategy="sub_question")
-
-    async def main() -> None:
-        response = await engine.aquery("Which tea is fermented?")
-        assert "".join(await read(response)) == "Black tea is [1]."
-        assert response.metadata["cited"] == [1]
-        assert "sub_qa" in response.metadata
-
-    asyncio.run(main())
-
-
-def test_a_stream_that_is_left(search: Retriever, scripted: Scripted, watched: Any) -> None:
-    answers = QueryEngine(search, scripted("Black tea is [1]."))
-    response = NodeGraphQueryEngine(answers, streaming=True).query("Which tea is fermented?")
-    assert next(response.response_gen)
-    response.response_gen.close()
-    assert watched.spans.open_spans == {}
-
-
-# nodekin's query engine
-
-
-def test_answers_are_cited(search: Retriever) -> None:
-    answers = QueryEngine(search, lambda prompt: "Black tea is [1], green tea is not [2].")
-    response = NodeGraphQueryEngine(answers).query("Which tea is fermented?")
-    expected = answers.query("Which tea is fermented?")
-    assert str(response) == expected.text
-    assert ids(response.source_nodes) == [each.result.node.id for each in expected.sources]
-    assert response.metadata["cited"] == [1, 2]
-    assert response.metadata["found"] is True
-    nothing = NodeGraphQueryEngine(answers).query("quux")
-    assert nothing.metadata["found"] is False
-    assert nothing.source_nodes == []
-
-
-def test_preset_answers_need_neither_model_nor_search(search: Retriever) -> None:
-    pairs = NodeGraph()
-    pairs.add("Pairs")
-    pair = Node("Which tea is best?", {"answer": "The one you like."})
-    pairs.create_node_group("qa", lambda text: [pair])
-    nothing = FailingFor(search, "tea")
-    engine = QueryEngine(nothing, lambda prompt: "never", qa=QaRetriever(pairs, "qa"))
-    for made in (NodeGraphQueryEngine(engine), NodeGraphQueryEngine(engine, streaming=True)):
-        response = made.query("which tea is best")
-        assert str(response) == "The one you like."
-        assert response.metadata["preset"] is True
-        assert response.metadata["calls"] == 0
-        assert [node.text for node in response.source_nodes] == [
-            "Which tea is best?\nThe one you like."
-        ]
-
-
-def test_a_model_that_fails_is_raised(search: Retriever, scripted: Scripted) -> None:
-    failing = scripted(ConnectionError("gone"))
-    for streaming in (False, True):
-        engine = NodeGraphQueryEngine(QueryEngine(search, failing), streaming=streaming)
-        with pytest.raises(AnswerError, match="gone"):
-            engine.query("Which tea is fermented?")
-        with pytest.raises(AnswerError, match="gone"):
-            asyncio.run(engine.aquery("Which tea is fermented?"))
-
-
 # What is told
 
 
@@ -512,9 +128,9 @@ def test_a_model_that_fails_is_raised(search: Retriever, scripted: Scripted) -> 
 def test_spans_and_events(
     search: Retriever, scripted: Scripted, watched: SimpleNamespace, answering: bool
 ) -> None:
-    llm = scripted(taking_apart)
+    llm = scripted(decompose_and_answer)
     source = QueryEngine(search, llm) if answering else search
-    NodeGraphQueryEngine(source, llm, strategy="sub_question", **APART).query(BOTH)
+    NodeGraphQueryEngine(source, llm, strategy="sub_question", **DECOMPOSE).query(BOTH)
     spans = {span.id_: span for span in watched.spans.completed_spans}
 
     def above(span: Any) -> list[str]:
@@ -536,9 +152,9 @@ def test_spans_and_events(
 def test_callbacks(search: Retriever, scripted: Scripted) -> None:
     handler = LlamaDebugHandler(print_trace_on_end=False)
     manager = CallbackManager([handler])
-    llm = scripted(taking_apart)
+    llm = scripted(decompose_and_answer)
     engine = NodeGraphQueryEngine(
-        search, llm, strategy="sub_question", **APART, callback_manager=manager
+        search, llm, strategy="sub_question", **DECOMPOSE, callback_manager=manager
     )
     assert engine.retriever.callback_manager is manager
     engine.query(BOTH)

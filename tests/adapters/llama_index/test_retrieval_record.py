@@ -1,0 +1,184 @@
+"""Sub-questions, steps and errors in the metadata of a response."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from llama_index.core import get_response_synthesizer
+from llama_index.core.base.response.schema import Response
+from query_engine_scripts import (
+    BOTH,
+    DECOMPOSE,
+    STEP,
+    FailingFor,
+    Scripted,
+    decompose_and_answer,
+    ids,
+    step,
+)
+
+from nodekin.adapters.llama_index import (
+    NodeGraphQueryEngine,
+)
+from nodekin.nodegraph import ModelError
+from nodekin.retrievers import (
+    MultiStepRetriever,
+    Retriever,
+    SubQuestionRetriever,
+)
+
+
+def test_rewrite(search: Retriever, scripted: Scripted) -> None:
+    def says(prompt: str) -> str:
+        return "By sea." if "by sea" in prompt else "How did tea come to Europe?"
+
+    engine = NodeGraphQueryEngine(search, scripted(says), strategy="rewrite")
+    response = engine.query("tee 2 europe??")
+    assert response.source_nodes[0].text == "Tea came to Europe by sea."
+    (form,) = response.source_nodes[0].evidence[0]["variants"]
+    assert form == {"query": "tee 2 europe??", "strategy": "rewrite", "note": None}
+
+
+@pytest.mark.parametrize("strategy", ["rewrite", "multi_query", "hyde", "sub_question"])
+def test_a_model_that_fails_leaves_the_plain_query(
+    search: Retriever, scripted: Scripted, strategy: Any
+) -> None:
+    failing = lambda prompt: (_ for _ in ()).throw(ConnectionError("gone"))  # noqa: E731
+    made = {"sub_question": SubQuestionRetriever}
+    synthesizer = get_response_synthesizer(llm=scripted("Tea."))
+    engine = NodeGraphQueryEngine(
+        search, failing, strategy=strategy, response_synthesizer=synthesizer
+    )
+    response = engine.query("Which tea is fermented?")
+    assert ids(response.source_nodes) == [r.node.id for r in search("Which tea is fermented?")]
+    (error,) = response.metadata["errors"]
+    assert error["question"] == "Which tea is fermented?"
+    assert "ConnectionError: gone" in error["error"]
+    assert ("sub_qa" in response.metadata) == (strategy in made)
+    with pytest.raises(ModelError, match="gone"):
+        NodeGraphQueryEngine(
+            search,
+            failing,
+            strategy=strategy,
+            response_synthesizer=synthesizer,
+            on_error="raise",
+        ).query("Which tea is fermented?")
+
+
+def test_sub_questions(search: Retriever, scripted: Scripted) -> None:
+    llm = scripted(decompose_and_answer)
+    engine = NodeGraphQueryEngine(search, llm, strategy="sub_question", **DECOMPOSE)
+    response = engine.query(BOTH)
+    assert str(response) == "Only black tea."
+    told = response.metadata["sub_qa"]
+    assert [(question, str(answer)) for question, answer in told] == [
+        ("Is green tea fermented?", "Green: no."),
+        ("Is black tea fermented?", "Black: yes."),
+    ]
+    assert all(isinstance(answer, Response) for _, answer in told)
+    assert told[0][1].source_nodes[0].text.startswith("Green tea")
+    assert "Question: Is green tea fermented?\nAnswer: Green: no." in llm.asked[-1]
+    assert all(each.text in llm.asked[-1] for each in response.source_nodes)
+    plain = SubQuestionRetriever(search, decompose_and_answer, prompt=DECOMPOSE["prompt"])
+    assert ids(response.source_nodes) == [each.node.id for each in plain(BOTH)]
+    assert [n.score for n in response.source_nodes] == [each.score for each in plain(BOTH)]
+    assert "errors" not in response.metadata
+
+
+def test_sub_questions_are_retrieved_only(search: Retriever, scripted: Scripted) -> None:
+    llm = scripted(decompose_and_answer)
+    engine = NodeGraphQueryEngine(search, llm, strategy="sub_question", **DECOMPOSE)
+    found = engine.retrieve(BOTH)
+    assert len(llm.asked) == 1
+    assert ids(found) == ids(engine.query(BOTH).source_nodes)
+    assert len(llm.asked) == 1 + 4
+
+
+def test_sub_questions_in_chinese(search: Retriever, scripted: Scripted) -> None:
+    def says(prompt: str) -> str:
+        if prompt.startswith("分解"):
+            return "红茶是什么茶？\n大熊猫的毛是什么颜色的？"
+        return "红茶是全发酵茶。" if prompt.startswith("部分") else "如上。"
+
+    llm = scripted(says)
+    response = NodeGraphQueryEngine(search, llm, strategy="sub_question", **DECOMPOSE).query(
+        "红茶是什么茶，大熊猫的毛又是什么颜色？"
+    )
+    assert [question for question, _ in response.metadata["sub_qa"]] == [
+        "红茶是什么茶？",
+        "大熊猫的毛是什么颜色的？",
+    ]
+    assert "问题：红茶是什么茶？\n答案：红茶是全发酵茶。" in llm.asked[-1]
+
+
+def test_a_sub_question_that_fails_is_told(search: Retriever, scripted: Scripted) -> None:
+    some = FailingFor(search, "Is black tea fermented?")
+    engine = NodeGraphQueryEngine(
+        some, scripted(decompose_and_answer), strategy="sub_question", **DECOMPOSE
+    )
+    response = engine.query(BOTH)
+    assert response.metadata["errors"] == [
+        {
+            "question": "Is black tea fermented?",
+            "error": "OSError: no disk for Is black tea fermented?",
+        }
+    ]
+    assert [answer.response for _, answer in response.metadata["sub_qa"]] == ["Green: no.", None]
+    every = FailingFor(search, "tea")
+    failing = NodeGraphQueryEngine(
+        every, scripted(decompose_and_answer), strategy="sub_question", **DECOMPOSE
+    )
+    with pytest.raises(OSError, match="no disk"):
+        failing.query(BOTH)
+    with pytest.raises(OSError, match="no disk"):
+        asyncio.run(failing.aquery(BOTH))
+
+
+def test_an_empty_plan_answers_the_question(search: Retriever, scripted: Scripted) -> None:
+    llm = scripted(lambda prompt: "NONE" if prompt.startswith("Take") else "Black tea.")
+    response = NodeGraphQueryEngine(search, llm, strategy="sub_question", **DECOMPOSE).query(
+        "Which tea is fermented?"
+    )
+    assert response.metadata["sub_qa"] == []
+    assert ids(response.source_nodes) == [r.node.id for r in search("Which tea is fermented?")]
+
+
+def test_multi_step(search: Retriever, scripted: Scripted) -> None:
+    steps = iter(
+        [
+            step("unknown", "no", "Which tea keeps for years nonetheless?"),
+            step("black tea", "no", "How did tea come to Europe?"),
+            step("by sea", "yes", "NONE"),
+        ]
+    )
+    llm = scripted(lambda prompt: next(steps) if prompt.startswith("Step") else "By sea.")
+    engine = NodeGraphQueryEngine(search, llm, strategy="multi_step", **STEP, max_steps=3)
+    response = engine.query("How did the tea that keeps come to Europe?")
+    assert [(question, str(answer)) for question, answer in response.metadata["sub_qa"]] == [
+        ("Which tea keeps for years nonetheless?", "black tea"),
+        ("How did tea come to Europe?", "by sea"),
+    ]
+    assert response.metadata["ended"] == "answered"
+    assert "Answer: black tea" in llm.asked[-1]
+    assert {"Tea came to Europe by sea."} <= {node.text for node in response.source_nodes}
+
+
+def test_steps_end(search: Retriever, scripted: Scripted) -> None:
+    again = scripted(step("unknown", "no", "Which tea is black tea?"))
+    engine = NodeGraphQueryEngine(search, again, strategy="multi_step", **STEP)
+    assert engine.query("Tea?").metadata["ended"] in ("repeated", "nothing new")
+    failing = scripted(lambda prompt: RuntimeError("off") if prompt.startswith("Step") else "Tea.")
+    response = NodeGraphQueryEngine(search, failing, strategy="multi_step", **STEP).query(
+        "Black tea?"
+    )
+    assert response.metadata["ended"] == "failed"
+    assert "RuntimeError: off" in response.metadata["errors"][0]["error"]
+    assert ids(response.source_nodes) == [each.node.id for each in search("Black tea?")]
+
+
+def test_a_strategy_of_ones_own(search: Retriever, scripted: Scripted) -> None:
+    done = MultiStepRetriever(search, lambda prompt: step("no", "no", "Which tea is green?"))
+    response = NodeGraphQueryEngine(done, scripted("Tea.")).query("Which tea is fermented?")
+    assert [question for question, _ in response.metadata["sub_qa"]] == ["Which tea is green?"]
