@@ -51,7 +51,7 @@ class Observer(Protocol):
         ...
 
     def end(self, span: Span) -> None:
-        """A stage has ended; its seconds, facts and error are there."""
+        """A stage has ended; its seconds, attributes and error are set."""
         ...
 
 
@@ -62,7 +62,7 @@ _observers: ContextVar[tuple[Observer, ...]] = ContextVar("observers", default=(
 
 @contextmanager
 def start_span(name: str, /, **attributes: Any) -> Iterator[Span]:
-    """Take what is done in the block as a stage; add to its ``facts`` what comes of it.
+    """Take what is done in the block as a stage; add the outcome to its ``attributes``.
 
     Costs next to nothing where nobody is tracing. Whoever hands work to threads of a pool hands
     over the context as well (``contextvars.copy_context().run``); ``asyncio.to_thread`` does.
