@@ -34,9 +34,7 @@ def test_two_documents() -> None:
     results = DocumentCompletionRetriever(fixed(pick(graph, "x,a,z,d")))("q")
     assert texts(results) == ["x y z", "a b c d"]
     single = fixed(pick(graph, "x,a"))  # one hit is no cluster
-    assert (
-        DocumentCompletionRetriever(single).retrieve("q") == single.results
-    )  # one hit is no cluster
+    assert DocumentCompletionRetriever(single).retrieve("q") == single.results
 
 
 def test_of_a_long_document_what_lies_between_the_hits() -> None:
