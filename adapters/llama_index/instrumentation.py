@@ -85,7 +85,7 @@ class SpanObserver:
     def __init__(self, callback_manager: CallbackManager | None = None, owner: Any = None) -> None:
         self._manager = callback_manager
         self._owner = owner
-        self._open: dict[int, _OpenSpan] = {}  # by the span's identity
+        self._open: dict[int, _EnteredSpan] = {}  # by the span's identity
 
     def begin(self, span: Span, parent: Span | None) -> None:
         """Enter a LlamaIndex span in the context of the work."""
@@ -103,7 +103,7 @@ class SpanObserver:
         )
         dispatcher.event(SpanStartEvent(span=span.name, attributes=attributes, span_id=span_id))
         event_id = str(uuid.uuid4())
-        self._open[id(span)] = _OpenSpan(span_id, bound_args, token, event_id)
+        self._open[id(span)] = _EnteredSpan(span_id, bound_args, token, event_id)
         if self._manager is not None:
             self._manager.on_event_start(_event_type(span), _start_payload(span), event_id)
 
@@ -136,7 +136,7 @@ class SpanObserver:
             active_span_id.reset(opened.token)
 
 
-class _OpenSpan(NamedTuple):
+class _EnteredSpan(NamedTuple):
     """A LlamaIndex span that was entered, and how to exit it."""
 
     span_id: str

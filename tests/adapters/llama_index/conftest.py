@@ -1,8 +1,7 @@
-"""A small corpus, its retriever in LlamaIndex, and what watches a call."""
+"""A small corpus, its retriever in LlamaIndex, a scripted model, and collected events."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from types import SimpleNamespace
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph, split_paragraphs, split_sentences
-from nodekin.retrievers import Retriever, ScoredNode
+from nodekin.retrievers import Retriever
 
 if find_spec("llama_index") is None:
     collect_ignore_glob = ["test_*.py"]
@@ -24,11 +23,11 @@ else:
     from nodekin.adapters.llama_index import NodeGraphRetriever
 
     class ScriptedLLM(CustomLLM):
-        """A LlamaIndex model that answers by what it is asked, and remembers that."""
+        """A LlamaIndex model whose answers depend on the prompt; it records its prompts."""
 
-        says: Any = "Black tea."
+        answer: Any = "Black tea."
         """A text, or a function of the prompt; an exception is raised."""
-        asked: list[str] = []  # noqa: RUF012
+        prompts: list[str] = []  # noqa: RUF012
 
         @property
         def metadata(self) -> LLMMetadata:
@@ -37,18 +36,18 @@ else:
         def complete(
             self, prompt: str, formatted: bool = False, **kwargs: Any
         ) -> CompletionResponse:
-            self.asked.append(prompt)
-            said = self.says(prompt) if callable(self.says) else self.says
-            if isinstance(said, Exception):
-                raise said
-            return CompletionResponse(text=said)
+            self.prompts.append(prompt)
+            answer = self.answer(prompt) if callable(self.answer) else self.answer
+            if isinstance(answer, Exception):
+                raise answer
+            return CompletionResponse(text=answer)
 
         def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
-            told = ""
+            text = ""
             for word in self.complete(prompt).text.split(" "):
-                piece = f" {word}" if told else word
-                told += piece
-                yield CompletionResponse(text=told, delta=piece)
+                delta = f" {word}" if text else word
+                text += delta
+                yield CompletionResponse(text=text, delta=delta)
 
 
 TEA = """Green tea is not fermented. Its leaves stay green.
@@ -61,8 +60,8 @@ PANDA = "大熊猫生活在竹林里。它每天要花十几个小时进食。\n
 
 @pytest.fixture
 def scripted() -> Callable[[Any], Any]:
-    """Return what makes a LlamaIndex model that says what it is told to."""
-    return lambda says: ScriptedLLM(says=says, asked=[])
+    """Return a function that makes a LlamaIndex model with a scripted answer."""
+    return lambda answer: ScriptedLLM(answer=answer, prompts=[])
 
 
 @pytest.fixture
@@ -87,29 +86,6 @@ def search(graph: NodeGraph) -> Retriever:
 @pytest.fixture
 def retriever(search: Retriever) -> NodeGraphRetriever:
     return NodeGraphRetriever(retriever=search)
-
-
-class Fixed:
-    """A retriever that always finds the same, and remembers what it was asked."""
-
-    def __init__(self, results: list[ScoredNode]) -> None:
-        self.results = results
-        self.asked: list[dict[str, Any]] = []
-
-    def retrieve(self, query: str, *, top_k: Any = None, filters: Any = None) -> list[ScoredNode]:
-        self.asked.append({"query": query, "top_k": top_k, "filters": filters})
-        return self.results
-
-    async def aretrieve(
-        self, query: str, *, top_k: Any = None, filters: Any = None
-    ) -> list[ScoredNode]:
-        await asyncio.sleep(0)
-        return self.retrieve(query, top_k=top_k, filters=filters)
-
-
-@pytest.fixture
-def fixed() -> Callable[[list[ScoredNode]], Fixed]:
-    return Fixed
 
 
 @pytest.fixture

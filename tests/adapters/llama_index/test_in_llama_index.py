@@ -42,18 +42,18 @@ QUERY = "Which tea is fermented? 红茶"
 
 
 class Scripted(CustomLLM):
-    """A model that says what it is told to, and remembers what it was asked."""
+    """A model with a fixed answer that records its prompts."""
 
-    says: str = "Black tea."
-    asked: list[str] = []  # noqa: RUF012
+    answer: str = "Black tea."
+    prompts: list[str] = []  # noqa: RUF012
 
     @property
     def metadata(self) -> LLMMetadata:
         return LLMMetadata()
 
     def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
-        self.asked.append(prompt)
-        return CompletionResponse(text=self.says)
+        self.prompts.append(prompt)
+        return CompletionResponse(text=self.answer)
 
     def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
         yield self.complete(prompt)
@@ -81,10 +81,10 @@ def test_query_engine(
         assert str(answer) == "Black tea."
         assert ids(answer.source_nodes) == ids(found)
         assert [n.evidence for n in answer.source_nodes] == [n.evidence for n in found]
-    assert "红茶是全发酵茶。" in llm.asked[0]
-    assert "topic: tea" in llm.asked[0]
-    assert "nodekin" not in llm.asked[0]
-    assert "file_size" not in llm.asked[0]
+    assert "红茶是全发酵茶。" in llm.prompts[0]
+    assert "topic: tea" in llm.prompts[0]
+    assert "nodekin" not in llm.prompts[0]
+    assert "file_size" not in llm.prompts[0]
     assert str(engine.query("nothing of the kind")) == "Empty Response"
 
 
@@ -125,7 +125,7 @@ def test_fusion_merges_the_same_nodes(
     graph: NodeGraph, retriever: NodeGraphRetriever, llm: Scripted, mode: str, use_async: bool
 ) -> None:
     other = NodeGraphRetriever(Retriever(graph, "paragraph"))
-    llm.says = "红茶\nEurope"
+    llm.answer = "红茶\nEurope"
     fusion = QueryFusionRetriever(
         [retriever, other],
         llm=llm,
@@ -306,7 +306,7 @@ def test_citations(retriever: NodeGraphRetriever, llm: Scripted) -> None:
     engine = CitationQueryEngine.from_args(
         None, retriever=retriever, llm=llm, text_splitter=splitter, citation_chunk_size=64
     )
-    llm.says = "Black tea is fermented [1]."
+    llm.answer = "Black tea is fermented [1]."
     for answer in (engine.query(QUERY), asyncio.run(engine.aquery(QUERY))):
         assert str(answer) == "Black tea is fermented [1]."
         texts = [source.node.get_content() for source in answer.source_nodes]
@@ -315,7 +315,7 @@ def test_citations(retriever: NodeGraphRetriever, llm: Scripted) -> None:
         assert {source.node.metadata["nodekin_group"] for source in answer.source_nodes} == {
             "paragraph"
         }
-    assert "nodekin" not in llm.asked[-1]
+    assert "nodekin" not in llm.prompts[-1]
 
 
 def test_query_engine_tool(engine: RetrieverQueryEngine, retriever: NodeGraphRetriever) -> None:
@@ -367,7 +367,7 @@ async def test_an_agent_uses_the_tool(
     assert str(answer) == "红茶是全发酵的。"
     (call,) = answer.tool_calls
     assert call.tool_name == "teas"
-    seen = llm.asked[1]
+    seen = llm.prompts[1]
     assert ("红茶是全发酵茶。" if kind == "retriever" else "Black tea.") in seen
     names = [span.id_.rsplit("-", 5)[0] for span in watched.spans.completed_spans]
     assert "nodekin.search" in names

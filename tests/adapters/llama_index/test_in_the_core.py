@@ -85,16 +85,16 @@ async def test_embeddings(unblocked: None) -> None:
 
 
 class Scripted(CustomLLM):
-    says: str
-    asked: list[str] = []  # noqa: RUF012
+    answer: str
+    prompts: list[str] = []  # noqa: RUF012
 
     @property
     def metadata(self) -> LLMMetadata:
         return LLMMetadata(model_name="scripted")
 
     def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
-        self.asked.append(prompt)
-        return CompletionResponse(text=self.says)
+        self.prompts.append(prompt)
+        return CompletionResponse(text=self.answer)
 
     def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
         yield self.complete(prompt)
@@ -102,10 +102,10 @@ class Scripted(CustomLLM):
 
 @pytest.mark.parametrize("text", ["Tea is a drink of leaves and water.", "红茶是全发酵茶。"])
 def test_models_make_summaries(text: str) -> None:
-    llm = Scripted(says="Tea in short. 茶。", asked=[])
+    llm = Scripted(answer="Tea in short. 茶。", prompts=[])
     graph = NodeGraph(progress=False)
     graph.add(text)
     graph.create_node_group("summary", LLMExtractor(llm, task="summary"))
     found = Retriever(graph, "summary", target="ROOT")("short 茶")
     assert [r.node.text for r in found] == [text]
-    assert len(llm.asked) == 1
+    assert len(llm.prompts) == 1

@@ -245,9 +245,9 @@ def test_extractors_and_metadata_references(
         (asks,) = graph.find("questions")(root)
         assert summary.text == said[document.node_id][0]
         assert f"1. {asks.text}" == said[document.node_id][1]  # ours leave the number out
-    asked = len(llm.asked)
+    asked = len(llm.prompts)
     ours(pool, "Another question")
-    assert len(llm.asked) == asked  # each is made once
+    assert len(llm.prompts) == asked  # each is made once
 
 
 # AutoMergingRetriever
@@ -497,7 +497,9 @@ def test_bm25_retriever(graph: NodeGraph) -> None:
 
 
 def test_the_table_has_all_rows() -> None:
-    table = PAGE.read_text(encoding="utf-8").split("## From LlamaIndex's own")[1]
+    table = PAGE.read_text(encoding="utf-8").split("## Migrating from LlamaIndex's own components")[
+        1
+    ]
     for name in (
         *("RecursiveRetriever", "AutoMergingRetriever", "SentenceWindowNodeParser"),
         *("MetadataReplacementPostProcessor", "QueryFusionRetriever", "SubQuestionQueryEngine"),

@@ -37,8 +37,8 @@ def test_prompts_are_read_and_replaced(search: Retriever, scripted: Scripted) ->
         }
     )
     engine.query("black tee")
-    assert llm.asked[0] == 'Mend as {"q": ...}: black tee'
-    assert llm.asked[1].startswith("From ")
+    assert llm.prompts[0] == 'Mend as {"q": ...}: black tee'
+    assert llm.prompts[1].startswith("From ")
     assert engine.get_prompts()["retriever:rewrite_en"].get_template() == (
         'Mend as {{"q": ...}}: {query}'
     )
@@ -53,11 +53,11 @@ def test_updating_with_its_own_prompts_changes_nothing(
         llm = scripted("Is tea black?")
         engine = NodeGraphQueryEngine(search, llm, strategy=strategy)
         engine.query(BOTH)
-        before = list(llm.asked)
+        before = list(llm.prompts)
         engine.update_prompts(engine.get_prompts())
-        llm.asked.clear()
+        llm.prompts.clear()
         engine.query(BOTH)
-        assert sorted(llm.asked) == sorted(before)
+        assert sorted(llm.prompts) == sorted(before)
 
 
 def test_prompts_of_the_query_engine(search: Retriever) -> None:

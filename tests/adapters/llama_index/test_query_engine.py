@@ -51,7 +51,7 @@ def test_answers_from_what_the_retriever_finds(search: Retriever, scripted: Scri
     assert response.metadata[expected[0].node.id]["topic"] == "tea"
     assert "sub_qa" not in response.metadata
     assert "errors" not in response.metadata
-    (prompt,) = llm.asked
+    (prompt,) = llm.prompts
     assert all(each.node.text in prompt for each in expected)
 
 
@@ -61,7 +61,7 @@ def test_is_the_same_as_retriever_query_engine(
     theirs_llm, ours_llm = scripted("Tea."), scripted("Tea.")
     theirs = RetrieverQueryEngine.from_args(retriever, llm=theirs_llm).query(BOTH)
     ours = NodeGraphQueryEngine(search, ours_llm).query(BOTH)
-    assert ours_llm.asked == theirs_llm.asked
+    assert ours_llm.prompts == theirs_llm.prompts
     assert ids(ours.source_nodes) == ids(theirs.source_nodes)
     assert ours.metadata == theirs.metadata
 
@@ -97,7 +97,7 @@ def test_nothing_found(search: Retriever, scripted: Scripted) -> None:
     response = NodeGraphQueryEngine(search, llm).query("quux")
     assert str(response) == "Empty Response"
     assert response.source_nodes == []
-    assert llm.asked == []
+    assert llm.prompts == []
 
 
 def test_postprocessors_take_part(search: Retriever, scripted: Scripted) -> None:

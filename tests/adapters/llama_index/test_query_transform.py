@@ -97,7 +97,7 @@ def test_in_transform_query_engine(search: Retriever, scripted: Scripted) -> Non
     name = "query_transform:rewrite_en"
     engine.update_prompts({name: PromptTemplate("MINE {query}")})
     engine.query("tee 2 europe")
-    assert llm.asked[-1] == "MINE tee 2 europe"
+    assert llm.prompts[-1] == "MINE tee 2 europe"
 
 
 def letters(texts: list[str]) -> list[list[float]]:

@@ -79,8 +79,8 @@ def test_sub_questions(search: Retriever, scripted: Scripted) -> None:
     ]
     assert all(isinstance(answer, Response) for _, answer in told)
     assert told[0][1].source_nodes[0].text.startswith("Green tea")
-    assert "Question: Is green tea fermented?\nAnswer: Green: no." in llm.asked[-1]
-    assert all(each.text in llm.asked[-1] for each in response.source_nodes)
+    assert "Question: Is green tea fermented?\nAnswer: Green: no." in llm.prompts[-1]
+    assert all(each.text in llm.prompts[-1] for each in response.source_nodes)
     plain = SubQuestionRetriever(search, decompose_and_answer, prompt=DECOMPOSE["prompt"])
     assert ids(response.source_nodes) == [each.node.id for each in plain(BOTH)]
     assert [n.score for n in response.source_nodes] == [each.score for each in plain(BOTH)]
@@ -91,9 +91,9 @@ def test_sub_questions_are_retrieved_only(search: Retriever, scripted: Scripted)
     llm = scripted(decompose_and_answer)
     engine = NodeGraphQueryEngine(search, llm, strategy="sub_question", **DECOMPOSE)
     found = engine.retrieve(BOTH)
-    assert len(llm.asked) == 1
+    assert len(llm.prompts) == 1
     assert ids(found) == ids(engine.query(BOTH).source_nodes)
-    assert len(llm.asked) == 1 + 4
+    assert len(llm.prompts) == 1 + 4
 
 
 def test_sub_questions_in_chinese(search: Retriever, scripted: Scripted) -> None:
@@ -110,7 +110,7 @@ def test_sub_questions_in_chinese(search: Retriever, scripted: Scripted) -> None
         "红茶是什么茶？",
         "大熊猫的毛是什么颜色的？",
     ]
-    assert "问题：红茶是什么茶？\n答案：红茶是全发酵茶。" in llm.asked[-1]
+    assert "问题：红茶是什么茶？\n答案：红茶是全发酵茶。" in llm.prompts[-1]
 
 
 def test_a_sub_question_that_fails_is_told(search: Retriever, scripted: Scripted) -> None:
@@ -161,7 +161,7 @@ def test_multi_step(search: Retriever, scripted: Scripted) -> None:
         ("How did tea come to Europe?", "by sea"),
     ]
     assert response.metadata["ended"] == "answered"
-    assert "Answer: black tea" in llm.asked[-1]
+    assert "Answer: black tea" in llm.prompts[-1]
     assert {"Tea came to Europe by sea."} <= {node.text for node in response.source_nodes}
 
 

@@ -3,10 +3,10 @@ import contextvars
 import copy
 import pickle
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from fixed_retriever import FixedRetriever
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent
 from llama_index.core.schema import IndexNode, QueryBundle, TextNode
@@ -66,11 +66,11 @@ def test_results_are_fresh(retriever: NodeGraphRetriever) -> None:
     assert [r.to_dict() for r in retriever.retrieve(QUERY)] == before
 
 
-async def test_sorted_and_once_with_the_best_score(
-    fixed: Callable[[list[ScoredNode]], Any],
-) -> None:
+async def test_sorted_and_once_with_the_best_score() -> None:
     pairs = [("a", 0.0), ("b", 2.0), ("a", 1.0), ("c", -3.0), ("d", 0.0)]
-    retriever = NodeGraphRetriever(fixed([ScoredNode(node(id), score) for id, score in pairs]))
+    retriever = NodeGraphRetriever(
+        FixedRetriever([ScoredNode(node(id), score) for id, score in pairs])
+    )
     for found in (retriever.retrieve("tea"), await retriever.aretrieve("tea")):
         assert [(r.node_id, r.score) for r in found] == [
             ("b", 2.0),
@@ -81,37 +81,34 @@ async def test_sorted_and_once_with_the_best_score(
 
 
 @pytest.mark.parametrize("query", ["", "  \n"])
-async def test_blank_query_finds_nothing(query: str, fixed: Callable[..., Any]) -> None:
-    inner = fixed([ScoredNode(node("a"), 1.0)])
+async def test_blank_query_finds_nothing(query: str) -> None:
+    inner = FixedRetriever([ScoredNode(node("a"), 1.0)])
     retriever = NodeGraphRetriever(inner)
     assert retriever.retrieve(query) == []
     assert await retriever.aretrieve(query) == []
-    assert inner.asked == []
+    assert inner.calls == []
 
 
-async def test_query_bundle_is_read_and_left_alone(fixed: Callable[..., Any]) -> None:
-    inner = fixed([])
+async def test_query_bundle_is_read_and_left_alone() -> None:
+    inner = FixedRetriever([])
     retriever = NodeGraphRetriever(inner)
     bundle = QueryBundle("tea?", custom_embedding_strs=["a made-up answer"], embedding=[1.0, 2.0])
     before = copy.deepcopy(bundle)
     retriever.retrieve(bundle)
     await retriever.aretrieve(bundle)
     assert bundle == before
-    assert [asked["query"] for asked in inner.asked] == ["tea?", "tea?"]
+    assert [query for query, *_ in inner.calls] == ["tea?", "tea?"]
 
 
-async def test_top_k_counts_targets(search: Retriever, fixed: Callable[..., Any]) -> None:
+async def test_top_k_counts_targets(search: Retriever) -> None:
     retriever = NodeGraphRetriever(search, similarity_top_k=1)
     assert len(retriever.retrieve(QUERY)) == 1
     retriever.similarity_top_k = 2
     assert len(await retriever.aretrieve(QUERY)) == 2
-    inner = fixed([])
+    inner = FixedRetriever([])
     NodeGraphRetriever(inner, similarity_top_k=4, filters={"a": 1}).retrieve("tea")
     NodeGraphRetriever(inner).retrieve("tea")
-    assert inner.asked == [
-        {"query": "tea", "top_k": 4, "filters": {"a": 1}},
-        {"query": "tea", "top_k": None, "filters": None},
-    ]
+    assert inner.calls == [("tea", 4, {"a": 1}), ("tea", None, None)]
 
 
 @pytest.mark.parametrize(
@@ -224,10 +221,8 @@ async def test_a_slow_search_lets_others_run(graph: NodeGraph) -> None:
     assert await task
 
 
-async def test_many_results_are_converted_beside_the_loop(
-    fixed: Callable[..., Any], unblocked: None
-) -> None:
-    inner = fixed([ScoredNode(node(str(i)), float(i)) for i in range(20_000)])
+async def test_many_results_are_converted_beside_the_loop(unblocked: None) -> None:
+    inner = FixedRetriever([ScoredNode(node(str(i)), float(i)) for i in range(20_000)])
     task = asyncio.create_task(NodeGraphRetriever(inner).aretrieve("tea"))
     turns = 0
     while not task.done():
@@ -242,11 +237,11 @@ def test_prompts_are_empty(retriever: NodeGraphRetriever) -> None:
     retriever.update_prompts({})
 
 
-def test_objects_are_passed_on(fixed: Callable[..., Any]) -> None:
+def test_objects_are_passed_on() -> None:
     objects = [IndexNode(text="more", index_id="i", obj=TextNode(text="the object"))]
-    retriever = NodeGraphRetriever(fixed([]), objects=objects, verbose=True)
+    retriever = NodeGraphRetriever(FixedRetriever([]), objects=objects, verbose=True)
     assert retriever.object_map["i"].text == "the object"
-    assert NodeGraphRetriever(fixed([]), object_map={"i": 1}).object_map == {"i": 1}
+    assert NodeGraphRetriever(FixedRetriever([]), object_map={"i": 1}).object_map == {"i": 1}
 
 
 class Lone:

@@ -39,9 +39,9 @@ def test_the_settings_model_is_looked_up_when_it_is_asked(
     first, second = scripted("Is tea black?"), scripted("Is green tea black?")
     for llm in (first, second):
         monkeypatch.setattr(Settings, "_llm", llm)
-        assert str(engine.query(BOTH)) == llm.says
-        assert len(llm.asked) == 2
-    assert len(first.asked) == 2
+        assert str(engine.query(BOTH)) == llm.answer
+        assert len(llm.prompts) == 2
+    assert len(first.prompts) == 2
 
 
 def test_a_prompt_that_was_replaced_outlives_a_change_of_the_model(
@@ -54,7 +54,7 @@ def test_a_prompt_that_was_replaced_outlives_a_change_of_the_model(
     for _ in range(2):
         monkeypatch.setattr(Settings, "_llm", llm := scripted("Tea."))
         engine.query(BOTH)
-        assert llm.asked[0].startswith("MINE ")
+        assert llm.prompts[0].startswith("MINE ")
 
 
 # Streaming
