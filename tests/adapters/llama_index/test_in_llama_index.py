@@ -329,14 +329,14 @@ class Conversation(CustomLLM):
     """A model that says one thing after the other."""
 
     lines: list[str]
-    asked: list[str] = []  # noqa: RUF012
+    prompts: list[str] = []  # noqa: RUF012
 
     @property
     def metadata(self) -> LLMMetadata:
         return LLMMetadata()
 
     def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
-        self.asked.append(prompt)
+        self.prompts.append(prompt)
         return CompletionResponse(text=self.lines.pop(0))
 
     def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
@@ -356,7 +356,7 @@ async def test_an_agent_uses_the_tool(
     if kind == "query engine":
         tool = QueryEngineTool.from_defaults(engine, name="teas", description="About tea.")
     llm = Conversation(
-        asked=[],
+        prompts=[],
         lines=[
             'Thought: I look.\nAction: teas\nAction Input: {"input": "红茶 fermented"}',
             "Thought: I can answer without using any more tools.\nAnswer: 红茶是全发酵的。",
