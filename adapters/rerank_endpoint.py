@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..retrievers.protocols import RerankError
+from ..retrievers.rerankers import RerankError
 from .extras import extra
 from .openai import Clients, check_clients
 

@@ -16,6 +16,7 @@ from .errors import (
 from .extractors import EntityExtractor, LLMExtractor
 from .graph import NodeGraph
 from .groups import GroupSummary, NodeGroup
+from .hashing import fingerprint
 from .memory_store import MemoryStore
 from .models import LLM, CachedLLM, Embedder
 from .node import ROOT, Kin, Link, LinkedText, Node
@@ -63,6 +64,7 @@ __all__ = [
     "TransformError",
     "UnknownGroupError",
     "count_tokens",
+    "fingerprint",
     "nearest_names",
     "register_reader",
     "split_paragraphs",

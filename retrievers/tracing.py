@@ -61,7 +61,7 @@ _observers: ContextVar[tuple[Observer, ...]] = ContextVar("observers", default=(
 
 
 @contextmanager
-def start_span(name: str, /, **attributes: Any) -> Iterator[Span]:
+def start_span(name: str, /, **attributes: object) -> Iterator[Span]:
     """Take what is done in the block as a stage; add the outcome to its ``attributes``.
 
     Costs next to nothing where nobody is tracing. Whoever hands work to threads of a pool hands

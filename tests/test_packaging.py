@@ -100,7 +100,7 @@ PUBLIC = {
         GroupSummary Kin LLM LLMExtractor Link LinkedText MarkdownSplitter MemoryStore ModelError
         ModelTimeoutError Node NodeGraph NodeGroup NodeStore ROOT ReadError RecursiveSplitter
         Refresh SentenceSplitter Stamp StoreError TransformError UnknownGroupError count_tokens
-        nearest_names register_reader split_paragraphs split_sentences
+        fingerprint nearest_names register_reader split_paragraphs split_sentences
     """,
     "nodekin.nodegraph.sqlite": "SQLiteStore",
     "nodekin.retrievers": """

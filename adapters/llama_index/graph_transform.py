@@ -18,8 +18,7 @@ from llama_index.core.schema import (
 )
 from llama_index.core.schema import Document as LlamaIndexDocument
 
-from ...nodegraph import ROOT, Document, Node, NodeGraph
-from ...nodegraph.hashing import fingerprint
+from ...nodegraph import ROOT, Document, Node, NodeGraph, fingerprint
 from .export_nodes import link_neighbours
 from .nodes import related
 

@@ -13,8 +13,7 @@ from llama_index.core.callbacks import CallbackManager
 from llama_index.core.node_parser import HierarchicalNodeParser, NodeParser
 from llama_index.core.schema import BaseNode, Document, TransformComponent
 
-from ...nodegraph import Node
-from ...nodegraph.hashing import fingerprint
+from ...nodegraph import Node, fingerprint
 from ..conversion import is_start, own_metadata
 from .nodes import hidden_fields
 

@@ -19,7 +19,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from ...nodegraph import Node
 from ...retrievers import Evidence, KeywordFilter, Reranker, ScoredNode
 from ...retrievers.plans import Compute, Plan, arun, run
-from ...retrievers.protocols import RerankerProtocol
+from ...retrievers.rerankers import RerankerProtocol
 from ..conversion import evidence_dicts, input_positions
 from .instrumentation import report_spans
 from .nodes import NodeWithEvidence, from_text_node, to_node_with_score

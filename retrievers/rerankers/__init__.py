@@ -1,5 +1,6 @@
 """Rerankers: cross-encoders, functions, keyword filters; and the retriever around them."""
 
+from ..protocols import RerankerProtocol, RerankError
 from .cross_encoder_reranker import CrossEncoderReranker
 from .keyword_filter import KeywordFilter
 from .passage_windows import passage_windows
@@ -9,8 +10,10 @@ from .reranker import Reranker, register_reranker
 __all__ = [
     "CrossEncoderReranker",
     "KeywordFilter",
+    "RerankError",
     "RerankRetriever",
     "Reranker",
+    "RerankerProtocol",
     "passage_windows",
     "register_reranker",
 ]

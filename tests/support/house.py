@@ -82,12 +82,14 @@ def imports(path: Path) -> Iterator[Path]:
 
 def past_a_face() -> list[tuple[str, str]]:
     """List imports of another package's module, past its ``__init__.py``."""
-    return [
-        (short(path), short(target))
-        for path in files()
-        for target in imports(path)
-        if target.name != "__init__.py" and target.parent not in path.parents
-    ]
+    return sorted(
+        {
+            (short(path), short(target))
+            for path in files()
+            for target in imports(path)
+            if target.name != "__init__.py" and target.parent not in path.parents
+        }
+    )
 
 
 def rings() -> list[list[str]]:
@@ -181,7 +183,6 @@ def wide_constructors(most: int = 10) -> list[tuple[str, int]]:
             if isinstance(child, ast.FunctionDef) and child.name == "__init__":
                 args = child.args
                 count = len(args.posonlyargs + args.args + args.kwonlyargs) - 1
-                count += args.kwarg is not None
                 if count > most:
                     wide.append((node.name, count))
     return wide
