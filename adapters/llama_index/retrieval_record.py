@@ -133,7 +133,7 @@ class RecordingRetriever(PlannedRetriever):
             groups = yield from Compute(
                 partial(inner.grouped, query, **options), partial(inner.agrouped, query, **options)
             )
-            return _of_groups(query, groups, inner.merged(query, groups, top_k=limit))
+            return _of_groups(query, groups, inner.fuse_groups(query, groups, top_k=limit))
         if isinstance(inner, MultiStepRetriever):
             outcome = yield from Compute(
                 partial(inner.steps, query, **options), partial(inner.asteps, query, **options)

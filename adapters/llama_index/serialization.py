@@ -36,7 +36,7 @@ def dump_nodes(nodes: Iterable[BaseNode | NodeWithScore]) -> str:
 
     LlamaIndex can write a ``NodeWithScore`` but not read it; use this to store results in a file,
     a cache or a queue. ``load_nodes`` returns equal objects of the same classes; it creates
-    nothing but nodes, whatever the text is (no pickle).
+    nothing but nodes, whatever the text contains (no pickle).
 
     Raises:
         TypeError: If one is neither, or of a class of your own; or if a value can't be written

@@ -285,7 +285,7 @@ class SubQuestionRetriever(TransformRetriever):
         """Return the same without blocking the event loop."""
         return await arun(self._groups(query, top_k, filters))
 
-    def merged(
+    def fuse_groups(
         self, query: str, groups: Sequence[SubResults], *, top_k: int | None = None
     ) -> list[ScoredNode]:
         """Return the results that ``grouped`` returned for a query as one ranking."""

@@ -79,6 +79,22 @@ def test_parts_are_answered_from_what_they_found(plain: Retriever, scripted: Any
     assert batch == [retriever.retrieve(QUERY)] * 2
 
 
+def test_groups_are_fused_as_the_retriever_does(plain: Retriever, scripted: Any) -> None:
+    retriever = SubQuestionRetriever(plain, scripted(PARTS), query_weight=0.5, top_k=2)
+    for query, top_k in ((QUERY, None), (QUERY, 1), (NILE, None)):
+        groups = retriever.grouped(query, top_k=top_k)
+        results = retriever.retrieve(query, top_k=top_k)
+        fused = retriever.fuse_groups(query, groups, top_k=top_k)
+        assert [(r.node, r.score) for r in fused] == [(r.node, r.score) for r in results]
+
+
+def test_a_copy_without_answers(plain: Retriever, scripted: Any) -> None:
+    retriever = SubQuestionRetriever(plain, scripted({**ANSWERS, "Simpler": PARTS}), answers=True)
+    silent = retriever.with_answers(False)
+    assert {group.answer for group in silent.grouped(QUERY, top_k=1)} == {None}
+    assert [group.answer for group in retriever.grouped(QUERY, top_k=1)][1] == "6,650 km"
+
+
 def test_another_model_may_answer(plain: Retriever, scripted: Any) -> None:
     first, second = scripted(PARTS), scripted(ANSWERS)
     SubQuestionRetriever(plain, first, answers=True, answer_llm=second).grouped(QUERY, top_k=1)
