@@ -43,6 +43,7 @@ def test_metadata_that_a_splitter_added():
         "topic": "tea",
         "n": 1,
     }
+    assert own_metadata({"flag": True, "n": 1}, {"flag": 1, "n": 1}) == {"flag": True}
 
 
 @pytest.mark.parametrize(
