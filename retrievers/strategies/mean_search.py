@@ -74,25 +74,17 @@ class FindMean(Effect[list[Results]]):
         import numpy as np
 
         by_query = dict(zip(_queries(pairs), query_vectors, strict=True))
-        passages = list(
-            dict.fromkeys(text for query, texts in pairs for text in texts if text != query)
-        )
-        by_passage: dict[str, Any] = {}
-        if passages:
-            vectors = graph.embeddings.embedder(key).passages(passages)
-            by_passage.update(zip(passages, vectors, strict=True))
-        means = [
-            np.sum(
-                [
-                    self.weight * _unit(by_query[text])
-                    if text == query
-                    else _unit(by_passage[text])
-                    for text in texts
-                ],
-                axis=0,
-            )
-            for query, texts in pairs
-        ]
+        texts = dict.fromkeys(text for query, texts in pairs for text in texts if text != query)
+        vectors = graph.embeddings.embedder(key).passages(list(texts)) if texts else ()
+        by_text = dict(zip(texts, vectors, strict=True))
+
+        def unit(query: str, text: str) -> Any:
+            vector = by_query[text] if text == query else by_text[text]
+            length = float(np.linalg.norm(vector))
+            weight = self.weight if text == query else 1.0
+            return weight * (vector / length if length else vector)
+
+        means = [sum(unit(query, text) for text in texts) for query, texts in pairs]
         return np.array(means, np.float32)
 
     def _by_query(self, results: Sequence[list[ScoredNode]]) -> list[list[ScoredNode]]:
@@ -109,10 +101,3 @@ def mean_name(query: str, texts: Sequence[str]) -> str:
 def _queries(pairs: Pairs) -> list[str]:
     """Return the queries that are themselves among their texts."""
     return [query for query, texts in pairs if query in texts]
-
-
-def _unit(vector: Any) -> Any:
-    import numpy as np
-
-    length = float(np.linalg.norm(vector))
-    return vector / length if length else vector

@@ -45,6 +45,12 @@ class ModelPrompt(PromptMixin):
     PROMPT: ClassVar[Prompt]
     """The built-in prompt."""
 
+    SCHEMA: ClassVar[Mapping[str, Any] | None] = None
+    """A JSON schema for models that support one."""
+
+    EXAMPLE: ClassVar[str] = ""
+    """JSON that fits the schema, for the prompt."""
+
     subject: ClassVar[str] = "query"
     """The place in the prompt for the text that it is about."""
 
@@ -96,24 +102,58 @@ class ModelPrompt(PromptMixin):
             text: The query, or question, that the prompt is about.
             parse: Parses an answer; raises ValueError if it can't be used, and the model is asked
                 again as often as ``retries`` says, with that message.
-            schema: A JSON schema for models that support one.
-            example: JSON that fits the schema, for the prompt.
+            schema: In place of ``SCHEMA``.
+            example: In place of ``EXAMPLE``.
             **values: For the other places of the prompt.
 
         Raises:
             ModelError: If the model fails, or none of its answers can be parsed.
         """
         language = self.prompt_language(text)
+        schema = self.SCHEMA if schema is None else schema
         prompt = self.prompt.fill(language, **{self.subject: text}, **values)
         if schema is not None and self.llm.structured:
-            prompt += json_instruction(example, language)
-        result = yield from ask_and_parse(
-            self.llm,
-            prompt,
-            parse,
-            language,
+            prompt += json_instruction(example or self.EXAMPLE, language)
+        return ask_and_parse(
+            *(self.llm, prompt, parse, language),
             schema=schema,
             retries=self.retries,
             timeout=self.timeout,
         )
-        return result
+
+
+def model_or(
+    value: Any, kinds: type | tuple[type, ...], create: Callable[..., T], options: Mapping[str, Any]
+) -> T:
+    """Return a value of some kinds as it is, or create one from a model and options.
+
+    Raises:
+        TypeError: If there are options beside a value that has its own.
+    """
+    is_model = not isinstance(value, kinds)
+    if options and not is_model:
+        raise TypeError(
+            f"settings {sorted(options)} go with a model; give them to {type(value).__name__}(...) "
+            "itself"
+        )
+    return create(value, **options) if is_model else value
+
+
+def object_schema(*heading: str, **properties: object) -> Mapping[str, Any]:
+    """Return the JSON schema of an object that has these and no other properties.
+
+    Args:
+        *heading: Its title and description, for models that want them.
+        **properties: Their schemas by name.
+    """
+    return {
+        **dict(zip(("title", "description"), heading, strict=False)),
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+TEXTS_SCHEMA: Mapping[str, Any] = {"type": "array", "items": {"type": "string"}}
+"""The schema of a list of texts."""

@@ -9,6 +9,7 @@ from ...nodegraph.models.output import parse_phrasings
 from ..plans import Plan, Prompt
 from ..protocols import RetrieverProtocol
 from ..validation import whole
+from .model_prompt import TEXTS_SCHEMA, object_schema
 from .query_transform import QueryTransform, QueryVariants, TransformOptions
 from .transform_retriever import FusionOptions, TransformRetriever
 
@@ -52,17 +53,6 @@ Other phrasings:
     optional=("count",),
 )
 
-_EXAMPLE = '{"queries": ["...", "..."]}'
-
-_SCHEMA = {
-    "title": "phrasings",
-    "description": "Other phrasings of the question",
-    "type": "object",
-    "properties": {"queries": {"type": "array", "items": {"type": "string"}}},
-    "required": ["queries"],
-    "additionalProperties": False,
-}
-
 
 class MultiQueryOptions(TransformOptions, FusionOptions, total=False):
     """The options of ``MultiQueryRetriever``."""
@@ -89,6 +79,8 @@ class QueryExpansion(QueryTransform):
 
     name = "expand"
     PROMPT = PROMPT
+    SCHEMA = object_schema("phrasings", "Other phrasings of the question", queries=TEXTS_SCHEMA)
+    EXAMPLE = '{"queries": ["...", "..."]}'
     supplements = True
 
     def __init__(
@@ -106,9 +98,7 @@ class QueryExpansion(QueryTransform):
     def variants(self, query: str) -> Plan[QueryVariants]:
         """Return the phrasings as a plan."""
         read = partial(parse_phrasings, query=query, limit=self.count)
-        phrasings = yield from self.ask(
-            query, read, schema=_SCHEMA, example=_EXAMPLE, count=self.count
-        )
+        phrasings = yield from self.ask(query, read, count=self.count)
         return QueryVariants((query, *phrasings) if self.include_query else tuple(phrasings))
 
 

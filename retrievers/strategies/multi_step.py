@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, get_args
 
@@ -16,6 +16,7 @@ from ..ranking import with_variant
 from ..results import QueryVariant, Results, ScoredNode
 from ..tracing import start_span
 from ..validation import check_retriever, check_top_k, choice, seconds, whole
+from .model_prompt import model_or
 from .query_transform import OnError, describe_error
 from .step_prompt import StepOptions
 from .step_reader import StepReader
@@ -115,17 +116,9 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
         self.max_seconds = seconds(max_seconds, "max_seconds")
         self.depth = check_top_k(depth)
         self.on_error = choice(on_error, "on_error", get_args(OnError))
-        self.reader: StepReader | StepRoles
-        if not isinstance(llm, StepReader | StepRoles):
-            create: Callable[..., StepReader] = StepReader
-            self.reader = create(llm, **options)
-        elif options:
-            raise TypeError(
-                f"settings {sorted(options)} go with a model; give them to "
-                f"{type(llm).__name__}(...) itself"
-            )
-        else:
-            self.reader = llm
+        self.reader: StepReader | StepRoles = model_or(
+            llm, (StepReader, StepRoles), StepReader, options
+        )
 
     def __repr__(self) -> str:
         return f"MultiStepRetriever({self.inner!r}, max_steps={self.max_steps})"

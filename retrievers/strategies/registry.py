@@ -24,6 +24,8 @@ StrategyName = Literal["rewrite", "multi_query", "hyde", "sub_question", "multi_
 TransformName = Literal["rewrite", "expand", "hyde", "decompose"]
 """The query transforms that need nothing but a model, by their own names."""
 
+_SIMPLE = ("inner", "llm")
+
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
@@ -41,44 +43,25 @@ class Strategy:
     description: str
     retriever: type[PlannedRetriever]
     transform: type[QueryTransform] | None = None
-    requires: tuple[str, ...] = ("inner", "llm")
+    requires: tuple[str, ...] = _SIMPLE
 
 
-STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
-    {
-        strategy.name: strategy
-        for strategy in (
-            Strategy(
-                *("rewrite", "write the question more clearly"),
-                *(QueryRewriteRetriever, QueryRewrite),
-            ),
-            Strategy(
-                *("multi_query", "write the question in several ways"),
-                *(MultiQueryRetriever, QueryExpansion),
-            ),
-            Strategy("hyde", "imagine an answer", HyDERetriever, HyDE),
-            Strategy(
-                *("sub_question", "split the question into parts"),
-                *(SubQuestionRetriever, QueryDecomposition),
-            ),
-            Strategy("multi_step", "search step by step, each after the last", MultiStepRetriever),
-            Strategy(
-                *("router", "choose where to search", RouterRetriever, QueryRouter),
-                requires=("routes", "llm"),
-            ),
-        )
-    }
+_ROWS = (
+    ("rewrite", "write the question more clearly", QueryRewriteRetriever, QueryRewrite),
+    ("multi_query", "write the question in several ways", MultiQueryRetriever, QueryExpansion),
+    ("hyde", "imagine an answer", HyDERetriever, HyDE),
+    ("sub_question", "split the question into parts", SubQuestionRetriever, QueryDecomposition),
+    ("multi_step", "search step by step, each after the last", MultiStepRetriever, None),
+    ("router", "choose where to search", RouterRetriever, QueryRouter, ("routes", "llm")),
 )
+
+STRATEGIES: Mapping[str, Strategy] = MappingProxyType({row[0]: Strategy(*row) for row in _ROWS})
 """All strategies; a new one is an entry here, and is then offered wherever its needs are met."""
 
 
 def simple_strategies() -> dict[str, Strategy]:
     """Return the strategies that need nothing but a retriever and a model, by name."""
-    return {
-        name: strategy
-        for name, strategy in STRATEGIES.items()
-        if strategy.requires == ("inner", "llm")
-    }
+    return {name: item for name, item in STRATEGIES.items() if item.requires == _SIMPLE}
 
 
 def make_strategy(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ...nodegraph.models.output import parse_query
 from ..plans import Plan, Prompt
 from ..protocols import RetrieverProtocol
+from .model_prompt import object_schema
 from .query_transform import QueryTransform, QueryVariants, TransformOptions
 from .transform_retriever import FusionOptions, TransformRetriever
 
@@ -49,17 +50,6 @@ _DOMAIN = Prompt("问题属于以下领域：{domain}。", "The field is: {domai
 
 _GLOSSARY = Prompt("使用下列术语：\n{terms}\n", "Use these terms:\n{terms}\n", ("terms",))
 
-_EXAMPLE = '{"query": "..."}'
-
-_SCHEMA = {
-    "title": "rewriting",
-    "description": "The question in a clearer form",
-    "type": "object",
-    "properties": {"query": {"type": "string", "description": "The rewritten question"}},
-    "required": ["query"],
-    "additionalProperties": False,
-}
-
 
 class RewriteOptions(TransformOptions, FusionOptions, total=False):
     """The options of ``QueryRewriteRetriever``."""
@@ -90,6 +80,11 @@ class QueryRewrite(QueryTransform):
 
     name = "rewrite"
     PROMPT = PROMPT
+    SCHEMA = object_schema(
+        *("rewriting", "The question in a clearer form"),
+        query={"type": "string", "description": "The rewritten question"},
+    )
+    EXAMPLE = '{"query": "..."}'
 
     def __init__(
         self,
@@ -111,8 +106,6 @@ class QueryRewrite(QueryTransform):
         rewritten = yield from self.ask(
             query,
             partial(parse_query, query=query),
-            schema=_SCHEMA,
-            example=_EXAMPLE,
             domain=domain,
             glossary="" if not terms else _GLOSSARY.fill(language, terms="\n".join(terms)),
         )

@@ -14,9 +14,10 @@ from ..planned_retriever import PlannedRetriever, join_notes
 from ..plans import Call, Plan, Prompt, PromptMixin, gather, results_or_errors
 from ..protocols import RetrieverProtocol
 from ..ranking import Mode, check_mode, with_variant
-from ..results import QueryVariant, Results, ScoredNode
+from ..results import OutputFormat, QueryVariant, Results, ScoredNode
 from ..tracing import start_span, summarize_queries
 from ..validation import check_retriever
+from .model_prompt import object_schema
 from .query_transform import (
     OnError,
     QueryTransform,
@@ -24,7 +25,7 @@ from .query_transform import (
     TransformOptions,
     describe_error,
 )
-from .transform_retriever import StrategyOptions, fused
+from .transform_retriever import fused
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -36,6 +37,9 @@ Choose = Callable[[str], "str | Iterable[str] | Awaitable[str | Iterable[str]]"]
 
 Route = RetrieverProtocol | tuple[str, RetrieverProtocol]
 """A retriever, or a description and a retriever."""
+
+RouteResults = dict[str, Results | Exception]
+"""The results of a query by the names of its routes, or why a route failed."""
 
 PROMPT = Prompt(
     zh="""\
@@ -114,14 +118,10 @@ class QueryRouter(QueryTransform):
         """Return the names of the chosen routes as a plan."""
         names = list(self.routes)
         name: dict[str, Any] = {"type": "string", "enum": names}
-        schema = {
-            "title": "route",
-            "description": "The names of the routes that suit the question",
-            "type": "object",
-            "properties": {"names": {"type": "array", "items": name} if self.multiple else name},
-            "required": ["names"],
-            "additionalProperties": False,
-        }
+        schema = object_schema(
+            *("route", "The names of the routes that suit the question"),
+            names={"type": "array", "items": name} if self.multiple else name,
+        )
         lines = [
             f"{number}. {name}{': ' if text else ''}{text}"
             for number, (name, text) in enumerate(self.routes.items(), 1)
@@ -151,11 +151,18 @@ def check_default(default: str | None, routes: Mapping[str, object]) -> str:
             raise ValueError(f"a route has the blank name {name!r}; give it one that can be chosen")
     if not routes:
         raise ValueError("routes={} leaves nothing to choose from; give one or more")
-    if default is None:
-        return next(iter(routes))
-    if default not in routes:
-        raise ValueError(f"no route {default!r}; there is {nearest_names(str(default), routes)}")
-    return default
+    return next(iter(routes)) if default is None else check_route(default, routes)
+
+
+def check_route(name: str, routes: Mapping[str, object]) -> str:
+    """Return the name of a route.
+
+    Raises:
+        ValueError: If there is none of that name.
+    """
+    if name not in routes:
+        raise ValueError(f"no route {name!r}; there is {nearest_names(str(name), routes)}")
+    return name
 
 
 class FunctionRouter(QueryRouter):
@@ -193,28 +200,17 @@ class FunctionRouter(QueryRouter):
             *(lambda prompt: prompt, routes), default=default, multiple=multiple, on_error=on_error
         )
         self.choose = choose
-
-    @property
-    def prompts(self) -> Mapping[str, Prompt]:
-        """None: a function gets the query only."""
-        return {}
+        self._prompts = {}  # a function gets the query only
 
     def variants(self, query: str) -> Plan[QueryVariants]:
         """Return the names that the function returns as a plan."""
         chosen = yield from Call(self.choose, (query,))
         names = [chosen] if isinstance(chosen, str) else list(chosen)
         for name in names:
-            if name not in self.routes:
-                raise ValueError(
-                    f"no route {name!r}; there is {nearest_names(str(name), self.routes)}"
-                )
+            check_route(name, self.routes)
         if not names:
             raise ValueError("no route was chosen")
         return QueryVariants(tuple(names if self.multiple else names[:1]))
-
-
-class RouterOptions(TransformOptions, StrategyOptions, total=False):
-    """The options of ``RouterRetriever`` that are not named in its signature."""
 
 
 class RouterRetriever(PromptMixin, PlannedRetriever):
@@ -233,9 +229,11 @@ class RouterRetriever(PromptMixin, PlannedRetriever):
             with ``on_error="raise"``); None for the first.
         multiple: Whether several may be chosen; their results are fused.
         mode: How they are fused; see ``fuse``.
-        **options: ``top_k`` (also of each route; None for the retrievers' own),
-            ``output_format``, ``join`` as for ``TransformRetriever``; all others are those of
-            ``QueryTransform``: ``prompt``, ``on_error``; a function has ``on_error`` alone.
+        top_k: How many results at most, also of each route; None for the retrievers' own.
+        output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
+        join: Join contents to one text: True with line breaks, or the separator.
+        **options: Those of ``QueryTransform``: ``prompt``, ``on_error``; a function has
+            ``on_error`` alone.
 
     Raises:
         TypeError: If a route is no retriever, or there are a model and a function, or neither.
@@ -266,13 +264,12 @@ class RouterRetriever(PromptMixin, PlannedRetriever):
         default: str | None = None,
         multiple: bool = False,
         mode: Mode = "rrf",
-        **options: Unpack[RouterOptions],
+        top_k: int | None = None,
+        output_format: OutputFormat | None = None,
+        join: bool | str = False,
+        **options: Unpack[TransformOptions],
     ) -> None:
-        super().__init__(
-            top_k=options.pop("top_k", None),
-            output_format=options.pop("output_format", None),
-            join=options.pop("join", False),
-        )
+        super().__init__(top_k=top_k, output_format=output_format, join=join)
         pairs = {name: _described(route) for name, route in routes.items()}
         self.routes = {name: retriever for name, (_, retriever) in pairs.items()}
         if (llm is None) == (choose is None):
@@ -317,15 +314,17 @@ class RouterRetriever(PromptMixin, PlannedRetriever):
         """Return the results of each query as a plan."""
         with start_span(self.name, query=summarize_queries(queries)) as span:
             chosen = yield from gather([self.query_router.plan(query) for query in queries])
-            names = [choice.queries for choice in chosen]
-            results = yield from self._search_routes(queries, names, limit, filters)
+            results: list[RouteResults] = [
+                {name: [] for name in choice.queries} for choice in chosen
+            ]
+            yield from self._search_routes(queries, results, limit, filters)
             # If every chosen route fails, the default is searched.
             defaults = [self._default_after(by_route) for by_route in results]
-            more = yield from self._search_routes(queries, defaults, limit, filters)
+            yield from self._search_routes(queries, defaults, limit, filters)
             rankings = [
                 self._fuse_routes(query, choice, {**by_route, **by_default}, limit)
                 for query, choice, by_route, by_default in zip(
-                    queries, chosen, results, more, strict=True
+                    queries, chosen, results, defaults, strict=True
                 )
             ]
             span.attributes["results"] = sum(map(len, rankings))
@@ -334,14 +333,14 @@ class RouterRetriever(PromptMixin, PlannedRetriever):
     def _search_routes(
         self,
         queries: Sequence[str],
-        routes: Sequence[Iterable[str]],
+        results: Sequence[RouteResults],
         limit: int | None,
         filters: Filters | None,
-    ) -> Plan[list[dict[str, Results | Exception]]]:
-        """Return the results of each query's routes by their names, or why they fail."""
+    ) -> Plan[None]:
+        """Search the routes that each query's results name; put in their results or errors."""
         places: dict[str, list[int]] = {}  # each route gets all its queries at once
-        for place, names in enumerate(routes):
-            for name in names:
+        for place, by_route in enumerate(results):
+            for name in by_route:
                 places.setdefault(name, []).append(place)
         rankings = yield from gather(
             [
@@ -349,27 +348,19 @@ class RouterRetriever(PromptMixin, PlannedRetriever):
                 for name, own in places.items()
             ]
         )
-        results: list[dict[str, Results | Exception]] = [
-            {name: [] for name in names} for names in routes
-        ]
         for (name, own), of_route in zip(places.items(), rankings, strict=True):
             for place, ranking in zip(own, of_route, strict=True):
                 results[place][name] = ranking
-        return results
 
-    def _default_after(self, results: Mapping[str, Results | Exception]) -> list[str]:
-        """Return the default route if all others failed, else none."""
+    def _default_after(self, results: RouteResults) -> RouteResults:
+        """Return the default route if all others failed, else none; without results yet."""
         router = self.query_router
         failed = all(isinstance(ranking, Exception) for ranking in results.values())
         use_default = failed and router.on_error == "keep" and router.default not in results
-        return [router.default] if use_default else []
+        return {router.default: []} if use_default else {}
 
     def _fuse_routes(
-        self,
-        query: str,
-        choice: QueryVariants,
-        results: Mapping[str, Results | Exception],
-        limit: int | None,
+        self, query: str, choice: QueryVariants, results: RouteResults, limit: int | None
     ) -> list[ScoredNode]:
         errors = {name: item for name, item in results.items() if isinstance(item, Exception)}
         if errors and (len(errors) == len(results) or self.query_router.on_error == "raise"):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ...nodegraph import count_tokens
 from ...nodegraph.models import Language
@@ -15,14 +15,7 @@ from ...nodegraph.models.output import (
     is_unknown,
     strip_markup,
 )
-from ..plans import (
-    Plan,
-    Prompt,
-    arun,
-    fit_passages,
-    neutralize,
-    run,
-)
+from ..plans import Plan, Prompt, arun, fit_passages, neutralize, run
 from ..validation import whole
 from .model_prompt import ModelPrompt, PromptOptions
 from .steps import Step
@@ -71,8 +64,6 @@ class StepPrompt(ModelPrompt, Generic[T]):
     """
 
     subject = "question"
-    SCHEMA: ClassVar[Mapping[str, Any]]
-    EXAMPLE: ClassVar[str]
 
     def __init__(
         self,
@@ -109,9 +100,7 @@ class StepPrompt(ModelPrompt, Generic[T]):
         language = self.prompt_language(question)
         return self.ask(
             question,
-            lambda answer: self.parse(_shorten(answer)),
-            schema=self.SCHEMA,
-            example=self.EXAMPLE,
+            lambda answer: self.parse((clean(answer) or answer)[:MAX_LENGTH]),
             steps=list_steps(question, steps, language),
             passages=list_passages(steps, language, self.max_tokens, self.length),
         )
@@ -167,16 +156,6 @@ Question: {question}
 """
 
 
-def object_schema(**properties: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the JSON schema of an object that has these and no other properties."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
 def list_steps(question: str, steps: Iterable[Step], language: Language) -> str:
     """Return the questions of steps and their answers, one a line."""
     lines = [
@@ -222,7 +201,3 @@ def as_answer(value: object) -> str | None:
 
 def _line(text: str) -> str:
     return " ".join(text.split())
-
-
-def _shorten(answer: str) -> str:
-    return (clean(answer) or answer)[:MAX_LENGTH]

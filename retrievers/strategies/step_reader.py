@@ -18,13 +18,8 @@ from ...nodegraph.models.output import (
     value_of,
 )
 from ..plans import Plan
-from .step_prompt import (
-    StepPrompt,
-    as_answer,
-    as_question,
-    object_schema,
-    prompt_on_steps,
-)
+from .model_prompt import object_schema
+from .step_prompt import StepPrompt, as_answer, as_question, prompt_on_steps
 from .steps import Step
 
 _LABELS = {

@@ -21,15 +21,9 @@ from ...nodegraph.models.output import (
 )
 from ..planned_retriever import join_notes
 from ..plans import Call, Plan, Prompt, PromptMixin
+from .model_prompt import object_schema
 from .query_transform import describe_error
-from .step_prompt import (
-    StepOptions,
-    StepPrompt,
-    as_answer,
-    as_question,
-    object_schema,
-    prompt_on_steps,
-)
+from .step_prompt import StepOptions, StepPrompt, as_answer, as_question, prompt_on_steps
 from .step_reader import StepReading
 from .steps import Step
 
@@ -295,11 +289,12 @@ class StepRoles(PromptMixin):
         return {name: prompt for role in roles for name, prompt in role.prompts.items()}
 
     def _replace_prompts(self, prompts: Mapping[str, Prompt]) -> None:
-        self.roles = dict(self.roles)
-        for name, role in self.roles.items():
-            if isinstance(role, StepPrompt):
-                own = {key: prompts[key] for key in role.prompts}
-                self.roles[name] = role.with_prompts(own)
+        self.roles = {
+            name: role.with_prompts({key: prompts[key] for key in role.prompts})
+            if isinstance(role, StepPrompt)
+            else role
+            for name, role in self.roles.items()
+        }
 
     def read_step(
         self, question: str, steps: Sequence[Step], *, last: bool, strict: bool

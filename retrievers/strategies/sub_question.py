@@ -7,9 +7,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from ...nodegraph import LLM
 from ...nodegraph.models import Language, as_llm
 from ...nodegraph.models.output import parse_partial_answer, parse_sub_questions
 from ..filters import Filters
@@ -19,6 +19,7 @@ from ..ranking import Mode
 from ..results import ScoredNode
 from ..tracing import start_span
 from ..validation import whole
+from .model_prompt import TEXTS_SCHEMA, object_schema
 from .query_transform import QueryTransform, QueryVariants, TransformOptions, describe_error
 from .transform_retriever import StrategyOptions, TransformRetriever, VariantResults, fused
 
@@ -86,17 +87,6 @@ Simpler questions:
     optional=("limit",),
 )
 
-_EXAMPLE = '{"questions": ["...", "..."]}, {"questions": []}'
-
-_SCHEMA = {
-    "title": "sub_questions",
-    "description": "The simpler questions; none where the question is simple already",
-    "type": "object",
-    "properties": {"questions": {"type": "array", "items": {"type": "string"}}},
-    "required": ["questions"],
-    "additionalProperties": False,
-}
-
 
 class SubQuestionOptions(TransformOptions, StrategyOptions, total=False):
     """The options of ``SubQuestionRetriever`` that are not named in its signature."""
@@ -123,6 +113,11 @@ class QueryDecomposition(QueryTransform):
 
     name = "decompose"
     PROMPT = PROMPT
+    SCHEMA = object_schema(
+        *("sub_questions", "The simpler questions; none where the question is simple already"),
+        questions=TEXTS_SCHEMA,
+    )
+    EXAMPLE = '{"questions": ["...", "..."]}, {"questions": []}'
     supplements = True
 
     def __init__(
@@ -140,9 +135,7 @@ class QueryDecomposition(QueryTransform):
     def variants(self, query: str) -> Plan[QueryVariants]:
         """Return the sub-questions as a plan."""
         read = partial(parse_sub_questions, query=query, limit=self.limit)
-        questions = yield from self.ask(
-            query, read, schema=_SCHEMA, example=_EXAMPLE, limit=self.limit
-        )
+        questions = yield from self.ask(query, read, limit=self.limit)
         has_query = self.include_query or not questions
         return QueryVariants((query, *questions) if has_query else tuple(questions))
 
@@ -259,9 +252,7 @@ class SubQuestionRetriever(TransformRetriever):
     ) -> None:
         super().__init__(inner, llm, mode=mode, query_weight=query_weight, **options)
         self.answers = answers
-        self.answer_llm: LLM = (
-            self.query_transform.llm if answer_llm is None else as_llm(answer_llm)
-        )
+        self.answer_llm = self.query_transform.llm if answer_llm is None else as_llm(answer_llm)
         self._prompts = {PARTIAL_NAME: PARTIAL.replaced(answer_prompt)}
 
     def grouped(
@@ -330,35 +321,26 @@ class SubQuestionRetriever(TransformRetriever):
         rankings = yield from super().search_variants(queries, variants, limit, filters)
         if not self.answers:
             return rankings
+        groups = zip(queries, rankings, strict=True)
+        plans = [self._answer(query, part) for query, group in groups for part in group]
+        answered = iter((yield from gather(plans)))
+        return [list(islice(answered, len(group))) for group in rankings]
 
-        def has_answer(query: str, ranking: VariantResults) -> bool:
-            return ranking.query != query and bool(ranking.results)
-
-        pairs = list(zip(queries, rankings, strict=True))
-        parts = [part for query, group in pairs for part in group if has_answer(query, part)]
-        answers = iter((yield from gather([self._answer(part) for part in parts])))
-        return [
-            [next(answers) if has_answer(query, part) else part for part in group]
-            for query, group in pairs
-        ]
-
-    def _answer(self, ranking: VariantResults) -> Plan[VariantResults]:
-        """Let the model answer a sub-question from its results."""
+    def _answer(self, query: str, ranking: VariantResults) -> Plan[VariantResults]:
+        """Let the model answer a sub-question from its results, where it has some."""
+        if ranking.query == query or not ranking.results:
+            return ranking
         transform = self.query_transform
         language = transform.prompt_language(ranking.query)
         with start_span("partial answer", query=ranking.query) as span:
             texts = [str(result.node.content) for result in ranking.results]
             context, count = fit_passages(texts, LONGEST_CONTEXT, cut_last=False)
-            prompt = self._prompts[PARTIAL_NAME].fill(
-                language, query=ranking.query, context=context
-            )
+            partial_prompt = self._prompts[PARTIAL_NAME]
+            prompt = partial_prompt.fill(language, query=ranking.query, context=context)
             span.attributes.update(passages=count, left_out=len(texts) - count)
             try:
                 answer = yield from ask_and_parse(
-                    self.answer_llm,
-                    prompt,
-                    parse_partial_answer,
-                    language,
+                    *(self.answer_llm, prompt, parse_partial_answer, language),
                     retries=transform.retries,
                     timeout=transform.timeout,
                 )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import ClassVar
 
 from ..filters import Filters
@@ -17,11 +17,8 @@ from ..ranking import Mode, check_mode, fuse, with_variant
 from ..results import OutputFormat, OutputOptions, QueryVariant, Results, ScoredNode
 from ..tracing import start_span, summarize_queries
 from ..validation import check_retriever
-from .query_transform import (
-    QueryTransform,
-    QueryVariants,
-    describe_error,
-)
+from .model_prompt import model_or
+from .query_transform import QueryTransform, QueryVariants, describe_error
 
 logger = logging.getLogger(__name__)
 
@@ -111,22 +108,13 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
     ) -> None:
         super().__init__(top_k=top_k, output_format=output_format, join=join)
         self.inner = check_retriever(inner)
-        self.query_transform = self._as_transform(transform, options)
+        create = type(self).transform_type
+        if create is None and not isinstance(transform, QueryTransform):
+            raise TypeError(f"transform is a QueryTransform, not {transform!r:.80}")
+        create = create or QueryTransform
+        self.query_transform = model_or(transform, QueryTransform, create, options)
         self.mode: Mode = check_mode(mode)
         self.query_weight = check_weight(query_weight, "query_weight")
-
-    def _as_transform(self, transform: object, options: Mapping[str, object]) -> QueryTransform:
-        """Return the transform itself, or one created from a model."""
-        if isinstance(transform, QueryTransform):
-            if options:
-                raise TypeError(
-                    f"settings {sorted(options)} go with a model; give them to "
-                    f"{type(transform).__name__}(...) itself"
-                )
-            return transform
-        if self.transform_type is None:
-            raise TypeError(f"transform is a QueryTransform, not {transform!r:.80}")
-        return type(self).transform_type(transform, **options)  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.inner!r}, {self.query_transform.llm.name!r})"
@@ -138,9 +126,9 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
 
     def _replace_prompts(self, prompts: Mapping[str, Prompt]) -> None:
         own = self.query_transform.prompts
-        transform = copy.copy(self.query_transform)
-        transform._replace_prompts({name: prompts[name] for name in own})
-        self.query_transform = transform
+        self.query_transform = self.query_transform.with_prompts(
+            {name: prompts[name] for name in own}
+        )
         self._prompts = {name: prompt for name, prompt in prompts.items() if name not in own}
 
     def transform(self, query: str) -> list[str]:
@@ -177,11 +165,14 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
         A subclass may search in another way, or add to the results.
         """
         flat = [variant for group in variants for variant in group.queries]
-        results = iter((yield from results_or_errors(self.inner, flat, limit, filters)))
-        rankings = [
-            [variant_results(variant, next(results)) for variant in group.queries]
-            for group in variants
-        ]
+        results = yield from results_or_errors(self.inner, flat, limit, filters)
+        rest = iter(
+            VariantResults(text, [], ranking)
+            if isinstance(ranking, Exception)
+            else VariantResults(text, ranking)
+            for text, ranking in zip(flat, results, strict=True)
+        )
+        rankings = [list(islice(rest, len(group.queries))) for group in variants]
         for query, ranking in zip(queries, rankings, strict=True):
             self._check_errors(query, ranking)
         return rankings
@@ -203,26 +194,16 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
     ) -> list[ScoredNode]:
         """Return one ranking for a query, whose evidence names what was searched for."""
         note = join_notes(variants.note, describe_failures(rankings))
-        results, weights = [], []
-        for ranking in rankings:
-            if ranking.error is not None:
-                continue
+        results: list[Sequence[ScoredNode]] = []
+        weights = []
+        for ranking in (ranking for ranking in rankings if ranking.error is None):
             is_query = ranking.query == query
             variant = QueryVariant(query, self.variant_name, join_notes(note, ranking.note))
             # The query itself needs no variant, unless there is a note.
             plain = is_query and variant.note is None
-            results.append(
-                list(ranking.results) if plain else with_variant(ranking.results, variant)
-            )
+            results.append(ranking.results if plain else with_variant(ranking.results, variant))
             weights.append(self.query_weight if is_query else 1.0)
         return fused(results, self.mode, limit, weights)
-
-
-def variant_results(query: str, results: Results | Exception) -> VariantResults:
-    """Return the results of a variant, or why its search failed."""
-    if isinstance(results, Exception):
-        return VariantResults(query, [], results)
-    return VariantResults(query, results)
 
 
 def describe_failures(rankings: Sequence[VariantResults]) -> str:
