@@ -134,8 +134,8 @@ PUBLIC = {
 PUBLIC_BELOW = {
     "nodekin.nodegraph.models": "Embedder LLM CachedLLM as_embedder as_llm",
     "nodekin.retrievers.answers": """
-        Answer AnswerError AnswerStream AsyncAnswerStream Conversation LeftOut PROMPTS
-        PresetAnswer QaRetriever QueryEngine Source
+        Answer AnswerError AnswerOptions AnswerStream AsyncAnswerStream Conversation OmittedResult
+        PROMPTS PresetAnswer QaRetriever QueryEngine Source
     """,
     "nodekin.retrievers.indexes": """
         Exact NodeTable Saturation SyncedIndex TermWeights TextIndex VectorIndex matches

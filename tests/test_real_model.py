@@ -287,9 +287,9 @@ MODES = ["stuff", "refine", "map_reduce", "map_rerank"]
 )
 def test_an_answer_has_the_fact_and_cites_its_source(language_model, texts, mode, question, fact):
     # So little room that refine needs a second call.
-    settings = {"budget": 540, "reserve": 60, "top_k": 4} if mode == "refine" else {}
+    settings = {"context_window": 540, "num_output": 60, "top_k": 4} if mode == "refine" else {}
     answer = QueryEngine(texts(question), language_model, mode, **settings).query(question)
-    assert answer.found
+    assert answer.answered
     assert fact in answer.text
     assert any(fact in source.text for source in answer.cited), answer
     assert language_of(answer.text) == language_of(question)
@@ -299,7 +299,7 @@ def test_an_answer_has_the_fact_and_cites_its_source(language_model, texts, mode
 @pytest.mark.parametrize("mode", MODES)
 def test_what_no_passage_tells_is_not_found(language_model, chinese, mode):
     answer = QueryEngine(chinese, language_model, mode).query("尤金袋鼠的寿命有多长？")
-    assert not answer.found
+    assert not answer.answered
     assert answer.sources
     assert answer.text == PROMPTS["not_found"].zh
 
@@ -307,7 +307,7 @@ def test_what_no_passage_tells_is_not_found(language_model, chinese, mode):
 def test_what_no_english_passage_tells_is_not_found(language_model, english):
     question = "Who founded the Two Dollar Radio restaurant on Mars?"
     answer = QueryEngine(english, language_model).query(question)
-    assert not answer.found
+    assert not answer.answered
     assert answer.text == PROMPTS["not_found"].en
 
 

@@ -153,7 +153,7 @@ class _Session:
             click.echo(printable(answer.text))
         self._show_answer(answer)
         self.history.append((question, answer.text))
-        return SUCCESS if answer.found else NO_RESULTS
+        return SUCCESS if answer.answered else NO_RESULTS
 
     def _print_chunks(self, stream: Any) -> bool:
         printed = False
@@ -223,11 +223,11 @@ def answer_record(answer: Any, model: str) -> dict[str, Any]:
             "line": line_numbers.line(omission.result.node),
             "reason": omission.reason,
         }
-        for omission in answer.left_out
+        for omission in answer.omitted
     ]
     return {
         **{"format": FORMAT, "command": "ask", "question": answer.question},
-        **{"searched": answer.searched, "answer": answer.text, "found": answer.found},
+        **{"searched": answer.searched, "answer": answer.text, "found": answer.answered},
         **{"preset": answer.preset is not None, "model": model, "sources": sources},
         **{"left_out": omissions, "notes": list(answer.notes)},
     }
@@ -256,7 +256,8 @@ def warnings_of(answer: Any) -> Iterator[str]:
     """Yield what is to be known besides the answer."""
     yield from answer.notes
     reasons: dict[str, int] = {}
-    for omission in answer.left_out:
+    for omission in answer.omitted:
         reasons[omission.reason] = reasons.get(omission.reason, 0) + 1
     for reason, number in reasons.items():
-        yield f"{number} result{'' if number == 1 else 's'} not shown to the model ({reason})"
+        results = "1 result" if number == 1 else f"{number} results"
+        yield f"{results} not shown to the model ({reason.replace('_', ' ')})"

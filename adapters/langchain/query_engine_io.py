@@ -211,4 +211,4 @@ def last_fields(answer: Answer) -> dict[str, Any]:
         }
         for source in answer.sources
     ]
-    return {"sources": sources, "found": answer.found, "notes": list(answer.notes)}
+    return {"sources": sources, "found": answer.answered, "notes": list(answer.notes)}

@@ -150,7 +150,7 @@ class QueryEngineSynthesizer(Synthesizer):
         """Answer, and retrieve where the engine needs passages."""
         passages = PassageRetriever(query_bundle, retrieve)
         engine = copy.copy(self._engine)
-        engine.settings = replace(engine.settings, retriever=passages)
+        engine.retriever = passages
         question = query_bundle.query_str
         with self._report_spans():
             if self._streaming:  # the rest of a stream runs in the context of its first text
@@ -171,9 +171,7 @@ class QueryEngineSynthesizer(Synthesizer):
     def _update_prompts(self, prompts_dict: dict[str, BasePromptTemplate]) -> None:
         changed = changed_prompts(self._engine.prompts, prompts_dict)
         if changed:
-            engine = copy.copy(self._engine)  # the user's own engine does not change
-            engine.settings = replace(engine.settings, prompts={**engine.prompts, **changed})
-            self._engine = engine
+            self._engine = self._engine.with_prompts(changed)
 
 
 class PassageRetriever(PlannedRetriever):
@@ -262,7 +260,7 @@ async def _astream(
 def _metadata(answer: Answer) -> dict[str, Any]:
     """Return an answer's fields of a response's metadata."""
     metadata: dict[str, Any] = {
-        "found": answer.found,
+        "found": answer.answered,
         "cited": [source.number for source in answer.cited],
         "calls": answer.calls,
     }
@@ -270,9 +268,9 @@ def _metadata(answer: Answer) -> dict[str, Any]:
         metadata["preset"] = True
     if answer.notes:
         metadata["notes"] = list(answer.notes)
-    if answer.left_out:
+    if answer.omitted:
         metadata["left_out"] = [
             {"node_id": omitted.result.node.id, "reason": omitted.reason}
-            for omitted in answer.left_out
+            for omitted in answer.omitted
         ]
     return metadata

@@ -1,4 +1,4 @@
-"""What a question gets: a text, the sources it rests on, and what is to be known about both."""
+"""An answer with its sources, the results it does not use, and notes on both."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from ...nodegraph import ModelError
 from ..results import ScoredNode
 from .qa import PresetAnswer
 
-Reason = Literal["budget", "calls", "contained", "duplicate", "empty"]
-"""Why a result was not shown to the model: no room, too many model calls, its text is part of
-another result's, it is another result's, it has none."""
+OmissionReason = Literal["context_window", "calls", "contained", "duplicate", "empty"]
+"""Why the model did not get a result: there was no room in its context window, it would take too
+many model calls, its text is part of another result's, it is the same text, it has no text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Hold a numbered passage that an answer was made from.
+    """Hold a numbered passage that an answer was generated from.
 
     Attributes:
-        number: What an answer cites it by, ``[1]``; counted from 1, the best first.
+        number: The number that an answer cites it by, ``[1]``; counted from 1, the best first.
         result: The result of the retrieval, with its evidence.
-        text: What the model was shown: the result's content, or the part of it that there was
-            room for, or the joint text of results that overlap.
+        text: The text in the prompt: the result's content, or the part of it that there was room
+            for, or the joint text of results that overlap.
         cited: Whether the answer cites it.
-        title: What stood above it: the document's title and headings, or the file's name.
+        title: The line above it in the prompt: the document's title and headings, or the name of
+            the file.
         merged: Further results of the same document whose text overlaps and is part of this.
-        whole: Whether the model was shown all of the text; False where it was cut.
+        complete: Whether the model got all of the text; False where it was cut.
     """
 
     number: int
@@ -35,21 +36,21 @@ class Source:
     cited: bool = False
     title: str = ""
     merged: tuple[ScoredNode, ...] = ()
-    whole: bool = True
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
-    """Tell of a result that the model was not shown.
+class OmittedResult:
+    """Hold a result that the model did not get.
 
     Attributes:
         result: The result.
-        reason: Why: ``"budget"``, ``"calls"``, ``"contained"``, ``"duplicate"``, ``"empty"``.
+        reason: ``"context_window"``, ``"calls"``, ``"contained"``, ``"duplicate"`` or ``"empty"``.
         of: The result that has its text, where it is contained or a duplicate.
     """
 
     result: ScoredNode
-    reason: Reason
+    reason: OmissionReason
     of: ScoredNode | None = None
 
 
@@ -59,25 +60,25 @@ class Answer:
 
     Attributes:
         text: The answer; where there is none, a sentence that says so.
-        question: What was asked.
-        sources: The passages the model was shown, by number.
-        found: Whether there is an answer: False where nothing was retrieved, or where the model
-            says that the passages do not tell.
-        preset: The question-answer pair that was answered from without a model.
-        left_out: The results that the model was not shown, and why.
-        notes: What is to be known besides: models that failed, passages that were cut, numbers
-            that are cited and belong to no source.
-        searched: What was searched for: the question, or what it was condensed to.
-        calls: How often the engine asked its model; what strategies ask stands in the trace.
-        confidence: From 0 to 100, what the model says of its answer, with ``"map_rerank"``.
+        question: The question.
+        sources: The passages that the model got, by number.
+        answered: False where nothing was retrieved, or where the model says that the passages do
+            not answer the question.
+        preset: The question-answer pair that the answer is from, without a model.
+        omitted: The results that the model did not get, and why.
+        notes: Models that failed, passages that were cut, citations that are the number of no
+            source.
+        searched: The query of the search: the question, or what it was condensed to.
+        calls: How many model calls the engine took; those of strategies are in the trace.
+        confidence: How sure the model says it is, from 0 to 100, with ``"map_rerank"``.
     """
 
     text: str
     question: str
     sources: tuple[Source, ...] = ()
-    found: bool = True
+    answered: bool = True
     preset: PresetAnswer | None = None
-    left_out: tuple[LeftOut, ...] = ()
+    omitted: tuple[OmittedResult, ...] = ()
     notes: tuple[str, ...] = ()
     searched: str = ""
     calls: int = 0
@@ -96,7 +97,7 @@ class AnswerError(ModelError):
     """No model could answer, or it stopped in the middle of its answer.
 
     Attributes:
-        answer: What there is all the same: the sources, the notes, the text that had come.
+        answer: What there is of it: the sources, the notes, the text up to the failure.
     """
 
     def __init__(self, reason: str, answer: Answer) -> None:

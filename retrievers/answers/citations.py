@@ -27,11 +27,11 @@ _DAGGER = re.compile(r"†[^\]】］\n,，、;；]*")
 _CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)|`[^`\n]+`", re.S)
 
 
-def is_bare(text: str) -> bool:
-    """Tell whether a text has no words besides what it cites.
+def only_cites(text: str) -> bool:
+    """Return whether a text has no words besides citations.
 
     Example:
-        >>> is_bare("[1]."), is_bare("1974 [1].")
+        >>> only_cites("[1]."), only_cites("1974 [1].")
         (True, False)
     """
     return re.search(r"\w", _CITATION.sub("", text)) is None
@@ -50,31 +50,31 @@ def cited_numbers(text: str) -> list[int]:
     """
     numbers: dict[int, None] = {}
     for citation in _CITATION.finditer(_CODE.sub(" ", text)):
-        for found in _RANGE.finditer(_DAGGER.sub("", citation[1])):
-            first, last = int(found[1]), int(found[2] or found[1])
+        for span in _RANGE.finditer(_DAGGER.sub("", citation[1])):
+            first, last = int(span[1]), int(span[2] or span[1])
             numbers.update(
                 dict.fromkeys(range(first, last + 1) if first <= last else (first, last))
             )
     return list(numbers)
 
 
-def with_citations(
+def mark_cited(
     sources: Sequence[Source], text: str, certain: Iterable[int] = ()
-) -> tuple[tuple[Source, ...], list[str]]:
-    """Return sources that know whether a text cites them, and what is wrong with its citations.
+) -> tuple[list[Source], list[str]]:
+    """Return sources with ``cited`` set, and notes on citations that are the number of no source.
 
     Args:
         sources: The sources.
         text: The answer.
-        certain: Numbers of sources that it was made from, cited or not.
+        certain: Numbers of sources that the answer is from, cited or not.
     """
     cited = cited_numbers(text)
-    known = {source.number for source in sources}
     used = {*cited, *certain}
-    strange = [number for number in cited if number not in known]
+    numbers = {source.number for source in sources}
+    unknown = [number for number in cited if number not in numbers]
     notes = []
-    if strange:
-        shown = ", ".join(f"[{number}]" for number in strange[:8])
-        more = f" and {len(strange) - 8} more" if len(strange) > 8 else ""
-        notes.append(f"the answer cites {shown}{more}, which is the number of no source")
-    return tuple(replace(source, cited=source.number in used) for source in sources), notes
+    if unknown:
+        listed = ", ".join(f"[{number}]" for number in unknown[:8])
+        more = f" and {len(unknown) - 8} more" if len(unknown) > 8 else ""
+        notes.append(f"the answer cites {listed}{more}, which is the number of no source")
+    return [replace(source, cited=source.number in used) for source in sources], notes

@@ -1,4 +1,4 @@
-"""Answer from each passage on its own, all at once, and take the answer that is surest."""
+"""Answer from each passage by itself, and choose the answer that the model is surest of."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
-from ...nodegraph import ModelError
 from ...nodegraph.models.output import FinalAnswer, json_at, parse_final_answer
-from ..plans import Each, Plan, ask_and_parse
-from .context import Task, shown
+from ..plans import Plan, ask_and_parse
+from .context import AnswerContext, format_sources
 
 SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -35,116 +34,109 @@ _IN_WORDS = {"high": 90.0, "高": 90.0, "medium": 60.0, "moderate": 60.0, "中":
 
 _IN_WORDS |= {"low": 20.0, "低": 20.0}
 
-_BARE = re.compile(r"\n[ \t]*[*(（]*(\d{1,3}(?:\.\d+)?\s*(?:%|/\s*100|分)?)[*)）]*\s*\Z")
+_LAST_LINE = re.compile(r"\n[ \t]*[*(（]*(\d{1,3}(?:\.\d+)?\s*(?:%|/\s*100|分)?)[*)）]*\s*\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedAnswer:
     """Hold an answer, and how sure the model says it is: 0 to 100, None where it does not say."""
 
-    said: FinalAnswer
+    answer: FinalAnswer
     confidence: float | None
 
 
-def map_rerank(task: Task) -> Plan[FinalAnswer]:
-    """Answer from each passage on its own, and take the answer that is surest.
+def map_rerank(context: AnswerContext) -> Plan[FinalAnswer]:
+    """Answer from each passage by itself, and choose the answer that the model is surest of.
 
     Of equals it is that of the better passage; answers without a number come last.
 
     Raises:
         ModelError: If every call fails.
     """
-    parts = task.parts(lambda source: task.fits("rank", [source]))
-    parts = task.keep(parts, task.max_calls)
-    task.check_room("rank")
-    outcomes = yield from Each(
+    parts = context.number_parts(lambda source: context.has_room("rank", [source]))
+    parts = context.limit_parts(parts, context.settings.max_calls)
+    context.check_room("rank")
+    ranked = yield from context.gather(
         [
             ask_and_parse(
-                task.llm,
-                task.prompt("rank", passages=shown([part])),
-                read_ranked,
-                task.language,
+                context.settings.llm,
+                context.prompt("rank", passages=format_sources([part])),
+                parse_ranked_answer,
+                context.language,
                 schema=SCHEMA,
-                retries=1,
-                timeout=task.timeout,
+                timeout=context.settings.timeout,
             )
             for part in parts
-        ]
+        ],
+        [f"[{part.number}]" for part in parts],
     )
-    best: tuple[float, Ranked, int] | None = None
-    failed: ModelError | None = None
-    for part, outcome in zip(parts, cast("list[Any]", outcomes), strict=True):
-        if isinstance(outcome, ModelError):
-            failed = outcome
-            task.notes.append(f"[{part.number}] did not take part: {outcome}")
-        elif isinstance(outcome, BaseException):
-            raise outcome
-        elif outcome.said.answered:
-            if outcome.confidence is None:
-                task.notes.append(f"the answer from [{part.number}] came without a confidence")
-            weight = -1.0 if outcome.confidence is None else outcome.confidence
-            if best is None or weight > best[0]:
-                best = weight, outcome, part.number
-    if best is None:
-        if failed is not None and all(isinstance(outcome, ModelError) for outcome in outcomes):
-            raise failed
-        return FinalAnswer("", False)
-    _, ranked, number = best
-    task.certain, task.confidence = (number,), ranked.confidence
-    return ranked.said
+    best = FinalAnswer("", False)
+    best_confidence = -2.0
+    for part, candidate in zip(parts, ranked, strict=True):
+        if candidate is None or not candidate.answer.answered:
+            continue
+        if candidate.confidence is None:
+            context.notes.append(f"the answer from [{part.number}] came without a confidence")
+        confidence = -1.0 if candidate.confidence is None else candidate.confidence
+        if confidence > best_confidence:
+            best, best_confidence = candidate.answer, confidence
+            context.certain, context.confidence = (part.number,), candidate.confidence
+    return best
 
 
-def read_ranked(answer: str) -> Ranked:
-    """Read an answer and its confidence, in JSON or in lines.
+def parse_ranked_answer(answer: str) -> RankedAnswer:
+    """Parse an answer and its confidence, in JSON or in lines.
 
-    Read are "Confidence: 80", "80 %", "8/10", "0.8", "high", and a number alone in the last line.
+    A confidence is "Confidence: 80", "80 %", "8/10", "0.8", "high", or a last line that is a
+    number.
 
     Raises:
-        ValueError: If there is no answer, or it says nothing.
+        ValueError: If the answer is empty.
 
     Example:
-        >>> read_ranked("Answer: Tea [1].\\nConfidence: 8/10 (clear)")
-        Ranked(said=FinalAnswer(text='Tea [1].', answered=True), confidence=80.0)
-        >>> read_ranked("回答：茶[1]。\\n**把握：** 90").confidence
+        >>> parse_ranked_answer("Answer: Tea [1].\\nConfidence: 8/10 (clear)")
+        RankedAnswer(answer=FinalAnswer(text='Tea [1].', answered=True), confidence=80.0)
+        >>> parse_ranked_answer("回答：茶[1]。\\n**把握：** 90").confidence
         90.0
     """
     text, confidence = answer, None
     begin = re.match(r"(?:.*</\w+>)?\s*(?:```\w*\s*)?(?=\{)", answer, re.S)
     value = json_at(answer, begin.end()) if begin else None
     if isinstance(value, Mapping):
-        known = {str(key).casefold(): each for key, each in value.items()}
-        text = next((str(known[key]) for key in ("answer", "回答", "答案") if key in known), "")
-        for key in ("confidence", "score", "把握", "置信度"):
-            if key in known:
-                confidence = read_confidence(str(known[key]))
+        fields = {str(name).casefold(): str(content) for name, content in value.items()}
+        text = next((fields[name] for name in ("answer", "回答", "答案") if name in fields), "")
+        for name in ("confidence", "score", "把握", "置信度"):
+            if name in fields:
+                confidence = parse_confidence(fields[name])
     elif lines := list(_LINE.finditer(answer)):
         line = lines[-1]
-        confidence = read_confidence(line["value"])
+        confidence = parse_confidence(line["value"])
         text = answer[: line.start()] if answer[: line.start()].strip() else answer[line.end() :]
-    elif bare := _BARE.search(answer):
-        confidence = read_confidence(bare[1])
-        text = answer[: bare.start()]
-    said = parse_final_answer(text)
-    if said.answered and not said.text:
+    elif last_line := _LAST_LINE.search(answer):
+        confidence = parse_confidence(last_line[1])
+        text = answer[: last_line.start()]
+    final = parse_final_answer(text)
+    if final.answered and not final.text:
         raise ValueError("the answer is empty")
-    return Ranked(said, confidence)
+    return RankedAnswer(final, confidence)
 
 
-def read_confidence(text: str) -> float | None:
-    """Return how sure an answer is, 0 to 100; None where the text does not tell.
+def parse_confidence(text: str) -> float | None:
+    """Return how sure an answer is, 0 to 100; None where the text has none.
 
     Example:
-        >>> [read_confidence(text) for text in ("0.85", "7 out of 10", "95%", "很高", "?", "250")]
+        >>> texts = "0.85", "7 out of 10", "95%", "很高", "?", "250"
+        >>> [parse_confidence(text) for text in texts]
         [85.0, 70.0, 95.0, 90.0, None, 100.0]
     """
     text = unicodedata.normalize("NFKC", text)
-    found = _NUMBER.search(text)
-    if found is None:
+    match = _NUMBER.search(text)
+    if match is None:
         lowered = text.casefold()
         return next((value for word, value in _IN_WORDS.items() if word in lowered), None)
-    number = float(found["number"])
-    if found["of"] and float(found["of"]) > 0:
-        number *= 100 / float(found["of"])
-    elif "." in found["number"] and 0 <= number <= 1 and not found["percent"]:
+    number = float(match["number"])
+    if match["of"] and float(match["of"]) > 0:
+        number *= 100 / float(match["of"])
+    elif "." in match["number"] and 0 <= number <= 1 and not match["percent"]:
         number *= 100
     return round(min(100.0, max(0.0, number)), 2)

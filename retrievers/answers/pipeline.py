@@ -1,205 +1,157 @@
-"""The path from a question to an answer: preset, condense, retrieve, ask, cite."""
+"""The steps from a question to an answer: preset answers, condense, retrieve, ask, cite."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
 
 from ...nodegraph import EmbeddingError, ModelError
-from ...nodegraph.models import Language, language_of
 from ...nodegraph.models.output import FinalAnswer
 from ..filters import Filters
-from ..plans import Effect, Find, Plan, count_calls
+from ..plans import Compute, Find, Plan, count_calls
+from ..protocols import RetrieverProtocol
 from ..results import ScoredNode
 from ..tracing import start_span
 from .answer import Answer, AnswerError, Source
-from .citations import with_citations
-from .context import Task, merged
-from .conversation import Pair, condensed
-from .qa import PresetAnswer, QaRetriever
-from .settings import MODES, PROMPTS_OF, Settings
-from .stream import Progress
+from .citations import mark_cited
+from .context import AnswerContext, merge_results
+from .conversation import Pair, condense
+from .map_rerank import map_rerank
+from .modes import map_reduce, refine, stuff
+from .qa import QaRetriever
+from .settings import PASSAGE_PROMPTS, AnswerMode
 
 logger = logging.getLogger(__name__)
 
-_EXTRACTED = 3  # passages that are shown where no model answers
+MODES: Mapping[AnswerMode, Callable[[AnswerContext], Plan[FinalAnswer]]] = MappingProxyType(
+    {"stuff": stuff, "refine": refine, "map_reduce": map_reduce, "map_rerank": map_rerank}
+)
+
+_EXTRACTED = 3  # passages of an answer without a model
 
 
-def answering(
-    settings: Settings,
-    question: str,
+def answer_question(
+    context: AnswerContext,
+    retriever: RetrieverProtocol,
+    qa: QaRetriever | None,
     pairs: Sequence[Pair],
     top_k: int | None,
     filters: Filters | None,
-    progress: Progress,
 ) -> Plan[Answer]:
     """Return the answer to a question, as a plan.
 
     Args:
-        settings: What the engine goes by.
-        question: What is asked.
+        context: The question and the settings; its fields are filled on the way, for a stream.
+        retriever: Retrieves the passages.
+        qa: Has preset answers.
         pairs: The conversation so far.
         top_k: How many results to retrieve.
         filters: Conditions, for the retriever and for preset answers.
-        progress: Is kept up to date, for whoever reads the answer while it is written.
 
     Raises:
-        AnswerError: If the model fails, unless passages may stand for an answer.
+        AnswerError: If the model fails, unless ``on_error`` is ``"extract"``.
     """
-    with start_span("answer", question=question, mode=settings.mode) as done:
-        plan = _answer(settings, question, pairs, top_k, filters, progress)
-        answer = yield from count_calls(plan, progress.counter)
-        progress.ended = answer
-        done.attributes.update(
+    with start_span("answer", question=context.question, mode=context.settings.mode) as span:
+        steps = _steps(context, retriever, qa, pairs, top_k, filters)
+        answer = context.answer = yield from count_calls(steps, context.counter)
+        span.attributes.update(
             answer=answer.text,
-            found=answer.found,
+            answered=answer.answered,
             preset=answer.preset is not None,
             sources=len(answer.sources),
-            left_out=len(answer.left_out),
+            omitted=len(answer.omitted),
             calls=answer.calls,
         )
         if answer.notes:
-            done.attributes["notes"] = list(answer.notes)
+            span.attributes["notes"] = list(answer.notes)
     return answer
 
 
-def _answer(
-    settings: Settings,
-    question: str,
+def _steps(
+    context: AnswerContext,
+    retriever: RetrieverProtocol,
+    qa: QaRetriever | None,
     pairs: Sequence[Pair],
     top_k: int | None,
     filters: Filters | None,
-    progress: Progress,
 ) -> Plan[Answer]:
-    language: Language = language_of(question) if settings.language == "auto" else settings.language
-    progress.searched = question
-    preset = yield from _preset(settings, question, filters, progress)
-    if preset is None and pairs and question.strip():
-        progress.searched = yield from condensed(
-            question,
-            pairs,
-            llm=settings.llm,
-            prompt=settings.prompts["condense"],
-            language=language,
-            history_limit=settings.history_window,
-            limit=settings.limit,
-            length=settings.length,
-            timeout=settings.timeout,
-            notes=progress.notes,
-        )
-        if progress.searched != question:
-            preset = yield from _preset(settings, progress.searched, filters, progress)
-    if preset is not None:
-        return preset
-    task = Task(
-        progress.searched,
-        language,
-        settings.llm,
-        settings.prompts,
-        settings.limit,
-        settings.length,
-        settings.timeout,
-        settings.max_calls,
-        notes=progress.notes,
-        told=progress.told,
-    )
+    question = context.searched = context.question
     results: list[ScoredNode] = []
     if question.strip():
-        with start_span("retrieve", query=task.question) as done:
-            (results,) = yield from Find(settings.retriever, [task.question], top_k, filters)
-            done.attributes["results"] = len(results)
-    progress.notes += _notes_of(results)
-    names = PROMPTS_OF[settings.mode]
-    task.candidates, task.left_out = merged(
-        results, settings.title, lambda s: all(task.fits(n, [s], answer="") for n in names)
+        preset = yield from _preset_answer(context, qa, filters)
+        if preset is None and pairs:
+            context.searched = yield from condense(context, pairs)
+            if context.searched != question:
+                preset = yield from _preset_answer(context, qa, filters)
+        if preset is not None:
+            return preset
+        with start_span("retrieve", query=context.searched) as span:
+            (results,) = yield from Find(retriever, [context.searched], top_k, filters)
+            span.attributes["results"] = len(results)
+    context.notes += _variant_notes(results)
+    names = PASSAGE_PROMPTS[context.settings.mode]
+    context.candidates, context.omitted = merge_results(
+        results,
+        context.settings.title,
+        lambda source: all(context.has_room(name, [source], answer="") for name in names),
     )
-    progress.task = task
-    if not task.candidates:
-        return _told(FinalAnswer("", False), task, progress)
+    if not context.candidates:
+        return _cited_answer(context, FinalAnswer("", False))
     try:
-        said = yield from MODES[settings.mode](task)
+        return _cited_answer(context, (yield from MODES[context.settings.mode](context)))
     except ModelError as error:
-        if progress.told or settings.on_error == "raise":
-            why = f"the model failed: {error}"
-            raise AnswerError(str(error), progress.unfinished(why)) from error
-        logger.warning("the question %r is answered with passages: %s", question[:80], error)
-        progress.notes.append(f"answered with the best passages, as the model failed: {error}")
-        best = task.sources[:_EXTRACTED]
-        task.certain = tuple(source.number for source in best)
-        text = task.prompt("extract", passages=_quoted(best))
-        return _told(FinalAnswer(text, True), task, progress, read=False)
-    return _told(said, task, progress)
+        if context.streamed or context.settings.on_error == "raise":
+            partial_answer = context.partial_answer(f"the model failed: {error}")
+            raise AnswerError(str(error), partial_answer) from error
+        return _extracted_answer(context, error)
 
 
-def _preset(
-    settings: Settings, question: str, filters: Filters | None, progress: Progress
+def _preset_answer(
+    context: AnswerContext, qa: QaRetriever | None, filters: Filters | None
 ) -> Plan[Answer | None]:
     """Return the answer of the pair that has this question; None where there is none."""
-    if settings.qa is None or not question.strip():
+    if qa is None:
         return None
     try:
-        preset = yield from Preset(settings.qa, question, filters)
+        preset = yield from Compute(
+            partial(qa.answer, context.searched, filters=filters),
+            partial(qa.aanswer, context.searched, filters=filters),
+        )
     except (EmbeddingError, ModelError) as error:
-        progress.notes.append(f"the preset answers could not be searched: {error}")
+        context.notes.append(f"the preset answers could not be searched: {error}")
         return None
     if preset is None:
         return None
     node = preset.result.node
-    source = Source(1, preset.result, str(node.content), True, settings.title(node))
-    return Answer(
-        preset.answer,
-        progress.question,
-        (source,),
-        preset=preset,
-        notes=tuple(dict.fromkeys(progress.notes)),
-        searched=question,
-        calls=progress.counter.calls,
+    title = context.settings.title(node)
+    source = Source(1, preset.result, str(node.content), cited=True, title=title)
+    return replace(context.build_answer(preset.answer, [source], True), preset=preset)
+
+
+def _cited_answer(context: AnswerContext, answer: FinalAnswer) -> Answer:
+    """Return the model's answer with the sources that it cites."""
+    text = answer.text or context.prompt("not_found")
+    sources, notes = mark_cited(context.sources, answer.text, context.certain)
+    return context.build_answer(text, sources, answer.answered, notes)
+
+
+def _extracted_answer(context: AnswerContext, error: ModelError) -> Answer:
+    """Return the best passages as an answer, where the model failed."""
+    logger.warning("the question %r is answered with passages: %s", context.searched[:80], error)
+    note = f"answered with the best passages, as the model failed: {error}"
+    best = context.sources[:_EXTRACTED]
+    passages = "\n\n".join(
+        f"[{source.number}] {source.title}".rstrip() + f"\n{source.text}" for source in best
     )
+    sources = mark_cited(context.sources, "", [source.number for source in best])[0]
+    return context.build_answer(context.prompt("extract", passages=passages), sources, True, [note])
 
 
-def _told(said: FinalAnswer, task: Task, progress: Progress, *, read: bool = True) -> Answer:
-    """Return the answer that was made; ``read`` says whether what it cites is to be read."""
-    text = said.text or task.prompt("not_found")
-    sources, notes = with_citations(task.sources, said.text if read else "", task.certain)
-    return Answer(
-        text,
-        progress.question,
-        sources,
-        said.answered,
-        left_out=tuple(task.left_out),
-        notes=tuple(dict.fromkeys([*progress.notes, *notes])),
-        searched=task.question,
-        calls=progress.counter.calls,
-        confidence=task.confidence,
-    )
-
-
-def _notes_of(results: Sequence[ScoredNode]) -> list[str]:
-    """Return what the evidence says of how the query was changed: what failed, partial answers."""
-    forms = (form for result in results for match in result.evidence for form in match.variants)
-    return list(dict.fromkeys(f"{form.strategy}: {form.note}" for form in forms if form.note))
-
-
-def _quoted(sources: Sequence[Source]) -> str:
-    """Return passages as a user reads them."""
-    return "\n\n".join(
-        f"[{source.number}] {source.title}".rstrip() + f"\n{source.text}" for source in sources
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Preset(Effect["PresetAnswer | None"]):
-    """Look whether a question-answer pair has this question; None comes of it where none does."""
-
-    qa: QaRetriever
-    question: str
-    filters: Filters | None = None
-
-    def run(self) -> PresetAnswer | None:
-        """Return the pair's answer."""
-        return self.qa.answer(self.question, filters=self.filters)
-
-    async def arun(self) -> PresetAnswer | None:
-        """Return the same without blocking the event loop."""
-        return await self.qa.aanswer(self.question, filters=self.filters)
+def _variant_notes(results: Sequence[ScoredNode]) -> list[str]:
+    """Return the notes of strategies on the query: what failed, partial answers."""
+    matches = (match for result in results for match in result.evidence)
+    variants = (variant for match in matches for variant in match.variants)
+    return list(dict.fromkeys(f"{v.strategy}: {v.note}" for v in variants if v.note))

@@ -1,17 +1,12 @@
-"""What the models of a query engine are asked, and what users are told without one."""
+"""The prompts of a query engine, and its texts for users where there is no answer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ...nodegraph import nearest_names
-from ...nodegraph.models import Language
 from ...nodegraph.models.output import NO_ANSWER_MARKS
 from ..plans import Prompt
-
-Given = str | Mapping[Language, str] | Prompt
-"""A prompt as users give it; see ``Prompt.replaced``."""
 
 _RULES_ZH = f"""\
 要求：
@@ -201,33 +196,4 @@ Rewritten question:""",
         ),
     }
 )
-"""The built-in prompts. The last two are told to the user, not to a model."""
-
-
-def prompts_with(given: Mapping[str, Given] | None) -> dict[str, Prompt]:
-    """Return all prompts, some replaced.
-
-    Args:
-        given: Prompts by name; see ``PROMPTS`` for the names, ``Prompt.replaced`` for the forms.
-
-    Raises:
-        TypeError: If it is no mapping, or a prompt no text.
-        ValueError: If there is no prompt of that name, it lacks a place or has an unknown one.
-
-    Example:
-        >>> prompts = prompts_with({"not_found": {"en": "No idea: {question}"}})
-        >>> prompts["not_found"].fill("en", question="Why?")
-        'No idea: Why?'
-    """
-    if given is None:
-        given = {}
-    if not isinstance(given, Mapping):
-        raise TypeError(f'prompts are given by name, {{"answer": ...}}, not {given!r:.80}')
-    prompts = dict(PROMPTS)
-    for name, prompt in given.items():
-        if name not in PROMPTS:
-            raise ValueError(
-                f"there is no prompt {name!r}; there is {nearest_names(str(name), PROMPTS)}"
-            )
-        prompts[name] = PROMPTS[name].replaced(prompt)
-    return prompts
+"""The built-in prompts. The last two are for the user, not for a model."""

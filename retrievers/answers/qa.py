@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from ...nodegraph import Node, NodeGraph
-from ..base_retriever import BaseRetriever
-from ..filters import Condition, Filters, parse_filters
+from ..filters import Filters, parse_filters
 from ..indexes import Exact, normal_question
+from ..planned_retriever import PlannedRetriever
+from ..plans import Compute, Find, Plan, arun, run
 from ..protocols import RetrieverProtocol, Similarity
-from ..results import Evidence, OutputOptions, ScoredNode
+from ..results import Evidence, OutputOptions, Results, ScoredNode
 from ..retriever import Retriever
 from ..text_analyzer import TextAnalyzer
 from ..tracing import start_span
@@ -22,230 +23,16 @@ from ..validation import check_top_k
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-_LOOKED_AT = 10  # of what a search for a preset answer finds
+_CANDIDATES = 10  # results of a search for a preset answer
 
 _EXACT = "exact match"
 
 _SAME_QUESTION = Exact(normalize=normal_question)
 
 
-class QaRetriever(BaseRetriever):
-    """Search the questions of question-answer pairs, return both; answer alone where it is sure.
-
-    The group is one that ``LLMExtractor(llm, "qa")`` makes, or any whose nodes have a question as
-    text and ``metadata["answer"]``; without that the content, where it differs from the text, is
-    the answer.
-
-    - ``retrieve`` finds pairs like any retriever. Their content is question and answer.
-    - ``answer`` returns an answer only where the query is a pair's question: the same but for
-      case, spaces and punctuation, for which no model is asked; or as alike as ``threshold`` says.
-    - ``recommend`` returns questions close to the query that are not the same.
-
-    Args:
-        graph: A node graph, or several, searched as one.
-        group: The group of pairs.
-        similarity: As for ``Retriever``: how questions are searched.
-        threshold: How alike the query and a question must be for its answer to be given: with a
-            similarity of embeddings their cosine; with one of texts, whose scores have no scale,
-            the share of their terms that both have (Dice's coefficient: 1 for the same terms, 0
-            for none in common), words that ask among them, as who and when make all the
-            difference. 0.9 suits models whose cosines spread; where unrelated texts have 0.8
-            already (E5), take 0.97 or more, and look at pairs that must not be taken for each
-            other. Above 1 only the same question is answered.
-        top_k: How many pairs ``retrieve`` returns at most.
-        embed_keys: Which embeddings to search; see ``Retriever``.
-        filters: Conditions on metadata, for all three ways of asking.
-        **output: ``output_format`` and ``join``, see ``OutputOptions``.
-
-    Raises:
-        UnknownGroupError: If a graph has no such group.
-        TypeError: If what was given is no graph, or the threshold no number.
-        ValueError: If a name is unknown or a number out of range.
-
-    Source:
-        QAnything answers from a pair at 0.9 and above, and from an exact match without a model.
-
-    Example:
-        >>> from nodekin.nodegraph import Node
-        >>> pairs = {"What is tea?": "A drink.", "Who drinks tea?": "Half the world."}
-        >>> graph = NodeGraph()
-        >>> ids = graph.add("About tea")
-        >>> graph.create_node_group("qa", lambda _: [Node(q, {"answer": pairs[q]}) for q in pairs])
-        >>> qa = QaRetriever(graph, "qa")
-        >>> qa.answer("what is tea").answer, [r.node.text for r in qa.recommend("what is tea")]
-        ('A drink.', ['Who drinks tea?'])
-    """
-
-    def __init__(
-        self,
-        graph: NodeGraph | Sequence[NodeGraph],
-        group: str,
-        similarity: str | Similarity | None = None,
-        *,
-        threshold: float = 0.9,
-        top_k: int = 6,
-        embed_keys: Sequence[str] | None = None,
-        filters: Filters | None = None,
-        **output: Unpack[OutputOptions],
-    ) -> None:
-        super().__init__(**output)
-        self.retriever = Retriever(
-            graph,
-            group,
-            similarity,
-            top_k=top_k,
-            embed_keys=embed_keys,
-            filters=filters,
-        )
-        if isinstance(threshold, bool) or not isinstance(threshold, int | float):
-            raise TypeError(f"threshold is a number, not {threshold!r:.80}")
-        if not threshold > 0:
-            raise ValueError(f"threshold must be above 0, not {threshold!r}; 0.9 is usual")
-        self.threshold = threshold
-        self.group = group
-
-    @property
-    def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
-        """The retriever of the questions."""
-        return [("retriever", self.retriever)]
-
-    def __repr__(self) -> str:
-        return f"QaRetriever({self.retriever!r}, threshold={self.threshold!r})"
-
-    def retrieve(
-        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
-    ) -> list[ScoredNode]:
-        """Return the pairs whose questions are closest to the query, best first.
-
-        Args:
-            query: What is asked.
-            top_k: In place of the retriever's own.
-            filters: Conditions beside the retriever's own.
-        """
-        found = self.retriever.retrieve(query, top_k=top_k, filters=filters)
-        return [with_answer(result) for result in found]
-
-    async def aretrieve(
-        self, query: str, *, top_k: int | None = None, filters: Filters | None = None
-    ) -> list[ScoredNode]:
-        """Return the same without blocking the event loop."""
-        found = await self.retriever.aretrieve(query, top_k=top_k, filters=filters)
-        return [with_answer(result) for result in found]
-
-    def answer(self, query: str, *, filters: Filters | None = None) -> PresetAnswer | None:
-        """Return the answer of the pair that has this question; None where there is none.
-
-        Of several pairs with the same question it is the first in document order.
-
-        Raises:
-            TypeError: If the query is no text.
-        """
-        with start_span("preset answer", query=query) as done:
-            found = self._exact(query, filters)
-            if found is None and self.threshold <= 1:
-                near = self.retriever.retrieve(query, top_k=_LOOKED_AT, filters=filters)
-                found = self._near(query, near)
-            done.attributes.update(_facts(found))
-        return found
-
-    async def aanswer(self, query: str, *, filters: Filters | None = None) -> PresetAnswer | None:
-        """Return the same without blocking the event loop."""
-        with start_span("preset answer", query=query) as done:
-            found = await asyncio.to_thread(self._exact, query, filters)
-            if found is None and self.threshold <= 1:
-                near = await self.retriever.aretrieve(query, top_k=_LOOKED_AT, filters=filters)
-                found = self._near(query, near)
-            done.attributes.update(_facts(found))
-        return found
-
-    def recommend(
-        self, query: str, top_k: int = 3, *, filters: Filters | None = None
-    ) -> list[ScoredNode]:
-        """Return questions close to the query, none of them as alike as ``threshold``, each once.
-
-        Raises:
-            TypeError: If the query is no text, ``top_k`` no whole number.
-            ValueError: If ``top_k`` is below 1.
-        """
-        wanted = asked = check_top_k(top_k) + _LOOKED_AT
-        while True:
-            found = self.retriever.retrieve(query, top_k=asked, filters=filters)
-            others = self._others(query, found)
-            if len(others) >= top_k or len(found) < asked:
-                return others[:top_k]
-            asked += 4 * wanted
-
-    async def arecommend(
-        self, query: str, top_k: int = 3, *, filters: Filters | None = None
-    ) -> list[ScoredNode]:
-        """Return the same without blocking the event loop."""
-        wanted = asked = check_top_k(top_k) + _LOOKED_AT
-        while True:
-            found = await self.retriever.aretrieve(query, top_k=asked, filters=filters)
-            others = self._others(query, found)
-            if len(others) >= top_k or len(found) < asked:
-                return others[:top_k]
-            asked += 4 * wanted
-
-    def _exact(self, query: str, filters: Filters | None) -> PresetAnswer | None:
-        conditions = self._conditions(query, filters)
-        for graph in self.retriever.graphs if query.strip() else ():
-            index = _SAME_QUESTION.open(graph, self.group)
-            with graph.reading(self.group):
-                index.sync()
-                hits = index.search(_SAME_QUESTION.key(query), None, conditions)
-                nodes = graph.nodes_by_id(hits.ids)
-            for node in nodes:
-                if (answer := answer_of(node)) is not None:
-                    evidence = Evidence(node, 1.0, _EXACT, query)
-                    result = with_answer(ScoredNode(node, 1.0, (evidence,)))
-                    return PresetAnswer(node.text, answer, 1.0, True, result)
-        return None
-
-    def _conditions(self, query: str, filters: Filters | None) -> Mapping[str, Condition]:
-        if not isinstance(query, str):
-            raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
-        return {**parse_filters(self.retriever.filters), **parse_filters(filters)}
-
-    def _near(self, query: str, found: Iterable[ScoredNode]) -> PresetAnswer | None:
-        """Return the most alike of what was found, the first of equals."""
-        best: PresetAnswer | None = None
-        for result, score in self._alike(query, found):
-            answer = answer_of(result.node)
-            better = score >= self.threshold if best is None else score > best.score
-            if answer is not None and better:
-                whole = replace(with_answer(result), score=score)
-                best = PresetAnswer(result.node.text, answer, score, False, whole)
-        return best
-
-    def _others(self, query: str, found: Iterable[ScoredNode]) -> list[ScoredNode]:
-        known = {normal_question(query)}
-        others = []
-        for result, score in self._alike(query, found):
-            normal = normal_question(result.node.text)
-            if normal not in known and score < self.threshold:
-                others.append(with_answer(result))
-            known.add(normal)
-        return others
-
-    def _alike(self, query: str, found: Iterable[ScoredNode]) -> Iterable[tuple[ScoredNode, float]]:
-        """Tell of each result how alike its question and the query are."""
-        if self.retriever.similarity.mode == "embedding":
-            return [(result, result.score) for result in found]
-        analyze = getattr(self.retriever.similarity, "analyzer", None) or TextAnalyzer()
-        asked = list(analyze(query))
-        return [(result, overlap(asked, analyze(result.node.text))) for result in found]
-
-
-def _facts(found: PresetAnswer | None) -> dict[str, Any]:
-    if found is None:
-        return {"found": False}
-    return {"found": found.question, "score": round(found.score, 4), "exact": found.exact}
-
-
 @dataclass(frozen=True, slots=True)
 class PresetAnswer:
-    """Hold the answer of a pair whose question was asked.
+    """Hold the answer of a pair whose question is the query.
 
     Attributes:
         question: The pair's question.
@@ -262,6 +49,193 @@ class PresetAnswer:
     result: ScoredNode
 
 
+class QaRetriever(PlannedRetriever):
+    """Search the questions of question-answer pairs, return both; answer alone where it is sure.
+
+    The group is one of ``LLMExtractor(llm, "qa")``, or any whose nodes have a question as
+    text and ``metadata["answer"]``; without that the content, where it differs from the text, is
+    the answer.
+
+    - ``retrieve`` finds pairs like any retriever. Their content is question and answer.
+    - ``answer`` returns an answer only where the query is a pair's question: the same but for
+      case, spaces and punctuation, for which no model is called; or as alike as ``threshold`` says.
+    - ``recommend`` returns questions close to the query that are not the same.
+
+    Args:
+        graph: A node graph, or several, searched as one.
+        group: The group of pairs.
+        similarity: As for ``Retriever``: how questions are searched.
+        threshold: How alike the query and a question must be for its answer to be returned: with a
+            similarity of embeddings their cosine; with one of texts, whose scores have no scale,
+            the share of their terms that both have (Dice's coefficient: 1 for the same terms, 0
+            for none in common), question words included, since who and when make all the
+            difference. 0.9 suits models whose cosines spread; where unrelated texts have 0.8
+            already (E5), take 0.97 or more, and look at pairs that must not be taken for each
+            other. Above 1 only the same question is answered.
+        top_k: How many pairs ``retrieve`` returns at most.
+        embed_keys: Which embeddings to search; see ``Retriever``.
+        filters: Conditions on metadata, for all three methods.
+        **output: ``output_format`` and ``join``, see ``OutputOptions``.
+
+    Raises:
+        UnknownGroupError: If a graph has no such group.
+        TypeError: If the graph is none, or the threshold no number.
+        ValueError: If a name is unknown or a number out of range.
+
+    Source:
+        QAnything answers from a pair at 0.9 and above, and from an exact match without a model.
+
+    Example:
+        >>> from nodekin.nodegraph import Node
+        >>> pairs = {"What is tea?": "A drink.", "Who drinks tea?": "Half the world."}
+        >>> graph = NodeGraph()
+        >>> ids = graph.add("About tea")
+        >>> graph.create_node_group("qa", lambda _: [Node(q, {"answer": pairs[q]}) for q in pairs])
+        >>> qa = QaRetriever(graph, "qa")
+        >>> qa.answer("what is tea").answer, [r.node.text for r in qa.recommend("what is tea")]
+        ('A drink.', ['Who drinks tea?'])
+    """
+
+    name = "qa"
+
+    def __init__(
+        self,
+        graph: NodeGraph | Sequence[NodeGraph],
+        group: str,
+        similarity: str | Similarity | None = None,
+        *,
+        threshold: float = 0.9,
+        top_k: int = 6,
+        embed_keys: Sequence[str] | None = None,
+        filters: Filters | None = None,
+        **output: Unpack[OutputOptions],
+    ) -> None:
+        super().__init__(top_k=top_k, **output)
+        self.retriever = Retriever(
+            graph, group, similarity, top_k=top_k, embed_keys=embed_keys, filters=filters
+        )
+        if isinstance(threshold, bool) or not isinstance(threshold, int | float):
+            raise TypeError(f"threshold is a number, not {threshold!r:.80}")
+        if not threshold > 0:
+            raise ValueError(f"threshold must be above 0, not {threshold!r}; 0.9 is usual")
+        self.threshold = threshold
+        self.group = group
+
+    @property
+    def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
+        """The retriever of the questions."""
+        return [("retriever", self.retriever)]
+
+    def __repr__(self) -> str:
+        return f"QaRetriever({self.retriever!r}, threshold={self.threshold!r})"
+
+    def plans(
+        self, queries: Sequence[str], limit: int | None, filters: Filters | None
+    ) -> Plan[list[Results]]:
+        """Return for each query the pairs whose questions are closest to it, best first."""
+        results = yield from Find(self.retriever, queries, limit, filters)
+        return [[with_answer(result) for result in of_query] for of_query in results]
+
+    def answer(self, query: str, *, filters: Filters | None = None) -> PresetAnswer | None:
+        """Return the answer of the pair that has this question; None where there is none.
+
+        Of several pairs with the same question it is the first in document order.
+
+        Raises:
+            TypeError: If the query is no text.
+        """
+        return run(self._answer(query, filters))
+
+    async def aanswer(self, query: str, *, filters: Filters | None = None) -> PresetAnswer | None:
+        """Return the same without blocking the event loop."""
+        return await arun(self._answer(query, filters))
+
+    def recommend(
+        self, query: str, top_k: int = 3, *, filters: Filters | None = None
+    ) -> list[ScoredNode]:
+        """Return questions close to the query, none of them as alike as ``threshold``, each once.
+
+        Raises:
+            TypeError: If the query is no text, ``top_k`` no whole number.
+            ValueError: If ``top_k`` is below 1.
+        """
+        return run(self._recommend(query, check_top_k(top_k), filters))
+
+    async def arecommend(
+        self, query: str, top_k: int = 3, *, filters: Filters | None = None
+    ) -> list[ScoredNode]:
+        """Return the same without blocking the event loop."""
+        return await arun(self._recommend(query, check_top_k(top_k), filters))
+
+    def _answer(self, query: str, filters: Filters | None) -> Plan[PresetAnswer | None]:
+        with start_span("preset answer", query=query) as span:
+            preset = yield from Compute(partial(self._exact_match, query, filters))
+            if preset is None and self.threshold <= 1:
+                (results,) = yield from Find(self.retriever, [query], _CANDIDATES, filters)
+                preset = self._most_similar(query, results)
+            span.attributes["match"] = preset and preset.question
+            if preset is not None:
+                span.attributes.update(score=round(preset.score, 4), exact=preset.exact)
+        return preset
+
+    def _recommend(self, query: str, top_k: int, filters: Filters | None) -> Plan[list[ScoredNode]]:
+        limit = step = top_k + _CANDIDATES
+        while True:
+            (results,) = yield from Find(self.retriever, [query], limit, filters)
+            others = self._other_questions(query, results)
+            if len(others) >= top_k or len(results) < limit:
+                return others[:top_k]
+            limit += 4 * step
+
+    def _exact_match(self, query: str, filters: Filters | None) -> PresetAnswer | None:
+        if not isinstance(query, str):
+            raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
+        conditions = {**parse_filters(self.retriever.filters), **parse_filters(filters)}
+        for graph in self.retriever.graphs if query.strip() else ():
+            index = _SAME_QUESTION.open(graph, self.group)
+            with graph.reading(self.group):
+                index.sync()
+                hits = index.search(_SAME_QUESTION.key(query), None, conditions)
+                nodes = graph.nodes_by_id(hits.ids)
+            for node in nodes:
+                if (answer := answer_of(node)) is not None:
+                    evidence = Evidence(node, 1.0, _EXACT, query)
+                    result = with_answer(ScoredNode(node, 1.0, (evidence,)))
+                    return PresetAnswer(node.text, answer, 1.0, True, result)
+        return None
+
+    def _most_similar(self, query: str, results: Iterable[ScoredNode]) -> PresetAnswer | None:
+        """Return the pair most alike of those above the threshold, the first of equals."""
+        best: PresetAnswer | None = None
+        for result, score in self._with_similarity(query, results):
+            answer = answer_of(result.node)
+            better = score >= self.threshold if best is None else score > best.score
+            if answer is not None and better:
+                pair = replace(with_answer(result), score=score)
+                best = PresetAnswer(result.node.text, answer, score, False, pair)
+        return best
+
+    def _other_questions(self, query: str, results: Iterable[ScoredNode]) -> list[ScoredNode]:
+        seen = {normal_question(query)}
+        others = []
+        for result, score in self._with_similarity(query, results):
+            normal = normal_question(result.node.text)
+            if normal not in seen and score < self.threshold:
+                others.append(with_answer(result))
+            seen.add(normal)
+        return others
+
+    def _with_similarity(
+        self, query: str, results: Iterable[ScoredNode]
+    ) -> Iterable[tuple[ScoredNode, float]]:
+        """Return each result with the similarity of its question and the query."""
+        if self.retriever.similarity.mode == "embedding":
+            return [(result, result.score) for result in results]
+        analyze = getattr(self.retriever.similarity, "analyzer", None) or TextAnalyzer()
+        terms = list(analyze(query))
+        return [(result, overlap(terms, analyze(result.node.text))) for result in results]
+
+
 def overlap(some: Iterable[str], others: Iterable[str]) -> float:
     """Return Dice's coefficient of two bags of terms: twice what both have, by what they have.
 
@@ -275,7 +249,7 @@ def overlap(some: Iterable[str], others: Iterable[str]) -> float:
 
 
 def answer_of(node: Node) -> str | None:
-    """Return the answer a node holds: its own ``metadata["answer"]``, else its content.
+    """Return the answer of a node: its own ``metadata["answer"]``, else its content.
 
     None where the content is but the text.
     """
@@ -288,7 +262,7 @@ def answer_of(node: Node) -> str | None:
 
 
 def with_answer(result: ScoredNode) -> ScoredNode:
-    """Return a result whose content holds question and answer, also where the node's does not."""
+    """Return a result whose content has question and answer, also where the node's has not."""
     node = result.node
     answer = answer_of(node)
     if answer is None or node.content != node.text:

@@ -1,28 +1,22 @@
-"""How a query engine answers: the modes, and settings that are checked."""
+"""The settings of a query engine, checked."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Literal, get_args
+from typing import Literal, TypedDict, get_args
 
 from ...nodegraph import LLM, Node, count_tokens, nearest_names
 from ...nodegraph.models import Language
-from ...nodegraph.models.output import FinalAnswer
-from ..plans import Plan, Prompt
-from ..protocols import RetrieverProtocol
-from ..validation import seconds, whole
-from .context import Task, title_of
-from .map_rerank import map_rerank
-from .modes import map_reduce, refine, stuff
-from .qa import QaRetriever
+from ..plans import Prompt, passage_title
+from ..validation import choice, seconds, whole
 
 AnswerMode = Literal["stuff", "refine", "map_reduce", "map_rerank"]
 
 OnError = Literal["raise", "extract"]
 
-PROMPTS_OF: Mapping[AnswerMode, tuple[str, ...]] = MappingProxyType(
+PASSAGE_PROMPTS: Mapping[AnswerMode, tuple[str, ...]] = MappingProxyType(
     {
         "stuff": ("answer",),
         "refine": ("answer", "refine"),
@@ -30,61 +24,84 @@ PROMPTS_OF: Mapping[AnswerMode, tuple[str, ...]] = MappingProxyType(
         "map_rerank": ("rank",),
     }
 )
-"""Which prompts of a mode show passages."""
+"""The prompts of each mode that have passages."""
 
-MODES: Mapping[AnswerMode, Callable[[Task], Plan[FinalAnswer]]] = MappingProxyType(
-    {"stuff": stuff, "refine": refine, "map_reduce": map_reduce, "map_rerank": map_rerank}
-)
+
+class AnswerOptions(TypedDict, total=False):
+    """The further options of a ``QueryEngine``, to type ``**options``.
+
+    Attributes:
+        history_window: How much of a conversation goes into the prompt that condenses a question,
+            from its newest pair on; 1024 by default.
+        length: Measures a text; ``count_tokens`` is an estimate, the model's own counter exact.
+        title: Returns the line above a passage, from its node.
+        on_error: What happens where the model fails before any text was streamed: ``"raise"`` an
+            ``AnswerError``, or ``"extract"``: answer with the best passages, and note that.
+        max_calls: How many model calls an answer may take, 64 by default. Passages that would need
+            more are omitted, with that reason.
+        timeout: Seconds to wait for each answer of the model; a streamed answer has no limit.
+    """
+
+    history_window: int
+    length: Callable[[str], int]
+    title: Callable[[Node], str]
+    on_error: OnError
+    max_calls: int
+    timeout: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """Hold what a query engine goes by; see ``QueryEngine`` for what each means."""
+class AnswerSettings:
+    """Hold the settings of a query engine; see ``QueryEngine`` and ``AnswerOptions``.
 
-    retriever: RetrieverProtocol
+    Attributes:
+        prompt_limit: The longest prompt: the context window less the room for the output.
+    """
+
     llm: LLM
     mode: AnswerMode
     prompts: Mapping[str, Prompt]
-    qa: QaRetriever | None = None
-    budget: int = 4096
-    reserve: int = 512
+    context_window: int = 4096
+    num_output: int = 512
     history_window: int = 1024
     length: Callable[[str], int] = count_tokens
     language: Language | Literal["auto"] = "auto"
-    title: Callable[[Node], str] = title_of
+    title: Callable[[Node], str] = passage_title
     on_error: OnError = "raise"
     max_calls: int = 64
     timeout: float | None = None
+    prompt_limit: int = field(init=False)
 
     def __post_init__(self) -> None:
-        if self.mode not in MODES:
+        if self.mode not in PASSAGE_PROMPTS:
             raise ValueError(
-                f"there is no mode {self.mode!r}; there is {nearest_names(str(self.mode), MODES)}"
+                f"there is no mode {self.mode!r}; there is "
+                f"{nearest_names(str(self.mode), PASSAGE_PROMPTS)}"
             )
-        for name, least in (
-            ("budget", 1), ("reserve", 0), ("history_window", 0), ("max_calls", 1),
-        ):  # fmt: skip
-            whole(getattr(self, name), name, least)
-        if self.language not in (*get_args(Language), "auto"):
-            raise ValueError(f"language is 'zh', 'en' or 'auto', not {self.language!r}")
-        if self.on_error not in get_args(OnError):
-            raise ValueError(f"on_error is 'raise' or 'extract', not {self.on_error!r}")
+        whole(self.context_window, "context_window", 1)
+        whole(self.num_output, "num_output", 0)
+        whole(self.history_window, "history_window", 0)
+        whole(self.max_calls, "max_calls", 1)
+        choice(self.language, "language", (*get_args(Language), "auto"))
+        choice(self.on_error, "on_error", get_args(OnError))
         for name in ("length", "title"):
             if not callable(getattr(self, name)):
                 raise TypeError(f"{name} is a function, not {getattr(self, name)!r:.80}")
         seconds(self.timeout, "timeout")
-        also = ("reduce", "condense") if self.mode == "map_reduce" else ("condense",)
-        for name in (*PROMPTS_OF[self.mode], *also):
-            for language in get_args(Language) if self.language == "auto" else (self.language,):
-                bare = self.length(self.prompts[name].fill(language))
-                if bare >= self.limit:
-                    raise ValueError(
-                        f"budget={self.budget!r} less reserve={self.reserve!r} leaves "
-                        f"{self.limit}, and the prompt {name!r} alone measures {bare}; raise the "
-                        "budget or give a shorter prompt"
-                    )
+        object.__setattr__(self, "prompt_limit", self.context_window - self.num_output)
+        self._check_prompts()
 
-    @property
-    def limit(self) -> int:
-        """The longest prompt."""
-        return self.budget - self.reserve
+    def _check_prompts(self) -> None:
+        """Check that the prompts of the mode leave room for passages."""
+        others = ("reduce", "condense") if self.mode == "map_reduce" else ("condense",)
+        languages = get_args(Language) if self.language == "auto" else (self.language,)
+        for name in (*PASSAGE_PROMPTS[self.mode], *others):
+            for language in languages:
+                length = self.length(self.prompts[name].fill(language))
+                if length >= self.prompt_limit:
+                    raise ValueError(
+                        f"context_window={self.context_window!r} less "
+                        f"num_output={self.num_output!r} leaves {self.prompt_limit}, and the "
+                        f"prompt {name!r} alone measures {length}; raise context_window, or "
+                        "shorten the prompt"
+                    )

@@ -1,56 +1,60 @@
-"""An answer that is read while it is written."""
+"""An answer that is read while the model writes it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
+from contextlib import aclosing
 from types import TracebackType
 
-from ..plans import CallCounter
+from ..plans import Plan, astream, stream
 from .answer import Answer, Source
-from .context import Task
+from .context import AnswerContext
 
 
-class _Told:
-    """What both kinds of stream know."""
+class _Stream:
+    """Give both kinds of stream the answer as far as it is written."""
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
+    def __init__(self, context: AnswerContext) -> None:
+        self._context = context
 
     @property
     def answer(self) -> Answer:
         """The answer; before the end, and if the model breaks off, what there is of it."""
-        return self._progress.answer()
+        return self._context.current_answer()
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The sources, known when the first piece comes; what is cited is known at the end."""
+        """The sources, complete when the first text comes; what is cited is set at the end."""
         return self.answer.sources
 
     @property
     def ended(self) -> bool:
         """Whether the answer is complete."""
-        return self._progress.ended is not None
+        return self._context.answer is not None
+
+    def on_end(self, callback: Callable[[Answer], None]) -> None:
+        """Call a function with the answer once it is complete and was read to its end."""
+        self._context.callbacks.append(callback)
 
 
-class AnswerStream(_Told, Iterator[str]):
-    """Iterate over the pieces of an answer's text as the model writes it.
+class AnswerStream(_Stream, Iterator[str]):
+    """Iterate over an answer's text as the model writes it.
 
-    Nothing is done before the first piece is asked for. ``with`` (or ``close``) ends the model's
-    work when no more is wanted.
+    Nothing is done before the first text is read. ``with`` (or ``close``) ends the model's work
+    when no more is needed.
 
     Attributes:
-        answer: The answer: at the end the whole of it; before, what there is.
-        sources: The passages, known when the first piece comes.
+        answer: The complete answer at the end; before, what there is.
+        sources: The passages, complete when the first text comes.
         ended: Whether the answer is complete.
     """
 
-    def __init__(self, pieces: Generator[str, None, object], progress: Progress) -> None:
-        super().__init__(progress)
-        self._pieces = pieces
+    def __init__(self, plan: Plan[Answer], context: AnswerContext) -> None:
+        super().__init__(context)
+        self._texts = _texts(plan, context)
 
     def __next__(self) -> str:
-        return next(self._pieces)
+        return next(self._texts)
 
     def __enter__(self) -> AnswerStream:
         return self
@@ -65,7 +69,7 @@ class AnswerStream(_Told, Iterator[str]):
 
     def close(self) -> None:
         """End the stream, also in the middle."""
-        self._pieces.close()
+        self._texts.close()
 
     def finish(self) -> Answer:
         """Read to the end, and return the answer."""
@@ -74,15 +78,15 @@ class AnswerStream(_Told, Iterator[str]):
         return self.answer
 
 
-class AsyncAnswerStream(_Told, AsyncIterator[str]):
-    """Iterate over the pieces of an answer's text, with ``async for``; see ``AnswerStream``."""
+class AsyncAnswerStream(_Stream, AsyncIterator[str]):
+    """Iterate over an answer's text with ``async for``; see ``AnswerStream``."""
 
-    def __init__(self, pieces: AsyncGenerator[str, None], progress: Progress) -> None:
-        super().__init__(progress)
-        self._pieces = pieces
+    def __init__(self, plan: Plan[Answer], context: AnswerContext) -> None:
+        super().__init__(context)
+        self._texts = _async_texts(plan, context)
 
     async def __anext__(self) -> str:
-        return await self._pieces.__anext__()
+        return await self._texts.__anext__()
 
     async def __aenter__(self) -> AsyncAnswerStream:
         return self
@@ -97,7 +101,7 @@ class AsyncAnswerStream(_Told, AsyncIterator[str]):
 
     async def aclose(self) -> None:
         """End the stream, also in the middle."""
-        await self._pieces.aclose()
+        await self._texts.aclose()
 
     async def finish(self) -> Answer:
         """Read to the end, and return the answer."""
@@ -106,52 +110,22 @@ class AsyncAnswerStream(_Told, AsyncIterator[str]):
         return self.answer
 
 
-@dataclass(slots=True)
-class Progress:
-    """Hold what is known while a question is answered.
+def _texts(plan: Plan[Answer], context: AnswerContext) -> Generator[str, None, None]:
+    yield from stream(plan)
+    yield from _end(context)
 
-    Attributes:
-        question: What was asked.
-        searched: What was searched for, once that is known.
-        notes: What is to be known besides.
-        told: The pieces of the answer that were streamed.
-        tally: Counts the calls of the model.
-        task: What the mode works on, once something was retrieved.
-        ended: The answer, once it is complete.
-    """
 
-    question: str
-    searched: str = ""
-    notes: list[str] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
-    counter: CallCounter = field(default_factory=CallCounter)
-    task: Task | None = None
-    ended: Answer | None = None
+async def _async_texts(plan: Plan[Answer], context: AnswerContext) -> AsyncGenerator[str, None]:
+    async with aclosing(astream(plan)) as texts:
+        async for text in texts:
+            yield text
+    for text in _end(context):
+        yield text
 
-    def answer(self) -> Answer:
-        """Return the answer, or what there is of it."""
-        if self.ended is not None:
-            return self.ended
-        return self.unfinished("the answer is not complete")
 
-    def untold(self) -> str:
-        """Return what is to be told at the end: the answer, where it is not what was streamed."""
-        text = self.answer().text
-        told = "".join(self.told)
-        if told.endswith(text):
-            return ""
-        return f"\n\n{text}" if told else text
-
-    def unfinished(self, why: str) -> Answer:
-        """Return what there is of an answer."""
-        task = self.task
-        return Answer(
-            "".join(self.told).strip(),
-            self.question,
-            sources=() if task is None else tuple(task.sources),
-            found=bool(self.told),
-            left_out=() if task is None else tuple(task.left_out),
-            notes=(*dict.fromkeys(self.notes), why),
-            searched=self.searched,
-            calls=self.counter.calls,
-        )
+def _end(context: AnswerContext) -> Iterator[str]:
+    """Yield the text of the answer that was not streamed; report that it is complete."""
+    if rest := context.remaining_text():
+        yield rest
+    for callback in context.callbacks:
+        callback(context.current_answer())

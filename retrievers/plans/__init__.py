@@ -11,9 +11,16 @@ from .effects import (
     run_in_threads,
 )
 from .limits import Budget, BudgetExceededError, Call, CallCounter, count_calls
-from .passages import fit_passages, neutralize
+from .passages import fit_passages, neutralize, passage_title
 from .plan import Effect, Plan, arun, astream, interpose, run, stream
-from .prompting import Prompt, PromptMixin, ask_and_parse, json_instruction
+from .prompting import (
+    Prompt,
+    PromptMixin,
+    PromptReplacement,
+    ask_and_parse,
+    json_instruction,
+    replace_prompts,
+)
 
 __all__ = [
     "Ask",
@@ -28,6 +35,7 @@ __all__ = [
     "Plan",
     "Prompt",
     "PromptMixin",
+    "PromptReplacement",
     "StreamedAsk",
     "arun",
     "ask_and_parse",
@@ -38,6 +46,8 @@ __all__ = [
     "interpose",
     "json_instruction",
     "neutralize",
+    "passage_title",
+    "replace_prompts",
     "results_or_errors",
     "run",
     "run_in_threads",

@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
+from ...nodegraph import Node
+
 _TAG = re.compile(r"<(?=\s*/?\s*(?:passages?|partial)\b)", re.I)
+
+_MAX_TITLE = 120  # characters
 
 
 def neutralize(text: str) -> str:
@@ -53,3 +57,25 @@ def fit_passages(
         passages.append(passage)
         room -= size
     return "\n\n".join(passages), len(passages)
+
+
+def passage_title(node: Node) -> str:
+    """Return the title of a node's passage: its title and headings, else the name of its file.
+
+    A heading that the passage begins with is not repeated.
+
+    Example:
+        >>> passage_title(Node("Unfermented.", {"title": "Tea", "headings": ["Sorts", "Green"]}))
+        'Tea › Sorts › Green'
+    """
+    metadata = node.metadata
+    title = metadata.get("title") or metadata.get("file_name")
+    headings = metadata.get("headings") or metadata.get("heading") or []
+    headings = [headings] if isinstance(headings, str) else headings
+    parts = [title, *headings] if isinstance(headings, list | tuple) else [title]
+    lines = [" ".join(str(part).split()) for part in parts if part]
+    first_line = node.text.lstrip("# \t\r\n").split("\n", 1)[0].strip().rstrip("#").rstrip()
+    if lines and lines[-1] == first_line:
+        del lines[-1]
+    path = " › ".join(dict.fromkeys(line for line in lines if line))
+    return path if len(path) <= _MAX_TITLE else f"{path[: _MAX_TITLE - 1]}…"

@@ -105,6 +105,31 @@ class Prompt:
         return Prompt(texts["zh"], texts["en"], self.required, self.optional)
 
 
+PromptReplacement = str | Mapping[Language, str] | Prompt
+"""A text for both languages, texts by language, or a prompt; see ``Prompt.replaced``."""
+
+
+def replace_prompts(
+    prompts: Mapping[str, Prompt], replacements: Mapping[str, PromptReplacement]
+) -> dict[str, Prompt]:
+    """Return prompts by their names, some replaced.
+
+    Raises:
+        TypeError: If the replacements are no mapping, or one is no prompt.
+        ValueError: If a name is unknown, or a prompt lacks a name or has an unknown one.
+    """
+    if not isinstance(replacements, Mapping):
+        raise TypeError(f'prompts are set by name, {{"name": ...}}, not {replacements!r:.80}')
+    replaced = dict(prompts)
+    for name, replacement in replacements.items():
+        if name not in prompts:
+            raise ValueError(
+                f"there is no prompt {name!r}; there is {nearest_names(str(name), prompts)}"
+            )
+        replaced[name] = prompts[name].replaced(replacement)
+    return replaced
+
+
 class PromptMixin:
     """Give an object that asks models its ``prompts``, and copies of it with other prompts.
 
@@ -128,7 +153,7 @@ class PromptMixin:
         return MappingProxyType(dict(self._prompts))
 
     def with_prompts(
-        self: PromptMixinT, replacements: Mapping[str, str | Mapping[Language, str] | Prompt]
+        self: PromptMixinT, replacements: Mapping[str, PromptReplacement]
     ) -> PromptMixinT:
         """Return a copy in which some prompts are others.
 
@@ -139,13 +164,7 @@ class PromptMixin:
             TypeError: If one is no prompt.
             ValueError: If a name is unknown, or a prompt lacks a name or has an unknown one.
         """
-        prompts = dict(self.prompts)
-        for name, prompt in replacements.items():
-            if name not in prompts:
-                raise ValueError(
-                    f"no prompt {name!r}; there is {nearest_names(str(name), prompts)}"
-                )
-            prompts[name] = prompts[name].replaced(prompt)
+        prompts = replace_prompts(self.prompts, replacements)
         changed = copy.copy(self)
         changed._replace_prompts(prompts)
         return changed

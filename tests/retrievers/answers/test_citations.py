@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from nodekin.nodegraph import Node
 from nodekin.retrievers import ScoredNode
 from nodekin.retrievers.answers import Source
-from nodekin.retrievers.answers.citations import cited_numbers, with_citations
+from nodekin.retrievers.answers.citations import cited_numbers, mark_cited
 
 
 @pytest.mark.parametrize(
@@ -49,9 +49,9 @@ def test_what_is_cited_is_read_back(groups) -> None:
 
 def test_sources_know_that_they_are_cited() -> None:
     sources = [Source(n, ScoredNode(Node("x"), 1.0), "x") for n in (1, 2, 3)]
-    found, notes = with_citations(sources, "Tea [2], [0] and [5-7].", certain=[3])
+    found, notes = mark_cited(sources, "Tea [2], [0] and [5-7].", certain=[3])
     assert [source.cited for source in found] == [False, True, True]
     assert notes == ["the answer cites [0], [5], [6], [7], which is the number of no source"]
-    assert with_citations(sources, "[900-999]")[1][0].endswith(
+    assert mark_cited(sources, "[900-999]")[1][0].endswith(
         "and 92 more, which is the number of no source"
     )

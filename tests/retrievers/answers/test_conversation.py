@@ -17,8 +17,8 @@ def model(scripted):
 
 async def test_all_ways_keep_what_was_said(lines, model) -> None:
     chat = QueryEngine(lines, model).conversation([("Hi", "Hello")])
-    assert chat.ask("Where is the Nile?").searched == "How long is the Nile?"
-    await chat.aask("And how long is it?")
+    assert chat.query("Where is the Nile?").searched == "How long is the Nile?"
+    await chat.aquery("And how long is it?")
     assert "".join(chat.stream("In miles?")) == "It is 6,650 km long [1]."
     assert [p async for p in chat.astream("Really?")]
     asked = [question for question, _ in chat.history]
@@ -31,16 +31,16 @@ async def test_all_ways_keep_what_was_said(lines, model) -> None:
 def test_conversations_know_nothing_of_each_other(lines, model) -> None:
     engine = QueryEngine(lines, model)
     first, second = engine.conversation(), engine.conversation()
-    first.ask("How long is the Nile?")
+    first.query("How long is the Nile?")
     assert second.history == ()
-    assert second.ask("How long is the Nile?").calls == 1
-    assert first.ask("And?").calls == 2
+    assert second.query("How long is the Nile?").calls == 1
+    assert first.query("And?").calls == 2
 
 
 def test_what_fails_or_is_not_read_to_the_end_is_not_kept(lines, model, breaking) -> None:
     chat = QueryEngine(lines, breaking).conversation()
     with pytest.raises(AnswerError):
-        chat.ask("How long is the Nile?")
+        chat.query("How long is the Nile?")
     with pytest.raises(AnswerError):
         list(chat.stream("How long is the Nile?"))
     assert chat.history == ()
@@ -53,7 +53,7 @@ def test_what_fails_or_is_not_read_to_the_end_is_not_kept(lines, model, breaking
 def test_threads_may_share_a_conversation(lines, model) -> None:
     chat = QueryEngine(lines, model).conversation()
     threads = [
-        threading.Thread(target=chat.ask, args=(f"How long is the Nile? {n}",)) for n in range(8)
+        threading.Thread(target=chat.query, args=(f"How long is the Nile? {n}",)) for n in range(8)
     ]
     for thread in threads:
         thread.start()

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import count_tokens
 from nodekin.retrievers.answers import QueryEngine
-from nodekin.retrievers.answers.conversation import newest, pairs_of, told
+from nodekin.retrievers.answers.conversation import format_history, newest_pairs, parse_history
 
 
 def test_pairs_and_messages_are_the_same_history() -> None:
@@ -17,7 +17,7 @@ def test_pairs_and_messages_are_the_same_history() -> None:
     kinds = {"user": "human", "assistant": "ai"}
     objects = [SimpleNamespace(type=kinds[r], content=t) for r, t in zip(roles, texts, strict=True)]
     for history in (expected, [list(pair) for pair in expected], messages, objects):
-        assert pairs_of(history) == (expected, [])
+        assert parse_history(history) == (expected, [])
 
 
 def test_messages_that_do_not_alternate() -> None:
@@ -31,11 +31,11 @@ def test_messages_that_do_not_alternate() -> None:
         {"role": "assistant", "content": "Yes."},
         {"role": "user", "content": "And?"},
     ]
-    pairs, notes = pairs_of(messages)
+    pairs, notes = parse_history(messages)
     assert pairs == [("", "Hello!"), ("Tea?\nGreen?", "Yes."), ("And?", "")]
-    assert notes == ["2 messages of a system or tool in the history were passed over"]
-    assert told(pairs, "en").startswith("Assistant: Hello!\nUser: Tea?")
-    assert pairs_of(None) == pairs_of([]) == ([], [])
+    assert notes == ["2 messages of a system or tool in the history were ignored"]
+    assert format_history(pairs, "en").startswith("Assistant: Hello!\nUser: Tea?")
+    assert parse_history(None) == parse_history([]) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_messages_that_do_not_alternate() -> None:
 )
 def test_what_is_no_history(history, error, words) -> None:
     with pytest.raises(error, match=words):
-        pairs_of(history)
+        parse_history(history)
 
 
 words = st.text(alphabet="ab 茶。.", min_size=1, max_size=40)
@@ -57,8 +57,8 @@ words = st.text(alphabet="ab 茶。.", min_size=1, max_size=40)
 
 @given(st.lists(st.tuples(words, words), max_size=8), st.integers(0, 60))
 def test_the_newest_pairs_are_kept_whole_and_in_order(pairs, limit) -> None:
-    kept, notes = newest(pairs, limit, count_tokens, "en")
-    assert not kept or count_tokens(told(kept, "en")) <= limit
+    kept, notes = newest_pairs(pairs, limit, count_tokens, "en")
+    assert not kept or count_tokens(format_history(kept, "en")) <= limit
     cut_pair = bool(kept) and kept[-1] != pairs[-1]
     assert [q for q, _ in kept] == [q for q, _ in pairs[len(pairs) - len(kept) :]]
     if cut_pair:
@@ -69,7 +69,7 @@ def test_the_newest_pairs_are_kept_whole_and_in_order(pairs, limit) -> None:
     assert bool(notes) == (len(kept) < len(pairs) or cut_pair)
     if len(kept) < len(pairs) and not cut_pair:
         more = pairs[len(pairs) - len(kept) - 1 :]
-        assert count_tokens(told(more, "en")) > limit
+        assert count_tokens(format_history(more, "en")) > limit
 
 
 def test_a_follow_up_is_condensed_searched_and_answered(lines, scripted, four_ways) -> None:
@@ -115,4 +115,7 @@ def test_a_long_history_is_trimmed_and_that_is_told(lines, scripted) -> None:
     answer = engine.query("How long?", history=history)
     assert "Question 8" in model.prompts[0]
     assert "Question 5" not in model.prompts[0]
-    assert "the history's first 7 of 9 pairs were left out: budget" in answer.notes
+    assert (
+        "the history's first 7 of 9 pairs were left out: they are too long for the prompt"
+        in answer.notes
+    )

@@ -1,6 +1,6 @@
 import pytest
 
-from nodekin.retrievers.answers.map_rerank import read_ranked
+from nodekin.retrievers.answers.map_rerank import parse_ranked_answer
 
 
 @pytest.mark.parametrize(
@@ -28,8 +28,8 @@ from nodekin.retrievers.answers.map_rerank import read_ranked
     ],
 )
 def test_answers_and_their_confidence(raw, text, confidence) -> None:
-    ranked = read_ranked(raw)
-    assert (ranked.said.text, ranked.said.answered) == (text, True)
+    ranked = parse_ranked_answer(raw)
+    assert (ranked.answer.text, ranked.answer.answered) == (text, True)
     assert ranked.confidence == confidence
 
 
@@ -37,17 +37,17 @@ def test_answers_and_their_confidence(raw, text, confidence) -> None:
     "raw", ["NO_ANSWER\nConfidence: 0", "回答：无答案\n把握：0", '{"answer": "NO_ANSWER"}']
 )
 def test_no_answer(raw) -> None:
-    assert not read_ranked(raw).said.answered
+    assert not parse_ranked_answer(raw).answer.answered
 
 
 @pytest.mark.parametrize("raw", ["", "Confidence: 80", '{"answer": "", "confidence": 1}'])
 def test_nothing_is_an_error(raw) -> None:
     with pytest.raises(ValueError, match="empty"):
-        read_ranked(raw)
+        parse_ranked_answer(raw)
 
 
 @pytest.mark.parametrize("unit", ["\n", " ", "*", "9\n", "\n ", "- ", "</a", "score ", "5\n\n"])
 def test_a_million_characters_of_anything_are_ranked(unit: str) -> None:
     """A pattern that goes back and forth would take hours."""
     answer = "Tea" + unit * (1_000_000 // len(unit)) + "x"
-    assert read_ranked(answer).said.text.startswith("Tea")
+    assert parse_ranked_answer(answer).answer.text.startswith("Tea")

@@ -3,7 +3,8 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
-from nodekin.retrievers.answers.context import merged, title_of
+from nodekin.retrievers.answers.context import merge_results
+from nodekin.retrievers.plans import passage_title
 
 TEXT = "".join(chr(0x4E00 + n) for n in range(60))
 
@@ -17,7 +18,9 @@ def piece(start: int, end: int, document: str = "a", group: str = "g") -> Scored
 
 
 def joined(*results: ScoredNode, longest: int = 1000) -> tuple[list[str], list[tuple[str, str]]]:
-    sources, left_out = merged(results, lambda _: "", lambda source: len(source.text) <= longest)
+    sources, left_out = merge_results(
+        results, lambda _: "", lambda source: len(source.text) <= longest
+    )
     told = [(each.result.node.text, each.reason) for each in left_out]
     return [source.text for source in sources], told
 
@@ -37,7 +40,7 @@ def test_spans_side_by_side_stay_apart() -> None:
 
 def test_a_contained_span_is_left_out_and_a_better_one_brings_its_container() -> None:
     assert joined(piece(0, 30), piece(5, 9)) == ([TEXT[0:30]], [(TEXT[5:9], "contained")])
-    sources, left_out = merged(
+    sources, left_out = merge_results(
         [piece(5, 9), piece(50, 55), piece(0, 30)], lambda _: "", lambda _: True
     )
     assert [source.text for source in sources] == [TEXT[0:30], TEXT[50:55]]
@@ -71,7 +74,7 @@ def test_every_result_is_told_once_and_every_text_is_true(given_spans, longest) 
         piece(start, start + length, document, group=str(at))
         for at, (start, length, document) in enumerate(given_spans)
     ]
-    sources, left_out = merged(results, lambda _: "", lambda s: len(s.text) <= longest)
+    sources, left_out = merge_results(results, lambda _: "", lambda s: len(s.text) <= longest)
     told = [r.node.id for s in sources for r in (s.result, *s.merged)]
     told += [each.result.node.id for each in left_out]
     assert sorted(told) == sorted(result.node.id for result in results)
@@ -89,13 +92,5 @@ def test_chunks_of_a_graph_are_merged_to_what_the_document_says() -> None:
     graph.create_node_group("chunk", lambda t: [t[0:26], t[16:52], t[45:]])
     results = Retriever(graph, "chunk", "bm25")("tea hot green China")
     assert len(results) == 3
-    (source,), left_out = merged(results, title_of, lambda _: True)
+    (source,), left_out = merge_results(results, passage_title, lambda _: True)
     assert (source.text, source.title, left_out) == (text, "Tea", [])
-
-
-def test_titles() -> None:
-    assert title_of(Node("x", {"file_name": "tea.md", "heading": "Green"})) == "tea.md › Green"
-    assert title_of(Node("# Green\nx", {"title": "Tea", "headings": ["Green"]})) == "Tea"
-    assert title_of(Node("x", {"title": "a\n</passage>\nb"})) == "a </passage> b"
-    assert title_of(Node("x")) == ""
-    assert len(title_of(Node("x", {"title": "long " * 100}))) == 120

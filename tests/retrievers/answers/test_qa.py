@@ -22,7 +22,7 @@ PHONE = {
 }
 
 
-def pairs_of(text):
+def parse_history(text):
     return [Node(q, {"answer": a}, f"{q}\n{a}") for q, a in json.loads(text).items()]
 
 
@@ -41,7 +41,7 @@ def graph():
 
     graph = NodeGraph(progress=False, embed=embed)
     graph.asked = asked
-    graph.create_node_group("qa", pairs_of)
+    graph.create_node_group("qa", parse_history)
     graph.add(
         [
             Document(json.dumps(RIVERS, ensure_ascii=False), {"topic": "rivers"}, id="rivers"),
@@ -161,7 +161,7 @@ def test_answers_follow_the_graph(graph):
 
 def test_several_graphs(graph):
     other = NodeGraph(progress=False)
-    other.create_node_group("qa", pairs_of)
+    other.create_node_group("qa", parse_history)
     other.add(json.dumps({"What is tea?": "A drink."}))
     qa = QaRetriever([graph, other], "qa")
     assert qa.answer("what is tea").answer == "A drink."
@@ -171,7 +171,7 @@ def test_several_graphs(graph):
 def test_kept_in_a_file(tmp_path):
     for _ in range(2):
         with NodeGraph(store=tmp_path / "graph", progress=False) as graph:
-            graph.create_node_group("qa", pairs_of)
+            graph.create_node_group("qa", parse_history)
             graph.add(Document(json.dumps(RIVERS), id="rivers"))
             assert QaRetriever(graph, "qa").answer("黄河有多长").answer == "约5464公里。"
 
@@ -188,8 +188,8 @@ def test_it_is_traced(graph):
         qa.answer("长江有多长")
         qa.answer("茶")
     assert [span.attributes for span in traced.children] == [
-        {"query": "长江有多长", "found": "长江有多长？", "score": 1.0, "exact": True},
-        {"query": "茶", "found": False},
+        {"query": "长江有多长", "match": "长江有多长？", "score": 1.0, "exact": True},
+        {"query": "茶", "match": None},
     ]
 
 
@@ -222,7 +222,7 @@ def test_recommended_questions_are_close_and_not_the_same(graph):
 
 def test_a_question_is_recommended_once():
     graph = NodeGraph(progress=False)
-    graph.create_node_group("qa", pairs_of)
+    graph.create_node_group("qa", parse_history)
     graph.add([json.dumps({"谁喝茶？": f"{n}"}) for n in range(40)])
     graph.add(json.dumps({"茶是什么？谁知道": "x", "茶": "y"}))
     found = QaRetriever(graph, "qa").recommend("茶是什么？")

@@ -45,7 +45,7 @@ def test_all_ways_give_the_same_answer(mode, question, says, lines, scripted, fo
     last = "\nConfidence: 90" if mode == "map_rerank" else ""
     answers = four_ways(QueryEngine(lines, scripted(lambda _: says + last), mode), question)
     assert {answer.text for answer in answers} == {says}
-    assert all(answer.found and answer.cited for answer in answers)
+    assert all(answer.answered and answer.cited for answer in answers)
     assert len({answer.calls for answer in answers}) == 1
     shown = [[source.result.node.id for source in answer.sources] for answer in answers]
     assert shown[0]
@@ -66,7 +66,7 @@ def test_nothing_retrieved_asks_no_model(mode, question, told, rivers, scripted,
     model = scripted(lambda _: "A guess.")
     retriever = Retriever(rivers, "line", "bm25", filters={"title": "Nile"})
     for answer in four_ways(QueryEngine(retriever, model, mode), question):
-        assert (answer.text, answer.found, answer.sources, answer.calls) == (told, False, (), 0)
+        assert (answer.text, answer.answered, answer.sources, answer.calls) == (told, False, (), 0)
     assert model.prompts == []
 
 
@@ -77,7 +77,7 @@ def test_a_model_that_finds_nothing_says_so_by_the_mark(mode, lines, scripted, f
         ("【无答案】", "长江有多长？", PROMPTS["not_found"].zh),
     ):
         for answer in four_ways(QueryEngine(lines, scripted(lambda _, m=mark: m), mode), question):
-            assert not answer.found
+            assert not answer.answered
             assert answer.text == told
             assert answer.sources
             assert not answer.cited
@@ -121,7 +121,7 @@ def test_what_a_document_says_stays_inert(mode, scripted, numbers_in) -> None:
 def test_refine_goes_through_all_passages(scripted, numbers_in, four_ways) -> None:
     results = [plain(f"Fact {n} about tea. " + "x " * 60, n=n) for n in range(6)]
     model = scripted(lambda prompt: f"So far {numbers_in(prompt)}")
-    engine = QueryEngine(Fixed(*results), model, "refine", budget=520, reserve=50)
+    engine = QueryEngine(Fixed(*results), model, "refine", context_window=520, num_output=50)
     for answer in four_ways(engine, "tea?"):
         assert len(answer.sources) == 6
         assert answer.calls > 1
@@ -135,9 +135,9 @@ def test_refine_goes_through_all_passages(scripted, numbers_in, four_ways) -> No
 def test_refine_keeps_an_answer_that_later_passages_do_not_help(scripted, four_ways) -> None:
     results = [plain(f"Fact {n}. " + "x " * 60) for n in range(6)]
     model = scripted(lambda p: "NO_ANSWER" if "The answer so far" in p else "Tea is a drink [1].")
-    engine = QueryEngine(Fixed(*results), model, "refine", budget=520, reserve=50)
+    engine = QueryEngine(Fixed(*results), model, "refine", context_window=520, num_output=50)
     for answer in four_ways(engine, "tea?"):
-        assert (answer.text, answer.found) == ("Tea is a drink [1].", True)
+        assert (answer.text, answer.answered) == ("Tea is a drink [1].", True)
 
 
 def test_map_reduce_reduces_until_it_fits(scripted, numbers_in, four_ways) -> None:
@@ -149,7 +149,7 @@ def test_map_reduce_reduces_until_it_fits(scripted, numbers_in, four_ways) -> No
         return "All: " + " ".join(sorted(set(re.findall(r"\[\d\]", prompt.split("<partial>")[-1]))))
 
     model = scripted(reply)
-    engine = QueryEngine(Fixed(*results), model, "map_reduce", budget=400, reserve=50)
+    engine = QueryEngine(Fixed(*results), model, "map_reduce", context_window=400, num_output=50)
     for answer in four_ways(engine, "tea?"):
         assert answer.text.startswith("All:")
         assert answer.calls > 9  # eight passages, and more than one reduction
@@ -173,7 +173,7 @@ def test_partial_answers_that_cannot_be_reduced_are_the_answer(scripted, four_wa
         return "A drink [1]." if "a drink" in prompt else "Hot [2]."
 
     for answer in four_ways(QueryEngine(Fixed(*results), scripted(reply), "map_reduce"), "Tea?"):
-        assert (answer.text, answer.found) == ("A drink [1].\n\nHot [2].", True)
+        assert (answer.text, answer.answered) == ("A drink [1].\n\nHot [2].", True)
         assert [source.number for source in answer.cited] == [1, 2]
         assert "were not made into one" in answer.notes[0]
 
@@ -200,9 +200,9 @@ def test_one_call_that_fails_is_noted_and_the_rest_goes_on(mode, scripted, four_
     def reply(prompt: str):
         return RuntimeError("out of memory") if "Bad." in prompt else "Tea [2].\nConfidence: 50"
 
-    engine = QueryEngine(Fixed(*results), scripted(reply), mode, budget=420, reserve=50)
+    engine = QueryEngine(Fixed(*results), scripted(reply), mode, context_window=420, num_output=50)
     for answer in four_ways(engine, "What is tea?"):
-        assert answer.found
+        assert answer.answered
         assert answer.text.startswith("Tea [2].")
         (note,) = answer.notes
         assert "[1]" in note
@@ -216,7 +216,7 @@ def test_a_model_that_always_fails_raises_with_the_sources(mode, lines, scripted
         engine.query(NILE)
     assert isinstance(caught.value, ModelError)
     assert caught.value.answer.sources
-    assert (caught.value.answer.text, caught.value.answer.found) == ("", False)
+    assert (caught.value.answer.text, caught.value.answer.answered) == ("", False)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -251,7 +251,7 @@ def qa() -> QaRetriever:
 def test_preset_answers_need_no_model(asked, told, lines, qa, scripted, four_ways) -> None:
     model = scripted(lambda _: "?")
     for answer in four_ways(QueryEngine(lines, model, qa=qa), asked, history=[("Hi", "Hello")]):
-        assert (answer.text, answer.calls, answer.found) == (told, 0, True)
+        assert (answer.text, answer.calls, answer.answered) == (told, 0, True)
         assert answer.preset is not None
         assert answer.preset.exact
         assert [source.cited for source in answer.sources] == [True]
@@ -332,9 +332,9 @@ def test_the_language_can_be_fixed(lines, scripted) -> None:
         ({"prompts": {"answer": "{question}"}}, ValueError, "has no place for 'passages'"),
         ({"prompts": {"condense": "{history}{question}{tea}"}}, ValueError, "place for 'tea'"),
         ({"prompts": "x"}, TypeError, "by name"),
-        ({"budget": 300, "reserve": 200}, ValueError, "raise the budget"),
-        ({"budget": 0}, ValueError, "budget must be 1 or more"),
-        ({"reserve": -1}, ValueError, "reserve must be 0 or more"),
+        ({"context_window": 300, "num_output": 200}, ValueError, "raise context_window"),
+        ({"context_window": 0}, ValueError, "context_window must be 1 or more"),
+        ({"num_output": -1}, ValueError, "num_output must be 0 or more"),
         ({"max_calls": 0}, ValueError, "max_calls must be 1 or more"),
         ({"top_k": 0}, ValueError, "top_k"),
         ({"language": "fr"}, ValueError, "'zh', 'en' or 'auto'"),
@@ -369,7 +369,7 @@ def test_stages_are_told(mode, lines, scripted) -> None:
         engine.query("And how long is it?", history=[("Where is the Nile?", "In Africa.")])
     (answer,) = traced.children
     assert answer.name == "answer"
-    assert answer.attributes["found"]
+    assert answer.attributes["answered"]
     assert [span.name for span in answer.children[:2]] == ["condense", "retrieve"]
     assert {span.name for span in answer.children[2:]} == {"ask"}
     asked = [
@@ -379,11 +379,11 @@ def test_stages_are_told(mode, lines, scripted) -> None:
 
 
 def test_only_the_prompts_of_the_mode_have_to_fit():
-    words = {"length": lambda text: len(text.split()), "language": "en", "reserve": 1}
+    words = {"length": lambda text: len(text.split()), "language": "en", "num_output": 1}
     brief = {name: "{passages} {question}" for name in ("answer", "refine", "rank")}
     brief["refine"] += " {answer}" + " more" * 300
     brief["condense"] = "{history} {question}"
-    settings = {"prompts": brief, "budget": 100, **words}
+    settings = {"prompts": brief, "context_window": 100, **words}
     assert QueryEngine(Nothing(), str.upper, "stuff", **settings).mode == "stuff"
     with pytest.raises(ValueError, match=r"the prompt 'refine' alone measures 303"):
         QueryEngine(Nothing(), str.upper, "refine", **settings)

@@ -100,7 +100,7 @@ def test_marks_and_thoughts_are_never_told(lines, scripted) -> None:
     model = scripted(lambda _: "They do not tell. NO_ANSWER", 1)
     stream = QueryEngine(lines, model).stream(NILE)
     assert "".join(stream) == "They do not tell."
-    assert not stream.answer.found
+    assert not stream.answer.answered
 
 
 def test_an_answer_that_was_not_streamed_comes_behind_what_was(scripted) -> None:
@@ -111,7 +111,7 @@ def test_an_answer_that_was_not_streamed_comes_behind_what_was(scripted) -> None
     graph = NodeGraph(progress=False)
     graph.add([f"The Nile {n}. {'word ' * 240}" for n in range(2)])
     retriever = Retriever(graph, "ROOT", "bm25")
-    engine = QueryEngine(retriever, scripted(reply), "refine", budget=700, reserve=50)
+    engine = QueryEngine(retriever, scripted(reply), "refine", context_window=700, num_output=50)
     stream = engine.stream("How long is the Nile?")
     told = "".join(stream)
     assert stream.answer.calls == 2
@@ -126,7 +126,7 @@ def test_a_last_call_that_fails_before_it_told_anything_keeps_the_answer_so_far(
     graph = NodeGraph(progress=False)
     graph.add([f"The Nile {n}. {'word ' * 240}" for n in range(2)])
     retriever = Retriever(graph, "ROOT", "bm25")
-    engine = QueryEngine(retriever, scripted(reply), "refine", budget=700, reserve=50)
+    engine = QueryEngine(retriever, scripted(reply), "refine", context_window=700, num_output=50)
     stream = engine.stream("How long is the Nile?")
     assert "".join(stream) == "6,650 km [1]."
     assert stream.answer.calls == 2

@@ -2,7 +2,8 @@
 
 import pytest
 
-from nodekin.retrievers.plans import fit_passages, neutralize
+from nodekin.nodegraph import Node
+from nodekin.retrievers.plans import fit_passages, neutralize, passage_title
 
 PASSAGES = ["The Nile is 6,650 km long.", "The Amazon is 6,400 km long."]
 LIMIT = 6000
@@ -43,3 +44,11 @@ def test_a_passage_cannot_close_its_place(tag: str) -> None:
 def test_other_angle_brackets_stay() -> None:
     for text in ("1 < 2", "<b>tea</b>", "<passenger>"):
         assert neutralize(text) == text
+
+
+def test_titles() -> None:
+    assert passage_title(Node("x", {"file_name": "tea.md", "heading": "Green"})) == "tea.md › Green"
+    assert passage_title(Node("# Green\nx", {"title": "Tea", "headings": ["Green"]})) == "Tea"
+    assert passage_title(Node("x", {"title": "a\n</passage>\nb"})) == "a </passage> b"
+    assert passage_title(Node("x")) == ""
+    assert len(passage_title(Node("x", {"title": "long " * 100}))) == 120
