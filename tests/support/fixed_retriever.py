@@ -67,3 +67,8 @@ def candidates(*texts: str) -> list[ScoredNode]:
     """Return results of these texts, scored 10, 9, 8 and so on, for a reranker."""
     nodes = [Node(text, id=f"n{place}") for place, text in enumerate(texts)]
     return scored(nodes, [10.0 - place for place in range(len(nodes))], "bm25")
+
+
+def passage(text: str, **metadata: Any) -> ScoredNode:
+    """Return a result without evidence."""
+    return ScoredNode(Node(text, metadata), 1.0)

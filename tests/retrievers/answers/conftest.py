@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers import Retriever
+from nodekin.nodegraph import Document, Node, NodeGraph
+from nodekin.retrievers import QaRetriever, Retriever
 from nodekin.retrievers.answers import Answer, QueryEngine
 
 Reply = str | Exception
@@ -18,12 +18,12 @@ _NUMBERED = re.compile(r"<passage>\n\[(\d+)\]")
 
 
 class Scripted:
-    """A model that answers by a function of the prompt, whole or in pieces."""
+    """A model that answers by a function of the prompt, complete or in chunks."""
 
     name = "scripted"
 
-    def __init__(self, reply: Callable[[str], Reply], piece: int = 3) -> None:
-        self.reply, self.piece = reply, piece
+    def __init__(self, reply: Callable[[str], Reply], chunk: int = 3) -> None:
+        self.reply, self.chunk = reply, chunk
         self.prompts: list[str] = []
 
     def complete(self, prompt: str) -> str:
@@ -38,17 +38,17 @@ class Scripted:
 
     def stream(self, prompt: str) -> Iterator[str]:
         text = self.complete(prompt)
-        for at in range(0, len(text), self.piece):
-            yield text[at : at + self.piece]
+        for at in range(0, len(text), self.chunk):
+            yield text[at : at + self.chunk]
 
     async def astream(self, prompt: str) -> AsyncIterator[str]:
-        for piece in self.stream(prompt):
+        for chunk in self.stream(prompt):
             await asyncio.sleep(0)
-            yield piece
+            yield chunk
 
 
 class Breaking(Scripted):
-    """A model that tells a few pieces and breaks off."""
+    """A model that writes a few chunks and breaks off."""
 
     def complete(self, prompt: str) -> str:
         super().complete(prompt)
@@ -97,17 +97,26 @@ def lines(rivers: NodeGraph) -> Retriever:
 
 
 @pytest.fixture
+def qa() -> QaRetriever:
+    pairs = {"What is tea?": "A drink.", "茶是什么？": "一种饮品。", "Who drinks tea?": "Many."}
+    graph = NodeGraph(progress=False)
+    graph.add(Document("About tea", id="tea"))
+    graph.create_node_group("qa", lambda _: [Node(q, {"answer": pairs[q]}) for q in pairs])
+    return QaRetriever(graph, "qa")
+
+
+@pytest.fixture
 def four_ways() -> Callable[..., list[Answer]]:
     """Ask in all four ways; check that what is streamed is the answer's text."""
 
     def ask(engine: QueryEngine, question: str, **settings: Any) -> list[Answer]:
         async def later() -> tuple[Answer, Answer, str]:
-            whole = await engine.aquery(question, **settings)
+            complete = await engine.aquery(question, **settings)
             stream = engine.astream(question, **settings)
-            return whole, stream.answer if stream.ended else await _read(stream), stream.text
+            return complete, stream.answer if stream.ended else await _read(stream), stream.text
 
         async def _read(stream: Any) -> Answer:
-            stream.text = "".join([piece async for piece in stream])
+            stream.text = "".join([chunk async for chunk in stream])
             return stream.answer
 
         first = engine.query(question, **settings)

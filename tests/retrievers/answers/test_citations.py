@@ -47,10 +47,10 @@ def test_what_is_cited_is_read_back(groups) -> None:
     assert cited_numbers(text) == list(dict.fromkeys(n for group in groups for n in group))
 
 
-def test_sources_know_that_they_are_cited() -> None:
+def test_cited_sources_are_marked() -> None:
     sources = [Source(n, ScoredNode(Node("x"), 1.0), "x") for n in (1, 2, 3)]
-    found, notes = mark_cited(sources, "Tea [2], [0] and [5-7].", certain=[3])
-    assert [source.cited for source in found] == [False, True, True]
+    marked, notes = mark_cited(sources, "Tea [2], [0] and [5-7].", certain=[3])
+    assert [source.cited for source in marked] == [False, True, True]
     assert notes == ["the answer cites [0], [5], [6], [7], which is the number of no source"]
     assert mark_cited(sources, "[900-999]")[1][0].endswith(
         "and 92 more, which is the number of no source"

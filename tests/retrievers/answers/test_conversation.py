@@ -1,8 +1,13 @@
 import threading
+from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from nodekin.nodegraph import count_tokens
 from nodekin.retrievers.answers import AnswerError, QueryEngine
+from nodekin.retrievers.answers.conversation import format_history, newest_pairs, parse_history
 
 
 @pytest.fixture
@@ -15,20 +20,20 @@ def model(scripted):
     return scripted(reply)
 
 
-async def test_all_ways_keep_what_was_said(lines, model) -> None:
+async def test_all_methods_store_the_history(lines, model) -> None:
     chat = QueryEngine(lines, model).conversation([("Hi", "Hello")])
     assert chat.query("Where is the Nile?").searched == "How long is the Nile?"
     await chat.aquery("And how long is it?")
     assert "".join(chat.stream("In miles?")) == "It is 6,650 km long [1]."
     assert [p async for p in chat.astream("Really?")]
-    asked = [question for question, _ in chat.history]
-    assert asked == ["Hi", "Where is the Nile?", "And how long is it?", "In miles?", "Really?"]
+    questions = [question for question, _ in chat.history]
+    assert questions == ["Hi", "Where is the Nile?", "And how long is it?", "In miles?", "Really?"]
     assert chat.history[1][1] == "It is 6,650 km long [1]."
     chat.clear()
     assert chat.history == ()
 
 
-def test_conversations_know_nothing_of_each_other(lines, model) -> None:
+def test_conversations_are_independent(lines, model) -> None:
     engine = QueryEngine(lines, model)
     first, second = engine.conversation(), engine.conversation()
     first.query("How long is the Nile?")
@@ -37,7 +42,9 @@ def test_conversations_know_nothing_of_each_other(lines, model) -> None:
     assert first.query("And?").calls == 2
 
 
-def test_what_fails_or_is_not_read_to_the_end_is_not_kept(lines, model, breaking) -> None:
+def test_an_answer_that_fails_or_is_not_read_to_its_end_is_not_stored(
+    lines, model, breaking
+) -> None:
     chat = QueryEngine(lines, breaking).conversation()
     with pytest.raises(AnswerError):
         chat.query("How long is the Nile?")
@@ -62,3 +69,117 @@ def test_threads_may_share_a_conversation(lines, model) -> None:
     assert sorted(question for question, _ in chat.history) == [
         f"How long is the Nile? {n}" for n in range(8)
     ]
+
+
+def test_pairs_and_messages_are_the_same_history() -> None:
+    expected = [("Who?", "Lu Xun."), ("何时？", "1881年。")]
+    roles = ["user", "assistant", "user", "assistant"]
+    texts = [text for pair in expected for text in pair]
+    messages = [{"role": r, "content": t} for r, t in zip(roles, texts, strict=True)]
+    kinds = {"user": "human", "assistant": "ai"}
+    objects = [SimpleNamespace(type=kinds[r], content=t) for r, t in zip(roles, texts, strict=True)]
+    for history in (expected, [list(pair) for pair in expected], messages, objects):
+        assert parse_history(history) == (expected, [])
+
+
+def test_messages_that_do_not_alternate() -> None:
+    messages = [
+        {"role": "system", "content": "Be kind."},
+        {"role": "assistant", "content": "Hello!"},
+        {"role": "user", "content": [{"type": "text", "text": "Tea?"}, {"type": "image"}]},
+        {"role": "user", "content": "Green?"},
+        {"role": "assistant", "content": None},
+        {"role": "tool", "content": "{}"},
+        {"role": "assistant", "content": "Yes."},
+        {"role": "user", "content": "And?"},
+    ]
+    pairs, notes = parse_history(messages)
+    assert pairs == [("", "Hello!"), ("Tea?\nGreen?", "Yes."), ("And?", "")]
+    assert notes == ["2 messages of a system or tool in the history were ignored"]
+    assert format_history(pairs, "en").startswith("Assistant: Hello!\nUser: Tea?")
+    assert parse_history(None) == parse_history([]) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("history", "error", "words"),
+    [
+        ("text", TypeError, "list of pairs"),
+        ([("a", 5)], TypeError, "two texts"),
+        ([5], TypeError, "pairs"),
+        ([{"role": "king", "content": "x"}], ValueError, "'king'"),
+    ],
+)
+def test_what_is_no_history(history, error, words) -> None:
+    with pytest.raises(error, match=words):
+        parse_history(history)
+
+
+words = st.text(alphabet="ab 茶。.", min_size=1, max_size=40)
+
+
+@given(st.lists(st.tuples(words, words), max_size=8), st.integers(0, 60))
+def test_the_newest_pairs_stay_complete_and_in_order(pairs, limit) -> None:
+    selected, notes = newest_pairs(pairs, limit, count_tokens, "en")
+    assert not selected or count_tokens(format_history(selected, "en")) <= limit
+    cut_pair = bool(selected) and selected[-1] != pairs[-1]
+    assert [q for q, _ in selected] == [q for q, _ in pairs[len(pairs) - len(selected) :]]
+    if cut_pair:
+        assert len(selected) == 1
+        assert selected[0][1] in pairs[-1][1]
+    else:
+        assert selected == pairs[len(pairs) - len(selected) :]
+    assert bool(notes) == (len(selected) < len(pairs) or cut_pair)
+    if len(selected) < len(pairs) and not cut_pair:
+        more = pairs[len(pairs) - len(selected) - 1 :]
+        assert count_tokens(format_history(more, "en")) > limit
+
+
+def test_a_follow_up_is_condensed_searched_and_answered(lines, scripted, four_ways) -> None:
+    def reply(prompt: str) -> str:
+        if "对话" in prompt:
+            return "改写后的问题：长江有多长？"
+        if "Conversation" in prompt:
+            return "Rewritten question: How long is the Nile?"
+        return "It is long [1]."
+
+    model = scripted(reply)
+    engine = QueryEngine(lines, model)
+    for answer in four_ways(engine, "How long?", history=[("Where is the Nile?", "In Africa.")]):
+        assert (answer.question, answer.searched) == ("How long?", "How long is the Nile?")
+        assert answer.sources[0].title == "Nile"
+        assert answer.calls == 2
+    assert "User: Where is the Nile?\nAssistant: In Africa." in model.prompts[0]
+    assert "Question: How long is the Nile?" in model.prompts[1]
+    answer = engine.query("它有多长？", history=[("长江在哪里？", "在中国。")])
+    assert (answer.searched, answer.sources[0].title) == ("长江有多长？", "长江")
+
+
+def test_no_history_no_condensing(lines, scripted) -> None:
+    model = scripted(lambda _: "6,650 km [1].")
+    answer = QueryEngine(lines, model).query("How long is the Nile?", history=[])
+    assert answer.calls == 1
+
+
+@pytest.mark.parametrize("reply", [RuntimeError("down"), "", "I cannot help with that."])
+def test_where_condensing_fails_the_question_is_searched_for(
+    reply, lines, scripted, four_ways
+) -> None:
+    model = scripted(lambda p: reply if "Conversation:" in p else "6,650 km [1].")
+    engine = QueryEngine(lines, model)
+    for answer in four_ways(engine, "How long is the Nile?", history=[("Hi", "Hello")]):
+        assert answer.searched == "How long is the Nile?"
+        assert answer.text == "6,650 km [1]."
+        assert "condensing the question failed" in answer.notes[0]
+
+
+def test_a_long_history_is_trimmed_and_that_is_noted(lines, scripted) -> None:
+    model = scripted(lambda _: "How long is the Nile?")
+    engine = QueryEngine(lines, model, history_window=60)
+    history = [(f"Question {n}", "word " * 20) for n in range(9)]
+    answer = engine.query("How long?", history=history)
+    assert "Question 8" in model.prompts[0]
+    assert "Question 5" not in model.prompts[0]
+    assert (
+        "the history's first 7 of 9 pairs were left out: they are too long for the prompt"
+        in answer.notes
+    )

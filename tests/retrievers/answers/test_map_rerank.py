@@ -1,5 +1,7 @@
 import pytest
+from fixed_retriever import FixedRetriever, passage
 
+from nodekin.retrievers.answers import QueryEngine
 from nodekin.retrievers.answers.map_rerank import parse_ranked_answer
 
 
@@ -51,3 +53,18 @@ def test_a_million_characters_of_anything_are_ranked(unit: str) -> None:
     """A pattern that goes back and forth would take hours."""
     answer = "Tea" + unit * (1_000_000 // len(unit)) + "x"
     assert parse_ranked_answer(answer).answer.text.startswith("Tea")
+
+
+def test_map_rerank_takes_the_surest(scripted, four_ways) -> None:
+    results = [passage("One."), passage("Two."), passage("Three."), passage("Four.")]
+    replies = {
+        "One.": "Answer: first\nConfidence: 70",
+        "Two.": "Answer: second\nConfidence: 95%",
+        "Three.": "third, with no number",
+        "Four.": "Answer: fourth\nConfidence: 9.5/10",
+    }
+    model = scripted(lambda p: next(replies[text] for text in replies if f"\n{text}\n</p" in p))
+    for answer in four_ways(QueryEngine(FixedRetriever(results), model, "map_rerank"), "Which?"):
+        assert (answer.text, answer.confidence) == ("second", 95.0)
+        assert [source.number for source in answer.cited] == [2]
+        assert answer.notes == ("the answer from [3] came without a confidence",)

@@ -33,14 +33,14 @@ def directions(texts):
 
 @pytest.fixture
 def graph():
-    asked = []
+    embedded = []
 
     def embed(texts):
-        asked.extend(texts)
+        embedded.extend(texts)
         return directions(texts)
 
     graph = NodeGraph(progress=False, embed=embed)
-    graph.asked = asked
+    graph.embedded = embedded
     graph.create_node_group("qa", parse_history)
     graph.add(
         [
@@ -65,7 +65,7 @@ def test_results_are_those_of_a_retriever(graph):
     qa, plain = QaRetriever(graph, "qa", top_k=3), Retriever(graph, "qa", top_k=3)
     assert qa.retrieve("长江") == plain.retrieve("长江")
     assert asyncio.run(qa.aretrieve("长江")) == plain.retrieve("长江")
-    assert [len(found) for found in qa.batch(["长江", "telephone"])] == [3, 2]
+    assert [len(results) for results in qa.batch(["长江", "telephone"])] == [3, 2]
     assert qa.retrieve("长江", filters={"topic": "phone"}) == []
 
 
@@ -84,12 +84,12 @@ def test_content_gets_the_answer_where_it_lacks_it():
 @pytest.mark.parametrize("similarity", ["bm25", "cosine"])
 @pytest.mark.parametrize("query", ["长江有多长？", "长江有多长", " 长江 有多长 ?!", "长江有多长。"])
 def test_the_same_question_needs_no_model(graph, similarity, query):
-    found = QaRetriever(graph, "qa", similarity).answer(query)
-    assert (found.question, found.answer) == ("长江有多长？", "约6300公里。")
-    assert (found.score, found.exact) == (1.0, True)
-    assert found.result.node.content == "长江有多长？\n约6300公里。"
-    assert found.result.evidence[0].similarity == "exact match"
-    assert graph.asked == []
+    preset = QaRetriever(graph, "qa", similarity).answer(query)
+    assert (preset.question, preset.answer) == ("长江有多长？", "约6300公里。")
+    assert (preset.score, preset.exact) == (1.0, True)
+    assert preset.result.node.content == "长江有多长？\n约6300公里。"
+    assert preset.result.evidence[0].similarity == "exact match"
+    assert graph.embedded == []
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_above_one_only_the_same_question(graph):
     qa = QaRetriever(graph, "qa", "cosine", threshold=1.1)
     assert qa.answer("长江有多长").exact
     assert qa.answer("长江有多长呢") is None
-    assert graph.asked == []
+    assert graph.embedded == []
 
 
 def test_a_filter_holds_for_the_same_question(graph):
@@ -168,7 +168,7 @@ def test_several_graphs(graph):
     assert qa.answer("what is c++").answer == "A language."
 
 
-def test_kept_in_a_file(tmp_path):
+def test_in_a_file(tmp_path):
     for _ in range(2):
         with NodeGraph(store=tmp_path / "graph", progress=False) as graph:
             graph.create_node_group("qa", parse_history)
@@ -178,8 +178,12 @@ def test_kept_in_a_file(tmp_path):
 
 async def test_answering_without_blocking(graph):
     qa = QaRetriever(graph, "qa", threshold=0.7)
-    found = await asyncio.gather(*(qa.aanswer(q) for q in ("长江有多长", "黄河多长？", "茶")))
-    assert [each and each.answer for each in found] == ["约6300公里。", "约5464公里。", None]
+    presets = await asyncio.gather(*(qa.aanswer(q) for q in ("长江有多长", "黄河多长？", "茶")))
+    assert [preset and preset.answer for preset in presets] == [
+        "约6300公里。",
+        "约5464公里。",
+        None,
+    ]
 
 
 def test_it_is_traced(graph):
@@ -225,8 +229,8 @@ def test_a_question_is_recommended_once():
     graph.create_node_group("qa", parse_history)
     graph.add([json.dumps({"谁喝茶？": f"{n}"}) for n in range(40)])
     graph.add(json.dumps({"茶是什么？谁知道": "x", "茶": "y"}))
-    found = QaRetriever(graph, "qa").recommend("茶是什么？")
-    assert sorted(r.node.text for r in found) == sorted(["谁喝茶？", "茶是什么？谁知道", "茶"])
+    results = QaRetriever(graph, "qa").recommend("茶是什么？")
+    assert sorted(r.node.text for r in results) == sorted(["谁喝茶？", "茶是什么？谁知道", "茶"])
 
 
 async def test_recommending_without_blocking(graph):
@@ -263,7 +267,7 @@ def test_questions_without_answers_are_no_preset(library):
 
 
 @pytest.mark.parametrize(
-    ("given", "error", "says"),
+    ("settings", "error", "words"),
     [
         ({"threshold": 0}, ValueError, "threshold must be above 0"),
         ({"threshold": "high"}, TypeError, "threshold is a number"),
@@ -272,8 +276,8 @@ def test_questions_without_answers_are_no_preset(library):
         ({"k2": 1}, TypeError, "unexpected keyword argument 'k2'"),
     ],
 )
-def test_settings_that_are_refused(graph, given, error, says):
-    with pytest.raises(error, match=says):
-        QaRetriever(**{"graph": graph, "group": "qa", **given})
+def test_settings_that_are_refused(graph, settings, error, words):
+    with pytest.raises(error, match=words):
+        QaRetriever(**{"graph": graph, "group": "qa", **settings})
     with pytest.raises(TypeError, match="a query is a str"):
         QaRetriever(graph, "qa").answer(3)

@@ -11,7 +11,7 @@ NILE = "How long is the Nile?"
 
 
 @pytest.mark.parametrize("mode", ["stuff", "refine", "map_reduce"])
-def test_pieces_come_as_the_model_writes_and_sources_before(mode, lines, scripted) -> None:
+def test_text_comes_as_the_model_writes_and_sources_before(mode, lines, scripted) -> None:
     stream = QueryEngine(lines, scripted(lambda _: "It is 6,650 km [1]."), mode).stream(NILE)
     assert (stream.sources, stream.answer.text, stream.ended) == ((), "", False)
     first = next(stream)
@@ -27,31 +27,31 @@ def test_pieces_come_as_the_model_writes_and_sources_before(mode, lines, scripte
 
 
 def test_a_stream_that_breaks_raises_and_keeps_what_there_is(lines, breaking) -> None:
-    for on_error in ("raise", "extract"):  # what was told is not taken back
+    for on_error in ("raise", "extract"):  # streamed text stays
         stream = QueryEngine(lines, breaking, on_error=on_error).stream(NILE)
-        told = []
+        streamed = []
         with pytest.raises(AnswerError, match="the line is dead") as caught:
-            told.extend(stream)
-        assert "".join(told) == "The Nile is 6,6"
+            streamed.extend(stream)
+        assert "".join(streamed) == "The Nile is 6,6"
         assert stream.answer.text == caught.value.answer.text == "The Nile is 6,6"
         assert stream.sources
         assert not stream.ended
 
 
 async def test_an_async_stream_that_breaks_does_the_same(lines, breaking) -> None:
-    breaking.piece = 100
+    breaking.chunk = 100
 
     async def astream(prompt: str):
-        for piece in ("The Nile ", "is 6,6"):
-            yield piece
+        for chunk in ("The Nile ", "is 6,6"):
+            yield chunk
         raise RuntimeError("the line is dead")
 
     breaking.astream = astream
     stream = QueryEngine(lines, breaking).astream(NILE)
-    told = [await anext(stream), await anext(stream)]
+    streamed = [await anext(stream), await anext(stream)]
     with pytest.raises(AnswerError, match="the line is dead"):
         await anext(stream)
-    assert "".join(told) == stream.answer.text == "The Nile is 6,6"
+    assert "".join(streamed) == stream.answer.text == "The Nile is 6,6"
 
 
 def test_a_stream_can_be_left_early(lines, scripted) -> None:
@@ -80,8 +80,8 @@ async def test_an_async_stream_can_be_left_early(lines, scripted) -> None:
     assert first == "It"
     assert not stream.ended
     assert len(asyncio.all_tasks()) == 1
-    whole = await QueryEngine(lines, model).astream(NILE).finish()
-    assert whole.text == "It is 6,650 km [1]."
+    answer = await QueryEngine(lines, model).astream(NILE).finish()
+    assert answer.text == "It is 6,650 km [1]."
 
 
 def test_a_stream_that_nobody_reads_asks_nothing(lines, scripted) -> None:
@@ -94,7 +94,7 @@ def test_a_stream_that_nobody_reads_asks_nothing(lines, scripted) -> None:
     assert model.prompts == []
 
 
-def test_marks_and_thoughts_are_never_told(lines, scripted) -> None:
+def test_marks_and_thoughts_are_never_streamed(lines, scripted) -> None:
     model = scripted(lambda _: "<think>What?\nNO_ANSWER?</think>\nAnswer: It is long [1].", 1)
     assert "".join(QueryEngine(lines, model).stream(NILE)) == "It is long [1]."
     model = scripted(lambda _: "They do not tell. NO_ANSWER", 1)
@@ -104,7 +104,7 @@ def test_marks_and_thoughts_are_never_told(lines, scripted) -> None:
 
 
 def test_an_answer_that_was_not_streamed_comes_behind_what_was(scripted) -> None:
-    # The last call of refine says in prose, and by the mark, that it does not help.
+    # The last call of refine writes in words, and by the mark, that it does not help.
     def reply(prompt: str) -> str:
         return "They do not help. NO_ANSWER" if "answer so far" in prompt else "6,650 km [1]."
 
@@ -113,13 +113,13 @@ def test_an_answer_that_was_not_streamed_comes_behind_what_was(scripted) -> None
     retriever = Retriever(graph, "ROOT", "bm25")
     engine = QueryEngine(retriever, scripted(reply), "refine", context_window=700, num_output=50)
     stream = engine.stream("How long is the Nile?")
-    told = "".join(stream)
+    streamed = "".join(stream)
     assert stream.answer.calls == 2
     assert stream.answer.text == "6,650 km [1]."
-    assert told == "They do not help.\n\n6,650 km [1]."
+    assert streamed == "They do not help.\n\n6,650 km [1]."
 
 
-def test_a_last_call_that_fails_before_it_told_anything_keeps_the_answer_so_far(scripted) -> None:
+def test_a_last_call_that_fails_before_any_text_keeps_the_answer_so_far(scripted) -> None:
     def reply(prompt: str):
         return RuntimeError("down") if "answer so far" in prompt else "6,650 km [1]."
 

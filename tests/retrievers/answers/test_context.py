@@ -9,7 +9,7 @@ from nodekin.retrievers.plans import passage_title
 TEXT = "".join(chr(0x4E00 + n) for n in range(60))
 
 
-def piece(start: int, end: int, document: str = "a", group: str = "g") -> ScoredNode:
+def span(start: int, end: int, document: str = "a", group: str = "g") -> ScoredNode:
     text = TEXT[start:end]
     node = Node(
         text, start=start, end=end, document_id=document, group=group, id=f"{group}{start}-{end}"
@@ -18,71 +18,71 @@ def piece(start: int, end: int, document: str = "a", group: str = "g") -> Scored
 
 
 def joined(*results: ScoredNode, longest: int = 1000) -> tuple[list[str], list[tuple[str, str]]]:
-    sources, left_out = merge_results(
+    sources, omitted = merge_results(
         results, lambda _: "", lambda source: len(source.text) <= longest
     )
-    told = [(each.result.node.text, each.reason) for each in left_out]
-    return [source.text for source in sources], told
+    reasons = [(item.result.node.text, item.reason) for item in omitted]
+    return [source.text for source in sources], reasons
 
 
 def test_spans_that_overlap_become_one_in_the_place_of_the_best() -> None:
-    results = [piece(10, 20), piece(40, 45), piece(15, 25), piece(5, 12)]
+    results = [span(10, 20), span(40, 45), span(15, 25), span(5, 12)]
     assert joined(*results) == ([TEXT[5:25], TEXT[40:45]], [])
 
 
 def test_a_span_that_joins_two_others_makes_them_one() -> None:
-    assert joined(piece(0, 10), piece(20, 30), piece(8, 22)) == ([TEXT[0:30]], [])
+    assert joined(span(0, 10), span(20, 30), span(8, 22)) == ([TEXT[0:30]], [])
 
 
 def test_spans_side_by_side_stay_apart() -> None:
-    assert joined(piece(0, 10), piece(10, 20))[0] == [TEXT[0:10], TEXT[10:20]]
+    assert joined(span(0, 10), span(10, 20))[0] == [TEXT[0:10], TEXT[10:20]]
 
 
-def test_a_contained_span_is_left_out_and_a_better_one_brings_its_container() -> None:
-    assert joined(piece(0, 30), piece(5, 9)) == ([TEXT[0:30]], [(TEXT[5:9], "contained")])
-    sources, left_out = merge_results(
-        [piece(5, 9), piece(50, 55), piece(0, 30)], lambda _: "", lambda _: True
+def test_a_contained_span_is_omitted_and_a_better_one_brings_its_container() -> None:
+    assert joined(span(0, 30), span(5, 9)) == ([TEXT[0:30]], [(TEXT[5:9], "contained")])
+    sources, omitted = merge_results(
+        [span(5, 9), span(50, 55), span(0, 30)], lambda _: "", lambda _: True
     )
     assert [source.text for source in sources] == [TEXT[0:30], TEXT[50:55]]
     assert [r.node.id for r in (sources[0].result, *sources[0].merged)] == ["g5-9", "g0-30"]
-    assert left_out == []
+    assert omitted == []
 
 
 def test_what_would_be_too_long_is_not_merged() -> None:
-    assert joined(piece(0, 10), piece(5, 15), longest=12)[0] == [TEXT[0:10], TEXT[5:15]]
+    assert joined(span(0, 10), span(5, 15), longest=12)[0] == [TEXT[0:10], TEXT[5:15]]
 
 
 def test_the_same_text_is_there_once_and_none_not_at_all() -> None:
-    results = [piece(0, 5), ScoredNode(Node(f" {TEXT[0:5]}\n"), 1.0), ScoredNode(Node("  "), 1.0)]
+    results = [span(0, 5), ScoredNode(Node(f" {TEXT[0:5]}\n"), 1.0), ScoredNode(Node("  "), 1.0)]
     assert joined(*results)[1] == [(f" {TEXT[0:5]}\n", "duplicate"), ("  ", "empty")]
 
 
 def test_other_documents_and_rewritten_content_do_not_overlap() -> None:
-    other = piece(5, 15, document="b")
+    other = span(5, 15, document="b")
     rewritten = ScoredNode(
         Node(TEXT[5:15], content="Q and A", start=5, end=15, document_id="a"), 1.0
     )
-    assert joined(piece(0, 10), other, rewritten)[0] == [TEXT[0:10], TEXT[5:15], "Q and A"]
+    assert joined(span(0, 10), other, rewritten)[0] == [TEXT[0:10], TEXT[5:15], "Q and A"]
 
 
 spans = st.tuples(st.integers(0, 50), st.integers(1, 10), st.sampled_from("ab"))
 
 
 @given(st.lists(spans, max_size=10), st.integers(5, 60))
-def test_every_result_is_told_once_and_every_text_is_true(given_spans, longest) -> None:
+def test_every_result_is_in_one_place_and_every_text_is_true(drawn, longest) -> None:
     results = [
-        piece(start, start + length, document, group=str(at))
-        for at, (start, length, document) in enumerate(given_spans)
+        span(start, start + length, document, group=str(at))
+        for at, (start, length, document) in enumerate(drawn)
     ]
-    sources, left_out = merge_results(results, lambda _: "", lambda s: len(s.text) <= longest)
-    told = [r.node.id for s in sources for r in (s.result, *s.merged)]
-    told += [each.result.node.id for each in left_out]
-    assert sorted(told) == sorted(result.node.id for result in results)
+    sources, omitted = merge_results(results, lambda _: "", lambda s: len(s.text) <= longest)
+    ids = [r.node.id for s in sources for r in (s.result, *s.merged)]
+    ids += [item.result.node.id for item in omitted]
+    assert sorted(ids) == sorted(result.node.id for result in results)
     for source in sources:
         assert source.text in TEXT
         assert all(r.node.text in source.text for r in (source.result, *source.merged))
-    for each in left_out:
-        assert any(each.result.node.text in source.text for source in sources)
+    for item in omitted:
+        assert any(item.result.node.text in source.text for source in sources)
 
 
 def test_chunks_of_a_graph_are_merged_to_what_the_document_says() -> None:
@@ -92,5 +92,5 @@ def test_chunks_of_a_graph_are_merged_to_what_the_document_says() -> None:
     graph.create_node_group("chunk", lambda t: [t[0:26], t[16:52], t[45:]])
     results = Retriever(graph, "chunk", "bm25")("tea hot green China")
     assert len(results) == 3
-    (source,), left_out = merge_results(results, passage_title, lambda _: True)
-    assert (source.text, source.title, left_out) == (text, "Tea", [])
+    (source,), omitted = merge_results(results, passage_title, lambda _: True)
+    assert (source.text, source.title, omitted) == (text, "Tea", [])

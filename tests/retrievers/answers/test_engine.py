@@ -1,0 +1,82 @@
+"""A query engine: questions in, answers out, in all its ways."""
+
+import pytest
+from fixed_retriever import FixedRetriever, passage
+
+from nodekin.retrievers.answers import PROMPTS, QueryEngine
+from nodekin.retrievers.tracing import trace
+
+MODES = ("stuff", "refine", "map_reduce", "map_rerank")
+NILE = "How long is the Nile?"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("question", "reply"),
+    [
+        (NILE, "It is 6,650 km long [1]."),
+        ("长江有多长？", "长江全长6300公里[1]。"),
+        ("Nile 和长江 which is longer?", "The Nile [1], 长江次之【2】。"),
+    ],
+)
+def test_all_ways_give_the_same_answer(mode, question, reply, lines, scripted, four_ways) -> None:
+    last = "\nConfidence: 90" if mode == "map_rerank" else ""
+    answers = four_ways(QueryEngine(lines, scripted(lambda _: reply + last), mode), question)
+    assert {answer.text for answer in answers} == {reply}
+    assert all(answer.answered and answer.cited for answer in answers)
+    assert len({answer.calls for answer in answers}) == 1
+    shown = [[source.result.node.id for source in answer.sources] for answer in answers]
+    assert shown[0]
+    assert shown == shown[:1] * 4
+    assert [s.number for s in answers[0].sources] == list(range(1, len(shown[0]) + 1))
+
+
+async def test_recommended_questions(lines, qa, scripted) -> None:
+    engine = QueryEngine(lines, scripted(lambda _: "?"), qa=qa)
+    assert engine.recommend("what is tea") == ["Who drinks tea?"]
+    assert await engine.arecommend("what is tea") == ["Who drinks tea?"]
+    with pytest.raises(ValueError, match="qa=QaRetriever"):
+        QueryEngine(lines, scripted(lambda _: "?")).recommend("tea")
+
+
+def test_top_k_and_filters_reach_the_retriever(scripted) -> None:
+    retriever = FixedRetriever([passage("Tea.")])
+    engine = QueryEngine(retriever, scripted(lambda _: "Tea [1]."), top_k=7)
+    engine.query("tea?")
+    engine.query("tea?", top_k=2, filters={"lang": "en"})
+    assert retriever.calls == [("tea?", 7, None), ("tea?", 2, {"lang": "en"})]
+
+
+def test_the_language_can_be_fixed(lines, scripted) -> None:
+    model = scripted(lambda _: "6,650公里[1]。")
+    QueryEngine(lines, model, language="zh").query(NILE)
+    assert model.prompts[0].startswith(PROMPTS["answer"].zh[:10])
+
+
+def test_arguments_of_a_query_are_checked(lines) -> None:
+    engine = QueryEngine(lines, lambda _: "It is [1].")
+    with pytest.raises(TypeError, match="a question is a str"):
+        engine.query(5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="retrieve"):
+        QueryEngine(object(), lambda _: "")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="there is no room for a passage"):
+        engine.query("the Nile " * 4000)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_answer_is_traced(mode, lines, scripted) -> None:
+    def reply(prompt: str) -> str:
+        return NILE if "Conversation:" in prompt else "It [1].\nConfidence: 9"
+
+    engine = QueryEngine(lines, scripted(reply), mode)
+    with trace() as traced:
+        engine.query("And how long is it?", history=[("Where is the Nile?", "In Africa.")])
+    (answer,) = traced.children
+    assert answer.name == "answer"
+    assert answer.attributes["answered"]
+    assert [span.name for span in answer.children[:2]] == ["condense", "retrieve"]
+    assert {span.name for span in answer.children[2:]} == {"ask"}
+    asks = [
+        span for span in answer.children[0].children + answer.children[2:] if span.name == "ask"
+    ]
+    assert answer.attributes["calls"] == len(asks)

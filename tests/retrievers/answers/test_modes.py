@@ -1,0 +1,220 @@
+"""The modes of answering, and how much of the passages fits in their prompts."""
+
+import re
+
+import pytest
+from fixed_retriever import FixedRetriever, passage
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodekin.nodegraph import Document, NodeGraph, count_tokens
+from nodekin.retrievers import Retriever
+from nodekin.retrievers.answers import Answer, QueryEngine
+
+LENGTHS = st.sampled_from([count_tokens, lambda text: len(text) // 3 + 1])
+SENTENCES = st.sampled_from(["Tea is a hot drink. ", "茶是一种热饮。", "word " * 9, "好" * 30])
+TEXTS = st.lists(SENTENCES, min_size=1, max_size=30).map("".join)
+
+
+def passages(*texts: str) -> FixedRetriever:
+    return FixedRetriever([passage(text, title=f"T{n}") for n, text in enumerate(texts)])
+
+
+def accounted_for(answer: Answer) -> list[int]:
+    """Return the identities of all results that an answer accounts for."""
+    shown = [id(r.node) for s in answer.sources for r in (s.result, *s.merged)]
+    return sorted(shown + [id(item.result.node) for item in answer.omitted])
+
+
+@settings(max_examples=40)
+@given(
+    texts=st.lists(TEXTS, min_size=1, max_size=8),
+    mode=st.sampled_from(["stuff", "refine", "map_reduce", "map_rerank"]),
+    window=st.integers(420, 900),
+    length=LENGTHS,
+    max_calls=st.integers(1, 12),
+    question=st.sampled_from(["What is tea?", "茶是什么？"]),
+    wordy=st.integers(1, 60),
+)
+def test_no_prompt_is_too_long_and_every_result_is_accounted_for(
+    texts, mode, window, length, max_calls, question, wordy
+) -> None:
+    prompts = []
+
+    def model(prompt: str) -> str:
+        prompts.append(prompt)
+        return "Tea is a drink [1]. " * wordy + "\nConfidence: 50"
+
+    retriever = passages(*texts)
+    scale = 1 if length is count_tokens else 2
+    engine = QueryEngine(
+        *(retriever, model, mode),
+        context_window=scale * window,
+        num_output=50,
+        length=length,
+        max_calls=max_calls,
+    )
+    answer = engine.query(question)
+    assert max(map(length, prompts)) <= scale * window - 50
+    assert len(prompts) == answer.calls <= max_calls
+    assert accounted_for(answer) == sorted(id(result.node) for result in retriever.results)
+    assert [source.number for source in answer.sources] == list(range(1, len(answer.sources) + 1))
+    for source in answer.sources:
+        content = source.result.node.content
+        assert source.text == content if source.complete else source.text != content
+
+
+def test_stuff_omits_a_passage_without_room_and_uses_smaller_ones(scripted) -> None:
+    big = [f"Big {name}. " + "word " * 150 for name in "ab"]
+    retriever = passages(*big, "Small.")
+    answer = QueryEngine(
+        retriever, scripted(lambda _: "Tea [1]."), context_window=450, num_output=50
+    ).query("?")
+    assert [source.text for source in answer.sources] == [big[0], "Small."]
+    assert [(item.result.node.text, item.reason) for item in answer.omitted] == [
+        (big[1], "context_window")
+    ]
+
+
+def test_a_passage_longer_than_the_window_is_cut_around_its_match(scripted) -> None:
+    graph = NodeGraph(progress=False)
+    text = "".join(f"Sentence {n} tells of rivers and sand. " for n in range(400))
+    text = text.replace("Sentence 300 tells of rivers", "Sentence 300 tells of zebras")
+    graph.add(Document(text, id="long"))
+    graph.create_node_group("sentence", lambda t: re.findall(r"Sentence [^.]*\.", t))
+    retriever = Retriever(graph, "sentence", "bm25", target="ROOT")
+    engine = QueryEngine(
+        retriever, scripted(lambda _: "Zebras [1]."), context_window=500, num_output=50
+    )
+    (source,) = engine.query("zebras").sources
+    assert "Sentence 300 tells of zebras" in source.text
+    assert source.text.startswith("Sentence ")
+    assert source.text.endswith("sand.")
+    assert not source.complete
+    assert engine.query("zebras").notes == ("[1] was cut: it is too long for the context window",)
+
+
+@pytest.mark.parametrize("mode", ["refine", "map_reduce"])
+def test_other_modes_read_a_long_passage_in_parts(mode, scripted) -> None:
+    text = "".join(f"Sentence {n} tells of rivers and sand. " for n in range(100)).strip()
+    model = scripted(lambda _: "Sand [1].")
+    answer = QueryEngine(passages(text), model, mode, context_window=600, num_output=50).query(
+        "sand?"
+    )
+    shown = "\n".join(model.prompts)
+    assert all(f"Sentence {n} tells" in shown for n in range(100))
+    (source,) = answer.sources
+    assert (source.text, source.complete, answer.omitted) == (text, True, ())
+
+
+@pytest.mark.parametrize("mode", ["refine", "map_reduce", "map_rerank"])
+def test_the_number_of_calls_is_bounded_and_omissions_are_reported(mode, scripted) -> None:
+    retriever = passages(*(f"Fact {n}. " + "word " * 60 for n in range(20)))
+    model = scripted(lambda _: "Tea [1].\nConfidence: 9")
+    answer = QueryEngine(
+        retriever, model, mode, context_window=440, num_output=50, max_calls=3
+    ).query("tea?")
+    assert len(model.prompts) == 3
+    assert answer.omitted
+    assert {item.reason for item in answer.omitted} == {"calls"}
+    assert len(answer.sources) + len(answer.omitted) == 20
+
+
+def test_a_question_that_leaves_no_room_is_an_error(scripted) -> None:
+    engine = QueryEngine(
+        passages("Tea."), scripted(lambda _: "?"), context_window=450, num_output=50
+    )
+    with pytest.raises(ValueError, match=r"no room for a passage.*of 400"):
+        engine.query("word " * 390)
+
+
+def test_refine_goes_through_all_passages(scripted, numbers_in, four_ways) -> None:
+    results = [passage(f"Fact {n} about tea. " + "x " * 60, n=n) for n in range(6)]
+    model = scripted(lambda prompt: f"So far {numbers_in(prompt)}")
+    engine = QueryEngine(
+        FixedRetriever(results), model, "refine", context_window=520, num_output=50
+    )
+    for answer in four_ways(engine, "tea?"):
+        assert len(answer.sources) == 6
+        assert answer.calls > 1
+    calls = answer.calls
+    shown = [numbers_in(prompt) for prompt in model.prompts[:calls]]
+    assert [number for numbers in shown for number in numbers] == [1, 2, 3, 4, 5, 6]
+    assert "The answer so far:\nSo far" in model.prompts[1]
+    assert answer.text == f"So far {shown[-1]}"
+
+
+def test_refine_keeps_an_answer_that_later_passages_do_not_help(scripted, four_ways) -> None:
+    results = [passage(f"Fact {n}. " + "x " * 60) for n in range(6)]
+    model = scripted(lambda p: "NO_ANSWER" if "The answer so far" in p else "Tea is a drink [1].")
+    engine = QueryEngine(
+        FixedRetriever(results), model, "refine", context_window=520, num_output=50
+    )
+    for answer in four_ways(engine, "tea?"):
+        assert (answer.text, answer.answered) == ("Tea is a drink [1].", True)
+
+
+def test_map_reduce_reduces_until_it_fits(scripted, numbers_in, four_ways) -> None:
+    results = [passage(f"Fact {n} about tea.") for n in range(1, 9)]
+
+    def reply(prompt: str) -> str:
+        if "<partial>" not in prompt.split("Rules:")[0].replace("<partial> and </partial>", ""):
+            return f"Partial [{numbers_in(prompt)[0]}] " + "word " * 50
+        return "All: " + " ".join(sorted(set(re.findall(r"\[\d\]", prompt.split("<partial>")[-1]))))
+
+    model = scripted(reply)
+    engine = QueryEngine(
+        FixedRetriever(results), model, "map_reduce", context_window=400, num_output=50
+    )
+    for answer in four_ways(engine, "tea?"):
+        assert answer.text.startswith("All:")
+        assert answer.calls > 9  # eight passages, and more than one reduction
+        assert len(answer.sources) == 8
+    assert max(map(engine.settings.length, model.prompts)) <= 350
+
+
+def test_map_reduce_with_one_helpful_passage_needs_no_reduction(scripted, four_ways) -> None:
+    results = [passage("Rivers."), passage("Tea is a drink."), passage("Sand.")]
+    model = scripted(lambda p: "A drink [2]." if "Tea is" in p else "NO_ANSWER")
+    for answer in four_ways(
+        QueryEngine(FixedRetriever(results), model, "map_reduce"), "What is tea?"
+    ):
+        assert (answer.text, answer.calls) == ("A drink [2].", 3)
+
+
+def test_partial_answers_that_cannot_be_reduced_are_the_answer(scripted, four_ways) -> None:
+    results = [passage("Tea is a drink."), passage("Tea is hot.")]
+
+    def reply(prompt: str):
+        if "<partial>\n" in prompt:
+            return RuntimeError("down")
+        return "A drink [1]." if "a drink" in prompt else "Hot [2]."
+
+    for answer in four_ways(
+        QueryEngine(FixedRetriever(results), scripted(reply), "map_reduce"), "Tea?"
+    ):
+        assert (answer.text, answer.answered) == ("A drink [1].\n\nHot [2].", True)
+        assert [source.number for source in answer.cited] == [1, 2]
+        assert "were not made into one" in answer.notes[0]
+
+
+@pytest.mark.parametrize("mode", ["refine", "map_reduce", "map_rerank"])
+def test_one_call_that_fails_is_noted_and_the_rest_goes_on(mode, scripted, four_ways) -> None:
+    results = [
+        passage("Bad. " + "x " * 80),
+        passage("Good. " + "x " * 80),
+        passage("Fine. " + "x " * 80),
+    ]
+
+    def reply(prompt: str):
+        return RuntimeError("out of memory") if "Bad." in prompt else "Tea [2].\nConfidence: 50"
+
+    engine = QueryEngine(
+        FixedRetriever(results), scripted(reply), mode, context_window=420, num_output=50
+    )
+    for answer in four_ways(engine, "What is tea?"):
+        assert answer.answered
+        assert answer.text.startswith("Tea [2].")
+        (note,) = answer.notes
+        assert "[1]" in note
+        assert "out of memory" in note

@@ -1,0 +1,134 @@
+"""The steps to an answer: no results, preset answers, failures, citations, notes."""
+
+from typing import Any
+
+import pytest
+from fixed_retriever import FixedRetriever
+
+from nodekin.nodegraph import EmbeddingError, ModelError, Node, NodeGraph
+from nodekin.retrievers import Retriever, ScoredNode
+from nodekin.retrievers.answers import PROMPTS, AnswerError, QueryEngine
+from nodekin.retrievers.results import Evidence, QueryVariant
+
+MODES = ("stuff", "refine", "map_reduce", "map_rerank")
+NILE = "How long is the Nile?"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("What do zebras eat?", "Nothing was found that answers this question."),
+        ("斑马吃什么？", "没有找到可以回答这个问题的资料。"),
+        (" \n", "Nothing was found that answers this question."),
+    ],
+)
+def test_nothing_retrieved_asks_no_model(
+    mode, question, expected, rivers, scripted, four_ways
+) -> None:
+    model = scripted(lambda _: "A guess.")
+    retriever = Retriever(rivers, "line", "bm25", filters={"title": "Nile"})
+    for answer in four_ways(QueryEngine(retriever, model, mode), question):
+        assert (answer.text, answer.answered, answer.sources, answer.calls) == (
+            expected,
+            False,
+            (),
+            0,
+        )
+    assert model.prompts == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_model_that_finds_nothing_says_so_by_the_mark(mode, lines, scripted, four_ways) -> None:
+    for mark, question, expected in (
+        ("NO_ANSWER.", NILE, PROMPTS["not_found"].en),
+        ("【无答案】", "长江有多长？", PROMPTS["not_found"].zh),
+    ):
+        for answer in four_ways(QueryEngine(lines, scripted(lambda _, m=mark: m), mode), question):
+            assert not answer.answered
+            assert answer.text == expected
+            assert answer.sources
+            assert not answer.cited
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"), [("what is TEA", "A drink."), ("茶是什么", "一种饮品。")]
+)
+def test_preset_answers_need_no_model(question, expected, lines, qa, scripted, four_ways) -> None:
+    model = scripted(lambda _: "?")
+    for answer in four_ways(QueryEngine(lines, model, qa=qa), question, history=[("Hi", "Hello")]):
+        assert (answer.text, answer.calls, answer.answered) == (expected, 0, True)
+        assert answer.preset is not None
+        assert answer.preset.exact
+        assert [source.cited for source in answer.sources] == [True]
+    assert model.prompts == []
+
+
+def test_a_condensed_question_may_have_a_preset_answer(lines, qa, scripted) -> None:
+    model = scripted(lambda _: "What is tea?")
+    answer = QueryEngine(lines, model, qa=qa).query("What is that?", history=[("Tea!", "Yes.")])
+    assert (answer.text, answer.searched, answer.calls) == ("A drink.", "What is tea?", 1)
+
+
+def test_preset_answers_that_cannot_be_searched_are_noted(lines, qa, scripted) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise EmbeddingError("no vectors today")
+
+    qa.answer = fail
+    answer = QueryEngine(lines, scripted(lambda _: "6,650 km [1]."), qa=qa).query(NILE)
+    assert answer.text == "6,650 km [1]."
+    assert "no vectors today" in answer.notes[0]
+
+
+def test_notes_of_strategies_are_in_the_answer(scripted) -> None:
+    node = Node("Tea.")
+    variants = (
+        QueryVariant("tea?", "rewrite", "rewrite failed: timeout"),
+        QueryVariant("tea?", "hyde"),
+    )
+    result = ScoredNode(node, 1.0, (Evidence(node, 1.0, "bm25", "tea", variants=variants),) * 2)
+    answer = QueryEngine(FixedRetriever([result]), scripted(lambda _: "Tea [1].")).query("tea?")
+    assert answer.notes == ("rewrite: rewrite failed: timeout",)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_model_that_always_fails_raises_with_the_sources(mode, lines, scripted) -> None:
+    engine = QueryEngine(lines, scripted(lambda _: RuntimeError("down")), mode)
+    with pytest.raises(AnswerError, match="down") as caught:
+        engine.query(NILE)
+    assert isinstance(caught.value, ModelError)
+    assert caught.value.answer.sources
+    assert (caught.value.answer.text, caught.value.answer.answered) == ("", False)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_or_answers_with_the_passages_themselves(mode, lines, scripted, four_ways) -> None:
+    model = scripted(lambda _: RuntimeError("down"))
+    engine = QueryEngine(lines, model, mode, on_error="extract")
+    for answer in four_ways(engine, NILE):
+        assert answer.text.startswith(PROMPTS["extract"].en.split("\n")[0])
+        assert "[1] Nile\nThe Nile is 6,650 km long." in answer.text
+        assert answer.sources[0].cited
+        assert any("the model failed" in note for note in answer.notes)
+    assert "语言模型没有给出回答" in engine.query("长江有多长？").text
+
+
+def test_an_empty_answer_is_a_failure(lines, scripted) -> None:
+    with pytest.raises(AnswerError, match="empty"):
+        QueryEngine(lines, scripted(lambda _: " \n")).query(NILE)
+
+
+@pytest.mark.parametrize("reply", ["[1]", "【1】。", " [1][2] ", "**[1]**", "…"])
+def test_an_answer_that_only_cites_is_none(reply):
+    graph = NodeGraph(progress=False)
+    graph.add("Tea is a drink.")
+    engine = QueryEngine(Retriever(graph, "ROOT"), lambda prompt: reply, on_error="extract")
+    answer = engine.query("What is tea?")
+    assert "Tea is a drink." in answer.text
+    assert any("gave an empty answer" in note for note in answer.notes)
+
+
+def test_citations_of_no_source_are_noted_and_stay(lines, scripted) -> None:
+    answer = QueryEngine(lines, scripted(lambda _: "Long [1][77].")).query(NILE)
+    assert answer.text == "Long [1][77]."
+    assert answer.notes == ("the answer cites [77], which is the number of no source",)
