@@ -12,7 +12,7 @@ from ...nodegraph import Node, NodeGraph, nearest_names
 from ...nodegraph.navigation import path_to
 from ..filters import Filters
 from ..planned_retriever import PlannedRetriever
-from ..plans import Find, Plan, gather
+from ..plans import Find, Plan, find_one, gather
 from ..protocols import RetrieverProtocol, Similarity
 from ..ranking import Lift
 from ..results import Results
@@ -188,7 +188,7 @@ class RecursiveRetriever(PlannedRetriever):
             answers: dict[int, Results] = {}
             hit_count = limit
             while True:
-                (hits,) = yield from Find(self._pool, [query], hit_count, filters)
+                hits = yield from find_one(self._pool, query, hit_count, filters)
                 results = yield from self._follow(query, hits, limit, filters, answers)
                 if len(results) >= limit or len(hits) < hit_count:
                     break
@@ -238,7 +238,9 @@ class RecursiveRetriever(PlannedRetriever):
                     entries.setdefault(id(reference), []).append(ranked)
             followed.update(new)
             unanswered = [key for key in new if key not in answers]
-            searches = [self._search(new[key], query, limit, filters) for key in unanswered]
+            searches = [
+                find_one(self._as_retriever(new[key]), query, limit, filters) for key in unanswered
+            ]
             answers.update(zip(unanswered, (yield from gather(searches, 1)), strict=True))
             level = [
                 ranked
@@ -246,12 +248,6 @@ class RecursiveRetriever(PlannedRetriever):
                 for ranked in replace_entries(query, key_entries, answers[key])
             ]
         return merge_duplicates(results)
-
-    def _search(
-        self, reference: Reference, query: str, limit: int, filters: Filters | None
-    ) -> Plan[Results]:
-        (results,) = yield from Find(self._as_retriever(reference), [query], limit, filters)
-        return results
 
     def _reference(self, node: Node) -> Reference | None:
         """Return what a node refers to."""

@@ -6,9 +6,9 @@ from .effects import (
     Each,
     Find,
     StreamedAsk,
+    find_one,
     gather,
     results_or_errors,
-    run_in_threads,
 )
 from .limits import Budget, BudgetExceededError, Call, CallCounter, count_calls
 from .passages import fit_passages, neutralize, passage_title
@@ -41,6 +41,7 @@ __all__ = [
     "ask_and_parse",
     "astream",
     "count_calls",
+    "find_one",
     "fit_passages",
     "gather",
     "interpose",
@@ -50,6 +51,5 @@ __all__ = [
     "replace_prompts",
     "results_or_errors",
     "run",
-    "run_in_threads",
     "stream",
 ]

@@ -6,9 +6,10 @@ import asyncio
 import contextvars
 import json
 import threading
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -20,7 +21,7 @@ from ..base_retriever import BaseRetriever
 from ..filters import Filters
 from ..protocols import RetrieverProtocol
 from ..results import Results
-from ..tracing import start_span
+from ..tracing import Span, start_span
 from .plan import Effect, Plan, arun, run
 
 T = TypeVar("T")
@@ -56,46 +57,55 @@ class Ask(Effect[str]):
             ModelTimeoutError: If the model takes too long.
             ModelError: If it fails.
         """
-        with start_span("ask", model=self.llm.name, prompt=self.prompt) as span:
-            if self.timeout is None:
-                answer = self._complete()
-            else:
-                try:
-                    answer = _run_with_timeout(self._complete, self.timeout)
-                except FutureTimeout:
-                    raise self._timeout_error() from None
-            span.attributes["answer"] = answer
+        with self._span() as span:
+            span.attributes["answer"] = answer = _run_with_timeout(self._complete, self.timeout)
         return answer
 
     async def arun(self) -> str:
         """Return the same without blocking the event loop."""
-        with start_span("ask", model=self.llm.name, prompt=self.prompt) as span:
-            try:
-                answer = await asyncio.wait_for(self._acomplete(), self.timeout)
-            except asyncio.TimeoutError:
-                raise self._timeout_error() from None
+        with self._span() as span:
+            answer = await asyncio.wait_for(self._acomplete(), self.timeout)
             span.attributes["answer"] = answer
         return answer
 
     def stream(self) -> Generator[str, None, str]:
-        """Yield the answer as it comes; return all of it."""
-        with start_span("ask", model=self.llm.name, prompt=self.prompt) as span:
-            texts = []
+        """Yield the answer as it comes; return all that the model wrote."""
+        texts, emitted = [], self._emitter()
+        with self._span() as span:
             for text in self.llm.stream(self.prompt):
                 texts.append(text)
-                yield text
+                yield from emitted(text)
+            yield from emitted(None)
             span.attributes["answer"] = answer = "".join(texts)
         return answer
 
     async def astream(self, on_text: Callable[[str], None]) -> str:
-        """Call ``on_text`` with the answer as it comes; return all of it."""
-        with start_span("ask", model=self.llm.name, prompt=self.prompt) as span:
-            texts = []
+        """Call ``on_text`` with the answer as it comes; return all that the model wrote."""
+        texts, emitted = [], self._emitter()
+        with self._span() as span:
             async for text in self.llm.astream(self.prompt):
                 texts.append(text)
-                on_text(text)
+                for new in emitted(text):
+                    on_text(new)
+            for new in emitted(None):
+                on_text(new)
             span.attributes["answer"] = answer = "".join(texts)
         return answer
+
+    def _emitter(self) -> Callable[[str | None], list[str]]:
+        """Return what turns a text of the model, at last None, into texts to stream."""
+        return lambda text: [] if text is None else [text]
+
+    @contextmanager
+    def _span(self) -> Iterator[Span]:
+        """Start a span; turn a timeout into an error that names the model."""
+        with start_span("ask", model=self.llm.name, prompt=self.prompt) as span:
+            try:
+                yield span
+            except (FutureTimeout, asyncio.TimeoutError):
+                raise ModelTimeoutError(
+                    f"the language model {self.llm.name!r} did not answer within {self.timeout:g} s"
+                ) from None
 
     def _complete(self) -> str:
         if self.schema is None:
@@ -106,11 +116,6 @@ class Ask(Effect[str]):
         if self.schema is None:
             return await self.llm.acomplete(self.prompt)
         return _json_text(await self.llm.ajson(self.prompt, self.schema))
-
-    def _timeout_error(self) -> ModelTimeoutError:
-        return ModelTimeoutError(
-            f"the language model {self.llm.name!r} did not answer within {self.timeout:g} s"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,39 +131,16 @@ class StreamedAsk(Ask):
     streamed: bool = True
     emitted: list[str] = field(default_factory=list, compare=False)
 
-    def stream(self) -> Generator[str, None, str]:
-        """Yield the answer as it comes; return all that the model wrote."""
-        reader = FinalAnswerParser()
-        source = Ask.stream(self)
-        try:
-            while True:
-                try:
-                    text = reader.feed(next(source))
-                except StopIteration as end:
-                    answer: str = end.value
-                    break
-                if text:
-                    self.emitted.append(text)
-                    yield text
-            if text := reader.close():
-                self.emitted.append(text)
-                yield text
-            return answer
-        finally:
-            source.close()
+    def _emitter(self) -> Callable[[str | None], list[str]]:
+        parser = FinalAnswerParser()
 
-    async def astream(self, on_text: Callable[[str], None]) -> str:
-        """Call ``on_text`` with the answer as it comes; return all that the model wrote."""
-        reader = FinalAnswerParser()
+        def emit(text: str | None) -> list[str]:
+            new = parser.close() if text is None else parser.feed(text)
+            texts = [new] if new else []
+            self.emitted.extend(texts)
+            return texts
 
-        def emit(text: str) -> None:
-            if text:
-                self.emitted.append(text)
-                on_text(text)
-
-        answer = await Ask.astream(self, lambda text: emit(reader.feed(text)))
-        emit(reader.close())
-        return answer
+        return emit
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,31 +158,27 @@ class Find(Effect[list[Results]]):
 
     def run(self) -> list[Results]:
         """Return the results of each query."""
-        params: dict[str, Any] = {"top_k": self.top_k, "filters": self.filters}
-        if batch := self._batch_method("batch"):
-            results: list[Results] = batch(list(self.queries), **params)
-            return results
-        return run_in_threads(
-            [partial(self.retriever.retrieve, query, **params) for query in self.queries]
-        )
+        batch: Callable[[], list[Results]] | None = self._batch_call("batch")
+        return batch() if batch else run_in_threads(self._single_calls(self.retriever.retrieve))
 
     async def arun(self) -> list[Results]:
         """Return the same without blocking the event loop."""
-        params: dict[str, Any] = {"top_k": self.top_k, "filters": self.filters}
-        if abatch := self._batch_method("abatch"):
-            results: list[Results] = await abatch(list(self.queries), **params)
-            return results
-        return await _run_in_tasks(
-            [partial(self.retriever.aretrieve, query, **params) for query in self.queries]
-        )
+        abatch: Callable[[], Awaitable[list[Results]]] | None = self._batch_call("abatch")
+        if abatch:
+            return await abatch()
+        return await _run_in_tasks(self._single_calls(self.retriever.aretrieve))
 
-    def _batch_method(self, name: str) -> Callable[..., Any] | None:
-        """Return the retriever's own batch method, where it has one and there are many queries."""
+    def _batch_call(self, name: str) -> Any:
+        """Return a call of the retriever's own batch method; None for one query, or without one."""
         default = getattr(BaseRetriever, name)
         if len(self.queries) < 2 or getattr(type(self.retriever), name, default) is default:
             return None
-        method: Callable[..., Any] = getattr(self.retriever, name)
-        return method
+        method = getattr(self.retriever, name)
+        return partial(method, list(self.queries), top_k=self.top_k, filters=self.filters)
+
+    def _single_calls(self, method: Callable[..., T]) -> list[Callable[[], T]]:
+        options: dict[str, Any] = {"top_k": self.top_k, "filters": self.filters}
+        return [partial(method, query, **options) for query in self.queries]
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,31 +222,21 @@ class Each(Effect["list[T | Exception]"], Generic[T]):
 
     def run(self) -> list[T | Exception]:
         """Return the result or the exception of each plan, in their order."""
-
-        def outcome(plan: Plan[T]) -> T | Exception:
-            try:
-                return run(plan)
-            except Exception as error:
-                if self.fail_fast:
-                    raise
-                return error
-
-        return run_in_threads([partial(outcome, plan) for plan in self.plans], self.max_threads)
+        functions = [partial(run, self._outcome(plan)) for plan in self.plans]
+        return run_in_threads(functions, self.max_threads)
 
     async def arun(self) -> list[T | Exception]:
         """Return the same without blocking the event loop."""
+        functions = [partial(arun, self._outcome(plan)) for plan in self.plans]
+        return await _run_in_tasks(functions, max(self.max_threads, MAX_PARALLEL))
 
-        async def outcome(plan: Plan[T]) -> T | Exception:
-            try:
-                return await arun(plan)
-            except Exception as error:
-                if self.fail_fast:
-                    raise
-                return error
-
-        return await _run_in_tasks(
-            [partial(outcome, plan) for plan in self.plans], max(self.max_threads, MAX_PARALLEL)
-        )
+    def _outcome(self, plan: Plan[T]) -> Plan[T | Exception]:
+        try:
+            return (yield from plan)
+        except Exception as error:
+            if self.fail_fast:
+                raise
+            return error
 
 
 def gather(plans: Sequence[Plan[T]], max_threads: int = MAX_PARALLEL) -> Plan[list[T]]:
@@ -289,12 +257,13 @@ def results_or_errors(
     except Exception as error:
         if len(queries) == 1:
             return [error]
-        return (yield from Each([_find(retriever, query, limit, filters) for query in queries]))
+        return (yield from Each([find_one(retriever, query, limit, filters) for query in queries]))
 
 
-def _find(
+def find_one(
     retriever: RetrieverProtocol, query: str, limit: int | None, filters: Filters | None
 ) -> Plan[Results]:
+    """Query a retriever for one query."""
     (results,) = yield from Find(retriever, [query], limit, filters)
     return results
 
@@ -331,12 +300,14 @@ async def _run_in_tasks(
             task.cancel()
 
 
-def _run_with_timeout(function: Callable[[], T], seconds: float) -> T:
-    """Call a function in a thread that nobody waits for after some seconds.
+def _run_with_timeout(function: Callable[[], T], seconds: float | None) -> T:
+    """Call a function; with a limit in a thread that nobody waits for after so many seconds.
 
     Raises:
         concurrent.futures.TimeoutError: If it takes longer.
     """
+    if seconds is None:
+        return function()
     future: Future[T] = Future()
 
     def work() -> None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from functools import partial
+from types import coroutine
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -106,22 +107,14 @@ async def arun(plan: Plan[T], on_text: Callable[[str], None] | None = None) -> T
         plan: The plan.
         on_text: Is called with the text of the plan's streamed effects as it comes.
     """
-    step: Callable[[], Effect[Any]] = partial(next, plan)
-    while True:
-        try:
-            effect = step()
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        try:
-            if on_text is not None and effect.streamed:
-                value = await effect.astream(on_text)
-            else:
-                value = await effect.arun()
-        except BaseException as error:
-            step = partial(plan.throw, error)
-        else:
-            step = partial(plan.send, value)
+
+    def awaited(effect: Effect[Any]) -> Generator[Any, Any, Any]:
+        if on_text is not None and effect.streamed:
+            return effect.astream(on_text).__await__()
+        return effect.arun().__await__()
+
+    awaitable: Awaitable[T] = coroutine(interpose)(plan, awaited)  # type: ignore[no-untyped-call]
+    return await awaitable
 
 
 async def astream(plan: Plan[Any]) -> AsyncGenerator[str, None]:
