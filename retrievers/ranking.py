@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Literal, get_args
 
 import numpy as np
@@ -49,28 +50,38 @@ def fuse(
         rank_constant: For ``"rrf"``.
     """
     weighing = [1.0] * len(results) if weights is None else list(weights)
-    rankings = [_distinct(ranking) for ranking in results]
-    parts: dict[tuple[str, str], list[float]] = {}
-    nodes: dict[tuple[str, str], Node] = {}
-    evidence: dict[tuple[str, str], list[Evidence]] = {}
     total = sum(weighing) if mode in ("relative", "distribution") else 1.0
-    for ranking, weight in zip(rankings, weighing, strict=True):
+    shares: list[ScoredNode] = []  # what each ranking adds to a node's score
+    for ranking, weight in zip(results, weighing, strict=True):
         if not weight:
             continue
-        scores = _SCORES[mode]([result.score for result in ranking.values()], rank_constant)
-        for (key, result), score in zip(ranking.items(), scores, strict=True):
+        distinct = by_node(ranking)
+        scores = _SCORES[mode]([same[0].score for same in distinct], rank_constant)
+        for same, score in zip(distinct, scores, strict=True):
             part = score * weight if score >= 0 else score / weight
-            nodes.setdefault(key, result.node)
-            parts.setdefault(key, []).append(part)
-            matches = evidence.setdefault(key, [])
-            shared = (replace(match, share=part / total) for match in result.evidence)
-            matches += [match for match in shared if match not in matches]
+            evidence = tuple(replace(e, share=part / total) for r in same for e in r.evidence)
+            shares.append(ScoredNode(same[0].node, part, evidence))
     join = max if mode == "concat" else math.fsum
     fused = [
-        ScoredNode(nodes[key], join(all_) / total, tuple(evidence[key]))
-        for key, all_ in parts.items()
+        merge(same[0].node, same, join(result.score for result in same) / total)
+        for same in by_node(shares)
     ]
     return sorted(fused, key=lambda result: -result.score)[:top_k]
+
+
+def by_node(results: Iterable[ScoredNode]) -> list[list[ScoredNode]]:
+    """Return the results of each node, in the order of each node's first."""
+    # Two graphs may give the same id to documents with different texts.
+    same: dict[tuple[str, str], list[ScoredNode]] = {}
+    for result in results:
+        same.setdefault((result.node.id, result.node.text), []).append(result)
+    return list(same.values())
+
+
+def merge(node: Node, results: Sequence[ScoredNode], score: float) -> ScoredNode:
+    """Return a node as the result of several results, with the evidence of all of them."""
+    evidence = dict.fromkeys(match for result in results for match in result.evidence)
+    return ScoredNode(node, score, tuple(evidence))
 
 
 def check_mode(mode: Mode) -> Mode:
@@ -82,19 +93,6 @@ def check_mode(mode: Mode) -> Mode:
     if mode not in get_args(Mode):
         raise ValueError(f"no mode {mode!r}; there is {nearest_names(str(mode), get_args(Mode))}")
     return mode
-
-
-def _distinct(results: Sequence[ScoredNode]) -> dict[tuple[str, str], ScoredNode]:
-    """Return each node's first result, with the evidence of all."""
-    # Two graphs may give the same id to documents with different texts.
-    first: dict[tuple[str, str], ScoredNode] = {}
-    for result in results:
-        key = (result.node.id, result.node.text)
-        if key in first:
-            both = (*first[key].evidence, *result.evidence)
-            result = ScoredNode(first[key].node, first[key].score, both)
-        first[key] = result
-    return first
 
 
 def _by_place(scores: Sequence[float], rank_constant: float) -> list[float]:
@@ -260,17 +258,13 @@ def lift_all(
         how: What a target scores.
         place: Tells a target's graph and its order in that.
     """
-    # Two graphs may give the same id to documents with different texts.
-    targets: dict[tuple[str, str], tuple[Node, list[Evidence]]] = {}
-    for hit in hits:
-        for target in kin(hit.node):
-            targets.setdefault((target.id, target.text), (target, []))[1].append(hit)
-
-    def score(evidence: list[Evidence]) -> float:
-        total = sum(hit.score for hit in evidence)
-        return total if how == "sum" else total / len(evidence)
-
-    scored = [ScoredNode(node, score(all_), tuple(all_)) for node, all_ in targets.values()]
+    reached = (ScoredNode(node, hit.score, (hit,)) for hit in hits for node in kin(hit.node))
+    scored = []
+    for same in by_node(reached):
+        total = sum(result.score for result in same)
+        score = total if how == "sum" else total / len(same)
+        evidence = tuple(match for result in same for match in result.evidence)
+        scored.append(ScoredNode(same[0].node, score, evidence))
     return sorted(scored, key=lambda s: (-s.score, place(s.node)))[:top_k]
 
 
@@ -336,20 +330,12 @@ def merge_results(
         rankings: The results of each search; their scores can be compared.
         place: Tells a node's graph and its order in that, for ties.
     """
-    # Two graphs may give the same id to documents with different texts.
-    nodes: dict[tuple[str, str], Node] = {}
-    scores: dict[tuple[str, str], float] = {}
-    evidence: dict[tuple[str, str], list[Evidence]] = {}
-    for result in (result for results in rankings for result in results):
-        key = (result.node.id, result.node.text)
-        nodes.setdefault(key, result.node)
-        scores[key] = max(result.score, scores.get(key, result.score))
-        evidence.setdefault(key, []).extend(result.evidence)
-    merged = [
-        ScoredNode(node, scores[key], tuple(sorted(evidence[key], key=lambda e: -e.score)))
-        for key, node in nodes.items()
-    ]
-    return sorted(merged, key=lambda result: (-result.score, place(result.node)))
+    results = []
+    for same in by_node(chain.from_iterable(rankings)):
+        evidence = sorted((e for r in same for e in r.evidence), key=lambda e: -e.score)
+        score = max(result.score for result in same)
+        results.append(ScoredNode(same[0].node, score, tuple(evidence)))
+    return sorted(results, key=lambda result: (-result.score, place(result.node)))
 
 
 def with_variant(results: Sequence[ScoredNode], variant: QueryVariant) -> list[ScoredNode]:

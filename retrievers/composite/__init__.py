@@ -3,7 +3,8 @@
 from .auto_merge import AutoMergeRetriever
 from .document_completion import DocumentCompletionRetriever
 from .fusion import FusionRetriever
-from .link_retriever import LinkOptions, LinkRetriever
+from .link_graph import LinkOptions
+from .link_retriever import LinkRetriever
 from .recursive import RecursiveRetriever
 from .window import WindowRetriever
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ...nodegraph import Link, NodeGraph
 from ..indexes import TermWeights, TextIndex
+from ..validation import number, whole
 
 Floats = npt.NDArray[np.float64]
 
@@ -20,6 +21,38 @@ UNTITLED = 2 / 3
 """The share of its rarity that an entity counts if it is the title of neither passage."""
 
 _MAX_CACHED_ENTITIES = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkOptions:
+    """Set how far links are followed and how pairs score; see ``LinkRetriever``.
+
+    Args:
+        seeds: From how many of the first hits links are followed.
+        strength_exponent: How much a weak connection lowers a pair's score: 0 not at all, 1 in
+            proportion.
+        pair_weight: The weight of a pair beside a single passage; below 1, so that a passage that
+            answers the question itself is not overtaken by pairs that are hardly better.
+        max_passages_per_entity: Entities that are linked to more passages are not followed.
+        max_passages: How many passages are scored for a query at most, those of rare entities
+            first.
+
+    Raises:
+        TypeError: If a number is none.
+        ValueError: If it is out of range.
+    """
+
+    seeds: int = 10
+    strength_exponent: float = 0.5
+    pair_weight: float = 0.9
+    max_passages_per_entity: int = 100
+    max_passages: int = 1000
+
+    def __post_init__(self) -> None:
+        for name in ("seeds", "max_passages_per_entity", "max_passages"):
+            whole(getattr(self, name), name, 1)
+        for name in ("strength_exponent", "pair_weight"):
+            number(getattr(self, name), name)
 
 
 class PassageLink(NamedTuple):
@@ -63,8 +96,7 @@ class LinkGraph:
         size: The number of passages.
         via: The group of the entities, None to follow links between passages only.
         types: The types of links to follow, None for all.
-        max_passages_per_entity: Entities of more passages are not followed.
-        max_passages: How many passages are read at most; those of the rarest entities come first.
+        options: How far links are followed.
     """
 
     graph: NodeGraph
@@ -74,8 +106,7 @@ class LinkGraph:
     size: int
     via: str | None
     types: tuple[str, ...] | None
-    max_passages_per_entity: int
-    max_passages: int
+    options: LinkOptions
 
     def connections(self, seeds: Sequence[str]) -> LinkMatrix:
         """Return the strongest connections of passages; of equal ones, the first."""
@@ -89,28 +120,40 @@ class LinkGraph:
                 elif self._add_row(other, rows):
                     links.append((row, other, link))
         entities = [] if self.via is None else self._entities(mentions, rows)
-        builder = _MatrixBuilder()
+        strengths = np.zeros((len(seeds), len(rows)))
+        strongest = np.zeros_like(strengths, np.int32)
+        connections: list[PassageLink] = []
+
+        def add(row: int, columns: npt.NDArray[np.int64], values: Floats) -> None:
+            """Note the last connection where it is stronger than those before it."""
+            stronger = values > strengths[row, columns]
+            strengths[row, columns[stronger]] = values[stronger]
+            strongest[row, columns[stronger]] = len(connections) - 1
+
         for row, other, link in links:
-            strength = min(link.weight, 1.0)
-            builder.add(row, [rows[other]], [strength], PassageLink(link.type))
+            connections.append(PassageLink(link.type))
+            add(row, np.array([rows[other]]), np.array([min(link.weight, 1.0)]))
         for entity_id, entity in entities:
-            connection = PassageLink(entity.type, entity_id)
+            connections.append(PassageLink(entity.type, entity_id))
             passages = [passage for passage in entity.passages if passage in rows]
-            columns = [rows[passage] for passage in passages]
-            titled, untitled = entity.rarity, UNTITLED * entity.rarity
-            strengths = [titled if p in entity.title_of else untitled for p in passages]
+            columns = np.array([rows[passage] for passage in passages], np.int64)
+            titles = np.array([passage in entity.title_of for passage in passages], np.bool_)
             for row in mentions[entity_id]:
-                is_title = seeds[row] in entity.title_of
-                row_strengths = [titled] * len(passages) if is_title else strengths
-                builder.add(row, columns, row_strengths, connection)
-        return builder.matrix(len(seeds), list(rows))
+                titled = titles | (seeds[row] in entity.title_of)
+                add(row, columns, np.where(titled, 1.0, UNTITLED) * entity.rarity)
+        np.fill_diagonal(strengths, 0.0)  # no passage is connected to itself
+        return LinkMatrix(list(rows), strengths, strongest, connections)
 
     def _entities(
         self, mentions: Collection[str], rows: dict[str, int]
     ) -> list[tuple[str, _Entity]]:
         """Return the entities, the rarest first, and add rows for their passages."""
-        key = ("link graph", self.group, self.via, self.types, self.max_passages_per_entity)
-        cache = self.graph.shared(key, _EntityCache).entities(self.graph.state())
+        key = ("link graph", self.group, self.via, self.types, self.options.max_passages_per_entity)
+        by_state: dict[int, dict[str, _Entity | None]] = self.graph.shared(key, dict)
+        cache = by_state.get(self.graph.state())
+        if cache is None or len(cache) > _MAX_CACHED_ENTITIES:
+            by_state.clear()
+            cache = by_state[self.graph.state()] = {}
         self._read_entities([i for i in mentions if i not in cache], cache)
         entities = [(i, entity) for i in mentions if (entity := cache[i]) is not None]
         entities.sort(key=lambda item: -item[1].rarity)
@@ -126,7 +169,7 @@ class LinkGraph:
         nodes = [node for node in nodes if node.group == self.via]
         for node, links in zip(nodes, self._links([node.id for node in nodes]), strict=True):
             passages = list(dict.fromkeys(other for other, _ in links if other in self.index_rows))
-            if 1 < len(passages) <= self.max_passages_per_entity:
+            if 1 < len(passages) <= self.options.max_passages_per_entity:
                 rarity = math.log((self.size + 1) / len(passages)) / math.log(self.size + 1)
                 about = node.own_metadata.get("about")
                 title_of = about if isinstance(about, list | tuple) else passages
@@ -136,7 +179,7 @@ class LinkGraph:
         """Add a row for a passage that may be a result, up to ``max_passages``."""
         if passage in rows:
             return True
-        if len(rows) >= self.max_passages:
+        if len(rows) >= self.options.max_passages:
             return False
         if self.allowed is not None and not self.allowed[self.index_rows[passage]]:
             return False
@@ -245,52 +288,3 @@ class _Entity(NamedTuple):
     rarity: float
     passages: list[str]
     title_of: frozenset[str]
-
-
-class _EntityCache:
-    """Cache entities from one query to the next, until the graph changes."""
-
-    def __init__(self) -> None:
-        self._cached: tuple[int, dict[str, _Entity | None]] = (-1, {})
-
-    def entities(self, state: int) -> dict[str, _Entity | None]:
-        """Return the cache of a state of the graph."""
-        cached = self._cached
-        if cached[0] != state or len(cached[1]) > _MAX_CACHED_ENTITIES:
-            cached = self._cached = (state, {})
-        return cached[1]
-
-
-class _MatrixBuilder:
-    """Collect connections; of two passages the strongest, of equal ones the first."""
-
-    def __init__(self) -> None:
-        self._rows: list[int] = []
-        self._columns: list[int] = []
-        self._strengths: list[float] = []
-        self._places: list[int] = []
-        self._connections: list[PassageLink] = []
-
-    def add(
-        self, row: int, columns: list[int], strengths: list[float], connection: PassageLink
-    ) -> None:
-        """Add a connection of a seed to passages."""
-        if not self._connections or self._connections[-1] is not connection:
-            self._connections.append(connection)
-        self._rows += [row] * len(columns)
-        self._columns += columns
-        self._strengths += strengths
-        self._places += [len(self._connections) - 1] * len(columns)
-
-    def matrix(self, seeds: int, passages: list[str]) -> LinkMatrix:
-        """Return the strongest of the connections."""
-        shape = (seeds, len(passages))
-        strengths, strongest = np.zeros(shape), np.zeros(shape, np.int32)
-        if self._rows:  # of several for one place the last stays
-            order = np.argsort(-np.array(self._strengths), kind="stable")[::-1]
-            at = np.array(self._rows)[order], np.array(self._columns)[order]
-            strengths[at] = np.array(self._strengths)[order]
-            strongest[at] = np.array(self._places)[order]
-        diagonal = np.arange(seeds)
-        strengths[diagonal, diagonal] = 0.0  # no passage is connected to itself
-        return LinkMatrix(passages, strengths, strongest, self._connections)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,43 +16,11 @@ from ..protocols import RetrieverProtocol
 from ..results import Evidence, OutputOptions, Results, ScoredNode
 from ..similarities import Bm25
 from ..tracing import start_span
-from ..validation import check_retriever, check_top_k, number, whole
-from .link_graph import LinkGraph, Pair, best_pairs, term_scores
+from ..validation import check_retriever, check_top_k
+from .link_graph import LinkGraph, LinkOptions, Pair, best_pairs, term_scores
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkOptions:
-    """Set how far links are followed and how pairs score; see ``LinkRetriever``.
-
-    Args:
-        seeds: From how many of the first hits links are followed.
-        strength_exponent: How much a weak connection lowers a pair's score: 0 not at all, 1 in
-            proportion.
-        pair_weight: The weight of a pair beside a single passage; below 1, so that a passage that
-            answers the question itself is not overtaken by pairs that are hardly better.
-        max_passages_per_entity: Entities that are linked to more passages are not followed.
-        max_passages: How many passages are scored for a query at most, those of rare entities
-            first.
-
-    Raises:
-        TypeError: If a number is none.
-        ValueError: If it is out of range.
-    """
-
-    seeds: int = 10
-    strength_exponent: float = 0.5
-    pair_weight: float = 0.9
-    max_passages_per_entity: int = 100
-    max_passages: int = 1000
-
-    def __post_init__(self) -> None:
-        for name in ("seeds", "max_passages_per_entity", "max_passages"):
-            whole(getattr(self, name), name, 1)
-        for name in ("strength_exponent", "pair_weight"):
-            number(getattr(self, name), name)
 
 
 class LinkRetriever(PlannedRetriever):
@@ -193,26 +160,14 @@ class LinkRetriever(PlannedRetriever):
         scores = {hit.node.id: hit.score - lowest for hit in own_hits}
         with self.graph.reading(*[group] if self.via is None else [group, self.via]):
             index.sync()
-            rows = index.table.rows()
-            allowed = index.table.matching(parse_filters(filters))
-            link_graph = LinkGraph(
-                self.graph,
-                group,
-                rows,
-                allowed,
-                index.size,
-                self.via,
-                self.types,
-                self.options.max_passages_per_entity,
-                self.options.max_passages,
+            rows, allowed = index.table.rows(), index.table.matching(parse_filters(filters))
+            links = LinkGraph(
+                self.graph, group, rows, allowed, index.size, self.via, self.types, self.options
             )
             seeds = [i for i in scores if i in rows][: self.options.seeds]
-            matrix = link_graph.connections(seeds)
-            terms = term_scores(
-                index,
-                self.bm25.prepare(query, [index]),
-                np.array([rows[i] for i in matrix.passages], np.int64),
-            )
+            matrix = links.connections(seeds)
+            passage_rows = np.array([rows[i] for i in matrix.passages], np.int64)
+            terms = term_scores(index, self.bm25.prepare(query, [index]), passage_rows)
             pairs = best_pairs(
                 matrix,
                 [scores[i] for i in seeds],
@@ -244,16 +199,16 @@ class LinkRetriever(PlannedRetriever):
         ranking: list[_Ranked] = []
         for hit in hits:
             pair = pairs.get(hit.node.id) if hit.node.graph is self.graph else None
-            if pair is not None and pair.score + lowest > hit.score:
-                ranking.append(_Ranked(pair.score + lowest, hit.score, hit.node, hit, pair))
-            else:
-                ranking.append(_Ranked(hit.score, hit.score, hit.node, hit, None))
+            if pair is not None and pair.score + lowest <= hit.score:
+                pair = None
+            score = hit.score if pair is None else pair.score + lowest
+            ranking.append(_Ranked(score, hit.score, hit.node, hit.evidence, pair))
         linked = [(i, pair) for i, pair in pairs.items() if i not in hit_ids]
         linked = nsmallest(limit, linked, key=lambda item: (-item[1].score, -item[1].own_score))
         nodes = self.graph.nodes_by_id([i for i, _ in linked])
         for node, (_, pair) in zip(nodes, linked, strict=True):
             score, own_score = pair.score + lowest, pair.own_score + lowest
-            ranking.append(_Ranked(score, own_score, node, None, pair))
+            ranking.append(_Ranked(score, own_score, node, (), pair))
         ranking.sort(key=lambda ranked: (-ranked.score, -ranked.own_score, ranked.node.order))
         return ranking
 
@@ -267,8 +222,7 @@ class LinkRetriever(PlannedRetriever):
         ids = list(dict.fromkeys(i for pair_ends in ends.values() for i in pair_ends))
         nodes = dict(zip(ids, self.graph.nodes_by_id(ids), strict=True))
         results = []
-        for score, _, node, hit, pair in ranking:
-            evidence = () if hit is None else hit.evidence
+        for score, _, node, evidence, pair in ranking:
             if pair is not None:
                 link = f"link {pair.connection.type!r}"
                 matches = (Evidence(nodes[i], score, link, query) for i in ends[pair])
@@ -283,7 +237,7 @@ class _Ranked(NamedTuple):
     score: float
     own_score: float
     node: Node
-    hit: ScoredNode | None
+    evidence: tuple[Evidence, ...]
     pair: Pair | None
 
 

@@ -12,6 +12,7 @@ from ..filters import Filters
 from ..planned_retriever import PlannedRetriever
 from ..plans import Compute, Find, Plan
 from ..protocols import RetrieverProtocol
+from ..ranking import merge
 from ..results import OutputOptions, Results, ScoredNode
 from ..tracing import start_span, summarize_queries
 from ..validation import check_retriever
@@ -72,8 +73,7 @@ class PostprocessRetriever(PlannedRetriever):
 
 def merge_hits(node: Node, hits: Sequence[ScoredNode]) -> ScoredNode:
     """Return a node as the result of several hits: their best score, the evidence of all."""
-    evidence = dict.fromkeys(match for hit in hits for match in hit.evidence)
-    return ScoredNode(node, max(hit.score for hit in hits), tuple(evidence))
+    return merge(node, hits, max(hit.score for hit in hits))
 
 
 def span_node(nodes: Sequence[Node], template: Node, text: str) -> Node | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...nodegraph import Node, NodeGraph
 from ..protocols import RetrieverProtocol
+from ..ranking import by_node, merge
 from ..results import Evidence, Results, ScoredNode
 
 Reference = RetrieverProtocol | NodeGraph
@@ -58,15 +58,10 @@ def replace_entries(
 def merge_duplicates(ranking: Sequence[RankedResult]) -> Results:
     """Return each node once, best first, with its highest score and the evidence of all."""
     ranking = sorted(ranking, key=lambda ranked: (-ranked.result.score, ranked.place))
-    # Two graphs may give the same id to documents with different texts.
-    merged: dict[tuple[str, str], ScoredNode] = {}
-    for _, result in ranking:
-        key = (result.node.id, result.node.text)
-        first = merged.setdefault(key, result)
-        more = tuple(match for match in result.evidence if match not in first.evidence)
-        if more:
-            merged[key] = replace(first, evidence=(*first.evidence, *more))
-    return list(merged.values())
+    return [
+        merge(same[0].node, same, same[0].score)
+        for same in by_node(result for _, result in ranking)
+    ]
 
 
 def check_references(references: References | None) -> References | None:

@@ -10,6 +10,7 @@ from nodekin.retrievers.composite.link_graph import (
     UNTITLED,
     LinkGraph,
     LinkMatrix,
+    LinkOptions,
     PassageLink,
     best_pairs,
 )
@@ -29,9 +30,10 @@ def graph() -> NodeGraph:
 
 def link_graph(graph: NodeGraph, **options: object) -> LinkGraph:
     rows = {name: row for row, name in enumerate("abcd")}
-    settings = {"via": "entity", "types": None, "max_passages_per_entity": 9, "max_passages": 9}
-    settings |= {"allowed": None, **options}
-    return LinkGraph(graph, "ROOT", rows, size=4, **settings)
+    limits = {"max_passages_per_entity": 9, "max_passages": 9}
+    limits |= {name: options.pop(name) for name in limits if name in options}
+    settings = {"via": "entity", "types": None, "allowed": None, **options}
+    return LinkGraph(graph, "ROOT", rows, size=4, options=LinkOptions(**limits), **settings)
 
 
 def strengths(matrix: LinkMatrix) -> list[dict[str, float]]:
