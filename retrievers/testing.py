@@ -82,7 +82,12 @@ def check_index(
         >>> check_index("bm25")
         >>> check_index("cosine")
     """
-    _Check(similarity, index, embed or _count_letters, tuple(texts), tuple(queries)).run()
+    check = _Check(similarity, index, embed or _count_letters, tuple(texts), tuple(queries))
+    check.check_ranking()
+    check.check_history()
+    check.check_refresh()
+    check.check_reopening()
+    check.check_threads()
 
 
 def check_retriever(
@@ -111,9 +116,7 @@ def check_retriever(
     Example:
         >>> check_retriever(lambda graph: Retriever(graph, "line", target="ROOT"))
     """
-    corpus = _Corpus({}, embed or _count_letters)
-    for number, text in enumerate(texts):
-        corpus.put(f"d{number}", text, _COLORS[number % 3])
+    corpus = _Corpus(texts, embed or _count_letters)
     graph = corpus.graph()
     retriever = make(graph)
     corpus.put("d0", texts[-1], "red", graph)
@@ -135,17 +138,19 @@ def check_retriever(
         _check_same(_rows(results), _rows(new), f"{query!r}: after changes, beside a new graph")
 
 
-@dataclass
 class _Corpus:
     """Documents by id, and graphs of them."""
 
-    documents: dict[str, Document]
-    embed: Any
+    def __init__(self, texts: Iterable[str], embed: Any) -> None:
+        self.documents: dict[str, Document] = {}
+        self.embed = embed
+        for number, text in enumerate(texts):
+            self.put(f"d{number}", text, _COLORS[number % 3])
 
     def put(self, id: str, text: str, color: str | None, graph: NodeGraph | None = None) -> None:
-        self.documents[id] = Document(text, {"color": color} if color else None, id=id)
+        document = self.documents[id] = Document(text, {"color": color} if color else None, id=id)
         if graph is not None:
-            graph.add(self.documents[id])
+            graph.add(document)
 
     def remove(self, id: str, graph: NodeGraph) -> None:
         del self.documents[id]
@@ -168,19 +173,6 @@ class _Check:
     texts: tuple[str, ...]
     queries: tuple[str, ...]
 
-    def run(self) -> None:
-        self.check_ranking()
-        self.check_history()
-        self.check_refresh()
-        self.check_reopening()
-        self.check_threads()
-
-    def corpus(self, copies: int = 1) -> _Corpus:
-        corpus = _Corpus({}, self.embed)
-        for number, text in enumerate(self.texts * copies):
-            corpus.put(f"d{number}", text, _COLORS[number % 3])
-        return corpus
-
     def retriever(self, graph: NodeGraph, **options: Any) -> Retriever:
         return Retriever(
             graph, "line", self.similarity, index=self.index, **{"top_k": 10_000, **options}
@@ -191,7 +183,7 @@ class _Check:
         return [_retrieve(retriever, query) for query in self.queries]
 
     def check_ranking(self) -> None:
-        graph = self.corpus().graph()
+        graph = _Corpus(self.texts, self.embed).graph()
         nodes = {node.id: node for node in graph.nodes("line")}
         place = {node_id: at for at, node_id in enumerate(nodes)}
         rankings = self.rankings(graph)
@@ -212,9 +204,9 @@ class _Check:
                     _check_same(_rows(results), expected[:k], f"{query!r}: {options}")
 
     def check_history(self) -> None:
-        corpus, rng = self.corpus(), random.Random(7)
+        corpus, rng = _Corpus(self.texts, self.embed), random.Random(7)
         graph = corpus.graph()
-        self.compare(graph, corpus, "the first documents were added")
+        self.compare(graph, corpus.graph(), "the first documents were added")
         for _ in range(_STEPS):
             number = rng.randrange(len(self.texts) + 2)
             node_id, text, color = f"d{number}", rng.choice(self.texts), rng.choice(_COLORS)
@@ -226,12 +218,12 @@ class _Check:
                 corpus.put(node_id, "\n".join(lines), color, graph)
                 what = "a document was added or changed"
             if rng.random() < 0.7:  # else the index gets several changes together
-                self.compare(graph, corpus, what)
+                self.compare(graph, corpus.graph(), what)
         for node_id in [*corpus.documents]:
             corpus.remove(node_id, graph)
-        self.compare(graph, corpus, "all documents were removed")
+        self.compare(graph, corpus.graph(), "all documents were removed")
         corpus.put("last", self.texts[0], None, graph)
-        self.compare(graph, corpus, "all were removed and one was added")
+        self.compare(graph, corpus.graph(), "all were removed and one was added")
 
     def check_refresh(self) -> None:
         with TemporaryDirectory() as folder:
@@ -251,10 +243,10 @@ class _Check:
                 Path(folder, "new.txt").write_text(self.texts[0], encoding="utf-8")
                 graph.refresh()
                 with read() as new:
-                    self.compare_rankings(graph, new, "refresh", texts=True)
+                    self.compare(graph, new, "refresh", texts=True)
 
     def check_reopening(self) -> None:
-        corpus = self.corpus(_COPIES)
+        corpus = _Corpus(self.texts * _COPIES, self.embed)
         with TemporaryDirectory() as folder:
             store = Path(folder, "graph.db")
             with corpus.graph(store) as graph:
@@ -269,11 +261,11 @@ class _Check:
                             self.rankings(graph)
                     self.compare_queries(self.rankings(graph), before, f"after {what}")
                     corpus.put("d0", self.texts[-1], None, graph)
-                    self.compare(graph, corpus, f"{what} and a document was changed")
+                    self.compare(graph, corpus.graph(), f"{what} and a document was changed")
                     before = self.rankings(graph)
 
     def check_threads(self) -> None:
-        corpus = self.corpus()
+        corpus = _Corpus(self.texts, self.embed)
         graph = corpus.graph()
         states = [self.rankings(graph)]
         corpus.put("more", self.texts[0], None)
@@ -304,12 +296,7 @@ class _Check:
             for future in [pool.submit(write), *[pool.submit(read) for _ in range(3)]]:
                 future.result()
 
-    def compare(self, graph: NodeGraph, corpus: _Corpus, what: str) -> None:
-        self.compare_rankings(graph, corpus.graph(), f"{what}, beside a new graph")
-
-    def compare_rankings(
-        self, graph: NodeGraph, new: NodeGraph, what: str, texts: bool = False
-    ) -> None:
+    def compare(self, graph: NodeGraph, new: NodeGraph, what: str, texts: bool = False) -> None:
         ways: list[dict[str, Any]] = [
             {},
             {"filters": {"color": "red"}},
@@ -320,7 +307,8 @@ class _Check:
             got, expected = self.rankings(graph, **options), self.rankings(new, **options)
             if texts:  # ids of files may differ
                 got, expected = _as_texts(got, graph), _as_texts(expected, new)
-            self.compare_queries(got, expected, f"after {what} {options or ''}")
+            where = f"after {what}, beside a new graph {options or ''}"
+            self.compare_queries(got, expected, where)
 
     def compare_queries(
         self, got: Sequence[list[Row]], expected: Sequence[list[Row]], what: str

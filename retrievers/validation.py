@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from ..nodegraph import nearest_names
 from .protocols import RetrieverProtocol
@@ -80,19 +81,42 @@ def choice(value: ChoiceT, name: str, allowed: Iterable[object]) -> ChoiceT:
 
 
 def check_options(
-    options: Mapping[str, object], allowed: Iterable[str], owner: str, remedy: str = ""
+    options: Iterable[str],
+    allowed: Iterable[str],
+    owner: str,
+    remedy: str = "",
+    noun: str = "option",
 ) -> None:
     """Check the names of keyword options; the error ends with the remedy.
 
     Raises:
         TypeError: If one is unknown.
     """
-    names = sorted(allowed)
+    names = list(allowed)
     for name in options:
         if name not in names:
             raise TypeError(
-                f"{owner} has no option {name!r}; it has {nearest_names(name, names)}{remedy}"
+                f"{owner} has no {noun} {name!r}; it has {nearest_names(name, names)}{remedy}"
             )
+
+
+def check_settings(
+    settings: Iterable[str], function: Callable[..., Any], owner: str, *not_settings: str
+) -> None:
+    """Check that settings are parameters of the function that gets them.
+
+    Raises:
+        TypeError: If one is unknown.
+    """
+    if not takes_any_keyword(function):
+        allowed = [n for n in inspect.signature(function).parameters if n not in not_settings]
+        check_options(settings, allowed, owner, noun="setting")
+
+
+def takes_any_keyword(function: Callable[..., Any]) -> bool:
+    """Return whether a function has a parameter like ``**settings``."""
+    parameters = inspect.signature(function).parameters.values()
+    return any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
 
 
 def check_child_k(child_k: int) -> int:

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...nodegraph import Node, nearest_names
+from ...nodegraph import Node
 from ..protocols import RerankError, by_score
 from ..results import Evidence, Results, ScoredNode
+from ..validation import check_settings, takes_any_keyword
 
 
 @dataclass(frozen=True)
@@ -107,10 +108,12 @@ class FunctionReranker:
         return self._scored([pair for pair in pairs if pair[1] is not None], query)
 
     def _call(self, nodes: Node | list[Node], query: str, settings: Mapping[str, object]) -> Any:
-        names, required, accepts_any = self._parameters()
-        if "query" in names or accepts_any:
+        signature = inspect.signature(self.function)
+        if "query" in signature.parameters or takes_any_keyword(self.function):
             return self.function(nodes, query=query, **settings)
-        if any(name not in settings for name in required[1:]):
+        try:
+            signature.bind(nodes, **settings)
+        except TypeError:  # the query is what is missing
             return self.function(nodes, query, **settings)
         return self.function(nodes, **settings)
 
@@ -130,22 +133,8 @@ class FunctionReranker:
         )
 
     def _check(self, settings: Mapping[str, object]) -> None:
-        names, _, accepts_any = self._parameters()
-        allowed = [name for name in names[1:] if name != "query"]
-        for name in settings:
-            if name not in allowed and not accepts_any:
-                raise TypeError(
-                    f"{self.name!r} has no setting {name!r}; it has {nearest_names(name, allowed)}"
-                )
-
-    def _parameters(self) -> tuple[list[str], list[str], bool]:
-        """Return all parameters' names, the required positional ones, and whether any name goes."""
-        parameters = inspect.signature(self.function).parameters.values()
-        positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        required = [p.name for p in parameters if p.kind in positional and p.default is p.empty]
-        accepts_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
-        names = [p.name for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
-        return names, required, accepts_any
+        first = next(iter(inspect.signature(self.function).parameters), "")
+        check_settings(settings, self.function, repr(self.name), first, "query")
 
 
 def _is_score(value: object) -> bool:

@@ -14,7 +14,7 @@ from ..protocols import RerankerProtocol, RerankError
 from ..ranking import check_cuts, cut_scores
 from ..results import OutputFormat, Results, ScoredNode, formatted
 from ..tracing import start_span
-from ..validation import check_output, check_top_k
+from ..validation import check_output, check_settings, check_top_k
 from .cross_encoder_reranker import CrossEncoderReranker
 from .function_reranker import FunctionReranker
 from .keyword_filter import KeywordFilter
@@ -239,7 +239,10 @@ def register_reranker(
             raise ValueError(
                 f"{registered_name!r} is nodekin's own; give another name: name='my_...'"
             )
-        factory = partial(_function_reranker, decorated, batch, registered_name)
+
+        def factory(**settings: object) -> FunctionReranker:
+            return FunctionReranker(decorated, batch, registered_name, settings)
+
         RERANKERS[registered_name] = factory
         setattr(decorated, _FACTORY, factory)
         return decorated
@@ -261,11 +264,17 @@ def get_reranker(reranker: Any, settings: Mapping[str, object]) -> RerankerProto
                 f"no reranker {reranker!r}; there is {nearest_names(reranker, RERANKERS)}; "
                 "register your own with @register_reranker"
             )
-        _check_settings(reranker, RERANKERS[reranker], settings)
-        return RERANKERS[reranker](**settings)
-    factory: RerankerFactory | None = getattr(reranker, _FACTORY, None)
-    if factory is not None:
+        factory = RERANKERS[reranker]
+        check_settings(settings, factory, repr(reranker))
+        for name, p in inspect.signature(factory).parameters.items():
+            if name not in settings and p.default is p.empty and p.kind is not p.VAR_KEYWORD:
+                raise TypeError(
+                    f"{reranker!r} needs {name}: write Reranker({reranker!r}, {name}=...)"
+                )
         return factory(**settings)
+    if hasattr(reranker, _FACTORY):
+        registered: RerankerFactory = getattr(reranker, _FACTORY)
+        return registered(**settings)
     if not callable(getattr(reranker, "rerank", None)) or inspect.isclass(reranker):
         raise TypeError(
             f"a reranker is one of {nearest_names('', RERANKERS)}, a function below "
@@ -284,23 +293,3 @@ def get_reranker(reranker: Any, settings: Mapping[str, object]) -> RerankerProto
         )
     checked: RerankerProtocol = reranker
     return checked
-
-
-def _check_settings(name: str, factory: RerankerFactory, settings: Mapping[str, object]) -> None:
-    parameters = inspect.signature(factory).parameters
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return  # a function, which checks its settings itself
-    for setting in settings:
-        if setting not in parameters:
-            raise TypeError(
-                f"{name!r} has no setting {setting!r}; it has {nearest_names(setting, parameters)}"
-            )
-    for required, parameter in parameters.items():
-        if parameter.default is parameter.empty and required not in settings:
-            raise TypeError(f"{name!r} needs {required}: write Reranker({name!r}, {required}=...)")
-
-
-def _function_reranker(
-    function: Callable[..., Any], batch: bool, name: str, /, **settings: object
-) -> FunctionReranker:
-    return FunctionReranker(function, batch, name, settings)

@@ -13,6 +13,7 @@ import numpy as np
 from ...nodegraph import NodeGraph
 from ..indexes import Saturation, TermWeights, TextIndex
 from ..text_analyzer import Analyzer, TextAnalyzer
+from ..validation import choice
 
 DEFAULT_ANALYZER = TextAnalyzer()
 
@@ -56,8 +57,7 @@ class Bm25:
             raise ValueError(f"k1 must be 0 or more, not {self.k1!r}")
         if not 0 <= self.b <= 1:
             raise ValueError(f"b must be from 0 to 1, not {self.b!r}")
-        if self.method not in ("lucene", "okapi"):
-            raise ValueError(f"method is 'lucene' or 'okapi', not {self.method!r}")
+        choice(self.method, "method", ("lucene", "okapi"))
         if not callable(self.analyzer):
             raise TypeError(f"analyzer is a callable from text to terms, not {self.analyzer!r:.80}")
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from ...nodegraph import Node, NodeGraph
 from ..indexes import ScanIndex
+from ..validation import check_settings, choice
 
 Scores = list[float | None]
 
@@ -44,28 +45,20 @@ class CustomSimilarity:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.mode not in ("text", "embedding"):
-            raise ValueError(f"mode is 'text' or 'embedding', not {self.mode!r}")
+        choice(self.mode, "mode", ("text", "embedding"))
         names = list(inspect.signature(self.function).parameters)
         if len(names) < 2 or not (self._inputs & set(names) or len(names) == 2):
             raise TypeError(
                 f"similarity {self.name!r} takes {names}; its first parameter is the query, others "
                 f"are called {' or '.join(sorted(self._inputs))}"
             )
-        for name in self.settings:
-            if name not in names and not self._takes_anything:
-                raise TypeError(f"similarity {self.name!r} has no setting {name!r}; it has {names}")
+        check_settings(self.settings, self.function, f"similarity {self.name!r}")
 
     @property
     def _inputs(self) -> set[str]:
         """The names of parameters that get nodes or vectors."""
         nodes, vectors = ("nodes", "vectors") if self.batch else ("node", "vector")
         return {nodes, vectors} if self.mode == "embedding" else {nodes}
-
-    @property
-    def _takes_anything(self) -> bool:
-        parameters = inspect.signature(self.function).parameters.values()
-        return any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> ScanIndex:
         """Return the index of a group's nodes, shared by all custom similarities."""

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar, overload
 from ...nodegraph import NodeGraph, nearest_names
 from ..indexes import Exact
 from ..protocols import Index, Similarity
+from ..validation import check_settings
 from .bm25 import Bm25
 from .cosine import Cosine
 from .custom import CustomSimilarity
@@ -45,13 +46,13 @@ def register_similarity(
 
 
 def register_similarity(
-    function: Any = None,
+    function: FunctionT | None = None,
     *,
     mode: Literal["text", "embedding"] = "text",
     batch: bool = False,
     higher_is_better: bool = True,
     name: str | None = None,
-) -> Any:
+) -> FunctionT | Callable[[FunctionT], FunctionT]:
     """Register a function as a similarity, for retrievers by its name or as itself.
 
     It works wherever the built-in ones do: targets, filters, fusion, cut-offs. Its other
@@ -79,19 +80,17 @@ def register_similarity(
         >>> [r.node.text for r in Retriever(graph, "ROOT", "same_length", top_k=2)("four")]
         ['milk', 'tea']
     """
-    if function is None:
-        return partial(
-            register_similarity,
-            mode=mode,
-            batch=batch,
-            higher_is_better=higher_is_better,
-            name=name,
-        )
-    name = name or function.__name__
-    if name in SIMILARITIES:
-        raise ValueError(f"the similarity {name!r} is there already; give yours another name")
-    REGISTERED[name] = CustomSimilarity(function, name, mode, batch, higher_is_better)
-    return function
+
+    def register(decorated: FunctionT) -> FunctionT:
+        own_name = name or decorated.__name__
+        if own_name in SIMILARITIES:
+            raise ValueError(
+                f"the similarity {own_name!r} is there already; give yours another name"
+            )
+        REGISTERED[own_name] = CustomSimilarity(decorated, own_name, mode, batch, higher_is_better)
+        return decorated
+
+    return register if function is None else register(function)
 
 
 def get_similarity(similarity: str | Similarity | None, /, **settings: object) -> Similarity:
@@ -118,12 +117,7 @@ def get_similarity(similarity: str | Similarity | None, /, **settings: object) -
         names = nearest_names(similarity, [*SIMILARITIES, *REGISTERED])
         raise ValueError(f"no similarity {similarity!r}; there is {names}")
     make = SIMILARITIES[similarity]
-    options = [name for name in inspect.signature(make).parameters if name != "name"]
-    for name in settings:
-        if name not in options:
-            raise TypeError(
-                f"{similarity!r} has no setting {name!r}; it has {nearest_names(name, options)}"
-            )
+    check_settings(settings, make, repr(similarity), "name")
     return make(**settings)
 
 
