@@ -40,26 +40,30 @@ def adapt_embedder(model: Any) -> EmbedderCalls:
     Raises:
         TypeError: If it is of none; the error says what to give instead.
     """
-    _refuse_what_is_no_model(model)
-    if _has(model, "get_text_embedding_batch", "get_query_embedding"):  # LlamaIndex
+    check_is_model(
+        model,
+        "load it, for example SentenceTransformer({name}), or name it to a server: "
+        "OpenAIEmbedder({name}), from nodekin.adapters.openai",
+    )
+    if has(model, "get_text_embedding_batch", "get_query_embedding"):  # LlamaIndex
         return EmbedderCalls(
             model.get_text_embedding_batch,
             partial(_one_by_one, model.get_query_embedding),
             _all_at_once_of(model, "aget_query_embedding"),
         )
-    if _has(model, "embed_documents", "embed_query"):  # LangChain
+    if has(model, "embed_documents", "embed_query"):  # LangChain
         return EmbedderCalls(
             model.embed_documents,
             partial(_one_by_one, model.embed_query),
             _all_at_once_of(model, "aembed_query"),
         )
-    if _has(model, "encode"):  # sentence-transformers and its relatives
+    if has(model, "encode"):  # sentence-transformers and its relatives
         encoder = Encoder(model)
         return EmbedderCalls(encoder.embed, encoder.embed_queries)
-    if _has(model, "embed"):  # a class of one's own, such as those in nodekin.adapters
+    if has(model, "embed"):  # a class of one's own, such as those in nodekin.adapters
         own = (getattr(model, name, None) for name in ("embed_queries", "aembed_queries"))
         return EmbedderCalls(model.embed, *own)
-    if _has(getattr(model, "embeddings", None), "create"):
+    if has(getattr(model, "embeddings", None), "create"):
         raise TypeError(
             f"{model!r:.60} is an OpenAI client, which does not say which model to use; write "
             'OpenAIEmbedder("model-name", client=client), from nodekin.adapters.openai'
@@ -82,20 +86,27 @@ def is_async(call: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__)
 
 
-def _refuse_what_is_no_model(model: Any) -> None:
+def check_is_model(model: Any, remedy: str) -> None:
+    """Check that a model is not only a name or a class.
+
+    Args:
+        model: The model.
+        remedy: What to do with a name, which it has a place for: ``{name}``.
+
+    Raises:
+        TypeError: If it is.
+    """
     if isinstance(model, str | Path):
-        raise TypeError(
-            f"{str(model)!r} is the name of a model, not a model; load it, for example "
-            f"SentenceTransformer({str(model)!r}), or name it to a server: "
-            f"OpenAIEmbedder({str(model)!r}), from nodekin.adapters.openai"
-        )
+        name = repr(str(model))
+        raise TypeError(f"{name} is the name of a model, not a model; {remedy.format(name=name)}")
     if inspect.isclass(model):
         raise TypeError(
             f"{model.__qualname__} is a class; give a model of it: {model.__qualname__}(...)"
         )
 
 
-def _has(model: object, *methods: str) -> bool:
+def has(model: object, *methods: str) -> bool:
+    """Check whether an object has all of some methods."""
     return all(callable(getattr(model, method, None)) for method in methods)
 
 
@@ -104,7 +115,7 @@ def _one_by_one(call: Callable[[str], Any], texts: Iterable[str]) -> list[Any]:
 
 
 def _all_at_once_of(model: object, method: str) -> AsyncEmbedTexts | None:
-    return partial(_all_at_once, getattr(model, method)) if _has(model, method) else None
+    return partial(_all_at_once, getattr(model, method)) if has(model, method) else None
 
 
 async def _all_at_once(call: Callable[[str], Awaitable[Any]], texts: Iterable[str]) -> list[Any]:
@@ -151,13 +162,13 @@ class Encoder:
         self, method: str, prompts: Sequence[str], texts: list[str], settings: dict[str, Any]
     ) -> Any:
         arguments: dict[str, Any] = {"show_progress_bar": False, "convert_to_numpy": True}
-        if _has(self._model, method):
+        if has(self._model, method):
             call = getattr(self._model, method)
         else:  # before version 5
             call = self._model.encode
             available = getattr(self._model, "prompts", None) or {}
-            arguments["prompt_name"] = next((name for name in prompts if available.get(name)), None)
-        arguments.update(settings)
+            arguments["prompt_name"] = next(filter(available.get, prompts), None)
+        arguments |= settings
         if arguments.get("prompt") is not None:
             arguments.pop("prompt_name", None)
         with self._lock:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import EmbeddingError, nearest_names
 from ..hashing import digest
@@ -102,38 +103,42 @@ class EmbeddingCache:
         places: dict[str, list[int]] = {}
         for place, text in enumerate(texts):
             places.setdefault(digest(text), []).append(place)
-        table = _Table(len(texts))
-        missing = self._read_stored(embedder, places, table)
-        if missing:
-            with self._embedding[embedder.name]:  # another thread may be embedding the same
-                missing = self._read_stored(embedder, missing, table)
-                by_digest = {name: texts[at[0]] for name, at in missing.items()}
-                for name, vector in self._embed(embedder, by_digest, f"embedding {what}"):
-                    table.put(missing[name], vector)
-        if table.vectors is None:
+        by_digest = {name: texts[at[0]] for name, at in places.items()}
+        table: Vectors | None = None
+        with closing(self._vectors(embedder, by_digest, f"embedding {what}")) as vectors:
+            for name, vector in vectors:
+                if table is None:
+                    table = np.zeros((len(texts), len(vector)), np.float32)
+                self._check_dimension(embedder, table.shape[1], len(vector))
+                table[places[name]] = vector
+        if table is None:
             return np.zeros((0, self._dimension(embedder) or 0), np.float32)
-        table.vectors.flags.writeable = False
-        return table.vectors
+        table.flags.writeable = False
+        return table
 
-    def _read_stored(
-        self, embedder: Embedder, places: Mapping[str, list[int]], table: _Table
-    ) -> dict[str, list[int]]:
-        """Put stored vectors into the table, some thousands at a time; return the missing texts."""
+    def _vectors(
+        self, embedder: Embedder, texts: Mapping[str, str], what: str
+    ) -> Generator[tuple[str, Vectors], None, None]:
+        """Yield the vectors of texts by digest, the stored ones first."""
+        if missing := (yield from self._stored(embedder, texts)):
+            with self._embedding[embedder.name]:  # another thread may be embedding the same
+                missing = yield from self._stored(embedder, missing)
+                yield from self._embed(embedder, missing, what)
+
+    def _stored(
+        self, embedder: Embedder, texts: Mapping[str, str]
+    ) -> Generator[tuple[str, Vectors], None, dict[str, str]]:
+        """Yield stored vectors, some thousands at a time; return the texts without one."""
         import numpy as np
 
-        missing: dict[str, list[int]] = {}
-        names = list(places)
-        for begin in range(0, len(names), _AT_ONCE):
-            batch = names[begin : begin + _AT_ONCE]
+        missing: dict[str, str] = {}
+        for batch in _batches(list(texts), _AT_ONCE):
             stored = self._store.recall(_kind(embedder), batch)
             for name in batch:
-                if name not in stored:
-                    missing[name] = places[name]
-                    continue
-                vector = np.frombuffer(stored[name], "<f4")
-                if table.vectors is not None:
-                    self._check_dimension(embedder, table.vectors.shape[1], len(vector))
-                table.put(places[name], vector)
+                if name in stored:
+                    yield name, np.frombuffer(stored[name], "<f4")
+                else:
+                    missing[name] = texts[name]
         return missing
 
     def _embed(
@@ -141,7 +146,7 @@ class EmbeddingCache:
     ) -> Iterator[tuple[str, Vectors]]:
         """Embed texts batch by batch; yield their vectors once they are in the store."""
         dimension = self._dimension(embedder)
-        batches = _batches(list(texts), embedder)
+        batches = _batches(list(texts), embedder.batch_size)
         show = self._progress if len(texts) >= _LONG else False
         for batch in track(batches, len(batches), what, " batches", show):
             vectors = embedder.passages([texts[name] for name in batch])
@@ -163,67 +168,73 @@ class EmbeddingCache:
             EmbeddingError: If the model fails, or makes no usable vectors.
         """
         embedder = self.embedder(key)
-        claim = self._queries.claim(key, queries)
-        # The other thread may be waiting for the graph that this one has locked.
-        waited = {} if holding() else claim.pending
-        vectors = claim.vectors
-        try:
-            for batch in _batches(claim.to_embed, embedder):
-                vectors |= self._embed_queries(embedder, key, batch)
-        finally:
-            self._queries.release(key, claim.to_embed)
-        for query, vector in waited.items():
-            if (result := vector.result()) is not None:
-                vectors[query] = result
-        # Other callers failed at these: every caller embeds them itself.
-        for batch in _batches(_missing(queries, vectors), embedder):
-            vectors |= self._embed_queries(embedder, key, batch)
-        return self._in_order(queries, vectors, embedder)
+        result: Any = None
+        with closing(self._query_steps(queries, key)) as steps:
+            try:
+                while True:
+                    step = steps.send(result)
+                    if isinstance(step, Future):
+                        result = step.result()
+                    else:
+                        result = self._check_queries(embedder, step, embedder.queries(step))
+            except StopIteration as end:
+                vectors: Vectors = end.value
+        return vectors
 
     async def aquery_vectors(self, queries: Sequence[str], key: str) -> Vectors:
         """Return the same, by the model's async form where it has one, else in a thread."""
         import asyncio
 
         embedder = self.embedder(key)
-        if embedder.aembed_queries is None:
+        if embedder.aembed_queries is None or not queries:
             cached = self._queries.get(key, queries)
             if len(cached) < len(set(queries)) or not queries:
                 return await asyncio.to_thread(self.query_vectors, queries, key)
             return self._in_order(queries, cached, embedder)
-        loop = asyncio.get_running_loop()
+        result: Any = None
+        with closing(self._query_steps(queries, key, asyncio.get_running_loop())) as steps:
+            try:
+                while True:
+                    step = steps.send(result)
+                    if isinstance(step, Future):
+                        result = await asyncio.wrap_future(step)
+                    else:  # checked in a thread, as that may read the store
+                        args = (embedder, step, await embedder.aqueries(step))
+                        result = await asyncio.to_thread(self._check_queries, *args)
+            except StopIteration as end:
+                vectors: Vectors = end.value
+        return vectors
+
+    def _query_steps(
+        self, queries: Sequence[str], key: str, loop: object = None
+    ) -> Generator[Sequence[str] | Future[Vector | None], Any, Vectors]:
+        """Yield queries to embed, and vectors of others to wait for; return all vectors.
+
+        Args:
+            queries: The queries.
+            key: The embedding.
+            loop: The event loop of the caller; None for a thread.
+        """
+        embedder = self.embedder(key)
         claim = self._queries.claim(key, queries, loop)
+        # The other thread may be waiting for the graph that this one has locked.
+        pending = {} if loop is None and holding() else claim.pending
         vectors = claim.vectors
         try:
-            for batch in _batches(claim.to_embed, embedder):
-                vectors |= await self._aembed_queries(embedder, key, batch, loop)
+            for batch in _batches(claim.to_embed, embedder.batch_size):
+                vectors |= (new := (yield batch))
+                self._queries.put(key, new, loop)
         finally:
             self._queries.release(key, claim.to_embed, loop)
-        for query, vector in claim.pending.items():
-            if (result := await asyncio.wrap_future(vector)) is not None:
-                vectors[query] = result
-        for batch in _batches(_missing(queries, vectors), embedder):
-            vectors |= await self._aembed_queries(embedder, key, batch, loop)
-        if not queries:
-            return await asyncio.to_thread(self._in_order, queries, vectors, embedder)
+        for query, future in pending.items():
+            if (vector := (yield future)) is not None:
+                vectors[query] = vector
+        # Other callers failed at these: every caller embeds them itself.
+        missing = list(dict.fromkeys(query for query in queries if query not in vectors))
+        for batch in _batches(missing, embedder.batch_size):
+            vectors |= (new := (yield batch))
+            self._queries.put(key, new, loop)
         return self._in_order(queries, vectors, embedder)
-
-    def _embed_queries(
-        self, embedder: Embedder, key: str, queries: Sequence[str]
-    ) -> dict[str, Vectors]:
-        new = self._check_queries(embedder, queries, embedder.queries(queries))
-        self._queries.put(key, new)
-        return new
-
-    async def _aembed_queries(
-        self, embedder: Embedder, key: str, queries: Sequence[str], loop: object
-    ) -> dict[str, Vectors]:
-        import asyncio
-
-        vectors = await embedder.aqueries(queries)
-        # In a thread, as it may read the store.
-        new = await asyncio.to_thread(self._check_queries, embedder, queries, vectors)
-        self._queries.put(key, new, loop)
-        return new
 
     def _check_queries(
         self, embedder: Embedder, queries: Sequence[str], vectors: Vectors
@@ -263,32 +274,11 @@ class EmbeddingCache:
             )
 
 
-class _Table:
-    """Hold vectors of texts by position; the array is created with the first vector."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self.vectors: Vectors | None = None
-
-    def put(self, places: Sequence[int], vector: Vectors) -> None:
-        """Put a vector (dimension,) into each of the places."""
-        import numpy as np
-
-        if self.vectors is None:
-            self.vectors = np.zeros((self._size, len(vector)), np.float32)
-        self.vectors[places] = vector
-
-
 def _kind(embedder: Embedder) -> str:
     return f"{_KIND}{embedder.name}"
 
 
-def _missing(queries: Sequence[str], vectors: Mapping[str, Vectors]) -> list[str]:
-    return list(dict.fromkeys(query for query in queries if query not in vectors))
-
-
-def _batches(items: Sequence[str], embedder: Embedder) -> list[Sequence[str]]:
-    size = embedder.batch_size
+def _batches(items: Sequence[str], size: int) -> list[Sequence[str]]:
     return [items[at : at + size] for at in range(0, len(items), size)]
 
 
@@ -301,14 +291,12 @@ class Claim:
     """Hold the cached vectors of queries, and who embeds the others.
 
     Attributes:
-        key: The embedding.
         vectors: The cached vectors.
         to_embed: The queries that the caller embeds; it calls ``put``, and ``release`` in the end.
         pending: The queries that another caller is embedding, with its future vector, or None
             where that fails.
     """
 
-    key: str
     vectors: dict[str, Vector] = field(default_factory=dict)
     to_embed: list[str] = field(default_factory=list)
     pending: dict[str, Future[Vector | None]] = field(default_factory=dict)
@@ -334,17 +322,15 @@ class QueryVectorCache:
             queries: The queries.
             loop: The event loop that is going to wait for others; None for a thread.
         """
-        claim = Claim(key)
+        claim = Claim()
         with self._lock:
             for query in dict.fromkeys(queries):
                 if (key, query) in self._vectors:
                     self._vectors.move_to_end((key, query))
                     claim.vectors[query] = self._vectors[key, query]
                     continue
-                places = (None,) if loop is None else (loop, None)
-                futures = [self._in_progress.get((place, key, query)) for place in places]
-                other = next((pending for pending in futures if pending is not None), None)
-                if other is not None:
+                of_loop = self._in_progress.get((loop, key, query))
+                if other := of_loop or self._in_progress.get((None, key, query)):
                     claim.pending[query] = other
                     continue
                 claim.to_embed.append(query)
@@ -362,19 +348,19 @@ class QueryVectorCache:
     def put(self, key: str, new: Mapping[str, Vector], loop: object = None) -> None:
         """Cache vectors, and pass them to those who wait."""
         with self._lock:
-            for query, vector in new.items():
-                self._vectors[key, query] = vector
+            self._vectors.update(((key, query), vector) for query, vector in new.items())
             while len(self._vectors) > MAX_QUERIES:
                 self._vectors.popitem(last=False)
-            futures = {query: self._in_progress.pop((loop, key, query), None) for query in new}
-        for query, future in futures.items():
-            if future is not None:
-                future.set_result(new[query])
+        self._resolve(key, new, loop)
 
     def release(self, key: str, queries: Sequence[str], loop: object = None) -> None:
         """Give up claimed queries without a vector: those who wait embed them themselves."""
+        self._resolve(key, dict.fromkeys(queries), loop)
+
+    def _resolve(self, key: str, vectors: Mapping[str, Vector | None], loop: object) -> None:
+        """Pass vectors, or None, to those who wait for them."""
         with self._lock:
-            futures = [self._in_progress.pop((loop, key, query), None) for query in queries]
-        for future in futures:
+            futures = {query: self._in_progress.pop((loop, key, query), None) for query in vectors}
+        for query, future in futures.items():
             if future is not None:
-                future.set_result(None)
+                future.set_result(vectors[query])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 from ..errors import ModelError, ModelTimeoutError
@@ -60,10 +60,8 @@ class LLM:
                     f"amodel={self.amodel!r:.80} has no async form; leave it out, and the model is "
                     "asked in a thread"
                 )
-            calls = LLMCalls(
-                *(calls.complete, other.acomplete, calls.stream, other.astream),
-                *(calls.structured, other.astructured),
-            )
+            names = ("acomplete", "astream", "astructured")
+            calls = replace(calls, **{name: getattr(other, name) for name in names})
         object.__setattr__(self, "name", self.name or _name(self.model))
         object.__setattr__(self, "_calls", calls)
 

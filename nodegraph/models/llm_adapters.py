@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import inspect
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
-from .embedder_adapters import is_async
+from .embedder_adapters import check_is_model, has, is_async
 
 T = TypeVar("T")
 
@@ -39,19 +38,14 @@ def adapt_llm(model: Any) -> LLMCalls:
     Raises:
         TypeError: If it is of none; the error says what to give instead.
     """
-    _refuse_what_is_no_model(model)
-    if _has(model, "invoke"):  # LangChain
+    _check_model(model)
+    if has(model, "invoke"):  # LangChain
         return _langchain(model)
-    if _has(model, "complete"):  # LlamaIndex, and those in nodekin.adapters
-        return LLMCalls(
-            model.complete,
-            _first(model, "acomplete"),
-            _first(model, "stream_complete", "stream"),
-            _first(model, "astream_complete", "astream"),
-            _first(model, "complete_json"),
-            _first(model, "acomplete_json"),
-        )
-    if _has(model, "chat"):
+    if has(model, "complete"):  # LlamaIndex, and those in nodekin.adapters
+        streams = (("stream_complete", "stream"), ("astream_complete", "astream"))
+        others = (("acomplete",), *streams, ("complete_json",), ("acomplete_json",))
+        return LLMCalls(model.complete, *(_first(model, *names) for names in others))
+    if has(model, "chat"):
         return _chatting(model)
     if not callable(model):
         raise TypeError(
@@ -95,23 +89,16 @@ async def astream_texts(stream: Any) -> AsyncIterator[str]:
 
 
 def _langchain(model: Any) -> LLMCalls:
-    structured = astructured = None
+    def structured(prompt: str, schema: Mapping[str, Any]) -> Any:
+        return model.with_structured_output(_titled(schema)).invoke(prompt)
+
+    async def astructured(prompt: str, schema: Mapping[str, Any]) -> Any:
+        return await model.with_structured_output(_titled(schema)).ainvoke(prompt)
+
+    others = [_first(model, name) for name in ("ainvoke", "stream", "astream")]
     if _supports_schema(model):
-
-        def structured(prompt: str, schema: Mapping[str, Any]) -> Any:
-            return model.with_structured_output(_titled(schema)).invoke(prompt)
-
-        async def astructured(prompt: str, schema: Mapping[str, Any]) -> Any:
-            return await model.with_structured_output(_titled(schema)).ainvoke(prompt)
-
-    return LLMCalls(
-        model.invoke,
-        _first(model, "ainvoke"),
-        _first(model, "stream"),
-        _first(model, "astream"),
-        structured,
-        astructured,
-    )
+        others += [structured, astructured]
+    return LLMCalls(model.invoke, *others)
 
 
 def _supports_schema(model: Any) -> bool:
@@ -119,7 +106,7 @@ def _supports_schema(model: Any) -> bool:
 
     The base class of chat models does it by tools, which a model has to bind in a way of its own.
     """
-    if not _has(model, "with_structured_output"):
+    if not has(model, "with_structured_output"):
         return False
     does = _owner(model, "with_structured_output")
     if does == "BaseChatModel":
@@ -161,34 +148,14 @@ def _finish(call: Callable[[str], Coroutine[Any, Any, T]], prompt: str) -> T:
     except RuntimeError:
         return run()
     # This thread is an event loop's; waiting here blocks it, as any other model's answer would.
-    done: list[T] = []
-    failed: list[BaseException] = []
-    context = copy_context()
-
-    def work() -> None:
-        try:
-            done.append(context.run(run))
-        except BaseException as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=work, name="language model")
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-    return done[0]
+    with ThreadPoolExecutor(1, "language model") as pool:
+        return pool.submit(copy_context().run, run).result()
 
 
-def _refuse_what_is_no_model(model: Any) -> None:
-    if isinstance(model, str | Path):
-        raise TypeError(
-            f"{str(model)!r} is the name of a model, not a model; name it to a server: "
-            f"OpenAIChat({str(model)!r}), from nodekin.adapters.openai_chat"
-        )
-    if inspect.isclass(model):
-        raise TypeError(
-            f"{model.__qualname__} is a class; give a model of it: {model.__qualname__}(...)"
-        )
+def _check_model(model: Any) -> None:
+    check_is_model(
+        model, "name it to a server: OpenAIChat({name}), from nodekin.adapters.openai_chat"
+    )
     create = getattr(getattr(getattr(model, "chat", None), "completions", None), "create", None)
     if callable(create):
         its = type(model).__name__.startswith("Async")
@@ -199,12 +166,8 @@ def _refuse_what_is_no_model(model: Any) -> None:
         )
 
 
-def _has(model: object, method: str) -> bool:
-    return callable(getattr(model, method, None))
-
-
 def _first(model: object, *methods: str) -> Callable[..., Any] | None:
-    return next((getattr(model, method) for method in methods if _has(model, method)), None)
+    return next((getattr(model, method) for method in methods if has(model, method)), None)
 
 
 def _text(answer: Any) -> str | None:
