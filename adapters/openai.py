@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..nodegraph import EmbeddingError
@@ -64,14 +64,9 @@ class OpenAIEmbedder:
         name: str | None = None,
     ) -> None:
         query_model = model if query_model is None else query_model
-        for field, value in (("model", model), ("query_model", query_model)):
-            if not isinstance(value, str) or not value:
-                raise ValueError(f"{field} is the name of a model, not {value!r:.80}")
-        for field, number in (("dimensions", dimensions), ("batch_size", batch_size)):
-            if number is not None and number < 1:
-                raise ValueError(f"{field}={number!r} has to be 1 or more")
-        if client is not None and (base_url is not None or api_key is not None):
-            raise ValueError("base_url and api_key are the client's; give them, or a client")
+        check_model(model)
+        check_model(query_model, "query_model")
+        check_at_least(1, dimensions=dimensions, batch_size=batch_size)
         self.model = model
         self.query_model = query_model
         self.dimensions = dimensions
@@ -94,74 +89,92 @@ class OpenAIEmbedder:
             openai.OpenAIError: If the server can't be reached or refuses.
             EmbeddingError: If its answer does not say which vector is whose.
         """
-        return self._read(self._client.embeddings.create(**self._asked(self.model, texts)))
+        return self._read(self._request(self.model, texts)(self._client))
 
     def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
         """Embed queries; raises what ``embed`` does."""
-        return self._read(self._client.embeddings.create(**self._asked(self.query_model, texts)))
+        return self._read(self._request(self.query_model, texts)(self._client))
 
     async def aembed_queries(self, texts: Sequence[str]) -> list[list[float]]:
         """Embed queries without blocking the event loop."""
-        client = self._clients.of_loop()
-        if client is None:
-            return await asyncio.to_thread(self.embed_queries, texts)
-        return self._read(await client.embeddings.create(**self._asked(self.query_model, texts)))
+        return self._read(await self._clients.acall(self._request(self.query_model, texts)))
 
-    def _asked(self, model: str, texts: Sequence[str]) -> dict[str, Any]:
-        asked = {"model": model, "input": list(texts), "encoding_format": "float"}
-        return asked if self.dimensions is None else {**asked, "dimensions": self.dimensions}
+    def _request(self, model: str, texts: Sequence[str]) -> Callable[[Any], Any]:
+        size = {} if self.dimensions is None else {"dimensions": self.dimensions}
+        body: dict[str, Any] = {"model": model, "input": list(texts), **size}
+        return lambda client: client.embeddings.create(**body, encoding_format="float")
 
     def _read(self, answer: Any) -> list[list[float]]:
         """Return the vectors in the order of the texts, which the answer need not have."""
         tokens = getattr(answer.usage, "prompt_tokens", None) or 0
         with self._lock:
             self._usage += tokens
-        places = [item.index for item in answer.data]
-        if sorted(places) != list(range(len(places))):
+        numbers = [item.index for item in answer.data]
+        if sorted(numbers) != list(range(len(numbers))):
             raise EmbeddingError(
-                f"the server's vectors of model {self.model!r} are numbered {places!r:.80}, which "
-                f"has to be 0 to {len(places) - 1}, each once; this server does not speak OpenAI's "
-                "protocol: give a function of your own to Embedder"
+                f"the server's vectors of model {self.model!r} are numbered {numbers!r:.80}, which "
+                f"has to be 0 to {len(numbers) - 1}, each once; this server does not speak "
+                "OpenAI's protocol: give a function of your own to Embedder"
             )
         return [item.embedding for item in sorted(answer.data, key=lambda item: item.index)]
 
 
-with extra("openai", "openai"):
-    from openai import AsyncOpenAI, OpenAI
-
-
 class Clients:
-    """Hold the clients that were given, or make them.
+    """Hold the clients of a server: those that were passed, or new ones.
 
-    Beside a client that was given no async one is made: what it asks with is not known.
+    Beside a client that was passed no async one is made: its key and address are not known.
 
     Args:
         client: The client, None to make one.
         async_client: The async client; None for one a loop, where ``client`` is None too.
-        **settings: What clients are made of: ``base_url``, ``api_key``.
+        defaults: What new clients are made of besides the settings.
+        **settings: What clients are made of, None for the default: ``base_url``, ``api_key``.
 
     Raises:
         TypeError: If an async client is given for the other one, or the other way round.
+        ValueError: If there is both a client and what to make one of.
         openai.OpenAIError: If there is no key.
     """
 
     def __init__(
-        self, client: OpenAI | None, async_client: AsyncOpenAI | None, **settings: Any
+        self,
+        client: OpenAI | None,
+        async_client: AsyncOpenAI | None,
+        defaults: Mapping[str, Any] | None = None,
+        **settings: Any,
     ) -> None:
-        check_clients(client, async_client)
+        if isinstance(client, AsyncOpenAI):
+            raise TypeError("client is an async one; give it as async_client, beside an OpenAI()")
+        if isinstance(async_client, OpenAI):
+            raise TypeError("async_client is not async; give it as client")
+        settings = {name: value for name, value in settings.items() if value is not None}
+        if client is not None and settings:
+            raise ValueError(f"{next(iter(settings))} is the client's; give it, or a client")
+        settings = {**(defaults or {}), **settings}
         self.client = client or OpenAI(**settings)
-        self._given = async_client
+        self._async_client = async_client
         self._settings = None if client else settings
         self._of_loops: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
         self._lock = threading.Lock()
+
+    async def acall(self, request: Callable[[Any], Any]) -> Any:
+        """Send a request by the async client; by the other one in a thread where there is none.
+
+        Args:
+            request: Calls a method of the client that it is passed, sync or async.
+        """
+        client = self.of_loop()
+        if client is None:
+            return await asyncio.to_thread(request, self.client)
+        return await request(client)
 
     def of_loop(self) -> AsyncOpenAI | None:
         """Return the async client for the running loop, as connections serve no other one.
 
         None where there is none to be had, and the work is for a thread.
         """
-        if self._given is not None or self._settings is None:
-            return self._given
+        if self._async_client is not None or self._settings is None:
+            return self._async_client
         loop = asyncio.get_running_loop()
         with self._lock:
             if loop not in self._of_loops:
@@ -170,13 +183,22 @@ class Clients:
             return self._of_loops[loop]
 
 
-def check_clients(client: object, async_client: object) -> None:
-    """Check that each client is what it is given for.
+def check_model(model: object, field: str = "model") -> None:
+    """Check that a model has a name.
 
     Raises:
-        TypeError: If one is given for the other.
+        ValueError: If it is no text, or empty.
     """
-    if isinstance(client, AsyncOpenAI):
-        raise TypeError("client is an async one; give it as async_client, beside an OpenAI()")
-    if isinstance(async_client, OpenAI):
-        raise TypeError("async_client is not async; give it as client")
+    if not isinstance(model, str) or not model:
+        raise ValueError(f"{field} is the name of a model, not {model!r:.80}")
+
+
+def check_at_least(least: float, **numbers: float | None) -> None:
+    """Check numbers that may be left out.
+
+    Raises:
+        ValueError: If one is below ``least``.
+    """
+    for name, number in numbers.items():
+        if number is not None and not number >= least:
+            raise ValueError(f"{name}={number!r} has to be {least} or more")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from ..nodegraph import ModelError
 from .extras import extra
-from .openai import Clients
+from .openai import Clients, check_at_least, check_model
 
 with extra("openai", "openai"):
     from openai import AsyncOpenAI, BadRequestError, OpenAI
@@ -79,14 +79,10 @@ class OpenAIChat:
         name: str | None = None,
         **options: Any,
     ) -> None:
-        if not isinstance(model, str) or not model:
-            raise ValueError(f"model is the name of a model, not {model!r:.80}")
-        if max_tokens is not None and max_tokens < 1:
-            raise ValueError(f"max_tokens={max_tokens!r} has to be 1 or more")
+        check_model(model)
+        check_at_least(1, max_tokens=max_tokens)
         if temperature is not None and not temperature >= 0:
             raise ValueError(f"temperature={temperature!r} has to be 0 or more, or None")
-        if client is not None and (base_url is not None or api_key is not None):
-            raise ValueError("base_url and api_key are the client's; give them, or a client")
         settings = {"temperature": temperature, "max_tokens": max_tokens, **options}
         self.model = model
         self.system = system
@@ -112,14 +108,11 @@ class OpenAIChat:
             openai.OpenAIError: If the server can't be reached or refuses.
             ModelError: If there is no whole answer in what it sends.
         """
-        return self._read(self._client.chat.completions.create(**self._asked(prompt)))
+        return self._read(self._request(prompt)(self._client))
 
     async def acomplete(self, prompt: Prompt) -> str:
         """Return the model's answer without blocking the event loop."""
-        client = self._clients.of_loop()
-        if client is None:
-            return await asyncio.to_thread(self.complete, prompt)
-        return self._read(await client.chat.completions.create(**self._asked(prompt)))
+        return self._read(await self._clients.acall(self._request(prompt)))
 
     def complete_json(self, prompt: Prompt, schema: Mapping[str, Any]) -> Any:
         """Return a value by a JSON schema (an object's), to which the server holds the model.
@@ -129,21 +122,14 @@ class OpenAIChat:
             NotImplementedError: If it does not offer this.
             ModelError: If there is no whole answer, or no JSON, in what it sends.
         """
-        try:
-            answer = self._client.chat.completions.create(**self._asked(prompt, schema))
-        except BadRequestError as error:
-            raise self._refused(error) from error
+        with self._schema_errors():
+            answer = self._request(prompt, schema)(self._client)
         return self._value(self._read(answer))
 
     async def acomplete_json(self, prompt: Prompt, schema: Mapping[str, Any]) -> Any:
         """Return the same without blocking the event loop."""
-        client = self._clients.of_loop()
-        if client is None:
-            return await asyncio.to_thread(self.complete_json, prompt, schema)
-        try:
-            answer = await client.chat.completions.create(**self._asked(prompt, schema))
-        except BadRequestError as error:
-            raise self._refused(error) from error
+        with self._schema_errors():
+            answer = await self._clients.acall(self._request(prompt, schema))
         return self._value(self._read(answer))
 
     def stream(self, prompt: Prompt) -> Iterator[str]:
@@ -154,9 +140,9 @@ class OpenAIChat:
             ModelError: If it ends before the answer does.
         """
         end = None
-        with self._client.chat.completions.create(**self._asked(prompt), **_STREAMED) as chunks:
+        with self._request(prompt, **_STREAMED)(self._client) as chunks:
             for chunk in chunks:
-                text, end = self._piece(chunk, end)
+                text, end = self._read_chunk(chunk, end)
                 if text:
                     yield text
         self._check_end(end)
@@ -171,24 +157,24 @@ class OpenAIChat:
             yield await self.acomplete(prompt)
             return
         end = None
-        async with await client.chat.completions.create(
-            **self._asked(prompt), **_STREAMED
-        ) as chunks:
+        async with await self._request(prompt, **_STREAMED)(client) as chunks:
             async for chunk in chunks:
-                text, end = self._piece(chunk, end)
+                text, end = self._read_chunk(chunk, end)
                 if text:
                     yield text
         self._check_end(end)
 
-    def _asked(self, prompt: Prompt, schema: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        messages = list(prompt) if not isinstance(prompt, str) else [_says("user", prompt)]
-        if isinstance(prompt, str) and self.system is not None:
-            messages.insert(0, _says("system", self.system))
-        asked: dict[str, Any] = {"model": self.model, "messages": messages, **self.settings}
+    def _request(
+        self, prompt: Prompt, schema: Mapping[str, Any] | None = None, **options: Any
+    ) -> Callable[[Any], Any]:
+        if isinstance(prompt, str):
+            system = [] if self.system is None else [{"role": "system", "content": self.system}]
+            prompt = [*system, {"role": "user", "content": prompt}]
+        body = {"model": self.model, "messages": list(prompt), **self.settings, **options}
         if schema is not None:
             named = {"name": "answer", "schema": dict(schema), "strict": True}
-            asked["response_format"] = {"type": "json_schema", "json_schema": named}
-        return asked
+            body["response_format"] = {"type": "json_schema", "json_schema": named}
+        return lambda client: client.chat.completions.create(**body)
 
     def _read(self, answer: Any) -> str:
         choices: Any = getattr(answer, "choices", None)
@@ -206,7 +192,7 @@ class OpenAIChat:
             raise ModelError(f"model {self.model!r} answered without a text: {message!r:.200}")
         return message.content
 
-    def _piece(self, chunk: Any, end: str | None) -> tuple[str | None, str | None]:
+    def _read_chunk(self, chunk: Any, end: str | None) -> tuple[str | None, str | None]:
         """Return the text of a chunk, and why the answer ends if it does."""
         if getattr(chunk, "usage", None) is not None:
             self._count(chunk)
@@ -235,40 +221,43 @@ class OpenAIChat:
                 f"model {self.model!r} was asked for JSON and answered {text!r:.200}"
             ) from error
 
-    def _refused(self, error: BadRequestError) -> Exception:
+    @contextmanager
+    def _schema_errors(self) -> Iterator[None]:
         """Tell a server that knows no schemas from one that does not like this request."""
-        said = str(error).casefold()
-        if any(word in said for word in ("response_format", "json_schema", "structured")):
-            return NotImplementedError(
-                f"the server of model {self.model!r} takes no JSON schema: {error}"
-            )
-        return error
+        try:
+            yield
+        except BadRequestError as error:
+            message = str(error).casefold()
+            if any(word in message for word in ("response_format", "json_schema", "structured")):
+                raise NotImplementedError(
+                    f"the server of model {self.model!r} takes no JSON schema: {error}"
+                ) from error
+            raise
 
     def _count(self, answer: Any) -> None:
         usage = getattr(answer, "usage", None)
-        asked = getattr(usage, "prompt_tokens", None) or 0
-        told = getattr(usage, "completion_tokens", None) or 0
         with self._lock:
-            old = self._usage
             self._usage = ChatUsage(
-                old.requests + 1, old.prompt_tokens + asked, old.completion_tokens + told
+                self._usage.requests + 1,
+                self._usage.prompt_tokens + (getattr(usage, "prompt_tokens", None) or 0),
+                self._usage.completion_tokens + (getattr(usage, "completion_tokens", None) or 0),
             )
 
 
 _STREAMED: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}}
 
 
-def _says(role: str, content: str) -> dict[str, str]:
-    return {"role": role, "content": content}
-
-
 def _name(model: str, system: str | None, settings: Mapping[str, Any]) -> str:
     """Name a model by what changes its answers."""
-    told = {key: value for key, value in settings.items() if key not in _UNNAMED}
-    given = [f"{key}={json.dumps(told[key], sort_keys=True, default=str)}" for key in sorted(told)]
-    return " ".join(["openai", model, *given, *([json.dumps(system)] if system else [])])
+    options = [
+        f"{key}={json.dumps(value, sort_keys=True, default=str)}"
+        for key, value in sorted(settings.items())
+        if key not in _UNNAMED
+    ]
+    return " ".join(["openai", model, *options, *([json.dumps(system)] if system else [])])
 
 
-_UNNAMED = {"timeout", "extra_headers", "extra_query", "user", "metadata", "service_tier", "store"}
-
-_UNNAMED |= {"max_tokens", "max_completion_tokens", "safety_identifier", "prompt_cache_key"}
+_UNNAMED = frozenset(
+    "timeout extra_headers extra_query user metadata service_tier store max_tokens "
+    "max_completion_tokens safety_identifier prompt_cache_key".split()
+)

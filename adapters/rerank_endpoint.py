@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..retrievers.rerankers import RerankError
 from .extras import extra
-from .openai import Clients, check_clients
+from .openai import Clients, check_at_least, check_model
 
 with extra("openai", "openai"):
     from openai import AsyncOpenAI, OpenAI
@@ -62,38 +61,27 @@ class RerankEndpoint:
         batch_size: int = 100,
         **body: Any,
     ) -> None:
-        if not isinstance(model, str) or not model:
-            raise ValueError(f"model is the name of a model, not {model!r:.80}")
-        if batch_size < 1:
-            raise ValueError(f"batch_size={batch_size!r} has to be 1 or more")
-        check_clients(client, async_client)
-        made_of = {
-            "base_url": base_url,
-            "api_key": api_key,
-            "timeout": timeout,
-            "max_retries": max_retries,
-        }
-        given = [name for name, value in made_of.items() if value is not None]
-        if client is not None and given:
-            raise ValueError(f"{given[0]} is the client's; give it, or a client")
+        check_model(model)
+        check_at_least(1, batch_size=batch_size)
         if client is None and not base_url:
             raise ValueError(
                 "base_url says which server reranks, such as 'http://127.0.0.1:8000/v1'; OpenAI "
                 "has no reranker"
             )
-        for name, number, least in (("timeout", timeout, 0.001), ("max_retries", max_retries, 0)):
-            if number is not None and number < least:
-                raise ValueError(f"{name}={number!r} has to be {least} or more")
+        check_at_least(0.001, timeout=timeout)
+        check_at_least(0, max_retries=max_retries)
         self.model = model
         self.batch_size = batch_size
         self.body = {**body, "model": model}
-        settings: dict[str, Any] = {
-            "base_url": base_url,
-            "api_key": api_key or "none",
-            "timeout": 60.0 if timeout is None else timeout,
-            "max_retries": 2 if max_retries is None else max_retries,
-        }
-        self._clients = Clients(client, async_client, **settings)
+        self._clients = Clients(
+            client,
+            async_client,
+            {"api_key": "none", "timeout": 60.0, "max_retries": 2},
+            base_url=base_url,
+            api_key=api_key or None,
+            timeout=timeout,
+            max_retries=max_retries,
+        )
         self._client = self._clients.client
         self._lock = threading.Lock()
         self._usage = 0
@@ -114,25 +102,24 @@ class RerankEndpoint:
             RerankError: If its answer does not have a score for each passage.
         """
         scores: list[float] = []
-        for part in self._parts(texts):
-            asked = {**self.body, "query": query, "documents": part}
-            scores += self._read(self._client.post("/rerank", cast_to=object, body=asked), part)
+        for batch in self._batches(texts):
+            scores += self._read(self._request(query, batch)(self._client), batch)
         return scores
 
     async def arerank(self, query: str, texts: Sequence[str]) -> list[float]:
         """Do the same without blocking the event loop."""
-        client = self._clients.of_loop()
-        if client is None:
-            return await asyncio.to_thread(self.rerank, query, texts)
         scores: list[float] = []
-        for part in self._parts(texts):
-            asked = {**self.body, "query": query, "documents": part}
-            scores += self._read(await client.post("/rerank", cast_to=object, body=asked), part)
+        for batch in self._batches(texts):
+            scores += self._read(await self._clients.acall(self._request(query, batch)), batch)
         return scores
 
-    def _parts(self, texts: Sequence[str]) -> Iterator[list[str]]:
-        for at in range(0, len(texts), self.batch_size):
-            yield list(texts[at : at + self.batch_size])
+    def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
+        for start in range(0, len(texts), self.batch_size):
+            yield list(texts[start : start + self.batch_size])
+
+    def _request(self, query: str, texts: Sequence[str]) -> Callable[[Any], Any]:
+        body = {**self.body, "query": query, "documents": texts}
+        return lambda client: client.post("/rerank", cast_to=object, body=body)
 
     def _read(self, answer: Any, texts: Sequence[str]) -> list[float]:
         """Return the scores in the order of the passages, which the answer need not have."""

@@ -4,23 +4,9 @@ from __future__ import annotations
 
 import click
 
-SUCCESS = 0
+SUCCESS, NO_RESULTS, USAGE_ERROR, INDEX_ERROR, MODEL_ERROR, PARTIAL_SUCCESS = range(6)
 
-NO_RESULTS = 1
-
-USAGE_ERROR = 2
-
-INDEX_ERROR = 3
-
-MODEL_ERROR = 4
-
-PARTIAL_SUCCESS = 5
-
-INTERNAL_ERROR = 70
-
-INTERRUPTED = 130
-
-PIPE_CLOSED = 141
+INTERNAL_ERROR, INTERRUPTED, PIPE_CLOSED = 70, 130, 141
 
 EXIT_STATUSES = """\b
 Exit status:
@@ -34,22 +20,15 @@ Exit status:
   130  interrupted; 141 the reader of the output went away
 """
 
-_BY_NAME = {
-    "UnknownGroupError": USAGE_ERROR,
-    "ReadError": INDEX_ERROR,
-    "StoreError": INDEX_ERROR,
-    "TransformError": INDEX_ERROR,
-    "EmbeddingError": MODEL_ERROR,
-    "ModelError": MODEL_ERROR,
-    "OpenAIError": MODEL_ERROR,
-    "ImportError": MODEL_ERROR,  # an extra that is not installed
-    "OSError": INDEX_ERROR,
-    "KeyError": INTERNAL_ERROR,
-    "IndexError": INTERNAL_ERROR,
-    "UnicodeError": INTERNAL_ERROR,
-    "LookupError": USAGE_ERROR,
-    "ValueError": USAGE_ERROR,
+_BY_STATUS = {
+    USAGE_ERROR: ("UnknownGroupError", "LookupError", "ValueError"),
+    INDEX_ERROR: ("ReadError", "StoreError", "TransformError", "OSError"),
+    # An ImportError is an extra that is not installed.
+    MODEL_ERROR: ("EmbeddingError", "ModelError", "OpenAIError", "ImportError"),
+    INTERNAL_ERROR: ("KeyError", "IndexError", "UnicodeError"),
 }
+
+_BY_NAME = {name: status for status, names in _BY_STATUS.items() for name in names}
 
 
 class CommandError(click.ClickException):
@@ -57,12 +36,7 @@ class CommandError(click.ClickException):
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(" ".join(message.split()))
-        self.status = status
-
-    @property
-    def exit_code(self) -> int:  # type: ignore[override]
-        """The exit status."""
-        return self.status
+        self.exit_code = status  # type: ignore[misc]
 
 
 def as_command_error(error: Exception) -> CommandError:
@@ -87,23 +61,17 @@ def as_command_error(error: Exception) -> CommandError:
     )
 
 
-_HINTS = (
-    (
-        "; convert it, or register a reader",
-        "; say what it is with --encoding gb18030, or convert it",
-    ),
-    (
-        ": declare it first with create_node_group",
-        "; 'nodekin groups' lists them, 'nodekin index --group NAME=TRANSFORM' makes another",
-    ),
-    ("; add one with register_reader", "; convert it to text"),
-    ("; a text is added with graph.add", ""),
-    ("; give the graph a path of its own", "; name another folder with --store, or --rebuild"),
-    (
-        "; add it as Document(text, id=...), or rename its folder",
-        "; rename its folder, or give it an index of its own with --store",
-    ),
-)
+_HINTS = {
+    "; convert it, or register a reader": "; say what it is with --encoding gb18030, or convert it",
+    ": declare it first with create_node_group": "; 'nodekin groups' lists them, "
+    "'nodekin index --group NAME=TRANSFORM' makes another",
+    "; add one with register_reader": "; convert it to text",
+    "; a text is added with graph.add": "",
+    "; give the graph a path of its own": "; name another folder with --store, or --rebuild",
+    "; add it as Document(text, id=...), or rename its folder": "; rename its folder, or give it "
+    "an index of its own with --store",
+}
+"""The remedies of errors, as Python and as a shell has them."""
 
 
 def shell_message(error: BaseException | str) -> str:
@@ -115,7 +83,7 @@ def shell_message(error: BaseException | str) -> str:
         "no node group 'x'; 'nodekin groups' l"
     """
     text = " ".join(str(error).split()) or type(error).__name__
-    for in_python, in_a_shell in _HINTS:
+    for in_python, in_a_shell in _HINTS.items():
         start, match, _ = text.partition(in_python)
         if match:
             return start + in_a_shell

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .errors import EXIT_STATUSES, SUCCESS
-from .options import common_options, store_option
+from .options import common_options, folders_option, store_option
 from .output import FORMAT, echo, to_json
 from .snippet import columns, pad
 from .workspace import Corpus, open_corpus
@@ -26,14 +26,7 @@ The main group is searched unless --group says otherwise, and is the one embedde
 
 
 @click.command(epilog=f"{JSON_FORMAT}\n{EXIT_STATUSES}")
-@click.option(
-    "--in",
-    "folders",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="What a folder would give, read into memory and built.",
-)
+@folders_option("What a folder would give, read into memory and built.")
 @store_option
 @common_options
 def groups(folders: tuple[Path, ...], store: Path | None, as_json: bool, quiet: bool) -> int:

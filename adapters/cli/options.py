@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from functools import reduce
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -34,14 +35,6 @@ debug_option = click.option(
     help="Show the traceback of an error.",
 )
 
-quiet_option = click.option(
-    "-q", "--quiet", is_flag=True, help="No progress bars, no warnings; errors only."
-)
-
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON document instead of text."
-)
-
 store_option = click.option(
     "--store",
     type=click.Path(path_type=Path, file_okay=False),
@@ -57,15 +50,15 @@ embed_url_option = click.option(
     help="The server of an OpenAI-compatible embedding model; OPENAI_BASE_URL by default.",
 )
 
-_SEARCHING: tuple[Callable[[Any], Any], ...] = (
-    click.option(
-        "--in",
-        "folders",
-        multiple=True,
-        type=click.Path(path_type=Path),
-        metavar="PATH",
-        help="Search this folder or file at once, in memory, without an index. Repeatable.",
-    ),
+
+def folders_option(help: str) -> Callable[[Any], Any]:
+    """Return the option ``--in``, for folders that are read into memory."""
+    path = click.Path(path_type=Path)
+    return click.option("--in", "folders", multiple=True, type=path, metavar="PATH", help=help)
+
+
+_SEARCHING = (
+    folders_option("Search this folder or file at once, in memory, without an index. Repeatable."),
     store_option,
     click.option(
         "-g",
@@ -108,9 +101,7 @@ _SEARCHING: tuple[Callable[[Any], Any], ...] = (
         "another value.",
     ),
     click.option(
-        "--embed",
-        metavar="MODEL",
-        help="With --in: the embedding model, as for 'nodekin index'.",
+        "--embed", metavar="MODEL", help="With --in: the embedding model, as for 'nodekin index'."
     ),
     embed_url_option,
     click.option(
@@ -121,22 +112,23 @@ _SEARCHING: tuple[Callable[[Any], Any], ...] = (
 )
 
 
+_COMMON = (
+    click.option(
+        "--json", "as_json", is_flag=True, help="Print one JSON document instead of text."
+    ),
+    click.option("-q", "--quiet", is_flag=True, help="No progress bars, no warnings; errors only."),
+    debug_option,
+)
+
+
 def search_options(command: CommandT) -> CommandT:
     """Give a command the options that say where and how to search."""
-    return _with(_SEARCHING, command)
+    return reduce(lambda decorated, option: option(decorated), reversed(_SEARCHING), command)
 
 
 def common_options(command: CommandT) -> CommandT:
     """Give a command what all have: ``--json``, ``--quiet``, ``--debug``."""
-    return _with((json_option, quiet_option, debug_option), command)
-
-
-def _with(options: Sequence[Callable[[Any], Any]], command: CommandT) -> CommandT:
-    decorated: Any = command
-    for option in reversed(options):
-        decorated = option(decorated)
-    result: CommandT = decorated
-    return result
+    return reduce(lambda decorated, option: option(decorated), reversed(_COMMON), command)
 
 
 def as_text(query: str) -> str:

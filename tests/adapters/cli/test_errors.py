@@ -34,7 +34,7 @@ def test_a_file_without_a_reader(nodekin, here):
     assert line.endswith("picture.png; convert it to text")
 
 
-@pytest.mark.parametrize("hint", [theirs for theirs, _ in _HINTS])
+@pytest.mark.parametrize("hint", list(_HINTS))
 def test_the_package_still_says_what_is_replaced(hint):
     from pathlib import Path
 
