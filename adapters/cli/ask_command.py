@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,19 +24,12 @@ from .errors import (
 from .models import chat_model
 from .options import as_text, common_options, is_debugging, search_options
 from .output import FORMAT, LineNumbers, echo, mark, place, result_record, to_json
-from .search_command import SearchOptions, SearchSession, open_search
+from .search_command import SearchSession, open_search
 from .snippet import columns, cut, snippet, terminal_columns
 
 NO_STRATEGY = "none"
 
 MODES = ("stuff", "refine", "map_reduce", "map_rerank")
-
-
-def make_engine(retriever: Any, llm: Any, strategy: str, mode: Any) -> QueryEngine:
-    """Return a query engine whose retriever first lets the model say what to search for."""
-    if strategy != NO_STRATEGY:
-        retriever = make_strategy(strategy, retriever, llm)
-    return QueryEngine(retriever, llm, mode=mode)
 
 
 def _strategy_help() -> str:
@@ -85,7 +79,7 @@ def ask(
     model: str | None,
     base_url: str | None,
     strategy: str,
-    mode: str,
+    mode: Any,
     chat: bool,
     json_lines: bool,
     as_json: bool,
@@ -102,11 +96,13 @@ def ask(
     if question is None and not chat:
         raise CommandError("name a question, or ask several with --chat", USAGE_ERROR)
     llm = chat_model(model, base_url)
-    with open_search(SearchOptions(**options), quiet=quiet) as search:
-        engine = make_engine(search.retriever, llm, strategy, mode)
-        output_format = (
-            "lines" if json_lines or (as_json and chat) else "json" if as_json else "text"
-        )
+    with open_search(quiet=quiet, **options) as search:
+        retriever: Any = search.retriever
+        if strategy != NO_STRATEGY:
+            retriever = make_strategy(strategy, retriever, llm)
+        lines = json_lines or (as_json and chat)
+        output_format = "lines" if lines else "json" if as_json else "text"
+        engine = QueryEngine(retriever, llm, mode=mode)
         asker = _Session(engine, search, llm.model, output_format, quiet)
         if not chat:
             return asker.ask(as_text(question or ""))
@@ -163,7 +159,6 @@ class _Session:
                     _print_json_line({"type": "piece", "text": chunk})
                 elif self.output_format == "text":
                     click.echo(printable(chunk), nl=False)
-                    sys.stdout.flush()
                 printed = True
         finally:
             if printed and self.output_format == "text":
@@ -185,7 +180,6 @@ class _Session:
 
 def _print_json_line(record: dict[str, Any]) -> None:
     click.echo(to_json(record, indent=None))
-    sys.stdout.flush()
 
 
 def _questions(first: str | None) -> Iterator[str]:
@@ -208,28 +202,33 @@ def _questions(first: str | None) -> Iterator[str]:
 def answer_record(answer: Any, model: str) -> dict[str, Any]:
     """Return an answer with its sources, and what is to be known about it."""
     line_numbers = LineNumbers()
-    sources = [
-        {
-            "number": source.number,
-            "cited": source.cited,
-            "shown": source.text,
-            **result_record(source.number, source.result, line_numbers),
-        }
-        for source in answer.sources
-    ]
-    omissions = [
-        {
-            "document": omission.result.node.document_id or None,
-            "line": line_numbers.line(omission.result.node),
-            "reason": omission.reason,
-        }
-        for omission in answer.omitted
-    ]
     return {
-        **{"format": FORMAT, "command": "ask", "question": answer.question},
-        **{"searched": answer.searched, "answer": answer.text, "found": answer.answered},
-        **{"preset": answer.preset is not None, "model": model, "sources": sources},
-        **{"left_out": omissions, "notes": list(answer.notes)},
+        "format": FORMAT,
+        "command": "ask",
+        "question": answer.question,
+        "searched": answer.searched,
+        "answer": answer.text,
+        "found": answer.answered,
+        "preset": answer.preset is not None,
+        "model": model,
+        "sources": [
+            {
+                "number": source.number,
+                "cited": source.cited,
+                "shown": source.text,
+                **result_record(source.number, source.result, line_numbers),
+            }
+            for source in answer.sources
+        ],
+        "left_out": [
+            {
+                "document": omission.result.node.document_id or None,
+                "line": line_numbers.line(omission.result.node),
+                "reason": omission.reason,
+            }
+            for omission in answer.omitted
+        ],
+        "notes": list(answer.notes),
     }
 
 
@@ -255,9 +254,6 @@ def source_lines(answer: Any) -> Iterator[str]:
 def warnings_of(answer: Any) -> Iterator[str]:
     """Yield what is to be known besides the answer."""
     yield from answer.notes
-    reasons: dict[str, int] = {}
-    for omission in answer.omitted:
-        reasons[omission.reason] = reasons.get(omission.reason, 0) + 1
-    for reason, number in reasons.items():
+    for reason, number in Counter(omission.reason for omission in answer.omitted).items():
         results = "1 result" if number == 1 else f"{number} results"
         yield f"{results} not shown to the model ({reason.replace('_', ' ')})"

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
-from ...nodegraph import Node, RecursiveSplitter, count_tokens
+from ...nodegraph import (
+    MarkdownSplitter,
+    Node,
+    NodeGraph,
+    RecursiveSplitter,
+    SentenceSplitter,
+    count_tokens,
+    split_paragraphs,
+    split_sentences,
+)
 from ...nodegraph.splitters import paragraph_spans
-
-if TYPE_CHECKING:
-    from ...nodegraph import NodeGraph
 
 TRANSFORMS = {
     "passages": "paragraphs with their headings, long ones in parts of SIZE tokens (512)",
@@ -73,10 +80,6 @@ class GroupRule:
         sizes = "".join(f":{item}" for item in (self.size, self.overlap) if item is not None)
         return f"{self.transform}{sizes}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the rule as plain values."""
-        return asdict(self)
-
     def declare(self, graph: NodeGraph) -> None:
         """Declare the group on a graph, where a group of that name gives way."""
         graph.create_node_group(
@@ -88,26 +91,15 @@ class GroupRule:
         )
 
     def _transform(self) -> Any:
-        from functools import partial
-
-        from ...nodegraph import (
-            MarkdownSplitter,
-            SentenceSplitter,
-            split_paragraphs,
-            split_sentences,
-        )
-
         if self.transform == "passages":
             return partial(split_passages, size=self.size or 512)
         if self.transform == "chunks":
-            return SentenceSplitter(self.size or 256, self._overlap(25 if not self.size else 0))
+            overlap = 25 if self.size is None and self.overlap is None else self.overlap or 0
+            return SentenceSplitter(self.size or 256, overlap)
         if self.transform == "sections":
-            return MarkdownSplitter(chunk_size=self.size, chunk_overlap=self._overlap(0))
+            return MarkdownSplitter(chunk_size=self.size, chunk_overlap=self.overlap or 0)
         plain: dict[str, Any] = {"paragraphs": split_paragraphs, "sentences": split_sentences}
         return plain.get(self.transform, split_lines)
-
-    def _overlap(self, otherwise: int) -> int:
-        return otherwise if self.overlap is None else self.overlap
 
 
 DEFAULT_RULES = (
@@ -141,14 +133,9 @@ def parse_rules(definitions: Iterable[str], base: Iterable[GroupRule]) -> tuple[
         match = _RULE.fullmatch(item.strip())
         if match is None:
             raise ValueError(f"the group {item!r} is not of the form {_SYNTAX}")
-        name, transform, size, overlap, parent = match.groups()
-        rules[name] = GroupRule(
-            name,
-            transform,
-            None if size is None else int(size),
-            None if overlap is None else int(overlap),
-            parent or "ROOT",
-        )
+        name, transform, *sizes, parent = match.groups()
+        size, overlap = (None if number is None else int(number) for number in sizes)
+        rules[name] = GroupRule(name, transform, size, overlap, parent or "ROOT")
     return _in_order(rules)
 
 
@@ -157,20 +144,21 @@ _PREDEFINED = ("ROOT", "CoarseChunk", "MediumChunk", "FineChunk")
 
 def _in_order(rules: dict[str, GroupRule]) -> tuple[GroupRule, ...]:
     done: dict[str, GroupRule] = {}
-    while len(done) < len(rules):
+    waiting = dict(rules)
+    while waiting:
         ready = [
-            rule
-            for rule in rules.values()
-            if rule.name not in done and (rule.parent in _PREDEFINED or rule.parent in done)
+            name
+            for name, rule in waiting.items()
+            if rule.parent in _PREDEFINED or rule.parent in done
         ]
         if not ready:
-            rule = next(rule for rule in rules.values() if rule.name not in done)
+            rule = next(iter(waiting.values()))
             names = ", ".join([*_PREDEFINED, *rules])
             raise ValueError(
                 f"the group {str(rule)!r} has no parent {rule.parent!r} that is made before it; "
                 f"there is {names}"
             )
-        done.update((rule.name, rule) for rule in ready)
+        done.update((name, waiting.pop(name)) for name in ready)
     return tuple(done.values())
 
 
@@ -194,21 +182,20 @@ def split_passages(text: str, size: int = 512) -> list[Node]:
     spans: list[tuple[int, int]] = []
     heading: int | None = None
     for begin, end in paragraph_spans(text):
-        if _HEADING.fullmatch(text, begin, end):
-            heading = begin if heading is None else heading
-            continue
-        spans.append((begin if heading is None else heading, end))
-        heading = None
+        start = begin if heading is None else heading
+        is_heading = _HEADING.fullmatch(text, begin, end)
+        heading = start if is_heading else None
+        if not is_heading:
+            spans.append((start, end))
     if heading is not None:  # the last of the text
         spans.append((heading, len(text.rstrip())))
+    splitter = RecursiveSplitter(size, 0)
     return [
         Node(text[begin + a : begin + b], start=begin + a, end=begin + b)
         for begin, end in spans
-        for a, b in _parts(text[begin:end], size)
+        for a, b in (
+            [(0, end - begin)]
+            if count_tokens(text[begin:end]) <= size
+            else splitter.spans(text[begin:end])
+        )
     ]
-
-
-def _parts(passage: str, size: int) -> list[tuple[int, int]]:
-    if count_tokens(passage) <= size:
-        return [(0, len(passage))]
-    return RecursiveSplitter(size, 0).spans(passage)

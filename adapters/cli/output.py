@@ -6,17 +6,16 @@ import json
 import os
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from ...nodegraph import Node
+from ...retrievers import Evidence, ScoredNode, Span
 from .errors import printable
-from .snippet import best_sentence, matches, snippet, terminal_columns, wrap
-
-if TYPE_CHECKING:
-    from ...nodegraph import Node
-    from ...retrievers import Evidence, ScoredNode, Span
+from .snippet import best_sentence, highlight, matches, snippet, terminal_columns, wrap
 
 _INDENT = "   "
 
@@ -51,20 +50,13 @@ def listing(results: Sequence[ScoredNode], query: str, *, full: bool) -> Iterato
         where = click.style(place(node, line_numbers, query, part), fg="green")
         yield f"{number} {where}  {click.style(f'{result.score:.3f}  {node.group}', dim=True)}"
         if full:
-            yield from (_INDENT + line if line else "" for line in _full_text(node, query))
+            text = printable(str(node.content))
+            lines = highlight(text, matches(text, query), mark).split("\n")
+            yield from (_INDENT + line if line else "" for line in lines)
             continue
         room = terminal_columns() - len(_INDENT)
         excerpt = snippet(str(node.content), query, _LINES * (room - 3), mark, part)
         yield from (_INDENT + line for line in wrap(excerpt, room))
-
-
-def _full_text(node: Node, query: str) -> list[str]:
-    text = printable(str(node.content))
-    parts, at = [], 0
-    for begin, end in matches(text, query):
-        parts += [text[at:begin], mark(text[begin:end])]
-        at = end
-    return "".join([*parts, text[at:]]).split("\n")
 
 
 def matched_part(result: ScoredNode) -> tuple[int, int] | None:
@@ -137,7 +129,7 @@ def result_record(rank: int, result: ScoredNode, line_numbers: LineNumbers) -> d
         "score": result.score,
         **_node_record(node, line_numbers),
         "path": node.metadata.get("file_path"),
-        "text": _text(node),
+        "text": node.content if isinstance(node.content, str) else node.text,
         "metadata": node.metadata,
         "matches": [_match_record(match, line_numbers) for match in result.evidence],
     }
@@ -154,24 +146,16 @@ def _node_record(node: Node, line_numbers: LineNumbers) -> dict[str, Any]:
     }
 
 
+_MATCH_FIELDS = ("score", "similarity", "query", "embed_key", "share")
+
+
 def _match_record(match: Evidence, line_numbers: LineNumbers) -> dict[str, Any]:
     return {
         **_node_record(match.node, line_numbers),
-        "score": match.score,
-        "similarity": match.similarity,
-        "query": match.query,
-        "embed_key": match.embed_key,
-        "share": match.share,
-        "variants": [
-            {"strategy": variant.strategy, "query": variant.query, "note": variant.note}
-            for variant in match.variants
-        ],
+        **{name: getattr(match, name) for name in _MATCH_FIELDS},
+        "variants": [asdict(variant) for variant in match.variants],
         "text": match.node.text,
     }
-
-
-def _text(node: Node) -> str:
-    return node.content if isinstance(node.content, str) else node.text
 
 
 def stage_record(span: Span) -> dict[str, Any]:
@@ -186,7 +170,6 @@ def stage_record(span: Span) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    plain = str | int | float | bool | None
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    return value if isinstance(value, plain) else repr(value)
+    return value if isinstance(value, str | int | float | None) else repr(value)

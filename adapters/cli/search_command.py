@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from ...nodegraph import NodeGraph
+from ...retrievers import (
+    FusionRetriever,
+    RecursiveRetriever,
+    Retriever,
+    RetrieverProtocol,
+    ScoredNode,
+    trace,
+)
 from .errors import EXIT_STATUSES, NO_RESULTS, SUCCESS, USAGE_ERROR, CommandError, printable
+from .models import embedding_model
 from .options import as_text, common_options, parse_conditions, search_options
 from .output import FORMAT, LineNumbers, echo, listing, place, result_record, stage_record, to_json
-from .workspace import Corpus, IndexSettings, Workspace, open_corpus
-
-if TYPE_CHECKING:
-    from ...nodegraph import NodeGraph
-    from ...retrievers import RetrieverProtocol, ScoredNode
+from .workspace import IndexSettings, find_index, open_graph
 
 JSON_FORMAT = """\b
 With --json: {"format": 1, "command": "search", "query", "count", "results":
@@ -42,32 +49,40 @@ def search(query: str, full: bool, as_json: bool, quiet: bool, **options: Any) -
     nodekin search tea --filter file_name=tea.md --json
     """
     query = as_text(query)
-    with open_search(SearchOptions(**options), quiet=quiet) as session:
-        results: list[ScoredNode] = session.retriever.retrieve(query, filters=session.filters)
+    with open_search(quiet=quiet, **options) as session:
+        results = session.retriever.retrieve(query, filters=session.filters)
         if as_json:
-            line_numbers = LineNumbers()
-            records = [result_record(rank, r, line_numbers) for rank, r in enumerate(results, 1)]
-            header = {"format": FORMAT, "command": "search", "query": query}
-            echo(to_json({**header, "count": len(records), "results": records}))
+            _echo_json("search", query, results)
         else:
             for line in listing(results, query, full=full):
                 echo(line)
-        if not results and not quiet:
-            click.echo(f"nodekin: {no_results_message(query, session)}", err=True)
+        return _status(query, session, results, quiet)
+
+
+def _echo_json(command: str, query: str, results: Sequence[ScoredNode], **fields: Any) -> None:
+    line_numbers = LineNumbers()
+    records = [result_record(rank, r, line_numbers) for rank, r in enumerate(results, 1)]
+    header = {"format": FORMAT, "command": command, "query": query}
+    echo(to_json({**header, **fields, "count": len(records), "results": records}))
+
+
+def _status(query: str, session: SearchSession, results: Sequence[ScoredNode], quiet: bool) -> int:
+    if not results and not quiet:
+        click.echo(f"nodekin: {no_results_message(query, session)}", err=True)
     return SUCCESS if results else NO_RESULTS
 
 
 def no_results_message(query: str, session: SearchSession) -> str:
     """Say why nothing may have been found."""
     message = f"nothing found for {query!r:.80}" if query else "the query is empty"
-    graph = session.corpus.graph
+    graph = session.graph
     count = graph.groups["ROOT"].size
     if not count:
         return f"{message}: the index has no documents; fill it with: nodekin index FOLDER"
     if session.filters and count <= 2_000:
-        fields = {field for node in graph.nodes("ROOT") for field in node.metadata}
-        for group in session.corpus.settings.groups[:1]:
-            fields |= {field for node in graph.nodes(group.name) for field in node.metadata}
+        groups = ("ROOT", session.settings.main_group)
+        nodes = chain.from_iterable(map(graph.nodes, groups))
+        fields = {field for node in nodes for field in node.metadata}
         unknown = [field for field in session.filters if field not in fields]
         if unknown:
             return (
@@ -95,99 +110,84 @@ def explain(query: str, as_json: bool, quiet: bool, **options: Any) -> int:
     \b
     nodekin explain "tea ceremony" --similarity bm25 --similarity cosine
     """
-    from ...retrievers import trace
-
     query = as_text(query)
-    with open_search(SearchOptions(**options), quiet=quiet) as session:
+    with open_search(quiet=quiet, **options) as session:
         with trace("explain") as traced:
             results = session.retriever.retrieve(query, filters=session.filters)
-        line_numbers = LineNumbers()
         if as_json:
-            header = {"format": FORMAT, "command": "explain", "query": query}
-            records = [result_record(rank, r, line_numbers) for rank, r in enumerate(results, 1)]
-            body = {"trace": stage_record(traced), "count": len(records), "results": records}
-            echo(to_json({**header, **body}))
+            _echo_json("explain", query, results, trace=stage_record(traced))
         else:
             echo(printable(str(traced)))
+            line_numbers = LineNumbers()
             for rank, result in enumerate(results, 1):
+                number = click.style(f"{rank}.", bold=True)
                 where = click.style(place(result.node, line_numbers), fg="green")
-                echo(
-                    f"\n{click.style(f'{rank}.', bold=True)} {where}\n{printable(result.explain())}"
-                )
-        if not results and not quiet:
-            click.echo(f"nodekin: {no_results_message(query, session)}", err=True)
-    return SUCCESS if results else NO_RESULTS
+                echo(f"\n{number} {where}\n{printable(result.explain())}")
+        return _status(query, session, results, quiet)
 
 
 _DEPTH = 20  # what each similarity gives to a fusion, at least
 
 
 @dataclass(frozen=True, slots=True)
-class SearchOptions:
-    """Hold the options that say where and how to search, as the command line gives them."""
-
-    folders: tuple[Path, ...] = ()
-    store: Path | None = None
-    groups: tuple[str, ...] = ()
-    target: str | None = None
-    similarities: tuple[str, ...] = ()
-    top_k: int = 6
-    filters: tuple[str, ...] = ()
-    embed: str | None = None
-    embed_base_url: str | None = None
-    encoding: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class SearchSession:
-    """Hold an opened corpus and the retriever over it."""
+    """Hold an opened graph, how it is made, and the retriever over it."""
 
-    corpus: Corpus
+    graph: NodeGraph
+    settings: IndexSettings
     retriever: RetrieverProtocol
     filters: Mapping[str, Any]
     top_k: int
 
 
 @contextmanager
-def open_search(options: SearchOptions, *, quiet: bool) -> Iterator[SearchSession]:
-    """Open what is to be searched, with the retriever that was asked for.
+def open_search(
+    *,
+    quiet: bool,
+    folders: tuple[Path, ...],
+    store: Path | None,
+    groups: tuple[str, ...],
+    target: str | None,
+    similarities: tuple[str, ...],
+    top_k: int,
+    filters: tuple[str, ...],
+    embed: str | None,
+    embed_base_url: str | None,
+    encoding: str | None,
+) -> Iterator[SearchSession]:
+    """Open what is to be searched, with the retriever for it.
+
+    Args:
+        quiet: Whether progress and warnings are left out.
+        folders: What to read into memory in place of an index.
+        store: Where the index is; None to look for it.
+        groups: The groups to search; the index's main group if empty.
+        target: The group to answer with.
+        similarities: What to search by; all that there is something for if empty.
+        top_k: How many results at most.
+        filters: Conditions, as ``parse_conditions`` takes them.
+        embed: The embedding model for folders.
+        embed_base_url: The server of an embedding model.
+        encoding: What files in folders are that are not UTF-8.
 
     Raises:
         CommandError: If there is no index, or the options don't go together.
         ValueError: If a filter is no condition, or a name unknown.
     """
-    filters = parse_conditions(options.filters)
-    embed = _embedding(options)
-    similarities = similarities_of(options.similarities, embed)
-    with open_corpus(
-        options.store,
-        options.folders,
-        quiet=quiet,
-        embeds="cosine" in similarities,
-        embed=options.embed,
-        embed_base_url=options.embed_base_url,
-        encoding=options.encoding,
-    ) as corpus:
-        groups = options.groups or (corpus.settings.main_group,)
-        required = bool(options.similarities)
+    conditions = parse_conditions(filters)
+    home, settings = find_index(store, folders, embed, encoding)
+    names = similarities_of(similarities, settings.embed)
+    model = embedding_model(settings.embed, embed_base_url) if "cosine" in names else None
+    with open_graph(home, settings, folders, quiet=quiet, model=model) as graph:
         retriever = make_retriever(
-            corpus.graph, groups, options.target, similarities, options.top_k, required
+            graph,
+            groups or (settings.main_group,),
+            target,
+            names,
+            top_k,
+            required=bool(similarities),
         )
-        yield SearchSession(corpus, retriever, filters, options.top_k)
-
-
-def _embedding(options: SearchOptions) -> str:
-    """Return the name of the embedding model there is, empty for none."""
-    if options.folders:
-        return options.embed or ""
-    settings: IndexSettings = Workspace.find(options.store).load()
-    if options.embed and options.embed != settings.embed:
-        raise CommandError(
-            f"--embed {options.embed!r} goes with --in; the index has its own embeddings "
-            f"({settings.embed or 'none'}), changed by: nodekin index --embed {options.embed}",
-            USAGE_ERROR,
-        )
-    return settings.embed
+        yield SearchSession(graph, settings, retriever, conditions, top_k)
 
 
 def similarities_of(names: Sequence[str], embed: str) -> tuple[str, ...]:
@@ -215,13 +215,13 @@ def make_retriever(
     target: str | None,
     similarities: Sequence[str],
     top_k: int,
+    *,
     required: bool,
 ) -> RetrieverProtocol:
     """Return a retriever over one group or a pool of them, by one similarity or a fusion.
 
     Where the similarities were not asked for, one that fails is left out with a warning.
     """
-    from ...retrievers import FusionRetriever, RecursiveRetriever, Retriever
 
     def by(similarity: str, depth: int) -> RetrieverProtocol:
         if len(groups) == 1:

@@ -6,7 +6,7 @@ import re
 import shutil
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ...nodegraph.splitters import UNSPACED, sentence_spans
 from ...retrievers import TextAnalyzer
@@ -31,11 +31,9 @@ def matches(text: str, query: str) -> list[Span]:
     """
     analyze = TextAnalyzer()
     terms = set(analyze.query(query))
-    pairs = {term for term in terms if len(term) == 2 and _unspaced(term)}
-    pair_characters = "".join(pairs)
-    single_characters = {
-        t for t in terms if len(t) == 1 and _unspaced(t) and t not in pair_characters
-    }
+    unspaced = {term for term in terms if _unspaced(term)}
+    pairs = {term for term in unspaced if len(term) == 2}
+    single_characters = {term for term in unspaced if len(term) == 1} - set("".join(pairs))
     spans: list[Span] = []
     for run in _RUNS.finditer(text):
         word, begin = run[0], run.start()
@@ -100,7 +98,8 @@ def snippet(
     elif begin and columns(text[begin:]) < room:  # the last of the passage: fill up before it
         begin = _step_back(text, len(text), 0, room - 2)
     end = _step_on(text, begin, room - 4)
-    excerpt = _marked(text, begin, end, spans, mark)
+    inside = [(a - begin, b - begin) for a, b in spans if a >= begin and b <= end]
+    excerpt = " ".join(highlight(text[begin:end], inside, mark).split())
     return f"{'… ' if text[:begin].strip() else ''}{excerpt}{' …' if text[end:].strip() else ''}"
 
 
@@ -132,15 +131,13 @@ def _inside_word(text: str, at: int) -> bool:
     return len(pair) == 2 and pair.isalnum() and not any(map(_unspaced, pair))
 
 
-def _marked(
-    text: str, begin: int, end: int, spans: Sequence[Span], mark: Callable[[str], str]
-) -> str:
-    parts, at = [], begin
-    for a, b in spans:
-        if a >= begin and b <= end:
-            parts += [text[at:a], mark(text[a:b])]
-            at = b
-    return " ".join("".join([*parts, text[at:end]]).split())
+def highlight(text: str, spans: Iterable[Span], mark: Callable[[str], str]) -> str:
+    """Return a text with a mark on each of the spans, which are in order."""
+    parts, at = [], 0
+    for begin, end in spans:
+        parts += [text[at:begin], mark(text[begin:end])]
+        at = end
+    return "".join([*parts, text[at:]])
 
 
 _ANSI = re.compile("\x1b\\[[0-9;]*m")

@@ -9,18 +9,16 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from .errors import INDEX_ERROR, CommandError, printable, shell_message
+from ...nodegraph import Failure, NodeGraph, register_reader
+from ...nodegraph.readers import read_text, supported_suffixes
+from .errors import INDEX_ERROR, USAGE_ERROR, CommandError, printable, shell_message
 from .group_rules import DEFAULT_RULES, GroupRule
-from .models import embedding_model
-
-if TYPE_CHECKING:
-    from ...nodegraph import Failure, NodeGraph
 
 FOLDER = ".nodekin"
 
@@ -53,15 +51,9 @@ class IndexSettings:
         return self.groups[0].name
 
     def to_json(self) -> str:
-        """Return the settings as they are kept."""
-        record = {
-            "version": _VERSION,
-            "groups": [rule.to_dict() for rule in self.groups],
-            "embed": self.embed,
-            "encoding": self.encoding,
-            "sources": [str(source) for source in self.sources],
-        }
-        return json.dumps(record, ensure_ascii=False, indent=2) + "\n"
+        """Return the settings as they are stored."""
+        record = {"version": _VERSION, **asdict(self)}
+        return json.dumps(record, ensure_ascii=False, indent=2, default=str) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> IndexSettings:
@@ -96,20 +88,17 @@ class Workspace:
         Raises:
             CommandError: If there is none.
         """
-        if store is not None:
-            home = cls(store)
-            if not home.exists:
-                raise CommandError(
-                    f"there is no index in {store}; make one with: nodekin index FOLDER --store "
-                    f"{store}",
-                    INDEX_ERROR,
-                )
-            return home
         start = Path.cwd()
-        for folder in (start, *start.parents):
-            home = cls(folder / FOLDER)
-            if home.exists:
-                return home
+        folders = [folder / FOLDER for folder in (start, *start.parents)]
+        for folder in folders if store is None else [store]:
+            if cls(folder).exists:
+                return cls(folder)
+        if store is not None:
+            raise CommandError(
+                f"there is no index in {store}; make one with: nodekin index FOLDER --store "
+                f"{store}",
+                INDEX_ERROR,
+            )
         raise CommandError(
             f"there is no index ({FOLDER}) in {start} or above; make one with: nodekin index "
             "FOLDER, or search a folder at once with: --in FOLDER",
@@ -179,18 +168,10 @@ def check_encoding(name: str) -> str:
 
 @contextmanager
 def fallback_encoding(encoding: str) -> Iterator[None]:
-    """Read files that are not UTF-8 by an encoding, until the block ends; empty for none.
-
-    Raises:
-        ValueError: If there is no such encoding.
-    """
+    """Read files that are not UTF-8 by an encoding, until the block ends; empty for none."""
     if not encoding:
         yield
         return
-    from ...nodegraph import register_reader
-    from ...nodegraph.readers import read_text, supported_suffixes
-
-    check_encoding(encoding)
     suffixes = [suffix for suffix in supported_suffixes() if suffix not in _NOT_TEXT]
 
     def read(path: Path) -> Any:
@@ -208,88 +189,100 @@ def fallback_encoding(encoding: str) -> Iterator[None]:
         register_reader(*suffixes)(read_text)
 
 
-@dataclass(frozen=True, slots=True)
-class Corpus:
-    """Hold a graph with its groups declared, and how it was made."""
-
-    graph: NodeGraph
-    settings: IndexSettings
-    home: Workspace | None = None
-
-
-@contextmanager
-def open_corpus(
+def find_index(
     store: Path | None,
     folders: Sequence[Path],
-    *,
-    quiet: bool,
-    embeds: bool = False,
     embed: str | None = None,
-    embed_base_url: str | None = None,
     encoding: str | None = None,
-) -> Iterator[Corpus]:
-    """Open the index, or the folders in memory where there are any, until the block ends.
+) -> tuple[Workspace | None, IndexSettings]:
+    """Return the index, or none where there are folders to search in its place; how it is made.
 
     Args:
         store: Where the index is; None to look for it.
         folders: Read into memory in place of an index.
-        quiet: Whether progress and warnings are kept back.
-        embeds: Whether the embedding model is needed; loading it takes a while.
         embed: The embedding model for folders; an index has its own.
-        embed_base_url: The server of an embedding model that is asked over HTTP.
         encoding: What text files in folders are that are not UTF-8.
 
     Raises:
-        CommandError: If there is no index, or nothing to read in the folders.
+        CommandError: If there is no index or no such folder, or the index has another model.
+        ValueError: If there is no such encoding.
     """
-    for folder in folders:
-        check_exists(folder)
-    from ...nodegraph import NodeGraph
+    encoding = check_encoding(encoding) if encoding else ""
+    if folders:
+        check_exist(folders)
+        return None, IndexSettings(embed=embed or "", encoding=encoding)
+    home = Workspace.find(store)
+    settings = home.load()
+    if embed and embed != settings.embed:
+        raise CommandError(
+            f"--embed {embed!r} goes with --in; the index has its own embeddings "
+            f"({settings.embed or 'none'}), changed by: nodekin index --embed {embed}",
+            USAGE_ERROR,
+        )
+    return home, settings
 
-    with warnings_to_stderr(quiet), fallback_encoding(encoding or ""):
-        home = None if folders else Workspace.find(store)
-        settings = IndexSettings(embed=embed or "") if home is None else home.load()
-        model = None
-        if embeds and settings.embed:
-            model = embedding_model(settings.embed, embed_base_url)
-        with NodeGraph(
+
+@contextmanager
+def open_graph(
+    home: Workspace | None,
+    settings: IndexSettings,
+    folders: Sequence[Path] = (),
+    *,
+    quiet: bool,
+    model: Any = None,
+) -> Iterator[NodeGraph]:
+    """Open the graph of an index, or of folders in memory, until the block ends.
+
+    Args:
+        home: The index; None for folders.
+        settings: Which groups are declared, and the encoding of files.
+        folders: What is read into memory.
+        quiet: Whether progress and warnings are left out.
+        model: The embedding model, where one is used.
+
+    Raises:
+        CommandError: If there is nothing to read in the folders.
+    """
+    with (
+        warnings_to_stderr(quiet),
+        fallback_encoding(settings.encoding),
+        NodeGraph(
             list(folders) or None,
             embed=model,
             store=None if home is None else home.graph_file,
             on_error="skip",
             progress=False if quiet else None,
-        ) as graph:
-            for rule in settings.groups:
-                rule.declare(graph)
-            if folders and not graph.groups["ROOT"].size:
-                raise CommandError(_nothing_read(folders, graph.failures), INDEX_ERROR)
+        ) as graph,
+    ):
+        for rule in settings.groups:
+            rule.declare(graph)
+        if folders and not graph.groups["ROOT"].size:
+            paths, failures = ", ".join(map(str, folders)), graph.failures
+            raise CommandError(
+                f"nothing in {paths} could be read: {shell_message(failures[0].error)}"
+                if failures
+                else f"there is no file in {paths} that can be read; known are "
+                f"{', '.join(supported_suffixes())}",
+                INDEX_ERROR,
+            )
+        if home is None:
             print_failures(graph.failures, quiet)
-            yield Corpus(graph, settings, home)
+        yield graph
 
 
-def check_exists(path: Path) -> None:
-    """Check that there is a file or folder.
+def check_exist(paths: Sequence[Path]) -> None:
+    """Check that there are these files and folders.
 
     Raises:
-        CommandError: If there is none.
+        CommandError: If one is missing.
     """
-    if not path.expanduser().exists():
-        raise CommandError(f"there is no file or folder {str(path)!r}", INDEX_ERROR)
-
-
-def _nothing_read(folders: Sequence[Path], failures: Sequence[Failure]) -> str:
-    named = ", ".join(map(str, folders))
-    if failures:
-        return f"nothing in {named} could be read: {shell_message(failures[0].error)}"
-    from ...nodegraph.readers import supported_suffixes
-
-    return (
-        f"there is no file in {named} that can be read; known are {', '.join(supported_suffixes())}"
-    )
+    for path in paths:
+        if not path.expanduser().exists():
+            raise CommandError(f"there is no file or folder {str(path)!r}", INDEX_ERROR)
 
 
 def print_failures(failures: Sequence[Failure], quiet: bool) -> None:
-    """Say on stderr what was left out, a line for each."""
+    """Write to stderr what was left out, a line for each."""
     for failure in () if quiet else failures:
         click.echo(f"nodekin: left out: {printable(shell_message(failure.error))}", err=True)
 

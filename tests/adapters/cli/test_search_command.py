@@ -88,7 +88,7 @@ def test_a_wrong_command_line_is_one_line_and_status_2(indexed, arguments, said)
 
 
 def test_with_embeddings_both_ways_are_fused(nodekin, monkeypatch):
-    monkeypatch.setattr("nodekin.adapters.cli.workspace.embedding_model", _letters)
+    monkeypatch.setattr("nodekin.adapters.cli.search_command.embedding_model", _letters)
     monkeypatch.setattr("nodekin.adapters.cli.index_command.embedding_model", _letters)
     ran = nodekin("index", "docs", "--embed", "letters")
     assert ran.out.endswith("passage embedded by letters\n")
@@ -100,7 +100,7 @@ def test_with_embeddings_both_ways_are_fused(nodekin, monkeypatch):
 
 def test_words_answer_where_the_embedding_model_is_gone(nodekin, monkeypatch):
     monkeypatch.setattr("nodekin.adapters.cli.index_command.embedding_model", _letters)
-    monkeypatch.setattr("nodekin.adapters.cli.workspace.embedding_model", _failing)
+    monkeypatch.setattr("nodekin.adapters.cli.search_command.embedding_model", _failing)
     nodekin("index", "docs", "--embed", "letters")
     ran = nodekin("search", "Yangtze", "--json")
     assert ran.documents == ["docs/river.txt"]
