@@ -1,6 +1,6 @@
-"""Chat over a folder: each question is understood by what was said before, answers are cited.
+"""Chat over a folder: a question may refer to earlier ones, answers are cited.
 
-Without a model its answers are those written down here. With one:
+Without a model the answers are scripted. With one:
 ``OPENAI_BASE_URL=... OPENAI_MODEL=... python examples/chat.py [folder]`` asks for your questions.
 """
 
@@ -14,7 +14,7 @@ from nodekin.retrievers import QueryEngine, RecursiveRetriever
 
 PAGES = Path(__file__).parent / "data" / "zh"
 QUESTIONS = ["赵州桥是谁主持建造的？", "它的主拱净跨是多少？", "金字塔有多高？"]
-REPLIES = [  # to each question, and before it what it means after those that came before
+REPLIES = [  # answers; before them the question as it is condensed, where there is a history
     "赵州桥由隋代工匠李春主持建造 [1]。",
     *("赵州桥的主拱净跨是多少？", "主拱净跨约37米 [1]。"),
     *("金字塔有多高？", "无答案"),
@@ -22,13 +22,13 @@ REPLIES = [  # to each question, and before it what it means after those that ca
 
 
 def model() -> Any:
-    """Return the model that the environment names, or what is written down."""
+    """Return the model that the environment names, or a scripted one."""
     if os.environ.get("OPENAI_BASE_URL"):
         from nodekin.adapters.openai_chat import OpenAIChat
 
         return OpenAIChat(os.environ.get("OPENAI_MODEL", "gpt-4o-mini"))
-    said = iter(REPLIES)
-    return LLM(lambda prompt: next(said), "written down")
+    replies = iter(REPLIES)
+    return LLM(lambda prompt: next(replies), "scripted")
 
 
 def main(folder: Path, questions: Any) -> None:
@@ -40,16 +40,16 @@ def main(folder: Path, questions: Any) -> None:
     chat = QueryEngine(search, model()).conversation()
     for question in questions:
         print(f"\n> {question}")
-        with chat.stream(question) as pieces:
-            for piece in pieces:
-                print(piece, end="", flush=True)
+        with chat.stream(question) as stream:
+            for text in stream:
+                print(text, end="", flush=True)
         print()
-        for source in pieces.answer.cited:
+        for source in stream.answer.cited:
             node = source.result.node
             print(f"  [{source.number}] {node.document_id} from character {node.start}")
 
 
 if __name__ == "__main__":
     ask = os.environ.get("OPENAI_BASE_URL") and sys.stdin.isatty()
-    asked = iter(lambda: input("\nquestion: "), "") if ask else QUESTIONS
-    main(Path(sys.argv[1]) if sys.argv[1:] else PAGES, asked)
+    questions = iter(lambda: input("\nquestion: "), "") if ask else QUESTIONS
+    main(Path(sys.argv[1]) if sys.argv[1:] else PAGES, questions)

@@ -41,7 +41,7 @@ class NodeGraphQueryEngine(BaseQueryEngine):
     """Answer questions in LlamaIndex with a nodekin retriever, by a strategy or none.
 
     The answer is made by LlamaIndex's response synthesizer, or by nodekin's ``QueryEngine``, which
-    numbers its sources and cites them, keeps to a budget of tokens, and answers from
+    numbers its sources and cites them, keeps to a context window, and answers from
     question-answer pairs without a model: pass that in place of a retriever.
 
     ``retrieve`` retrieves only, by the strategy, without answers to sub-questions.

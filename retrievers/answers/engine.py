@@ -141,8 +141,8 @@ class QueryEngine(PromptMixin):
         Args:
             question: The question.
             history: The conversation so far, the oldest first: pairs ``(question, answer)``, or
-                messages ``{"role": "user", "content": ...}``. The model rewrites the
-                question so that it is understood without them.
+                messages ``{"role": "user", "content": ...}``. The model rewrites the question
+                so that it is understood without them.
             top_k: In place of the engine's own.
             filters: Conditions on metadata, for the retriever and for preset answers.
 
