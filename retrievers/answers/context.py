@@ -1,4 +1,4 @@
-"""The state of one question on its way to an answer: its sources, prompts, notes and text."""
+"""The state of one question on its way to an answer: its prompts, sources, notes and text."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class AnswerContext:
         return parts
 
     def limit_parts(self, parts: Sequence[Source], limit: int) -> list[Source]:
-        """Return the first parts; omit sources, or cut them, of which the others are."""
+        """Return the first parts, and omit the others: sources without a part, or their ends."""
         selected, rest = list(parts[:limit]), parts[limit:]
         texts: dict[int, list[str]] = {}
         for part in selected:

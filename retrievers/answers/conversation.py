@@ -165,12 +165,10 @@ class Conversation:
 def condense(context: AnswerContext, pairs: Sequence[Pair]) -> Plan[str]:
     """Return the question so that it is understood without the conversation, by a model.
 
-    Without a conversation, and where the model fails, it is the question as it is; the notes say
-    that, and what of the conversation there was no room for.
+    Where the model fails, or there is no room for the conversation, it is the question as it is.
+    The notes say so, and how much of the conversation was left out.
     """
     question, settings = context.question, context.settings
-    if not pairs:
-        return question
     with start_span("condense", question=question, pairs=len(pairs)) as span:
         empty = settings.length(context.prompt("condense", history=""))
         room = min(settings.history_window, settings.prompt_limit - empty)
