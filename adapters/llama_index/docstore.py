@@ -66,8 +66,7 @@ class NodeGraphDocstore(BaseDocumentStore):
     @property
     def docs(self) -> dict[str, BaseNode]:
         """All nodes of the groups by their ids; builds what is missing."""
-        names = [name for name in self.groups if name != ROOT]
-        return {node.node_id: node for node in export_nodes(self.graph, *names)}
+        return {node.node_id: node for node in export_nodes(self.graph, *self.groups[1:])}
 
     def get_document(self, doc_id: str, raise_error: bool = True) -> BaseNode | None:
         """Return a node with its relationships.
@@ -88,14 +87,11 @@ class NodeGraphDocstore(BaseDocumentStore):
 
     def _related(self, node: Node, groups: Sequence[str]) -> TextNode:
         text_node = to_text_node(node)
-        children = [
-            related(id_in_llama_index(child))
-            for name, nodes in node.children.items()
-            if name in groups
-            for child in nodes
-        ]
+        by_group = node.children
+        children = [child for name in by_group if name in groups for child in by_group[name]]
         if children:
-            text_node.relationships[NodeRelationship.CHILD] = children
+            ids = map(id_in_llama_index, children)
+            text_node.relationships[NodeRelationship.CHILD] = [*map(related, ids)]
         text_node.relationships.update(self._neighbours(node))
         return text_node
 
@@ -105,14 +101,14 @@ class NodeGraphDocstore(BaseDocumentStore):
             return {}
         siblings = self.graph.find(node.group)(node.root)
         position = [sibling.id for sibling in siblings].index(node.id)
-        neighbours = {}
-        if position:
-            before = id_in_llama_index(siblings[position - 1])
-            neighbours[NodeRelationship.PREVIOUS] = related(before)
-        if position + 1 < len(siblings):
-            after = id_in_llama_index(siblings[position + 1])
-            neighbours[NodeRelationship.NEXT] = related(after)
-        return neighbours
+        return {
+            relationship: related(id_in_llama_index(siblings[at]))
+            for relationship, at in (
+                (NodeRelationship.PREVIOUS, position - 1),
+                (NodeRelationship.NEXT, position + 1),
+            )
+            if 0 <= at < len(siblings)
+        }
 
     async def aget_document(self, doc_id: str, raise_error: bool = True) -> BaseNode | None:
         """Do what ``get_document`` does, in a thread."""
@@ -148,14 +144,9 @@ class NodeGraphDocstore(BaseDocumentStore):
 
     def get_all_ref_doc_info(self) -> dict[str, RefDocInfo] | None:
         """Return for each document the ids of its nodes."""
-        infos: dict[str, RefDocInfo] = {}
-        for i, node in self.docs.items():
-            source = node.ref_doc_id
-            if source is not None and i != source:
-                infos.setdefault(source, RefDocInfo()).node_ids.append(i)
-        for root in self.graph.nodes(ROOT):
-            infos.setdefault(root.id, RefDocInfo()).metadata = to_text_node(root).metadata
-        return infos
+        groups = self.groups
+        with self.graph.reading(*groups):
+            return {root.id: self._info(root, groups) for root in self.graph.nodes(ROOT)}
 
     async def aget_all_ref_doc_info(self) -> dict[str, RefDocInfo] | None:
         """Do what ``get_all_ref_doc_info`` does, in a thread."""
@@ -163,15 +154,14 @@ class NodeGraphDocstore(BaseDocumentStore):
 
     def get_ref_doc_info(self, ref_doc_id: str) -> RefDocInfo | None:
         """Return the ids of a document's nodes, None if there is no such document."""
-        groups = [name for name in self.groups if name != ROOT]
+        groups = self.groups
         with self.graph.reading(*groups):
             (root,) = graph_nodes(self.graph, [ref_doc_id])
-            if root is None or root.group != ROOT:
-                return None
-            ids = [
-                id_in_llama_index(node) for name in groups for node in self.graph.find(name)(root)
-            ]
-        return RefDocInfo(ids, to_text_node(root).metadata)
+            return None if root is None or root.group != ROOT else self._info(root, groups)
+
+    def _info(self, root: Node, groups: Sequence[str]) -> RefDocInfo:
+        nodes = [node for name in groups[1:] for node in self.graph.find(name)(root)]
+        return RefDocInfo([*map(id_in_llama_index, nodes)], to_text_node(root).metadata)
 
     async def aget_ref_doc_info(self, ref_doc_id: str) -> RefDocInfo | None:
         """Do what ``get_ref_doc_info`` does, in a thread."""

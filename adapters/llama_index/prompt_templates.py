@@ -13,8 +13,6 @@ from ...nodegraph import LLM
 from ...nodegraph.models import Language, as_llm
 from ...retrievers import Prompt
 
-_PLACEHOLDER = re.compile(r"\{(\w+)\}")
-
 
 def to_templates(prompts: Mapping[str, Prompt]) -> dict[str, BasePromptTemplate]:
     """Return a template for each prompt and language, by names such as ``rewrite_en``.
@@ -59,17 +57,9 @@ def _keys(prompts: Mapping[str, Prompt]) -> Iterator[tuple[str, tuple[str, Langu
 
 
 def _template(text: str, placeholders: Sequence[str]) -> str:
-    parts: list[str] = []
-    end = 0
-    for match in _PLACEHOLDER.finditer(text):
-        if match[1] in placeholders:
-            parts += [_double_braces(text[end : match.start()]), match[0]]
-            end = match.end()
-    return "".join([*parts, _double_braces(text[end:])])
-
-
-def _double_braces(text: str) -> str:
-    return text.replace("{", "{{").replace("}", "}}")
+    """Double all braces but those of the placeholders."""
+    pattern = rf"(\{{(?:{'|'.join(placeholders)})\}})|[{{}}]"
+    return re.sub(pattern, lambda match: match[1] or match[0] * 2, text)
 
 
 class SettingsLLM:

@@ -9,10 +9,8 @@ from typing import Any, Literal
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.response.schema import RESPONSE_TYPE
 from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
-from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.llms import LLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.response_synthesizers import BaseSynthesizer
 from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
@@ -33,8 +31,6 @@ from .prompt_templates import llm_or_settings
 from .retrieval_record import RecordingRetriever, RetrievalRecord
 from .retriever import NodeGraphRetriever
 from .synthesizers import LlamaIndexSynthesizer, QueryEngineSynthesizer, Retrieve, Synthesizer
-
-dispatcher = get_dispatcher(__name__)
 
 
 class NodeGraphQueryEngine(BaseQueryEngine):
@@ -184,19 +180,11 @@ class NodeGraphQueryEngine(BaseQueryEngine):
         retrieve = partial(_return_nodes, nodes)
         return await arun(self._respond(_bundle(query_bundle), retrieve, additional_source_nodes))
 
-    @dispatcher.span
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
         return run(self._answer(query_bundle))
 
-    @dispatcher.span
     async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
         return await arun(self._answer(query_bundle))
-
-    def _get_prompts(self) -> dict[str, BasePromptTemplate]:
-        return {}
-
-    def _update_prompts(self, prompts_dict: dict[str, BasePromptTemplate]) -> None:
-        pass
 
     def _get_prompt_modules(self) -> PromptMixinType:
         return {"retriever": self._retriever, "response_synthesizer": self._synthesizer}

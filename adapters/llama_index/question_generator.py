@@ -5,16 +5,15 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from llama_index.core.callbacks import CallbackManager
-from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
 from llama_index.core.schema import QueryBundle
 from llama_index.core.tools import ToolMetadata
 
-from ...nodegraph import ModelError
 from ...nodegraph.models.output import (
     check_answer,
     clean,
@@ -32,8 +31,6 @@ from .prompt_templates import changed_prompts, llm_or_settings, to_templates
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-dispatcher = get_dispatcher(__name__)
 
 logger = logging.getLogger(__name__)
 
@@ -77,23 +74,20 @@ _EXAMPLE = '{"questions": [{"tool": "...", "question": "..."}]}'
 
 _STRING = {"type": "string"}
 
+
+def _object(**properties: object) -> dict[str, object]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
 _SCHEMA = {
     "title": "tool_questions",
     "description": "The simpler questions, each with the tool that can answer it",
-    "type": "object",
-    "properties": {
-        "questions": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"tool": _STRING, "question": _STRING},
-                "required": ["tool", "question"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["questions"],
-    "additionalProperties": False,
+    **_object(questions={"type": "array", "items": _object(tool=_STRING, question=_STRING)}),
 }
 
 
@@ -103,10 +97,8 @@ class _ToolQuestions(QueryDecomposition):
     name = "tool questions"
     PROMPT: ClassVar[Prompt] = _PROMPT
 
-    def tool_questions(
-        self, query: str, tools: Sequence[ToolMetadata]
-    ) -> Plan[tuple[ToolQuestions, str | None]]:
-        """Return the questions with their tools, and a note on those without one, as a plan."""
+    def tool_questions(self, query: str, tools: Sequence[ToolMetadata]) -> Plan[ToolQuestions]:
+        """Return the questions with their tools as a plan; what goes wrong is logged or raised."""
         names = [tool.get_name() for tool in tools]
         listing = "\n".join(f"- {tool.get_name()}: {_line(tool.description)}" for tool in tools)
         attempts: list[ToolQuestions] = []
@@ -122,16 +114,20 @@ class _ToolQuestions(QueryDecomposition):
             return attempts[-1]
 
         try:
-            questions = yield from self.ask(
-                query, read, schema=_SCHEMA, example=_EXAMPLE, limit=self.limit, tools=listing
+            return (
+                yield from self.ask(
+                    query, read, schema=_SCHEMA, example=_EXAMPLE, limit=self.limit, tools=listing
+                )
             )
-        except ModelError:
-            questions = max(attempts, key=len, default=[])
-            if not questions or self.on_error == "raise":
+        except Exception as error:
+            if self.on_error == "raise":
                 raise
+            note = f"all tools are asked the question: {type(error).__name__}: {error}"
+        if questions := max(attempts, key=len, default=[]):
             omitted = "; ".join(f"{question!r} for {tool!r}" for tool, question in unknown)
-            return questions, f"left out, as there is no such tool: {omitted}"
-        return questions, None
+            note = f"left out, as there is no such tool: {omitted}"
+        logger.warning("of the query %r: %s", query[:80], note)
+        return questions
 
 
 class NodeGraphQuestionGenerator(BaseQuestionGenerator):
@@ -179,7 +175,6 @@ class NodeGraphQuestionGenerator(BaseQuestionGenerator):
         self._one = QueryDecomposition(model, limit=limit, include_query=False, **options)
         self._several = _ToolQuestions(model, limit=limit, include_query=False, **options)
 
-    @dispatcher.span
     def generate(self, tools: Sequence[ToolMetadata], query: QueryBundle) -> list[SubQuestion]:
         """Return the sub-questions, each with its tool.
 
@@ -190,7 +185,6 @@ class NodeGraphQuestionGenerator(BaseQuestionGenerator):
         with report_spans(self._callback_manager, self):
             return run(self._plan(tools, query))
 
-    @dispatcher.span
     async def agenerate(
         self, tools: Sequence[ToolMetadata], query: QueryBundle
     ) -> list[SubQuestion]:
@@ -208,21 +202,9 @@ class NodeGraphQuestionGenerator(BaseQuestionGenerator):
             variants = yield from self._one.plan(query)
             questions = [(names[0], question) for question in variants.queries]
         else:
-            questions = yield from self._for_tools(query, tools)
+            questions = yield from self._several.tool_questions(query, tools)
         questions = questions or [(name, query) for name in names]
         return [SubQuestion(sub_question=question, tool_name=name) for name, question in questions]
-
-    def _for_tools(self, query: str, tools: Sequence[ToolMetadata]) -> Plan[ToolQuestions]:
-        try:
-            questions, note = yield from self._several.tool_questions(query, tools)
-        except Exception as error:
-            if self._several.on_error == "raise":
-                raise
-            questions = []
-            note = f"all tools are asked the question: {type(error).__name__}: {error}"
-        if note is not None:
-            logger.warning("of the query %r: %s", query[:80], note)
-        return questions
 
     def _get_prompts(self) -> dict[str, BasePromptTemplate]:
         return {**to_templates(self._one.prompts), **to_templates(self._several.prompts)}
@@ -268,33 +250,22 @@ def read_tool_questions(answer: str, tools: Sequence[str]) -> tuple[ToolQuestion
     names = {normalize(tool): tool for tool in tools}
     pairs: dict[tuple[str, str], None] = {}
     unknown: dict[tuple[str, str], None] = {}
-    for tool, question in _pairs(text, names):
-        question = strip_markup(question)
-        if not re.search(r"\w", question):
-            continue
-        name = names.get(normalize(tool.strip(" \t\"'`*_[]【】()（）")))
-        if name is None:
-            unknown[tool.strip(), question] = None
-        else:
-            pairs[name, question] = None
+    for tool, text_of_question in _pairs(text, names):
+        question = strip_markup(text_of_question)
+        if re.search(r"\w", question):
+            name = names.get(normalize(tool.strip(" \t\"'`*_[]【】()（）")))
+            (unknown if name is None else pairs)[name or tool.strip(), question] = None
     if not pairs and not unknown:
         raise ValueError("there is no question for a tool in the answer")
     return list(pairs), list(unknown)
 
 
-def _pairs(text: str, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _pairs(text: str, names: Mapping[str, str]) -> ToolQuestions:
     if "{" in text or "[" in text:
-        try:
-            value = parse_json(text)
-        except ValueError:
-            value = None
-        pairs = [] if value is None else list(_in_json(value, names))
-        if pairs:
-            yield from pairs
-            return
-    for line in text.splitlines():
-        if pair := _in_line(line, names):
-            yield pair
+        with suppress(ValueError):
+            if pairs := list(_in_json(parse_json(text), names)):
+                return pairs
+    return [pair for line in text.splitlines() if (pair := _in_line(line, names))]
 
 
 def _in_json(value: Any, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -318,20 +289,19 @@ def _in_json(value: Any, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _in_line(line: str, names: Mapping[str, str]) -> tuple[str, str] | None:
-    text, _ = split_bullet(line.strip().strip("|"))
-    text = text.strip()
-    folded = text.casefold()
+    text = split_bullet(line.strip().strip("|"))[0].strip()
     for name in sorted(names.values(), key=len, reverse=True):
-        tool = re.escape(name.casefold())
+        tool = re.escape(name)
         before = re.match(
-            rf"[\W_]*{tool}[*_`\"'\])】）]*\s*(?:[:：|,，>→]|-+>?|—)\s*(?=\S)", folded
+            rf"(?:[\W_]*{tool}[*_`\"'\])】）]*\s*(?:[:：|,，>→]|-+>?|—)"
+            rf"|[\[【(（]\s*{tool}\s*[\])】）])\s*(?=\S)",
+            *(text, re.IGNORECASE),
         )
-        before = before or re.match(rf"[\[【(（]\s*{tool}\s*[\])】）]\s*(?=\S)", folded)
-        if before and len(folded) == len(text):
+        if before:
             return name, text[before.end() :]
-        after = re.search(rf"\s*(?:[|>→\[【(（]|-+>)\s*[`*\"']*{tool}[`*\"'\])】）]*\s*$", folded)
-        if after and len(folded) == len(text):
-            return name, text[: after.start()]
+        after = rf"\s*(?:[|>→\[【(（]|-+>)\s*[`*\"']*{tool}[`*\"'\])】）]*\s*$"
+        if match := re.search(after, text, re.IGNORECASE):
+            return name, text[: match.start()]
     label = re.match(r"[\[【*_`\"']*([^\[\]【】:：?？|]+?)[\]】*_`\"']*\s*[:：|]\s*(\S.*)", text)
     if label and len(label[1]) <= _MAX_TOOL_LENGTH and text.rstrip("\"'*_` ").endswith(("?", "？")):
         return label[1], label[2]
