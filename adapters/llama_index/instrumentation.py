@@ -6,8 +6,8 @@ import inspect
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar, Token
-from typing import Any, NamedTuple
+from contextvars import ContextVar
+from typing import Any
 
 from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
@@ -27,7 +27,17 @@ from ..observing import observe_once
 dispatcher = get_dispatcher(__name__)
 
 
-class SpanStartEvent(BaseEvent):
+class _SpanEvent(BaseEvent):
+    span: str
+    attributes: dict[str, Any]
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Return the name that LlamaIndex serialises it under."""
+        return cls.__name__
+
+
+class SpanStartEvent(_SpanEvent):
     """A span of a nodekin retrieval starts: a search, a fusion, a reranking, a model call.
 
     Attributes:
@@ -35,16 +45,8 @@ class SpanStartEvent(BaseEvent):
         attributes: Its inputs.
     """
 
-    span: str
-    attributes: dict[str, Any]
 
-    @classmethod
-    def class_name(cls) -> str:
-        """Return the name that LlamaIndex serialises it under."""
-        return "SpanStartEvent"
-
-
-class SpanEndEvent(BaseEvent):
+class SpanEndEvent(_SpanEvent):
     """A span of a nodekin retrieval has ended.
 
     Attributes:
@@ -54,15 +56,8 @@ class SpanEndEvent(BaseEvent):
         error: Why it failed, None if it did not.
     """
 
-    span: str
-    attributes: dict[str, Any]
     seconds: float
     error: str | None = None
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Return the name that LlamaIndex serialises it under."""
-        return "SpanEndEvent"
 
 
 class SpanObserver:
@@ -85,64 +80,48 @@ class SpanObserver:
     def __init__(self, callback_manager: CallbackManager | None = None, owner: Any = None) -> None:
         self._manager = callback_manager
         self._owner = owner
-        self._open: dict[int, _EnteredSpan] = {}  # by the span's identity
+        self._open: dict[int, Iterator[None]] = {}  # by the span's identity
 
     def begin(self, span: Span, parent: Span | None) -> None:
         """Enter a LlamaIndex span in the context of the work."""
-        attributes = dict(span.attributes)
-        span_id = f"nodekin.{span.name}-{uuid.uuid4()}"
-        bound_args = _SIGNATURE.bind(**attributes)
-        parent_id = active_span_id.get()
-        token = active_span_id.set(span_id)
-        dispatcher.span_enter(
-            id_=span_id,
-            bound_args=bound_args,
-            instance=self._owner,
-            parent_id=parent_id,
-            tags=active_instrument_tags.get(),
-        )
-        dispatcher.event(SpanStartEvent(span=span.name, attributes=attributes, span_id=span_id))
-        event_id = str(uuid.uuid4())
-        self._open[id(span)] = _EnteredSpan(span_id, bound_args, token, event_id)
-        if self._manager is not None:
-            self._manager.on_event_start(_event_type(span), _start_payload(span), event_id)
+        self._open[id(span)] = self._report(span)
+        next(self._open[id(span)])
 
     def end(self, span: Span) -> None:
         """Exit the LlamaIndex span, or drop it if the work failed."""
-        opened = self._open.pop(id(span))
-        attributes, error = dict(span.attributes), span.error
-        if self._manager is not None:
-            self._manager.on_event_end(_event_type(span), _end_payload(span), opened.event_id)
-        dispatcher.event(
-            SpanEndEvent(
-                span=span.name,
-                attributes=attributes,
-                seconds=span.seconds or 0.0,
-                error=None if error is None else f"{type(error).__name__}: {error}",
-                span_id=opened.span_id,
-            )
-        )
+        next(self._open.pop(id(span)), None)
+
+    def _report(self, span: Span) -> Iterator[None]:
+        """Report the beginning of a span and, when resumed, its end."""
+        attributes = dict(span.attributes)
+        span_id, event_id = f"nodekin.{span.name}-{uuid.uuid4()}", str(uuid.uuid4())
         arguments: dict[str, Any] = {
-            "id_": opened.span_id,
-            "bound_args": opened.bound_args,
+            "id_": span_id,
+            "bound_args": _SIGNATURE.bind(**attributes),
             "instance": self._owner,
         }
+        parent_id = active_span_id.get()
+        token = active_span_id.set(span_id)
+        dispatcher.span_enter(parent_id=parent_id, tags=active_instrument_tags.get(), **arguments)
+        dispatcher.event(SpanStartEvent(span=span.name, attributes=attributes, span_id=span_id))
+        if self._manager is not None:
+            self._manager.on_event_start(_event_type(span), _start_payload(span), event_id)
+        yield
+        attributes, error = dict(span.attributes), span.error
+        if self._manager is not None:
+            self._manager.on_event_end(_event_type(span), _end_payload(span), event_id)
+        message = None if error is None else f"{type(error).__name__}: {error}"
+        end: dict[str, Any] = {"seconds": span.seconds or 0.0, "error": message}
+        dispatcher.event(
+            SpanEndEvent(span=span.name, attributes=attributes, span_id=span_id, **end)
+        )
         if error is None:
             dispatcher.span_exit(result=attributes, **arguments)
         else:
-            dispatcher.event(SpanDropEvent(span_id=opened.span_id, err_str=str(error)))
+            dispatcher.event(SpanDropEvent(span_id=span_id, err_str=str(error)))
             dispatcher.span_drop(err=error, **arguments)
         with suppress(ValueError):  # a stream that is read on in another context
-            active_span_id.reset(opened.token)
-
-
-class _EnteredSpan(NamedTuple):
-    """A LlamaIndex span that was entered, and how to exit it."""
-
-    span_id: str
-    bound_args: inspect.BoundArguments
-    token: Token[str | None]
-    event_id: str
+            active_span_id.reset(token)
 
 
 _observer: ContextVar[SpanObserver | None] = ContextVar("span observer", default=None)
@@ -155,10 +134,7 @@ def report_spans(callback_manager: CallbackManager | None, owner: Any) -> Iterat
         yield
 
 
-def _any_attributes(**attributes: Any) -> None: ...
-
-
-_SIGNATURE = inspect.signature(_any_attributes)
+_SIGNATURE = inspect.signature(lambda **attributes: None)
 
 
 def _event_type(span: Span) -> CBEventType:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from statistics import fmean
 from typing import Any, Literal
 
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
@@ -19,6 +20,8 @@ from .nodes import NodeWithEvidence, to_text_node
 from .reranker import copy_result, evidence_of, to_scored_node
 
 Lift = Literal["max", "sum", "mean"]
+
+_SCORES: Mapping[Lift, Callable[[list[float]], float]] = {"max": max, "sum": sum, "mean": fmean}
 
 
 class LiftPostprocessor(BaseNodePostprocessor):
@@ -70,9 +73,8 @@ class LiftPostprocessor(BaseNodePostprocessor):
         callback_manager: CallbackManager | None = None,
         class_name: str | None = None,
     ) -> None:
-        manager = CallbackManager([]) if callback_manager is None else callback_manager
-        fields: dict[str, Any] = {"target": target, "lift": lift, "top_n": top_n}
-        super().__init__(callback_manager=manager, **fields)
+        manager = callback_manager or CallbackManager([])
+        super().__init__(callback_manager=manager, target=target, lift=lift, top_n=top_n)  # type: ignore[call-arg]
         if graph is not None:
             self.rebind(graph)
 
@@ -105,7 +107,7 @@ class LiftPostprocessor(BaseNodePostprocessor):
         graph = self._graph
         query = "" if query_bundle is None else query_bundle.query_str
         find = graph.find(self.target)
-        lifted: dict[str, _Lifted] = {}
+        lifted: dict[str, tuple[Node | None, list[NodeWithScore]]] = {}
         with graph.reading(self.target):
             ids = graph_ids(graph, [hit.node for hit in nodes])
             for hit, node_id in zip(nodes, ids, strict=True):
@@ -114,37 +116,24 @@ class LiftPostprocessor(BaseNodePostprocessor):
                     targets = [*find(graph.node(node_id))] or targets
                 for target in targets:
                     key = hit.node.node_id if target is None else target.id
-                    lifted.setdefault(key, _Lifted(target)).hits.append(hit)
-        results = [target.result(self.lift, query) for target in lifted.values()]
+                    lifted.setdefault(key, (target, []))[1].append(hit)
+        results = [self._result(*target_and_hits, query) for target_and_hits in lifted.values()]
         return sorted(results, key=_negative_score)[: self.top_n]
 
-
-@dataclass
-class _Lifted:
-    """A target and its hits; without a target, a hit that stays as it is."""
-
-    node: Node | None
-    hits: list[NodeWithScore] = field(default_factory=list)
-
-    def result(self, lift: Lift, query: str) -> NodeWithScore:
-        hits = sorted(self.hits, key=_negative_score)
-        if self.node is None:
+    def _result(self, target: Node | None, hits: list[NodeWithScore], query: str) -> NodeWithScore:
+        """Return a target with the score and evidence of its hits; without one, the best hit."""
+        hits = sorted(hits, key=_negative_score)
+        if target is None:
             return copy_result(hits[0])
-        evidence = [match for hit in hits for match in evidence_of(hit) or [_match(hit, query)]]
         return NodeWithEvidence(
-            node=to_text_node(self.node), score=_score(hits, lift), evidence=evidence
+            node=to_text_node(target),
+            score=_SCORES[self.lift]([float(hit.score or 0.0) for hit in hits]),
+            evidence=[match for hit in hits for match in evidence_of(hit) or [_match(hit, query)]],
         )
 
 
 def _negative_score(result: NodeWithScore) -> float:
     return -(result.score or 0.0)
-
-
-def _score(hits: Sequence[NodeWithScore], lift: Lift) -> float:
-    scores = [float(hit.score or 0.0) for hit in hits]
-    if lift == "max":
-        return max(scores)
-    return sum(scores) / (len(scores) if lift == "mean" else 1)
 
 
 def _match(hit: NodeWithScore, query: str) -> dict[str, Any]:

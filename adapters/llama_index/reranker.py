@@ -20,7 +20,7 @@ from ...nodegraph import Node
 from ...retrievers import Evidence, KeywordFilter, Reranker, ScoredNode
 from ...retrievers.plans import Compute, Plan, arun, run
 from ...retrievers.rerankers import RerankerProtocol
-from ..conversion import evidence_dicts, input_positions
+from ..conversion import input_positions
 from .instrumentation import report_spans
 from .nodes import NodeWithEvidence, from_text_node, to_node_with_score
 
@@ -78,9 +78,8 @@ class NodeGraphReranker(BaseNodePostprocessor):
         **options: Any,
     ) -> None:
         options.pop("class_name", None)  # what to_dict() adds
-        manager = CallbackManager([]) if callback_manager is None else callback_manager
-        fields: dict[str, Any] = {"top_n": top_n, "on_error": on_error}
-        super().__init__(callback_manager=manager, **fields)
+        manager = callback_manager or CallbackManager([])
+        super().__init__(callback_manager=manager, top_n=top_n, on_error=on_error)  # type: ignore[call-arg]
         if reranker is not None or options:
             self.rebind(reranker, **options)
 
@@ -122,47 +121,33 @@ class NodeGraphReranker(BaseNodePostprocessor):
         comparable = query.strip() or isinstance(reranker.reranker, KeywordFilter)
         if not nodes or not comparable:
             return (yield from Compute(lambda: [*map(copy_result, nodes[: self.top_n])]))
-        event_id = self._start_event(reranker, nodes, query_bundle, query)
         candidates = yield from Compute(lambda: [*map(to_scored_node, nodes)])
-        try:
-            with report_spans(None, self):
-                ranking = yield from Compute(
-                    partial(reranker.rerank, candidates, query, top_k=self.top_n),
-                    partial(reranker.arerank, candidates, query, top_k=self.top_n),
-                )
-        except Exception as error:
-            if self.on_error == "raise":
-                payload: dict[str, Any] = {EventPayload.EXCEPTION: error}
-                self.callback_manager.on_event_end(CBEventType.RERANKING, payload, event_id)
-                raise
-            ranking = _with_error(candidates[: self.top_n], query, reranker.name, error)
-        results = yield from Compute(partial(_rescored, ranking, candidates, nodes))
-        self._end_event(results, event_id)
-        return results
-
-    def _start_event(
-        self,
-        reranker: Reranker,
-        nodes: list[NodeWithScore],
-        query_bundle: QueryBundle | None,
-        query: str,
-    ) -> str:
         top_n = len(nodes) if self.top_n is None else self.top_n
-        dispatcher.event(
-            ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=top_n, model_name=reranker.name)
-        )
         payload: dict[str, Any] = {
             EventPayload.NODES: nodes,
             EventPayload.MODEL_NAME: reranker.name,
             EventPayload.QUERY_STR: query,
             EventPayload.TOP_K: top_n,
         }
-        return self.callback_manager.on_event_start(CBEventType.RERANKING, payload)
-
-    def _end_event(self, results: list[NodeWithScore], event_id: str) -> None:
-        payload: dict[str, Any] = {EventPayload.NODES: results}
-        self.callback_manager.on_event_end(CBEventType.RERANKING, payload, event_id)
+        start = ReRankStartEvent(
+            query=query_bundle, nodes=nodes, top_n=top_n, model_name=reranker.name
+        )
+        dispatcher.event(start)
+        with self.callback_manager.event(CBEventType.RERANKING, payload) as event:
+            try:
+                with report_spans(None, self):
+                    ranking = yield from Compute(
+                        partial(reranker.rerank, candidates, query, top_k=self.top_n),
+                        partial(reranker.arerank, candidates, query, top_k=self.top_n),
+                    )
+            except Exception as error:
+                if self.on_error == "raise":
+                    raise
+                ranking = _with_error(candidates[: self.top_n], query, reranker.name, error)
+            results = yield from Compute(partial(_rescored, ranking, candidates, nodes))
+            event.on_end(payload={EventPayload.NODES: results})
         dispatcher.event(ReRankEndEvent(nodes=results))
+        return results
 
 
 def _with_error(
@@ -216,10 +201,9 @@ def _rescored(
     """
     results: list[NodeWithScore] = []
     for hit, position in zip(ranking, input_positions(ranking, candidates), strict=True):
-        if position is None:
-            results.append(to_node_with_score(hit))
-            continue
-        evidence = evidence_dicts(hit) + evidence_of(nodes[position])
-        node = nodes[position].node.model_copy(deep=True)
-        results.append(NodeWithEvidence(node=node, score=float(hit.score), evidence=evidence))
+        result = to_node_with_score(hit)
+        if position is not None:
+            result.node = nodes[position].node.model_copy(deep=True)
+            result.evidence += evidence_of(nodes[position])
+        results.append(result)
     return results

@@ -133,7 +133,11 @@ class RecordingRetriever(PlannedRetriever):
             groups = yield from Compute(
                 partial(inner.grouped, query, **options), partial(inner.agrouped, query, **options)
             )
-            return _of_groups(query, groups, inner.fuse_groups(query, groups, top_k=limit))
+            return RetrievalRecord(
+                inner.fuse_groups(query, groups, top_k=limit),
+                tuple(group for group in groups if group.question != query),
+                tuple((group.question, group.error) for group in groups if group.error is not None),
+            )
         if isinstance(inner, MultiStepRetriever):
             outcome = yield from Compute(
                 partial(inner.steps, query, **options), partial(inner.asteps, query, **options)
@@ -146,16 +150,6 @@ class RecordingRetriever(PlannedRetriever):
             )
         (results,) = yield from Find(inner, [query], limit, filters)
         return RetrievalRecord(results, errors=_errors_of(results))
-
-
-def _of_groups(
-    query: str, groups: Sequence[SubResults], results: list[ScoredNode]
-) -> RetrievalRecord:
-    return RetrievalRecord(
-        results,
-        tuple(group for group in groups if group.question != query),
-        tuple((group.question, group.error) for group in groups if group.error is not None),
-    )
 
 
 def _errors_of(results: Sequence[ScoredNode]) -> tuple[tuple[str, str], ...]:

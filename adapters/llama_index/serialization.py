@@ -22,12 +22,10 @@ _FORMAT = "nodekin llama_index nodes"
 
 _VERSION = 1
 
-_NODES: dict[str, type[BaseNode]] = {
-    cls.class_name(): cls for cls in (TextNode, IndexNode, ImageNode, Document, ImageDocument)
-}
+_NODES = (TextNode, IndexNode, ImageNode, Document, ImageDocument)
 
-_RESULTS: dict[str, type[NodeWithScore]] = {
-    cls.class_name(): cls for cls in (NodeWithScore, NodeWithEvidence)
+_CLASSES: dict[str, type[BaseNode] | type[NodeWithScore]] = {
+    cls.class_name(): cls for cls in (*_NODES, NodeWithScore, NodeWithEvidence)
 }
 
 
@@ -74,20 +72,20 @@ def load_nodes(text: str) -> list[Any]:
 
 
 def _to_json(item: BaseNode | NodeWithScore) -> dict[str, Any]:
-    kind = type(item).__name__
-    if isinstance(item, NodeWithScore) and _RESULTS.get(kind) is type(item):
-        data: dict[str, Any] = {"class": kind, "node": _to_json(item.node), "score": item.score}
-        if isinstance(item, NodeWithEvidence):
-            _check_json(item.evidence, kind)
-            data["evidence"] = item.evidence
-        return data
-    if isinstance(item, BaseNode) and _NODES.get(item.class_name()) is type(item):
+    name = type(item).__name__
+    if _CLASSES.get(name) is not type(item):
+        raise TypeError(
+            f"dump_nodes takes nodes and results of LlamaIndex ({', '.join(_CLASSES)}), not a "
+            f"{name}: {item!r:.80}"
+        )
+    if isinstance(item, BaseNode):
         _check_json(item.metadata, item.node_id)
-        return {"class": item.class_name(), "data": json.loads(item.to_json())}
-    raise TypeError(
-        f"dump_nodes takes nodes and results of LlamaIndex ({', '.join(_NODES)}; "
-        f"{', '.join(_RESULTS)}), not a {kind}: {item!r:.80}"
-    )
+        return {"class": name, "data": json.loads(item.to_json())}
+    data: dict[str, Any] = {"node": _to_json(item.node), "score": item.score}
+    if isinstance(item, NodeWithEvidence):
+        _check_json(item.evidence, name)
+        data["evidence"] = item.evidence
+    return {"class": name, "data": data}
 
 
 def _check_json(value: Any, owner: str) -> None:
@@ -104,13 +102,11 @@ def _check_json(value: Any, owner: str) -> None:
         )
 
 
-def _from_json(data: Any) -> BaseNode | NodeWithScore:
-    kind = data.get("class") if isinstance(data, dict) else None
-    if kind in _RESULTS:
-        fields: dict[str, Any] = {"node": _from_json(data["node"]), "score": data["score"]}
-        if "evidence" in data:
-            fields["evidence"] = data["evidence"]
-        return _RESULTS[kind](**fields)
-    if kind in _NODES:
-        return _NODES[kind].from_dict(data["data"])
-    raise ValueError(f"load_nodes knows no class {kind!r}; it knows {[*_NODES, *_RESULTS]}")
+def _from_json(item: Any) -> BaseNode | NodeWithScore:
+    name = item.get("class") if isinstance(item, dict) else None
+    if name not in _CLASSES:
+        raise ValueError(f"load_nodes knows no class {name!r}; it knows {[*_CLASSES]}")
+    data = dict(item["data"])
+    if "node" in data:
+        data["node"] = _from_json(data["node"])
+    return _CLASSES[name].from_dict(data)

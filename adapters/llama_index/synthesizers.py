@@ -72,8 +72,9 @@ class LlamaIndexSynthesizer(Synthesizer):
             "streaming": streaming,
             "callback_manager": callback_manager,
         }
-        self._prompt_holder: BaseSynthesizer | None = synthesizer
-        self._created: tuple[LLM, BaseSynthesizer] | None = None
+        self._prompt_holder = synthesizer or get_response_synthesizer(
+            llm=MockLLM(), callback_manager=CallbackManager([])
+        )
 
     def respond(
         self, query_bundle: QueryBundle, retrieve: Retrieve
@@ -97,29 +98,15 @@ class LlamaIndexSynthesizer(Synthesizer):
         if self._synthesizer is not None:
             return self._synthesizer
         llm = Settings.llm if self._llm is None else self._llm
-        if self._created is not None and self._created[0] is llm:
-            return self._created[1]
         synthesizer = get_response_synthesizer(llm=llm, **self._options)
-        if self._prompt_holder is not None:
-            synthesizer.update_prompts(self._prompt_holder.get_prompts())
-        self._created = (llm, synthesizer)
+        synthesizer.update_prompts(self._prompt_holder.get_prompts())
         return synthesizer
 
-    def _without_model(self) -> BaseSynthesizer:
-        """Return a synthesizer with the prompts, which are the same for any model."""
-        if self._prompt_holder is None:
-            self._prompt_holder = get_response_synthesizer(
-                llm=MockLLM(), callback_manager=CallbackManager([])
-            )
-        return self._prompt_holder
-
     def _get_prompts(self) -> dict[str, BasePromptTemplate]:
-        return self._without_model().get_prompts()
+        return self._prompt_holder.get_prompts()
 
     def _update_prompts(self, prompts_dict: dict[str, BasePromptTemplate]) -> None:
-        self._without_model().update_prompts(prompts_dict)
-        if self._created is not None:
-            self._created[1].update_prompts(prompts_dict)
+        self._prompt_holder.update_prompts(prompts_dict)
 
 
 class QueryEngineSynthesizer(Synthesizer):
@@ -259,18 +246,11 @@ async def _astream(
 
 def _metadata(answer: Answer) -> dict[str, Any]:
     """Return an answer's fields of a response's metadata."""
-    metadata: dict[str, Any] = {
+    omitted = [{"node_id": o.result.node.id, "reason": o.reason} for o in answer.omitted]
+    notes = {"preset": answer.preset is not None, "notes": list(answer.notes), "left_out": omitted}
+    return {
         "found": answer.answered,
         "cited": [source.number for source in answer.cited],
         "calls": answer.calls,
+        **{name: value for name, value in notes.items() if value},
     }
-    if answer.preset is not None:
-        metadata["preset"] = True
-    if answer.notes:
-        metadata["notes"] = list(answer.notes)
-    if answer.omitted:
-        metadata["left_out"] = [
-            {"node_id": omitted.result.node.id, "reason": omitted.reason}
-            for omitted in answer.omitted
-        ]
-    return metadata
