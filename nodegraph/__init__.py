@@ -2,6 +2,7 @@
 
 from .build_writer import Failure
 from .corpus import Refresh
+from .derivation import CORPUS, Derivation, Stamp
 from .document import Document
 from .errors import (
     EmbeddingError,
@@ -29,9 +30,10 @@ from .splitters import (
     split_paragraphs,
     split_sentences,
 )
-from .store import Changes, Derivation, NodeStore, Stamp
+from .store import Changes, NodeStore
 
 __all__ = [
+    "CORPUS",
     "LLM",
     "ROOT",
     "CachedLLM",

@@ -9,12 +9,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from .codec import decode, encode
+from .derivation import CORPUS, Derivation, Stamp
 from .errors import TransformError
 from .groups import NodeGroup
 from .hashing import digest, metadata_digest
 from .locking import Access
 from .node import ROOT, Node
-from .store import CORPUS, Derivation, NodeStore, Stamp
+from .store import NodeStore
 from .transforms import Draft
 
 _BATCH = 2_000  # nodes that are written at once, at most
@@ -186,7 +187,7 @@ class Drafts:
         self._kind = f"drafts {group.name}"
         self._lock = threading.Lock()
         self._unsaved: dict[tuple[str, str], tuple[Node, Sequence[Draft]]] = {}  # by id and key
-        self._saved = set(store.recall(self._kind))
+        self._saved = set(store.get_values(self._kind))
         self._since = time.monotonic()
 
     def known(self, parents: Sequence[Node], key: str) -> dict[str, list[Draft]]:
@@ -199,7 +200,7 @@ class Drafts:
         if not self._saved:
             return {}
         keys = {self._key(parent, key): parent.id for parent in parents}
-        found = self._store.recall(self._kind, [key for key in keys if key in self._saved])
+        found = self._store.get_values(self._kind, [key for key in keys if key in self._saved])
         return {keys[key]: _read(value) for key, value in found.items()}
 
     def add(self, parent: Node, key: str, made: Sequence[Draft]) -> None:
@@ -218,7 +219,7 @@ class Drafts:
         written = {self._key(p, key): _write(made) for (_, key), (p, made) in unsaved.items()}
         values = {key: value for key, value in written.items() if value is not None}
         if values:
-            self._store.remember(self._kind, values)
+            self._store.put_values(self._kind, values)
             with self._lock:
                 self._saved.update(values)
 
@@ -230,14 +231,14 @@ class Drafts:
             some = bool(self._saved)
         if some:
             gone = {self._key(parent, key) for parent in parents} & self._saved
-            self._store.forget(self._kind, gone)
+            self._store.delete_values(self._kind, gone)
             with self._lock:
                 self._saved -= gone
 
     def forget_all(self) -> None:
         """Drop what was kept, also of documents that are gone: the group is built."""
         if self._saved:
-            self._store.forget(self._kind)
+            self._store.delete_values(self._kind)
             self._saved = set()
 
     def _key(self, parent: Node, key: str) -> str:

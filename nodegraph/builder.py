@@ -12,14 +12,14 @@ from functools import lru_cache
 from typing import Literal
 
 from .build_writer import FAILED, BatchWriter, Drafts, Failure, Job, Made, Task
-from .derivation import corpus_key, derivation_key, derive, reusable
+from .derivation import CORPUS, Stamp, corpus_key, derivation_key, derive, reusable
 from .errors import TransformError
 from .groups import NodeGroup
 from .hashing import digest
 from .locking import Access
 from .node import ROOT, Node
 from .progress import track
-from .store import CORPUS, NodeStore, Stamp
+from .store import NodeStore
 from .transforms import Draft, PatternRule
 
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from .build_writer import Failure
 from .codec import decode, encode
-from .derivation import derive_root, rename
+from .derivation import Derivation, Stamp, derive, derive_root, drafts_of
 from .document import Document
 from .errors import ReadError
 from .locking import Access
-from .node import ROOT
+from .node import ROOT, Link, Node
 from .readers import can_read, read_file
-from .store import NodeStore, Stamp
+from .store import NodeStore
+from .transforms import Draft
 
 _SOURCES = "source"  # path -> b"folder" or b"file"
 
@@ -114,7 +115,7 @@ class Corpus:
             self._store.change_documents([d for i, d in put.items() if i not in same])
             for reading in readings:
                 self._keep(reading.files)
-            self._store.remember(_SOURCES, kinds)
+            self._store.put_values(_SOURCES, kinds)
         return [[i for f in reading.files.values() for i in f.documents] for reading in readings]
 
     def remove(self, ids: list[str]) -> None:
@@ -124,7 +125,7 @@ class Corpus:
     def follow(self, source: Path, failures: list[Failure] | None) -> Refresh | None:
         """Bring the documents of one source up to date; None if it was never read before."""
         path = source.expanduser().absolute()
-        if str(path) not in self._store.recall(_SOURCES, [str(path)]):
+        if str(path) not in self._store.get_values(_SOURCES, [str(path)]):
             return None
         return self.refresh(failures, only=path)
 
@@ -139,7 +140,7 @@ class Corpus:
         known = self._records()
         found: dict[str, Path] = {}
         lost: list[Path] = []
-        sources = {Path(p): k for p, k in self._store.recall(_SOURCES).items()}
+        sources = {Path(p): k for p, k in self._store.get_values(_SOURCES).items()}
         for source, kind in sources.items():
             if source.exists():
                 found.update(_scan(source, found))
@@ -183,7 +184,7 @@ class Corpus:
             rename(self._store, old, new)
         self._store.change_documents([], remove=removed)
         gone_files = set(known) - set(reading.files) - kept
-        self._store.forget(_FILES, gone_files)
+        self._store.delete_values(_FILES, gone_files)
         self._keep(reading.files)
         names = {i for pair in renamed for i in pair}
         return Refresh(
@@ -258,11 +259,11 @@ class Corpus:
             i: _File(f.path, f.content, {d: there[d] for d in f.documents if d in there}).to_bytes()
             for i, f in files.items()
         }
-        old = self._store.recall(_FILES, records.keys())
-        self._store.remember(_FILES, {i: v for i, v in records.items() if old.get(i) != v})
+        old = self._store.get_values(_FILES, records.keys())
+        self._store.put_values(_FILES, {i: v for i, v in records.items() if old.get(i) != v})
 
     def _records(self) -> dict[str, _File]:
-        return {i: _File.from_bytes(v) for i, v in self._store.recall(_FILES).items()}
+        return {i: _File.from_bytes(v) for i, v in self._store.get_values(_FILES).items()}
 
     def _check_free(self, ids: Iterable[str]) -> None:
         for node in self._store.get(ids):
@@ -271,6 +272,68 @@ class Corpus:
                     f"the id {node.id!r} is taken by a node of group {node.group!r}; give the "
                     "document another one"
                 )
+
+
+def rename(store: NodeStore, old: str, new: str) -> None:
+    """Make for one document what was made of another one with the same text, without making it.
+
+    Both are in the store; links of the old one's nodes are put for the new one's too. Nodes of
+    rules that look at metadata are made anew when they are needed, should that have changed.
+    """
+    before, root = store.get([old, new])
+    if before is None or root is None:
+        return
+    stamp = next(iter(store.stamps(root.group, [new]).values()))
+    names = {old: root}  # the new nodes by the ids of the old ones
+    derived: dict[str, Derivation] = {}
+    for group, derivation in _from_the_top(store, old, set(names)):
+        families: list[tuple[Node | None, Sequence[Draft]]] = [
+            (names[parent], made) for parent, made in drafts_of(derivation).items()
+        ]
+        moved = derived[group] = derive(
+            group, Stamp(derivation.key, derivation.rule, stamp.metadata), root, families
+        )
+        pairs = zip(derivation.nodes, moved.nodes, strict=True)
+        names.update((node.id, other) for node, other in pairs)
+    ids = {i: node.id for i, node in names.items()}
+    for group, moved in derived.items():
+        links = [replace(link, target=ids.get(link.target, link.target)) for link in moved.links]
+        store.put_derivations(group, {new: replace(moved, links=links)})
+    _copy_links(store, ids)
+
+
+def _from_the_top(
+    store: NodeStore, document_id: str, known: set[str]
+) -> Iterator[tuple[str, Derivation]]:
+    """Yield a document's derivations, those first whose parents are known."""
+    waiting = [(g, d) for g in store.groups() if (d := store.derivation(g, document_id))]
+    while waiting:
+        ready = [(g, d) for g, d in waiting if {n.parent_id for n in d.nodes} <= known]
+        if not ready:
+            return  # what is left stands on nodes that are gone, and will be made anew
+        for group, derivation in ready:
+            yield group, derivation
+            known.update(node.id for node in derivation.nodes)
+        waiting = [each for each in waiting if each not in ready]
+
+
+def _copy_links(store: NodeStore, names: dict[str, str]) -> None:
+    ids = list(names)
+    found = [*store.links(ids), *store.links(ids, incoming=True)]
+    copied = {
+        Link(
+            names.get(link.source, link.source),
+            names.get(link.target, link.target),
+            link.type,
+            link.weight,
+            link.metadata,
+            link.derived,
+        ): None
+        for links in found
+        for link in links
+    }
+    if copied:
+        store.link(list(copied))
 
 
 def _unite(put: dict[str, Document], document: Document) -> None:

@@ -3,18 +3,62 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from .document import Document
 from .groups import NodeGroup
 from .hashing import digest, full_digest, metadata_digest
 from .node import NO_METADATA, ROOT, Link, Node
-from .store import CORPUS, Derivation, NodeStore, Stamp
 from .transforms import Draft, PatternRule
+
+CORPUS = ""
+"""Stands for a document's id where nodes are made from a whole group, not from one document."""
+
 
 DOCUMENT_STRIDE = 1 << 32
 """Order numbers a document takes: its own, and one for each node of a group."""
+
+
+class Stamp(NamedTuple):
+    """Tell what the nodes of one document and group are good for.
+
+    Attributes:
+        key: What they were made from, and how: as long as it is what the graph expects, they
+            are good. In ``ROOT`` a hash of the text.
+        rule: How alone; where only ``key`` differs, nodes whose parent is unchanged are reused.
+            In ``ROOT`` a hash of the metadata that transforms may look at.
+        metadata: Hash of the document's whole metadata, which the nodes inherit.
+    """
+
+    key: str
+    rule: str
+    metadata: str
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """All nodes of one group that were made from one document.
+
+    Attributes:
+        key: See ``Stamp``.
+        rule: See ``Stamp``.
+        metadata: See ``Stamp``.
+        nodes: In document order; the children of one parent stand together.
+        links: The links that the transform made, from these nodes; their targets may be away.
+    """
+
+    key: str
+    rule: str
+    metadata: str
+    nodes: Sequence[Node]
+    links: Sequence[Link] = ()
+
+    @property
+    def stamp(self) -> Stamp:
+        """The derivation without its nodes."""
+        return Stamp(self.key, self.rule, self.metadata)
 
 
 def derive_root(document: Document, place: int) -> Derivation:
@@ -167,65 +211,3 @@ def unmoved(old: Node, new: Node) -> bool:
         and old.own_metadata == new.own_metadata
         and old.inherited == new.inherited
     )
-
-
-def rename(store: NodeStore, old: str, new: str) -> None:
-    """Make for one document what was made of another one with the same text, without making it.
-
-    Both are in the store; links of the old one's nodes are put for the new one's too. Nodes of
-    rules that look at metadata are made anew when they are needed, should that have changed.
-    """
-    before, root = store.get([old, new])
-    if before is None or root is None:
-        return
-    stamp = next(iter(store.stamps(root.group, [new]).values()))
-    names = {old: root}  # the new nodes by the ids of the old ones
-    derived: dict[str, Derivation] = {}
-    for group, derivation in _from_the_top(store, old, set(names)):
-        families: list[tuple[Node | None, Sequence[Draft]]] = [
-            (names[parent], made) for parent, made in drafts_of(derivation).items()
-        ]
-        moved = derived[group] = derive(
-            group, Stamp(derivation.key, derivation.rule, stamp.metadata), root, families
-        )
-        pairs = zip(derivation.nodes, moved.nodes, strict=True)
-        names.update((node.id, other) for node, other in pairs)
-    ids = {i: node.id for i, node in names.items()}
-    for group, moved in derived.items():
-        links = [replace(link, target=ids.get(link.target, link.target)) for link in moved.links]
-        store.put_derivations(group, {new: replace(moved, links=links)})
-    _copy_links(store, ids)
-
-
-def _from_the_top(
-    store: NodeStore, document_id: str, known: set[str]
-) -> Iterator[tuple[str, Derivation]]:
-    """Yield a document's derivations, those first whose parents are known."""
-    waiting = [(g, d) for g in store.groups() if (d := store.derivation(g, document_id))]
-    while waiting:
-        ready = [(g, d) for g, d in waiting if {n.parent_id for n in d.nodes} <= known]
-        if not ready:
-            return  # what is left stands on nodes that are gone, and will be made anew
-        for group, derivation in ready:
-            yield group, derivation
-            known.update(node.id for node in derivation.nodes)
-        waiting = [each for each in waiting if each not in ready]
-
-
-def _copy_links(store: NodeStore, names: dict[str, str]) -> None:
-    ids = list(names)
-    found = [*store.links(ids), *store.links(ids, incoming=True)]
-    copied = {
-        Link(
-            names.get(link.source, link.source),
-            names.get(link.target, link.target),
-            link.type,
-            link.weight,
-            link.metadata,
-            link.derived,
-        ): None
-        for links in found
-        for link in links
-    }
-    if copied:
-        store.link(list(copied))

@@ -214,6 +214,10 @@ class Link:
     metadata: Mapping[str, Any] = field(default_factory=lambda: NO_METADATA, compare=False)
     derived: bool = field(default=False, compare=False, repr=False)
 
+    def __reduce__(self) -> tuple[Callable[..., Link], tuple[Any, ...]]:
+        metadata = dict(self.metadata)
+        return Link, (self.source, self.target, self.type, self.weight, metadata, self.derived)
+
 
 @dataclass(frozen=True, slots=True)
 class LinkedText:

@@ -1,8 +1,7 @@
-"""The contract of what holds the graph: documents, nodes, links, and what was paid for.
+"""The base class of what stores a graph: documents, nodes, links, and values by kind and key.
 
-It is small so that an engine can fit it: nodes are written a document at a time and read by id
-or by group, one counter a group tells an index what it has missed, and everything that is merely
-remembered (vectors, answers of models, source files) is a value by kind and key.
+A store implements twelve methods that read and write. What is common to all stores is here:
+what a write changes, the revisions of groups, which links are deleted together with nodes.
 
 The graph sees to it that one thread of a process writes while none reads. Where several processes
 share a store, ``writing`` keeps the others from writing and ``snapshot`` gives a reader one state.
@@ -10,57 +9,18 @@ share a store, ``writing`` keeps the others from writing and ``snapshot`` gives 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple, Protocol
 
+from .derivation import CORPUS, DOCUMENT_STRIDE, Derivation, Stamp, derive_root, unmoved
 from .document import Document
-from .node import Link, Node
+from .journal import Journal
+from .node import ROOT, Link, Node
 
-CORPUS = ""
-"""Stands for a document's id where nodes are made from a whole group, not from one document."""
-
-
-class Stamp(NamedTuple):
-    """Tell what the nodes of one document and group are good for.
-
-    Attributes:
-        key: What they were made from, and how: as long as it is what the graph expects, they
-            are good. In ``ROOT`` a hash of the text.
-        rule: How alone; where only ``key`` differs, nodes whose parent is unchanged are reused.
-            In ``ROOT`` a hash of the metadata that transforms may look at.
-        metadata: Hash of the document's whole metadata, which the nodes inherit.
-    """
-
-    key: str
-    rule: str
-    metadata: str
-
-
-@dataclass(frozen=True, slots=True)
-class Derivation:
-    """All nodes of one group that were made from one document.
-
-    Attributes:
-        key: See ``Stamp``.
-        rule: See ``Stamp``.
-        metadata: See ``Stamp``.
-        nodes: In document order; the children of one parent stand together.
-        links: The links that the transform made, from these nodes; their targets may be away.
-    """
-
-    key: str
-    rule: str
-    metadata: str
-    nodes: Sequence[Node]
-    links: Sequence[Link] = ()
-
-    @property
-    def stamp(self) -> Stamp:
-        """The derivation without its nodes."""
-        return Stamp(self.key, self.rule, self.metadata)
+_STATE = "state"  # the kind and key of the value that counts all writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +29,9 @@ class Changes:
 
     Attributes:
         revision: The revision these changes lead to.
-        removed: Ids of the nodes that are gone.
+        removed: Ids of the nodes that were removed.
         added: New nodes, and nodes whose place or metadata changed (their id is in ``removed``
-            too where they were there before). Apply the removals first.
+            too). Apply the removals first.
         complete: True when ``added`` is the whole group, and what an index had is to be dropped.
     """
 
@@ -81,22 +41,108 @@ class Changes:
     complete: bool = False
 
 
-class NodeStore(Protocol):
-    """Hold documents, nodes and links; keep every write whole."""
+class NodeStore(ABC):
+    """Store documents, nodes, links and values; every write happens completely or not at all.
+
+    To write a store, implement the abstract methods, which do no more than they say; whatever a
+    write means for revisions and links is worked out before they are called. A subclass may
+    replace the other methods by faster ones, and where it is shared by processes ``snapshot``,
+    ``writing`` and ``touch``. ``nodekin.nodegraph.testing.check_store`` checks it.
+    """
+
+    # What a store has to implement
+
+    @abstractmethod
+    def transaction(self) -> AbstractContextManager[object]:
+        """Take all writes of this thread in the block as one; undo them if it raises.
+
+        A transaction within another one is part of it. A store that can fail to write raises
+        ``StoreError``, and nothing has changed then.
+        """
+
+    @abstractmethod
+    def stamps(self, group: str, ids: Collection[str] | None = None) -> dict[str, Stamp]:
+        """Return the stamps of a group's derivations by document id, of some documents or of all.
+
+        In document order: ``CORPUS`` first, then as the documents were added to ``ROOT``, where
+        each document is a derivation, too.
+        """
+
+    @abstractmethod
+    def derivation(self, group: str, document_id: str) -> Derivation | None:
+        """Return what was derived in a group from one document; None if nothing was."""
+
+    @abstractmethod
+    def write_derivations(
+        self, group: str, derivations: Mapping[str, Derivation | None], changed: Collection[str]
+    ) -> None:
+        """Insert or replace derivations by document id; delete those that are None.
+
+        Args:
+            group: The group; in ``ROOT`` the documents themselves. One that is replaced stays
+                where it is in document order.
+            derivations: What is to be stored.
+            changed: Ids of those nodes that are new or different from what is stored.
+        """
+
+    @abstractmethod
+    def get(self, ids: Iterable[str]) -> list[Node | None]:
+        """Return nodes by id, None where there is none."""
+
+    @abstractmethod
+    def read_links(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
+        """Return the links from (or to) each id, in the order they were put.
+
+        Also links to nodes that don't exist.
+        """
+
+    @abstractmethod
+    def put_links(self, links: Sequence[Link]) -> None:
+        """Store links, over those between the same nodes of the same type."""
+
+    @abstractmethod
+    def delete_links(self, links: Sequence[Link]) -> None:
+        """Delete links by source, target and type; those that don't exist are skipped."""
+
+    @abstractmethod
+    def get_values(self, kind: str, keys: Collection[str] | None = None) -> dict[str, bytes]:
+        """Return those of the values that exist, or all of a kind, by key."""
+
+    @abstractmethod
+    def put_values(self, kind: str, values: Mapping[str, bytes]) -> None:
+        """Store values by kind and key, over existing ones. Any thread may do so at any time."""
+
+    @abstractmethod
+    def delete_values(self, kind: str, keys: Collection[str] | None = None) -> None:
+        """Delete values, or all of a kind; those that don't exist are skipped."""
+
+    @abstractmethod
+    def kinds(self) -> Iterable[str]:
+        """Return the kinds of the values."""
+
+    # What a store may replace
 
     @property
     def index_folder(self) -> Path | None:
-        """Where indexes that can be made again may be kept; None where nothing lasts."""
-        ...
+        """Where indexes may be stored that can be built again; None for a store in memory."""
+        return None
 
-    # Who reads and who writes
+    @property
+    def journal(self) -> Journal:
+        """The revisions of the groups."""
+        return Journal(self)
 
     def snapshot(self) -> AbstractContextManager[int]:
-        """Let this thread read one state until the block ends, and give the state's number.
+        """Let this thread read one state until the block ends; the block gets its number.
 
         The number changes with every write, by whichever process.
         """
-        ...
+        return nullcontext(int(self.get_values(_STATE, [_STATE]).get(_STATE, b"0")))
+
+    def touch(self) -> None:
+        """Change the number that ``snapshot`` returns, in a transaction."""
+        with self.snapshot() as number:
+            self.put_values(_STATE, {_STATE: str(number + 1).encode()})
 
     def writing(self) -> AbstractContextManager[object]:
         """Keep other processes from writing until the block ends; wait while one of them does.
@@ -104,149 +150,243 @@ class NodeStore(Protocol):
         Raises:
             StoreError: If the wait has become too long, or the store can't be written to.
         """
-        ...
-
-    def transaction(self) -> AbstractContextManager[object]:
-        """Take all writes of this thread in the block as one: all or nothing.
-
-        Raises:
-            StoreError: If the store can't be written to; nothing has changed then.
-        """
-        ...
+        return nullcontext()
 
     def close(self) -> None:
-        """Let go of files and connections; the next use opens them again."""
-        ...
+        """Close files and connections; the next use opens them again."""
+        return
 
     def compact(self) -> None:
-        """Give back the space of what was removed."""
-        ...
-
-    # Documents and nodes
-
-    def change_documents(self, put: Sequence[Document], remove: Sequence[str] = ()) -> None:
-        """Remove documents with everything made from them, then put others; all or nothing.
-
-        Unknown ids are not there to be removed. A document whose id is known is replaced and
-        keeps its place in order; what was derived from it stays until it is derived again. One
-        that is there as it is changes nothing.
-        """
-        ...
-
-    def put_derivations(self, group: str, derivations: Mapping[str, Derivation]) -> None:
-        """Insert or replace what was derived in one group, by document id; all or nothing.
-
-        The links last as long as the derivation does, and are seen while their target is there.
-        """
-        ...
+        """Free the space of what was removed."""
+        return
 
     def check(self, nodes: Sequence[Node]) -> None:
-        """Look at nodes that are to be put.
+        """Check nodes before they are written.
 
         Raises:
             TypeError: If one has a value that the store can't hold.
         """
-        ...
-
-    def drop_group(self, group: str) -> None:
-        """Remove all nodes of a group."""
-        ...
-
-    def derivation(self, group: str, document_id: str) -> Derivation | None:
-        """Return what was derived in a group from one document."""
-        ...
-
-    def stamps(self, group: str, ids: Collection[str] | None = None) -> dict[str, Stamp]:
-        """Return the stamps of a group (also ``ROOT``) by document id, in document order.
-
-        Of some documents, or of all.
-        """
-        ...
-
-    def document_ids(self) -> Iterable[str]:
-        """Return the ids of all documents, in the order they were first added."""
-        ...
-
-    def groups(self) -> Iterable[str]:
-        """Return the names of the groups that have been built."""
-        ...
+        return
 
     def nodes(self, group: str) -> Iterator[Node]:
-        """Return the nodes of a group (also ``ROOT``), in document order."""
-        ...
+        """Yield the nodes of a group (also ``ROOT``), in document order."""
+        for document_id in self.stamps(group):
+            if (derivation := self.derivation(group, document_id)) is not None:
+                yield from derivation.nodes
 
-    def count(self, group: str) -> int:
-        """Return how many nodes a group has; 0 for a group that was never built."""
-        ...
-
-    def get(self, ids: Iterable[str]) -> list[Node | None]:
-        """Return nodes by id, None where there is none."""
-        ...
+    def node_ids(self, group: str, document_id: str) -> list[str]:
+        """Return the ids of the nodes of a derivation."""
+        derivation = self.derivation(group, document_id)
+        return [] if derivation is None else [node.id for node in derivation.nodes]
 
     def children(self, group: str, parent: Node) -> Sequence[Node]:
         """Return the nodes of a group made from one parent, in document order."""
-        ...
+        derivation = self.derivation(group, parent.document_id)
+        nodes = () if derivation is None else derivation.nodes
+        return [node for node in nodes if node.parent_id == parent.id]
+
+    def links(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
+        """Return the links from (or to) each node, in the order they were put.
+
+        Only those of which both nodes exist.
+        """
+        rows = self.read_links(ids, incoming=incoming)
+        ends = {end for links in rows for link in links for end in (link.source, link.target)}
+        existing = {node.id for node in self.get(ends) if node is not None}
+        return [
+            [link for link in links if link.source in existing and link.target in existing]
+            for links in rows
+        ]
+
+    # Documents and nodes
+
+    def document_ids(self) -> list[str]:
+        """Return the ids of all documents, in the order they were first added."""
+        return list(self.stamps(ROOT))
+
+    def groups(self) -> list[str]:
+        """Return the names of the groups that have been built."""
+        return [group for group in self.journal.groups() if group != ROOT]
+
+    def count(self, group: str) -> int:
+        """Return how many nodes a group has; 0 for a group that was never built."""
+        return self.journal.state(group).size
+
+    def change_documents(self, put: Sequence[Document], remove: Sequence[str] = ()) -> None:
+        """Remove documents with everything made from them, then put others.
+
+        Unknown ids are not removed. A document whose id exists is replaced and keeps its place in
+        order; what was derived from it stays until it is derived again. One that is the same as
+        the stored one changes nothing.
+
+        Raises:
+            TypeError: If metadata has a value that the store can't hold; nothing has changed then.
+        """
+        with self.transaction():
+            removed = self.stamps(ROOT, remove) if remove else {}
+            if removed:
+                for group in self.groups():
+                    self._write(group, dict.fromkeys(self.stamps(group, removed)))
+                self._write(ROOT, dict.fromkeys(removed))
+            self._write(ROOT, self._roots(put))
+
+    def _roots(self, documents: Sequence[Document]) -> dict[str, Derivation | None]:
+        """Return the derivations in ``ROOT`` of those documents that are new or different."""
+        unique = {document.id: document for document in documents}
+        stamps = self.stamps(ROOT, unique) if unique else {}
+        state = self.journal.state(ROOT)
+        places = state.places
+        roots: dict[str, Derivation | None] = {}
+        for document_id, document in unique.items():
+            if document_id not in stamps:
+                places += 1
+                roots[document_id] = derive_root(document, places)
+                continue
+            root = derive_root(document, 0)
+            if root.stamp != stamps[document_id]:
+                (old,) = self.get([document_id])
+                place = 0 if old is None else old.order // DOCUMENT_STRIDE
+                roots[document_id] = derive_root(document, place)
+        if places > state.places:
+            self.journal.put_state(ROOT, state._replace(places=places))
+        return roots
+
+    def put_derivations(self, group: str, derivations: Mapping[str, Derivation]) -> None:
+        """Insert or replace what was derived in one group, by document id.
+
+        The links belong to the derivation, and are returned while their target exists.
+
+        Raises:
+            LookupError: If there is no such document.
+        """
+        with self.transaction():
+            documents = self.stamps(ROOT, derivations.keys())
+            for document_id in derivations:
+                if document_id != CORPUS and document_id not in documents:
+                    raise LookupError(f"no document {document_id!r} to derive nodes from")
+            self._write(group, derivations)
+
+    def _write(self, group: str, derivations: Mapping[str, Derivation | None]) -> None:
+        """Write derivations, and what follows from it for the journal and for links."""
+        if not derivations:
+            return
+        existing = self.stamps(group, derivations.keys())
+        removed: list[str] = []  # ids of nodes that are deleted or changed
+        changed: list[str] = []  # ids of nodes that are new or changed
+        deleted: list[str] = []
+        replaced: list[str] = []
+        growth = 0
+        for document_id, new in derivations.items():
+            nodes = {} if new is None else {node.id: node for node in new.nodes}
+            growth += len(nodes)
+            if document_id not in existing:
+                changed += nodes
+                continue
+            if new is None:
+                ids = self.node_ids(group, document_id)
+                unchanged = set[str]()
+            else:
+                old = self.derivation(group, document_id)
+                old_nodes = () if old is None else old.nodes
+                ids = [node.id for node in old_nodes]
+                unchanged = {
+                    n.id
+                    for n in old_nodes
+                    if group != ROOT and n.id in nodes and unmoved(n, nodes[n.id])
+                }
+            growth -= len(ids)
+            removed += [i for i in ids if i not in unchanged]
+            changed += [i for i in nodes if i not in unchanged]
+            deleted += [i for i in ids if i not in nodes]
+            replaced += ids
+        journal = self.journal
+        if removed or changed:
+            journal.record(group, removed, changed, growth)
+        elif group not in journal.groups():
+            journal.put_state(group, journal.state(group))
+        stale = self._stale_links(replaced, deleted)
+        self.write_derivations(group, derivations, changed)
+        if stale:
+            self.delete_links(stale)
+        links = [link for new in derivations.values() if new is not None for link in new.links]
+        if links:
+            self.put_links([replace(link, derived=True) for link in links])
+        if removed or changed or stale or links:
+            self.touch()
+
+    def _stale_links(self, replaced: Sequence[str], deleted: Sequence[str]) -> list[Link]:
+        """Return the links that are deleted when nodes are replaced, of which some are deleted.
+
+        Those that transforms derived from the nodes are put again; those to deleted nodes stay.
+        """
+        if not replaced:
+            return []
+        gone = set(deleted)
+        outgoing = (link for links in self.read_links(replaced) for link in links)
+        incoming = (link for links in self.read_links(deleted, incoming=True) for link in links)
+        return [
+            *(link for link in outgoing if link.derived or link.source in gone),
+            *(link for link in incoming if not link.derived),
+        ]
+
+    # Revisions
 
     def revision(self, group: str) -> int:
         """Return the group's counter, which grows with every change of its nodes."""
-        ...
+        return self.journal.state(group).revision
 
     def changes(self, group: str, since: int) -> Changes:
         """Return what happened to the group after a revision; 0 for everything.
 
         After a revision that the group never had, or had too long ago, everything as well.
         """
-        ...
+        with self.snapshot():
+            revision = self.revision(group)
+            if since and since == revision:
+                return Changes(revision, [], [])
+            changes = self.journal.changes(group, since)
+            if changes is None:
+                return Changes(revision, [], list(self.nodes(group)), complete=True)
+            removed, added = changes
+            nodes = [n for n in self.get(added) if n is not None and n.group == group]
+            return Changes(revision, removed, sorted(nodes, key=lambda node: node.order))
 
     def built(self, group: str) -> tuple[str, int] | None:
         """Return by which rules a group is built, and up to which ``ROOT`` revision.
 
         What has not changed since that revision has its nodes, by these rules.
         """
-        ...
+        state = self.journal.state(group)
+        return None if state.rules is None else (state.rules, state.built_for)
 
     def mark_built(self, group: str, rules: str, revision: int) -> None:
         """Note by which rules a group is built, and up to which revision."""
-        ...
+        with self.transaction():
+            state = self.journal.state(group)._replace(rules=rules, built_for=revision)
+            self.journal.put_state(group, state)
+            self.touch()
 
     # Links
 
     def link(self, links: Sequence[Link]) -> None:
-        """Put links, over those between the same nodes of the same type; all or nothing.
+        """Put links, over those between the same nodes of the same type.
 
-        They go when one of their nodes goes, but for derived ones, which a target that comes
-        back has again.
+        They are deleted with either of their nodes, except for derived ones, which remain for a
+        target that is added again.
 
         Raises:
-            LookupError: If a node is not there.
+            LookupError: If a node doesn't exist.
         """
-        ...
+        with self.transaction():
+            ends = [i for link in links for i in (link.source, link.target)]
+            for i, node in zip(ends, self.get(ends), strict=True):
+                if node is None:
+                    raise LookupError(f"no node {i!r} to link; it may have been removed or changed")
+            self.put_links(links)
+            self.touch()
 
     def unlink(self, links: Sequence[Link]) -> None:
-        """Remove links; what is not there need not be removed."""
-        ...
-
-    def links(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
-        """Return the links from (or to) each node, in the order they were put.
-
-        Only those of which both nodes are there.
-        """
-        ...
-
-    # What is remembered
-
-    def kinds(self) -> Iterable[str]:
-        """Return the kinds of what is remembered."""
-        ...
-
-    def recall(self, kind: str, keys: Collection[str] | None = None) -> dict[str, bytes]:
-        """Return those of the values that were remembered, or all of a kind, by key."""
-        ...
-
-    def remember(self, kind: str, values: Mapping[str, bytes]) -> None:
-        """Keep values by kind and key, over what was there. Whoever writes need hold no lock."""
-        ...
-
-    def forget(self, kind: str, keys: Collection[str] | None = None) -> None:
-        """Drop values, or all of a kind."""
-        ...
+        """Remove links; those that don't exist are skipped."""
+        with self.transaction():
+            self.delete_links(links)
+            self.touch()

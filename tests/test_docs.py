@@ -145,6 +145,15 @@ def test_the_example_of_own_similarities(capsys: pytest.CaptureFixture[str]) -> 
     assert re.search(r"trigrams +0\.\d\d The Yangtze is a river\.", shown.partition("Jangtse")[2])
 
 
+def test_the_example_of_a_store_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(REPO / "examples" / "own_store.py"), run_name="__main__")
+    shown = capsys.readouterr().out
+    assert "check_store finds nothing wrong" in shown
+    for session in ("first", "second"):
+        assert f"{session} session: ['Tea is a drink', 'It is made of leaves.']" in shown
+    assert shown.endswith("in both sessions: 1\n")
+
+
 def test_the_strategies_example(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,7 +96,7 @@ def test_type_checkers_find_each_room(room: str) -> None:
 
 PUBLIC = {
     "nodekin.nodegraph": """
-        CachedLLM Changes Derivation Document Embedder EmbeddingError EntityExtractor Failure
+        CORPUS CachedLLM Changes Derivation Document Embedder EmbeddingError EntityExtractor Failure
         GroupSummary Kin LLM LLMExtractor Link LinkedText MarkdownSplitter MemoryStore ModelError
         ModelTimeoutError Node NodeGraph NodeGroup NodeStore ROOT ReadError RecursiveSplitter
         Refresh SentenceSplitter Stamp StoreError TransformError UnknownGroupError count_tokens

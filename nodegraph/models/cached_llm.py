@@ -105,7 +105,7 @@ class CachedLLM:
 
     def clear(self) -> None:
         """Delete all stored answers, of this model and others."""
-        self._store.forget(_KIND)
+        self._store.delete_values(_KIND)
 
     def close(self) -> None:
         """Close the file, if there is one of its own; the next use opens it again."""
@@ -131,14 +131,14 @@ class CachedLLM:
     def _get(self, prompt: str, schema: Mapping[str, Any] | None = None) -> Any:
         """Return the stored answer, None where there is none."""
         key = self._key(prompt, schema)
-        stored = self._store.recall(_KIND, [key]).get(key)
+        stored = self._store.get_values(_KIND, [key]).get(key)
         with self._lock:
             self.hits += stored is not None
             self.misses += stored is None
         return None if stored is None else json.loads(stored)
 
     def _put(self, prompt: str, answer: Any, schema: Mapping[str, Any] | None = None) -> Any:
-        self._store.remember(_KIND, {self._key(prompt, schema): json.dumps(answer).encode()})
+        self._store.put_values(_KIND, {self._key(prompt, schema): json.dumps(answer).encode()})
         return answer
 
     async def _aget(self, prompt: str, schema: Mapping[str, Any] | None = None) -> Any:

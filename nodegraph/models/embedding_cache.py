@@ -85,8 +85,8 @@ class EmbeddingCache:
             groups = [ROOT, *self._store.groups()]
             used = {digest(node.text) for group in groups for node in self._store.nodes(group)}
             for kind in kinds:
-                unused = self._store.recall(kind).keys() - used - {_DIMENSION}
-                self._store.forget(kind, unused)
+                unused = self._store.get_values(kind).keys() - used - {_DIMENSION}
+                self._store.delete_values(kind, unused)
 
     def vectors(self, texts: Sequence[str], key: str, what: str = "texts") -> Vectors:
         """Return the vectors of passages, (texts, dimension) float32; embed the missing ones.
@@ -133,7 +133,7 @@ class EmbeddingCache:
 
         missing: dict[str, str] = {}
         for batch in _batches(list(texts), _AT_ONCE):
-            stored = self._store.recall(_kind(embedder), batch)
+            stored = self._store.get_values(_kind(embedder), batch)
             for name in batch:
                 if name in stored:
                     yield name, np.frombuffer(stored[name], "<f4")
@@ -154,7 +154,7 @@ class EmbeddingCache:
             self._check_dimension(embedder, dimension, vectors.shape[1])
             new = {n: v.astype("<f4").tobytes() for n, v in zip(batch, vectors, strict=True)}
             # Together, so that there is no dimension without a vector, nor the other way round.
-            self._store.remember(_kind(embedder), {**new, _DIMENSION: str(dimension).encode()})
+            self._store.put_values(_kind(embedder), {**new, _DIMENSION: str(dimension).encode()})
             self._dimensions[embedder.name] = dimension
             yield from zip(batch, vectors, strict=True)
 
@@ -259,7 +259,7 @@ class EmbeddingCache:
     def _dimension(self, embedder: Embedder) -> int | None:
         """Return the length of the vectors that are stored under the model's name."""
         if embedder.name not in self._dimensions:
-            stored = self._store.recall(_kind(embedder), {_DIMENSION})
+            stored = self._store.get_values(_kind(embedder), {_DIMENSION})
             if not stored:
                 return None
             self._dimensions[embedder.name] = int(stored[_DIMENSION])

@@ -1,5 +1,5 @@
 """The store that is one SQLite file."""
 
-from .store import SQLiteStore
+from .sqlite_store import SQLiteStore
 
 __all__ = ["SQLiteStore"]

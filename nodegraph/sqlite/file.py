@@ -126,10 +126,10 @@ class GraphFile:
         try:
             db.run("BEGIN")
             state = self._state(db)
-            self._local.seen = {}
+            self._local.cache = {}
             yield state
         finally:
-            self._local.seen = None
+            self._local.cache = None
             db.roll_back()
 
     @staticmethod
@@ -137,12 +137,12 @@ class GraphFile:
         (number,) = db.row("SELECT number FROM state") or (0,)
         return int(number)
 
-    def seen(self) -> dict[str, Any] | None:
-        """Return where to keep what this thread's snapshot has seen; None outside of one."""
+    def snapshot_cache(self) -> dict[str, Any] | None:
+        """Return the cache of what this thread's snapshot has read; None outside of one."""
         if self._owner == threading.get_ident():
             return None
-        seen: dict[str, Any] | None = getattr(self._local, "seen", None)
-        return seen
+        cache: dict[str, Any] | None = getattr(self._local, "cache", None)
+        return cache
 
     @contextmanager
     def latest(self) -> Iterator[Connection]:

@@ -1,46 +1,46 @@
-"""What documents held: texts and metadata, never changed, kept while something is made of them."""
+"""Versions of documents, and the revisions of groups."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..codec import encode
-from ..document import Document
 from ..errors import StoreError
-from ..node import NO_METADATA
+from ..journal import TOKENS, GroupState, Journal
+from ..node import NO_METADATA, Node
 from .connection import Connection
 from .file import GraphFile
-from .rows import from_column, from_json, to_column, to_json
+from .rows import from_column, from_json, from_key, to_column, to_json
 
 _PAGE = 32_768  # characters
 
-_KEPT_PAGES = 512
+_CACHED_PAGES = 512
 
-_KEPT_METADATA = 4096
+_CACHED_METADATA = 4096
 
 
 class Versions:
-    """Read and write versions of documents; remember those read last.
+    """Read and write versions of documents: texts and metadata, with a cache of the latest read.
 
+    A version is never changed; it is stored while something derived from it is.
     A text lies in pages, so that cutting a node out of a long one reads little of it.
     """
 
     def __init__(self, file: GraphFile) -> None:
         self._file = file
-        self._page = lru_cache(_KEPT_PAGES)(self._read_page)
-        self.metadata = lru_cache(_KEPT_METADATA)(self._read_metadata)
+        self._page = lru_cache(_CACHED_PAGES)(self._read_page)
+        self.metadata = lru_cache(_CACHED_METADATA)(self._read_metadata)
 
-    def put(self, db: Connection, document: Document) -> int:
-        """Keep what a document holds; return the version's key.
+    def put(self, db: Connection, document: Node) -> int:
+        """Store what a document holds; return the version's key.
 
         Raises:
             TypeError: If its metadata has a value that no file can hold.
         """
         try:
-            metadata = to_json(document.metadata)
+            metadata = to_json(document.own_metadata)
         except TypeError as error:
             raise TypeError(f"metadata of document {document.id!r}: {error}") from error
         version = db.run("INSERT INTO versions (metadata) VALUES (?)", [metadata])
@@ -70,8 +70,8 @@ class Versions:
         text = pages[0] if len(pages) == 1 else "".join(pages)
         return text[begin - first * _PAGE : begin - first * _PAGE + size]
 
-    def forget(self) -> None:
-        """Forget what was read."""
+    def clear_cache(self) -> None:
+        """Clear what was read."""
         self._page.cache_clear()
         self.metadata.cache_clear()
 
@@ -93,113 +93,97 @@ def _page_key(version: int, number: int) -> int:
     return version << 20 | number
 
 
-_TOKENS = 1 << 32
+class SQLiteJournal(Journal):
+    """Store revisions and changes in tables of their own.
 
-
-class GroupRow(NamedTuple):
-    """What the file says of one group; see the schema."""
-
-    key: int = -1
-    size: int = 0
-    sequence: int = 0
-    token: int = 0
-    rules: str | None = None
-    built_for: int = 0
-
-    @property
-    def revision(self) -> int:
-        """The group's counter, with a token that no other history of the file has."""
-        return self.sequence * _TOKENS + self.token
-
-
-class Journal:
-    """Number the changes of each group, and remember the latest."""
+    An entry has only the ids that were removed: nodes have the number of their last change.
+    """
 
     def __init__(self, file: GraphFile) -> None:
         self._file = file
 
-    def group(self, name: str) -> GroupRow:
-        """Return what is known of a group; zeros for one that never was."""
-        seen = self._file.seen()
-        if seen is not None and name in seen:
-            known: GroupRow = seen[name]
-            return known
-        row = self._file.db.row(
-            "SELECT key, size, sequence, token, rules, built_for FROM groups WHERE name = ?",
-            [name],
+    def state(self, group: str) -> GroupState:
+        """Return the state of a group."""
+        return self.row(group)[1]
+
+    def row(self, group: str) -> tuple[int, GroupState]:
+        """Return a group's key, -1 where it has none, and its state."""
+        cache = self._file.snapshot_cache()
+        if cache is not None and group in cache:
+            cached: tuple[int, GroupState] = cache[group]
+            return cached
+        values = self._file.db.row(
+            "SELECT key, size, sequence, token, journaled, rules, built_for FROM groups "
+            "WHERE name = ?",
+            [group],
         )
-        group = GroupRow(*row) if row else GroupRow()
-        if seen is not None:
-            seen[name] = group
-        return group
+        row = (-1, GroupState())
+        if values is not None:
+            key, size, sequence, token, journal_size, rules, built_for = values
+            state = GroupState(
+                size, sequence, token, journal_size, rules=rules, built_for=built_for
+            )
+            row = (key, state)
+        if cache is not None:
+            cache[group] = row
+        return row
 
-    def key(self, db: Connection, name: str) -> int:
+    def put_state(self, group: str, state: GroupState) -> None:
+        """Store the state of a group."""
+        self._file.db.run(
+            "UPDATE groups SET size = ?, sequence = ?, token = ?, journaled = ?, rules = ?, "
+            "built_for = ? WHERE key = ?",
+            [*state[:4], state.rules, state.built_for, self.key(group)],
+        )
+
+    def key(self, group: str) -> int:
         """Return a group's key; a new group gets one."""
-        row = db.row("SELECT key FROM groups WHERE name = ?", [name])
-        return int(row[0]) if row else db.run("INSERT INTO groups (name) VALUES (?)", [name])
+        db = self._file.db
+        row = db.row("SELECT key FROM groups WHERE name = ?", [group])
+        return int(row[0]) if row else db.run("INSERT INTO groups (name) VALUES (?)", [group])
 
-    def advance(
-        self, db: Connection, group: int, removed: Sequence[str], added: int, grown: int
-    ) -> int:
-        """Give a group its next revision; return its number in sequence.
+    def groups(self) -> list[str]:
+        """Return the names of all groups."""
+        return [name for (name,) in self._file.db.rows("SELECT name FROM groups ORDER BY key")]
 
-        Args:
-            db: The connection that writes.
-            group: The group's key.
-            removed: Ids of the nodes that are gone or changed.
-            added: How many are new or changed.
-            grown: How many more nodes there are than before.
-        """
-        self._file.touch()
-        size, sequence, journaled = db.row(
-            "SELECT size, sequence, journaled FROM groups WHERE key = ?", [group]
-        ) or (0, 0, 0)
-        token = random.randrange(_TOKENS)
-        db.run(
+    def append(
+        self, group: str, sequence: int, token: int, removed: Sequence[str], added: Sequence[str]
+    ) -> None:
+        """Store an entry."""
+        self._file.db.run(
             "INSERT INTO journal VALUES (?, ?, ?, ?, ?)",
             [
-                *(group, sequence + 1, token, len(removed) + added),
+                *(self.key(group), sequence, token, len(removed) + len(added)),
                 to_column(encode(list(removed))),
             ],
         )
-        journaled += len(removed) + added
-        most = (size + grown) // 2 + 1000
-        if journaled > most:
-            journaled = self._shorten(db, group, journaled, most // 2)
-        db.run(
-            "UPDATE groups SET size = ?, sequence = ?, token = ?, journaled = ? WHERE key = ?",
-            [size + grown, sequence + 1, token, journaled, group],
-        )
-        return int(sequence) + 1
 
-    def _shorten(self, db: Connection, group: int, journaled: int, most: int) -> int:
-        """Forget the oldest entries, never the last one; return the size of those left."""
-        entries = db.rows(
-            "SELECT sequence, size FROM journal WHERE grp = ? ORDER BY sequence", [group]
-        )
-        forgotten = -1
-        for sequence, size in entries[:-1]:
-            if journaled <= most:
-                break
-            forgotten, journaled = sequence, journaled - size
-        db.run("DELETE FROM journal WHERE grp = ? AND sequence <= ?", [group, forgotten])
-        return journaled
+    def entry_sizes(self, group: str, state: GroupState) -> list[tuple[int, int]]:
+        """Return the number and size of each entry before the last one, oldest first."""
+        query = "SELECT sequence, size FROM journal WHERE grp = ? ORDER BY sequence"
+        return [(number, size) for number, size in self._file.db.rows(query, [self.key(group)])][
+            :-1
+        ]
 
-    def removed_since(self, db: Connection, group: GroupRow, revision: int) -> list[str] | None:
-        """Return the ids that went after a revision; None if the group does not remember it."""
-        known = db.row(
-            "SELECT 1 FROM journal WHERE grp = ? AND sequence = ? AND token = ?",
-            [group.key, revision // _TOKENS, revision % _TOKENS],
+    def delete(self, group: str, first: int, end: int) -> None:
+        """Delete the entries before a number."""
+        self._file.db.run(
+            "DELETE FROM journal WHERE grp = ? AND sequence < ?", [self.key(group), end]
         )
-        if known is None:
+
+    def changes(self, group: str, revision: int) -> tuple[Sequence[str], Sequence[str]] | None:
+        """Return ids removed and ids added after a revision; None if it is not in the journal."""
+        db, (key, _) = self._file.db, self.row(group)
+        sequence, token = divmod(revision, TOKENS)
+        query = "SELECT 1 FROM journal WHERE grp = ? AND sequence = ? AND token = ?"
+        if db.row(query, [key, sequence, token]) is None:
             return None
-        entries = db.rows(
-            "SELECT removed FROM journal WHERE grp = ? AND sequence > ?",
-            [group.key, sequence_of(revision)],
+        query = "SELECT removed FROM journal WHERE grp = ? AND sequence > ?"
+        entries = db.rows(query, [key, sequence])
+        removed = list(dict.fromkeys(i for (ids,) in entries for i in from_json(ids)))
+        added = db.rows(
+            "SELECT n.id FROM nodes n JOIN derivations d ON d.key = n.derivation "
+            "WHERE d.grp = ? AND d.sequence > ? AND n.sequence > ?",
+            [key, sequence, sequence],
         )
-        return list(dict.fromkeys(i for (ids,) in entries for i in from_json(ids)))
-
-
-def sequence_of(revision: int) -> int:
-    """Return a revision's number in sequence."""
-    return revision // _TOKENS
+        return removed, [from_key(i) for (i,) in added]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ..codec import decode, encode
@@ -64,13 +63,13 @@ def portions(values: Iterable[Any]) -> Iterator[list[Any]]:
         yield some
 
 
-def marks(values: Sequence[Any]) -> str:
+def placeholders(values: Sequence[Any]) -> str:
     """Return a question mark for each value."""
     return ",".join("?" * len(values))
 
 
 def put_links(db: Connection, links: Iterable[Link]) -> None:
-    """Put those links whose source is there."""
+    """Put those links whose source exists."""
     db.run_many(
         "INSERT INTO links (source, target, type, weight, metadata, derived) "
         "SELECT key, ?, ?, ?, ?, ? FROM nodes WHERE id = ? "
@@ -86,18 +85,8 @@ def put_links(db: Connection, links: Iterable[Link]) -> None:
     )
 
 
-def replace_derived_links(db: Connection, derivation: int, links: Iterable[Link]) -> None:
-    """Put what a transform derived in place of what it derived before."""
-    db.run(
-        "DELETE FROM links WHERE derived = 1 AND source IN "
-        "(SELECT key FROM nodes WHERE derivation = ?)",
-        [derivation],
-    )
-    put_links(db, (replace(link, derived=True) for link in links))
-
-
 def derived_links(db: Connection, derivation: int) -> list[Link]:
-    """Return what a transform derived, also what leads to nodes that are away."""
+    """Return the links that a transform derived, also those to nodes that don't exist."""
     rows = db.rows(
         "SELECT nodes.id, links.target, links.type, links.weight, links.metadata, 1 "
         "FROM nodes JOIN links ON links.source = nodes.key "
@@ -107,8 +96,8 @@ def derived_links(db: Connection, derivation: int) -> list[Link]:
     return [_link(row) for row in rows]
 
 
-def remove_links(db: Connection, links: Iterable[Link]) -> None:
-    """Remove links."""
+def delete_links(db: Connection, links: Iterable[Link]) -> None:
+    """Delete links."""
     db.run_many(
         "DELETE FROM links WHERE source = (SELECT key FROM nodes WHERE id = ?) "
         "AND target = ? AND type = ?",
@@ -116,20 +105,23 @@ def remove_links(db: Connection, links: Iterable[Link]) -> None:
     )
 
 
-def read_links(db: Connection, ids: Sequence[str], *, incoming: bool) -> list[list[Link]]:
-    """Return the links from (or to) each node."""
-    found: dict[str, list[Link]] = {i: [] for i in ids}
-    side = "t" if incoming else "s"
-    for some in portions(to_key(i) for i in found):
+def read_links(
+    db: Connection, ids: Sequence[str], *, incoming: bool, existing: bool
+) -> list[list[Link]]:
+    """Return the links from (or to) each id, of all or of those whose target exists."""
+    links: dict[str, list[Link]] = {i: [] for i in ids}
+    side = "links.target" if incoming else "s.id"
+    targets = "JOIN nodes t ON t.id = links.target " if existing else ""
+    for keys in portions(to_key(i) for i in links):
         for row in db.rows(
-            "SELECT s.id, t.id, links.type, links.weight, links.metadata, links.derived "
-            "FROM links JOIN nodes s ON s.key = links.source JOIN nodes t ON t.id = links.target "
-            f"WHERE {side}.id IN ({marks(some)}) ORDER BY links.key",
-            some,
+            "SELECT s.id, links.target, links.type, links.weight, links.metadata, links.derived "
+            f"FROM links JOIN nodes s ON s.key = links.source {targets}"
+            f"WHERE {side} IN ({placeholders(keys)}) ORDER BY links.key",
+            keys,
         ):
             link = _link(row)
-            found[link.target if incoming else link.source].append(link)
-    return [found[i] for i in ids]
+            links[link.target if incoming else link.source].append(link)
+    return [links[i] for i in ids]
 
 
 def _link(row: Row) -> Link:
@@ -138,22 +130,22 @@ def _link(row: Row) -> Link:
     return Link(from_key(source), from_key(target), kind, weight, more, bool(derived))
 
 
-def recall(db: Connection, kind: str, keys: Collection[str] | None) -> dict[str, bytes]:
-    """Return those of the values that are there, or all of a kind, by key."""
+def get_values(db: Connection, kind: str, keys: Collection[str] | None) -> dict[str, bytes]:
+    """Return those of the values that exist, or all of a kind, by key."""
     query = (
         "SELECT memory.key, value FROM memory WHERE kind = (SELECT key FROM kinds WHERE name = ?)"
     )
     if keys is None:
         return {from_key(key): value for key, value in db.rows(query, [kind])}
-    found: dict[str, bytes] = {}
+    values: dict[str, bytes] = {}
     for some in portions(to_key(i) for i in keys):
-        rows = db.rows(f"{query} AND memory.key IN ({marks(some)})", [kind, *some])
-        found.update((from_key(key), value) for key, value in rows)
-    return found
+        rows = db.rows(f"{query} AND memory.key IN ({placeholders(some)})", [kind, *some])
+        values.update((from_key(key), value) for key, value in rows)
+    return values
 
 
-def remember(db: Connection, kind: str, values: Mapping[str, bytes]) -> None:
-    """Keep values, over what was there."""
+def put_values(db: Connection, kind: str, values: Mapping[str, bytes]) -> None:
+    """Store values, over existing ones."""
     row = db.row("SELECT key FROM kinds WHERE name = ?", [kind])
     key = row[0] if row else db.run("INSERT INTO kinds (name) VALUES (?)", [kind])
     db.run_many(
@@ -163,8 +155,8 @@ def remember(db: Connection, kind: str, values: Mapping[str, bytes]) -> None:
     )
 
 
-def forget(db: Connection, kind: str, keys: Collection[str] | None) -> None:
-    """Drop values, or all of a kind."""
+def delete_values(db: Connection, kind: str, keys: Collection[str] | None) -> None:
+    """Delete values, or all of a kind."""
     if keys is None:
         db.run("DELETE FROM kinds WHERE name = ?", [kind])
         return

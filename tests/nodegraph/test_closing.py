@@ -15,13 +15,13 @@ import sys, threading
 from nodekin.nodegraph.sqlite import SQLiteStore
 
 store = SQLiteStore(sys.argv[1])
-store.remember("kind", {str(n): b"x" * 100 for n in range(200)})
+store.put_values("kind", {str(n): b"x" * 100 for n in range(200)})
 sys.setswitchinterval(1e-5)
 read = []
 
 def run():
     for turn in range(60):
-        read.append(len(store.recall("kind")))
+        read.append(len(store.get_values("kind")))
         if turn % 3 == 0:
             store.close()
 

@@ -127,12 +127,6 @@ class StoreMachine(RuleBasedStateMachine):
         self.words.update({i: (each, version) for i, each in known.items()})
         self.drop_loose_links()
 
-    @rule()
-    def drop_group(self) -> None:
-        self.store.drop_group(GROUP)
-        self.words.clear()
-        self.drop_loose_links()
-
     @rule(group=st.sampled_from(["ROOT", GROUP]))
     def copy(self, group: str) -> None:
         copy = facts(list(self.store.nodes(group)))

@@ -255,9 +255,9 @@ async def test_the_store_is_not_read_in_the_event_loop():
     main = threading.get_ident()
 
     class Watched(MemoryStore):
-        def recall(self, kind, keys):
+        def get_values(self, kind, keys):
             assert threading.get_ident() != main
-            return super().recall(kind, keys)
+            return super().get_values(kind, keys)
 
     kept = make(AsyncModel(), Watched())
     for queries in (["tea"], ["tea", "water"], []):
@@ -281,7 +281,7 @@ def test_a_vector_of_another_length_in_the_store_is_found():
     store = MemoryStore()
     kept = make(Model(), store)
     kept.vectors(["tea", "water"], "default")
-    (key, vector) = next(i for i in store._memory["embedding model"].items() if i[0])
-    store.remember("embedding model", {key: vector * 2})
+    (key, vector) = next(i for i in store.get_values("embedding model").items() if i[0])
+    store.put_values("embedding model", {key: vector * 2})
     with pytest.raises(EmbeddingError, match=r"another name"):
         make(Model(), store).vectors(["tea", "water"], "default")

@@ -8,27 +8,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..codec import encode
-from ..derivation import DOCUMENT_STRIDE, derive_root, unmoved
-from ..document import Document
+from ..derivation import DOCUMENT_STRIDE, Derivation, Stamp
 from ..node import NO_METADATA, ROOT, Link, Node
-from ..store import Changes, Derivation, Stamp
+from ..store import NodeStore
+from . import rows as tables
 from .connection import Connection, Row
 from .file import GraphFile
-from .history import Journal, Versions, sequence_of
+from .history import SQLiteJournal, Versions
 from .rows import (
-    derived_links,
-    forget,
     from_column,
     from_json,
     from_key,
-    marks,
+    placeholders,
     portions,
-    put_links,
-    read_links,
-    recall,
-    remember,
-    remove_links,
-    replace_derived_links,
     to_column,
     to_json,
     to_key,
@@ -68,7 +60,7 @@ class _Share(NamedTuple):
     newest: int | None  # the version that the document has now
 
 
-class SQLiteStore:
+class SQLiteStore(NodeStore):
     """Keep a graph in one file, for years: crash-safe, shared by threads and processes.
 
     Every write is a transaction; what has returned is on the disk. Many threads and processes
@@ -91,9 +83,9 @@ class SQLiteStore:
         self._set_up()
 
     def _set_up(self) -> None:
-        self._file = GraphFile(self.path, self.timeout, lambda: self._versions.forget())
+        self._file = GraphFile(self.path, self.timeout, lambda: self._versions.clear_cache())
         self._versions = Versions(self._file)
-        self._journal = Journal(self._file)
+        self._journal = SQLiteJournal(self._file)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"path": self.path, "timeout": self.timeout}
@@ -110,9 +102,18 @@ class SQLiteStore:
         """Where indexes that can be made again are kept: ``<file>-indexes``."""
         return self.path.with_name(self.path.name + "-indexes")
 
+    @property
+    def journal(self) -> SQLiteJournal:
+        """The revisions of the groups."""
+        return self._journal
+
     def snapshot(self) -> AbstractContextManager[int]:
         """Read one state in this thread until the block ends."""
         return self._file.snapshot()
+
+    def touch(self) -> None:
+        """Change the number that ``snapshot`` returns."""
+        self._file.touch()
 
     def writing(self) -> AbstractContextManager[object]:
         """Keep other processes from writing."""
@@ -125,7 +126,7 @@ class SQLiteStore:
     def close(self) -> None:
         """Close the file; the next use opens it again."""
         self._file.close()
-        self._versions.forget()
+        self._versions.clear_cache()
 
     def compact(self) -> None:
         """Write the file anew without the space of what was removed.
@@ -135,117 +136,45 @@ class SQLiteStore:
         """
         self._file.compact()
 
-    # Documents
+    # Writing
 
-    def change_documents(self, put: Sequence[Document], remove: Sequence[str] = ()) -> None:
-        """Remove and put documents.
-
-        Raises:
-            TypeError: If metadata has a value that no file can hold; nothing has changed then.
-        """
-        with self._file.transaction() as db:
-            removed = self._remove(db, remove)
-            grown = -len(removed)
-            known = self.stamps(ROOT, {document.id for document in put})
-            changed: list[tuple[Document, Derivation]] = []
-            for document in put:
-                root = derive_root(document, 0)
-                old = known.get(document.id)
-                if old == root.stamp:
-                    continue
-                if old is None:
-                    grown += 1
-                else:
-                    removed.append(document.id)
-                known[document.id] = root.stamp
-                changed.append((document, root))
-            if not removed and not changed:
-                return
-            sequence = self._journal.advance(db, 0, removed, len(changed), grown)
-            for document, root in changed:
-                self._put_root(db, document, root, sequence)
-
-    def _put_root(
-        self, db: Connection, document: Document, root: Derivation, sequence: int
+    def write_derivations(
+        self, group: str, derivations: Mapping[str, Derivation | None], changed: Collection[str]
     ) -> None:
-        name = to_column(document.id)
-        db.run("INSERT INTO documents (id) VALUES (?) ON CONFLICT DO NOTHING", [name])
-        share = self._share(db, 0, document.id)
-        version = self._versions.put(db, document)
-        derivation = self._put_stamp(db, 0, share, version, root.stamp, sequence)
-        self._put_nodes(db, derivation, root.nodes, version, sequence, {})
-        self._versions.drop_unused(db, [share.version])
-
-    def _remove(self, db: Connection, ids: Sequence[str]) -> list[str]:
-        """Remove documents with everything made from them; return which there were."""
-        known: list[str] = []
-        gone: dict[int, list[str]] = {}
-        versions: set[int | None] = set()
-        for document_id in dict.fromkeys(ids):
-            name = to_column(document_id)
-            row = db.row("SELECT key FROM documents WHERE id = ? AND key > 0", [name])
-            if row is None:
-                continue
-            known.append(document_id)
-            for group, node_id in db.rows(
-                "SELECT d.grp, n.id FROM derivations d JOIN nodes n ON n.derivation = d.key "
-                "WHERE d.document = ? AND d.grp > 0",
-                row,
-            ):
-                gone.setdefault(group, []).append(from_key(node_id))
-            made_from = db.rows("SELECT version FROM derivations WHERE document = ?", row)
-            versions.update(version for (version,) in made_from)
-            db.run("DELETE FROM documents WHERE key = ?", row)
-        for group, nodes in gone.items():
-            self._journal.advance(db, group, nodes, 0, -len(nodes))
-        self._versions.drop_unused(db, versions)
-        return known
-
-    def document_ids(self) -> Iterable[str]:
-        """Return the ids of all documents."""
-        return list(self.stamps(ROOT))
-
-    # Nodes
-
-    def put_derivations(self, group: str, derivations: Mapping[str, Derivation]) -> None:
-        """Insert or replace what was derived.
+        """Insert, replace or delete derivations.
 
         Raises:
-            LookupError: If there is no such document.
             TypeError: If a node has a value that no file can hold.
         """
         with self._file.transaction() as db:
-            key = self._journal.key(db, group)
-            plans: list[tuple[_Share, Derivation, set[str]]] = []
-            removed: list[str] = []
-            grown = changed = 0
+            key, sequence = self._journal.key(group), self._journal.state(group).sequence
+            changed = set(changed)
             for document_id, new in derivations.items():
                 share = self._share(db, key, document_id)
-                before = {node.id: node for node in self._nodes_in(db, share.derivation)}
-                after = {node.id for node in new.nodes}
-                gone = [i for i in before if i not in after]
-                same = {n.id for n in new.nodes if n.id in before and unmoved(before[n.id], n)}
-                removed += [i for i in before if i not in same]
-                changed += len(new.nodes) - len(same)
-                grown += len(after) - len(before)
-                db.run_many("DELETE FROM nodes WHERE id = ?", ([to_key(i)] for i in gone))
-                plans.append((share, new, same))
-            sequence = 0
-            if removed or changed:
-                sequence = self._journal.advance(db, key, removed, changed, grown)
-            for share, new, same in plans:
-                self._put_derivation(db, key, share, new, same, sequence)
+                if new is not None:
+                    self._put_derivation(db, key, share, new, changed, sequence)
+                elif group == ROOT:
+                    query = "SELECT version FROM derivations WHERE document = ?"
+                    versions = {version for (version,) in db.rows(query, [share.document])}
+                    db.run("DELETE FROM documents WHERE key = ?", [share.document])
+                    self._versions.drop_unused(db, versions)
+                else:
+                    db.run("DELETE FROM derivations WHERE key = ?", [share.derivation])
+                    self._versions.drop_unused(db, [share.version])
 
     def _share(self, db: Connection, group: int, document_id: str) -> _Share:
-        row = db.row(
+        """Return what the file has of a document in a group; a new document gets a key."""
+        name = to_column(document_id)
+        query = (
             "SELECT docs.key, d.key, d.version, d.sequence, root.version FROM documents docs "
             "LEFT JOIN derivations d ON d.document = docs.key AND d.grp = ? "
             "LEFT JOIN derivations root ON root.document = docs.key AND root.grp = 0 "
-            "WHERE docs.id = ?",
-            [group, to_column(document_id)],
+            "WHERE docs.id = ?"
         )
+        row = db.row(query, [group, name])
         if row is None:
-            raise LookupError(f"no document {document_id!r} to derive nodes from")
+            document = db.run("INSERT INTO documents (id) VALUES (?)", [name])
+            return _Share(document, None, None, None, None)
         return _Share(*row)
 
     def _put_derivation(
@@ -254,20 +183,23 @@ class SQLiteStore:
         group: int,
         share: _Share,
         new: Derivation,
-        same: set[str],
+        changed: Collection[str],
         sequence: int,
     ) -> None:
-        """Write one document's nodes; those that are the same keep the number of their change."""
-        query = "SELECT id, sequence FROM nodes WHERE derivation = ?"
-        known = db.rows(query, [share.derivation]) if same else []
-        kept = {i: number for i, number in known if from_key(i) in same}
-        if len(same) == len(new.nodes) and share.sequence is not None:
+        """Write one document's nodes; unchanged ones retain the number of their last change."""
+        version = self._versions.put(db, new.nodes[0]) if group == 0 else share.newest
+        unchanged: dict[bytes | str, int] = {}
+        if share.derivation is not None:
+            query = "SELECT id, sequence FROM nodes WHERE derivation = ?"
+            stored = db.rows(query, [share.derivation])
+            keys = {to_key(node.id) for node in new.nodes}
+            db.run_many("DELETE FROM nodes WHERE id = ?", ([i] for i, _ in stored if i not in keys))
+            unchanged = {i: n for i, n in stored if i in keys and from_key(i) not in changed}
+        if len(unchanged) == len(new.nodes) and share.sequence is not None:
             sequence = share.sequence
-        derivation = self._put_stamp(db, group, share, share.newest, new.stamp, sequence)
-        self._put_nodes(db, derivation, new.nodes, share.newest, sequence, kept)
-        if share.derivation is not None or new.links:
-            replace_derived_links(db, derivation, new.links)
-        if share.version != share.newest:
+        derivation = self._put_stamp(db, group, share, version, new.stamp, sequence)
+        self._put_nodes(db, derivation, new.nodes, version, sequence, unchanged)
+        if share.version != version:
             self._versions.drop_unused(db, [share.version])
 
     def _put_stamp(
@@ -299,7 +231,7 @@ class SQLiteStore:
         nodes: Sequence[Node],
         version: int | None,
         sequence: int,
-        kept: Mapping[bytes | str, int],
+        unchanged: Mapping[bytes | str, int],
     ) -> None:
         shared = NO_METADATA if version is None else self._versions.metadata(version)
         rows: list[Row] = []
@@ -307,8 +239,8 @@ class SQLiteStore:
             key = to_key(node.id)
             text: str | bytes | None = to_column(node.text)
             if node.start is not None and version is not None:
-                there = self._versions.text(version, node.start, len(node.text))
-                text = None if there == node.text else text
+                original = self._versions.text(version, node.start, len(node.text))
+                text = None if original == node.text else text
             of_document = node.parent_id is None or node.parent_id == node.document_id
             rows.append(
                 (
@@ -319,7 +251,7 @@ class SQLiteStore:
                     *(node.start, None if text else len(node.text), node.offset),
                     None if node.group == ROOT else to_json(node.own_metadata),
                     to_json(_beyond(node.inherited, shared)),
-                    kept.get(key, sequence),
+                    unchanged.get(key, sequence),
                 )
             )
         db.run_many(_PUT_NODE, rows)
@@ -332,21 +264,7 @@ class SQLiteStore:
             if node.own_metadata:
                 encode(node.own_metadata)
 
-    def drop_group(self, group: str) -> None:
-        """Remove all nodes of a group."""
-        with self._file.transaction() as db:
-            row = db.row("SELECT key, size FROM groups WHERE name = ?", [group])
-            if row is None:
-                return
-            key, size = row
-            versions = db.rows("SELECT DISTINCT version FROM derivations WHERE grp = ?", [key])
-            db.run("DELETE FROM derivations WHERE grp = ?", [key])
-            self._versions.drop_unused(db, (version for (version,) in versions))
-            self._journal.advance(db, key, [], 0, -size)
-            db.run("DELETE FROM journal WHERE grp = ?", [key])
-            db.run(
-                "UPDATE groups SET journaled = 0, rules = NULL, built_for = 0 WHERE key = ?", [key]
-            )
+    # Reading
 
     def derivation(self, group: str, document_id: str) -> Derivation | None:
         """Return what was derived."""
@@ -355,7 +273,10 @@ class SQLiteStore:
             row = db.row(f"{_STAMP} AND docs.id = ?", [group, to_column(document_id)])
             if row is None:
                 return None
-            nodes, links = tuple(self._nodes_in(db, row[4])), tuple(derived_links(db, row[4]))
+            nodes, links = (
+                tuple(self._nodes_in(db, row[4])),
+                tuple(tables.derived_links(db, row[4])),
+            )
             return Derivation(row[1], row[2], row[3], nodes, links)
 
     def stamps(self, group: str, ids: Collection[str] | None = None) -> dict[str, Stamp]:
@@ -367,30 +288,33 @@ class SQLiteStore:
             rows = [
                 row
                 for some in portions(to_column(i) for i in ids)
-                for row in db.rows(f"{_STAMP} AND docs.id IN ({marks(some)})", [group, *some])
+                for row in db.rows(
+                    f"{_STAMP} AND docs.id IN ({placeholders(some)})", [group, *some]
+                )
             ]
         return {from_column(i): Stamp(*stamp) for i, *stamp, _ in rows}
-
-    def groups(self) -> Iterable[str]:
-        """Return the names of the groups that have been built."""
-        query = "SELECT name FROM groups WHERE key > 0 AND sequence > 0 ORDER BY key"
-        return [name for (name,) in self._file.db.rows(query)]
 
     def nodes(self, group: str) -> Iterator[Node]:
         """Return the nodes of a group."""
         with self._file.snapshot():
             query = f"{_NODE} WHERE d.grp = ? ORDER BY d.document, n.place"
-            key = self._journal.group(group).key
+            key, _ = self._journal.row(group)
             yield from self._nodes_of(self._file.db.stream(query, [key]))
 
-    def count(self, group: str) -> int:
-        """Return how many nodes a group has."""
-        return self._journal.group(group).size
+    def node_ids(self, group: str, document_id: str) -> list[str]:
+        """Return the ids of the nodes of a derivation."""
+        query = (
+            "SELECT n.id FROM nodes n JOIN derivations d ON d.key = n.derivation "
+            "JOIN groups ON groups.key = d.grp JOIN documents docs ON docs.key = d.document "
+            "WHERE groups.name = ? AND docs.id = ? ORDER BY n.place"
+        )
+        rows = self._file.db.rows(query, [group, to_column(document_id)])
+        return [from_key(i) for (i,) in rows]
 
     def get(self, ids: Iterable[str]) -> list[Node | None]:
         """Return nodes by id."""
         wanted = [to_key(i) for i in ids]
-        seen = self._file.seen()  # a hit's parent is often asked for again and again
+        seen = self._file.snapshot_cache()  # a hit's parent is often asked for again and again
         found: dict[Any, Node | None] = {} if seen is None else seen.setdefault(_NODE, {})
         missing = [key for key in wanted if key not in found]
         if missing:
@@ -398,7 +322,9 @@ class SQLiteStore:
                 rows = [
                     row
                     for some in portions(missing)
-                    for row in self._file.db.rows(f"{_NODE} WHERE n.id IN ({marks(some)})", some)
+                    for row in self._file.db.rows(
+                        f"{_NODE} WHERE n.id IN ({placeholders(some)})", some
+                    )
                 ]
                 found.update(dict.fromkeys(missing))
                 found.update(zip((row[0] for row in rows), self._nodes_of(rows), strict=True))
@@ -446,86 +372,47 @@ class SQLiteStore:
                 NO_METADATA if root else above,
             )
 
-    # What changed
-
-    def revision(self, group: str) -> int:
-        """Return the group's counter."""
-        return self._journal.group(group).revision
-
-    def changes(self, group: str, since: int) -> Changes:
-        """Return what happened after a revision."""
-        with self._file.snapshot():
-            now, db = self._journal.group(group), self._file.db
-            if since and since == now.revision:
-                return Changes(since, [], [])
-            removed = self._journal.removed_since(db, now, since)
-            if removed is None:
-                return Changes(now.revision, [], list(self.nodes(group)), complete=True)
-            after = sequence_of(since)
-            rows = db.rows(
-                f"{_NODE} WHERE d.grp = ? AND d.sequence > ? AND n.sequence > ? "
-                "ORDER BY d.document, n.place",
-                [now.key, after, after],
-            )
-            return Changes(now.revision, removed, list(self._nodes_of(rows)))
-
-    def built(self, group: str) -> tuple[str, int] | None:
-        """Return by which rules a group is built, and up to which revision."""
-        known = self._journal.group(group)
-        return None if known.rules is None else (known.rules, known.built_for)
-
-    def mark_built(self, group: str, rules: str, revision: int) -> None:
-        """Note by which rules a group is built, and up to which revision."""
-        with self._file.transaction() as db:
-            key = self._journal.key(db, group)
-            db.run(
-                "UPDATE groups SET rules = ?, built_for = ? WHERE key = ?", [rules, revision, key]
-            )
-            self._file.touch()
-
     # Links
 
-    def link(self, links: Sequence[Link]) -> None:
-        """Put links."""
-        with self._file.transaction() as db:
-            ends = [i for link in links for i in (link.source, link.target)]
-            for i, node in zip(ends, self.get(ends), strict=True):
-                if node is None:
-                    raise LookupError(f"no node {i!r} to link; it may have been removed or changed")
-            put_links(db, links)
-            self._file.touch()
-
-    def unlink(self, links: Sequence[Link]) -> None:
-        """Remove links."""
-        with self._file.transaction() as db:
-            remove_links(db, links)
-            self._file.touch()
+    def read_links(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
+        """Return the links from (or to) each id."""
+        return tables.read_links(self._file.db, ids, incoming=incoming, existing=False)
 
     def links(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
         """Return the links from (or to) each node."""
-        return read_links(self._file.db, ids, incoming=incoming)
+        return tables.read_links(self._file.db, ids, incoming=incoming, existing=True)
 
-    # What is remembered
+    def put_links(self, links: Sequence[Link]) -> None:
+        """Store links."""
+        with self._file.transaction() as db:
+            tables.put_links(db, links)
 
-    def kinds(self) -> Iterable[str]:
-        """Return the kinds of what is remembered."""
-        return [name for (name,) in self._file.db.rows("SELECT name FROM kinds ORDER BY key")]
+    def delete_links(self, links: Sequence[Link]) -> None:
+        """Delete links."""
+        with self._file.transaction() as db:
+            tables.delete_links(db, links)
 
-    def recall(self, kind: str, keys: Collection[str] | None = None) -> dict[str, bytes]:
-        """Return what was remembered, also what came since this thread's snapshot."""
+    # Values
+
+    def get_values(self, kind: str, keys: Collection[str] | None = None) -> dict[str, bytes]:
+        """Return values, also what came since this thread's snapshot."""
         with self._file.latest() as db:
-            return recall(db, kind, keys)
+            return tables.get_values(db, kind, keys)
 
-    def remember(self, kind: str, values: Mapping[str, bytes]) -> None:
-        """Keep values."""
+    def put_values(self, kind: str, values: Mapping[str, bytes]) -> None:
+        """Store values."""
         if values:
             with self._file.transaction() as db:
-                remember(db, kind, values)
+                tables.put_values(db, kind, values)
 
-    def forget(self, kind: str, keys: Collection[str] | None = None) -> None:
-        """Drop values."""
+    def delete_values(self, kind: str, keys: Collection[str] | None = None) -> None:
+        """Delete values."""
         with self._file.transaction() as db:
-            forget(db, kind, keys)
+            tables.delete_values(db, kind, keys)
+
+    def kinds(self) -> list[str]:
+        """Return the kinds of the values."""
+        return [name for (name,) in self._file.db.rows("SELECT name FROM kinds ORDER BY key")]
 
 
 def _beyond(inherited: Mapping[str, Any], shared: Mapping[str, Any]) -> Mapping[str, Any]:
