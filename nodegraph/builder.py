@@ -44,6 +44,7 @@ class GroupBuilder:
         self._failed: dict[tuple[str, str], tuple[str, Failure]] = {}
         self._retries: Counter[str] = Counter()
         self._session = secrets.token_hex(8)
+        self._builds = 0  # counts what may change freshness without a change of the store
         self.needs = Needs()
         self.unread: list[Failure] = []
 
@@ -61,6 +62,11 @@ class GroupBuilder:
         """
         if not lineage:
             return True
+        key = ("fresh", lineage[-1].name, _versions(lineage), self._builds)
+        return self._access.cached(key, lambda: self._compare(lineage))
+
+    def _compare(self, lineage: Sequence[NodeGroup]) -> bool:
+        """Return whether the groups of a lineage are built, by what the store says."""
         now = self._store.revision(ROOT)
         above = (lineage[:end] for end in range(len(lineage), 0, -1))
         return all(self._built(each) == (self._rules(each), now) for each in above)
@@ -82,6 +88,7 @@ class GroupBuilder:
         for key in [key for key in list(self._failed) if key[0] in names]:
             self._failed.pop(key, None)
             self._retries[key[0]] += 1
+        self._builds += 1
 
     def build(self, lineage: Sequence[NodeGroup], on_error: Literal["raise", "skip"]) -> None:
         """Build the last group of a lineage, its ancestors first.
@@ -102,7 +109,10 @@ class GroupBuilder:
             if not self.fresh(lineage[:end]):
                 with self.needs.waiting(name), self._alone(name):
                     if not self.fresh(lineage[:end]):
-                        self._build_last(lineage[:end], on_error)
+                        try:
+                            self._build_last(lineage[:end], on_error)
+                        finally:
+                            self._builds += 1
 
     @contextmanager
     def _alone(self, name: str) -> Iterator[None]:

@@ -494,8 +494,8 @@ class NodeGraph:
         for attempt in itertools.count():
             with ExitStack() as held:
                 # Where documents change as fast as groups are built, they are asked to wait.
-                with self._access.turn if attempt > 1 else nullcontext():
-                    for name in groups:
+                with self._access.turn if attempt > 2 else nullcontext():
+                    for name in groups if attempt else ():
                         self._builder.build(self.ancestry(name), on_error)
                     held.enter_context(self._access.reading())
                 if all(self._fresh(name) for name in groups):
@@ -512,7 +512,7 @@ class NodeGraph:
 
     def revision(self, group: str) -> int:
         """Return a counter that grows with every change of the group's nodes."""
-        return self._store.revision(group)
+        return self._access.cached(("revision", group), lambda: self._store.revision(group))
 
     def changes(self, group: str, since: int) -> Changes:
         """Return what happened to a group's nodes after a revision; 0 for everything."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from .store import NodeStore
+
+T = TypeVar("T")
 
 _held = threading.local()
 
@@ -28,6 +31,7 @@ class Access:
         self._store = store
         self._lock = ReadWriteLock()
         self._state = -1  # what this process sees
+        self._cache: tuple[int, dict[object, object]] = (-1, {})  # of one state
         self.turn = threading.RLock()  # held by who changes documents, or wants none changed
 
     @contextmanager
@@ -44,6 +48,17 @@ class Access:
                     return
             with self._lock.write(), self._store.snapshot() as newest:
                 self._state = newest
+
+    def cached(self, key: object, compute: Callable[[], T]) -> T:
+        """Return what a function of the state returns, called once for the state being read."""
+        if not self._lock.is_reading():
+            return compute()
+        state, values = self._cache
+        if state != self._state:
+            state, values = self._cache = (self._state, {})
+        if key not in values:
+            values[key] = compute()
+        return values[key]  # type: ignore[return-value]
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -106,6 +121,10 @@ class ReadWriteLock:
         finally:
             self.release_read()
 
+    def is_reading(self) -> bool:
+        """Return whether this thread reads."""
+        return getattr(self._mine, "depth", 0) > 0
+
     def acquire_read(self) -> None:
         """Wait for writers, then keep them out until ``release_read``."""
         depth = getattr(self._mine, "depth", 0)
@@ -153,7 +172,7 @@ class ReadWriteLock:
         Raises:
             RuntimeError: If this thread is reading.
         """
-        if getattr(self._mine, "depth", 0):
+        if self.is_reading():
             raise RuntimeError(
                 "the graph can't be changed, nor a group built, from inside a retrieval of the "
                 "same graph; build the group before (graph.build(name)), or change the graph "

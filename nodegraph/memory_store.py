@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,17 @@ class MemoryStore(NodeStore):
         self._links: dict[_LinkKey, tuple[int, Link]] = {}  # with their places in order
         self._link_ends: dict[str, dict[_LinkKey, bool]] = {}
         self._link_count = 0
+        self._state = 0
         self._values: dict[str, dict[str, bytes]] = {}
         self._undo: dict[int, _Undo] = {}  # by the thread whose transaction is open
+
+    def snapshot(self) -> AbstractContextManager[int]:
+        """Return the number of the state; the graph lets nobody write meanwhile."""
+        return nullcontext(self._state)
+
+    def touch(self) -> None:
+        """Change the number of the state."""
+        self._state += 1
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
