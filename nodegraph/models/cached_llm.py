@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..memory_store import as_store
 from ..store import NodeStore
 from .llm import LLM, as_llm
 
 _KIND = "answers"
+
+T = TypeVar("T")
 
 
 class CachedLLM:
@@ -52,8 +55,8 @@ class CachedLLM:
         self.hits = 0
         self.misses = 0
         if self.llm.structured:  # else whoever asks should know that it can't be held to a schema
-            self.complete_json = self._complete_json
-            self.acomplete_json = self._acomplete_json
+            self.complete_json = partial(self._answer, self.llm.json)
+            self.acomplete_json = partial(self._aanswer, self.llm.ajson)
 
     def __repr__(self) -> str:
         return f"CachedLLM({self.llm.name!r}, {self.hits} hits, {self.misses} misses)"
@@ -69,31 +72,27 @@ class CachedLLM:
         Raises:
             ModelError: If the model fails.
         """
-        cached: str | None = self._get(prompt)
-        return self._put(prompt, self.llm.complete(prompt)) if cached is None else cached
+        answer: str = self._answer(self.llm.complete, prompt)
+        return answer
 
     async def acomplete(self, prompt: str) -> str:
         """Return the same without blocking the event loop."""
-        cached: str | None = await self._aget(prompt)
-        return (
-            await self._aput(prompt, await self.llm.acomplete(prompt)) if cached is None else cached
-        )
+        answer: str = await self._aanswer(self.llm.acomplete, prompt)
+        return answer
 
     def stream(self, prompt: str) -> Iterator[str]:
         """Yield the answer as it comes; a stored one as a whole."""
         cached = self._get(prompt)
-        if cached is not None:
-            yield cached
-            return
         chunks = []
-        for chunk in self.llm.stream(prompt):
+        for chunk in self.llm.stream(prompt) if cached is None else [cached]:
             chunks.append(chunk)
             yield chunk
-        self._put(prompt, "".join(chunks))
+        if cached is None:
+            self._put("".join(chunks), prompt)
 
     async def astream(self, prompt: str) -> AsyncIterator[str]:
         """Yield the same without blocking the event loop."""
-        cached = await self._aget(prompt)
+        cached = await _in_thread(self._get, prompt)
         if cached is not None:
             yield cached
             return
@@ -101,7 +100,7 @@ class CachedLLM:
         async for chunk in self.llm.astream(prompt):
             chunks.append(chunk)
             yield chunk
-        await self._aput(prompt, "".join(chunks))
+        await _in_thread(self._put, "".join(chunks), prompt)
 
     def clear(self) -> None:
         """Delete all stored answers, of this model and others."""
@@ -112,17 +111,16 @@ class CachedLLM:
         if self._is_own:
             self._store.close()
 
-    def _complete_json(self, prompt: str, schema: Mapping[str, Any]) -> Any:
-        cached = self._get(prompt, schema)
-        return (
-            self._put(prompt, self.llm.json(prompt, schema), schema) if cached is None else cached
-        )
+    def _answer(self, ask: Callable[..., Any], *request: Any) -> Any:
+        """Return the stored answer to a request, or ask for one and store it."""
+        cached = self._get(*request)
+        return self._put(ask(*request), *request) if cached is None else cached
 
-    async def _acomplete_json(self, prompt: str, schema: Mapping[str, Any]) -> Any:
-        cached = await self._aget(prompt, schema)
+    async def _aanswer(self, ask: Callable[..., Awaitable[Any]], *request: Any) -> Any:
+        cached = await _in_thread(self._get, *request)
         if cached is not None:
             return cached
-        return await self._aput(prompt, await self.llm.ajson(prompt, schema), schema)
+        return await _in_thread(self._put, await ask(*request), *request)
 
     def _key(self, prompt: str, schema: Mapping[str, Any] | None) -> str:
         request = json.dumps([self.llm.name, prompt, schema], sort_keys=True, default=str)
@@ -137,16 +135,12 @@ class CachedLLM:
             self.misses += stored is None
         return None if stored is None else json.loads(stored)
 
-    def _put(self, prompt: str, answer: Any, schema: Mapping[str, Any] | None = None) -> Any:
+    def _put(self, answer: Any, prompt: str, schema: Mapping[str, Any] | None = None) -> Any:
         self._store.put_values(_KIND, {self._key(prompt, schema): json.dumps(answer).encode()})
         return answer
 
-    async def _aget(self, prompt: str, schema: Mapping[str, Any] | None = None) -> Any:
-        import asyncio
 
-        return await asyncio.to_thread(self._get, prompt, schema)
+async def _in_thread(call: Callable[..., T], *args: Any) -> T:
+    import asyncio
 
-    async def _aput(self, prompt: str, answer: Any, schema: Mapping[str, Any] | None = None) -> Any:
-        import asyncio
-
-        return await asyncio.to_thread(self._put, prompt, answer, schema)
+    return await asyncio.to_thread(call, *args)

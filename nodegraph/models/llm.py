@@ -161,7 +161,7 @@ class LLM:
             ModelError: If the model fails.
         """
         value = self._structured(prompt, schema)
-        return self.complete(prompt) if value is _UNSUPPORTED else self._dump(prompt, value)
+        return self.complete(prompt) if value is _UNSUPPORTED else _json_text(value)
 
     async def ajson_text(self, prompt: str, schema: Mapping[str, Any]) -> str:
         """Do the same without blocking the event loop.
@@ -170,7 +170,7 @@ class LLM:
             ModelError: If the model fails.
         """
         value = await self._astructured(prompt, schema)
-        return await self.acomplete(prompt) if value is _UNSUPPORTED else self._dump(prompt, value)
+        return await self.acomplete(prompt) if value is _UNSUPPORTED else _json_text(value)
 
     def _structured(self, prompt: str, schema: Mapping[str, Any]) -> Any:
         """Return a value by a schema, ``_UNSUPPORTED`` where the model can't be held to one."""
@@ -190,10 +190,6 @@ class LLM:
         import asyncio
 
         return await asyncio.to_thread(self._structured, prompt, schema)
-
-    def _dump(self, prompt: str, value: Any) -> str:
-        with self._failing(prompt):
-            return json.dumps(value, ensure_ascii=False)
 
     @contextmanager
     def _failing(self, prompt: str) -> Iterator[None]:
@@ -224,6 +220,11 @@ def as_llm(model: object) -> LLM:
         'TEA'
     """
     return model if isinstance(model, LLM) else LLM(model)
+
+
+def _json_text(value: Any) -> str:
+    """Return a JSON value as text; a value that JSON has no type for as its ``str``."""
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _restore(model: Any, name: str, amodel: Any) -> LLM:

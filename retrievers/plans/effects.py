@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import json
 import threading
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -110,12 +109,12 @@ class Ask(Effect[str]):
     def _complete(self) -> str:
         if self.schema is None:
             return self.llm.complete(self.prompt)
-        return _json_text(self.llm.json(self.prompt, self.schema))
+        return self.llm.json_text(self.prompt, self.schema)
 
     async def _acomplete(self) -> str:
         if self.schema is None:
             return await self.llm.acomplete(self.prompt)
-        return _json_text(await self.llm.ajson(self.prompt, self.schema))
+        return await self.llm.ajson_text(self.prompt, self.schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,8 +318,3 @@ def _run_with_timeout(function: Callable[[], T], seconds: float | None) -> T:
     context = contextvars.copy_context()
     threading.Thread(target=context.run, args=(work,), daemon=True, name="nodekin-ask").start()
     return future.result(seconds)
-
-
-def _json_text(value: Any) -> str:
-    """Return a JSON value as text; a value that JSON has no type for as its ``str``."""
-    return json.dumps(value, ensure_ascii=False, default=str)
