@@ -94,7 +94,7 @@ class LLMExtractor:
         return type(self), args, EDITION
 
     def __reduce_ex__(self, protocol: object) -> tuple[Callable[..., Any], tuple[Any, ...], Any]:
-        return _restore, (type(self),), self.__dict__
+        return object.__new__, (type(self),), self.__dict__
 
     def __call__(self, text: str) -> list[Node]:
         """Return what the model says of a text.
@@ -132,10 +132,6 @@ class LLMExtractor:
         question_label, answer_label = _LABELS[language_of(question)]
         content = f"{question_label}{question}\n{answer_label}{answer}"
         return Node(question, {"answer": answer}, content)
-
-
-def _restore(cls: type[LLMExtractor]) -> LLMExtractor:
-    return cls.__new__(cls)
 
 
 def _check(name: str, number: int, least: int) -> int:

@@ -13,6 +13,8 @@ from .embedder_adapters import (
     Vectors,
     adapt_embedder,
     check_vectors,
+    count_of,
+    has,
     is_async,
 )
 from .identity import model_name
@@ -122,7 +124,7 @@ class Embedder:
         return check_vectors(vectors, texts, self.name)
 
     def _failure(self, texts: Sequence[str], error: Exception) -> EmbeddingError:
-        number = f"{len(texts)} text{'' if len(texts) == 1 else 's'}"
+        number = count_of(texts, "text")
         first = f", the first of them {texts[0]!r:.80}" if texts else ""
         return EmbeddingError(
             f"the embedding model {self.name!r} failed on {number}{first}: "
@@ -139,11 +141,8 @@ def as_embedder(model: object) -> Embedder:
     """
     if isinstance(model, Embedder):
         return model
-    if callable(getattr(model, "embed", None)) and isinstance(
-        size := getattr(model, "batch_size", None), int
-    ):
-        return Embedder(model, batch_size=size)
-    return Embedder(model)
+    size = getattr(model, "batch_size", None) if has(model, "embed") else None
+    return Embedder(model, batch_size=size) if isinstance(size, int) else Embedder(model)
 
 
 def as_embedders(embed: object) -> dict[str, Embedder]:

@@ -24,6 +24,11 @@ EmbedTexts = Callable[[list[str]], Any]
 
 AsyncEmbedTexts = Callable[[list[str]], Awaitable[Any]]
 
+_FRAMEWORKS = (
+    ("get_text_embedding_batch", "get_query_embedding"),  # LlamaIndex
+    ("embed_documents", "embed_query"),  # LangChain
+)
+
 
 @dataclass(frozen=True, slots=True)
 class EmbedderCalls:
@@ -45,18 +50,15 @@ def adapt_embedder(model: Any) -> EmbedderCalls:
         "load it, for example SentenceTransformer({name}), or name it to a server: "
         "OpenAIEmbedder({name}), from nodekin.adapters.openai",
     )
-    if has(model, "get_text_embedding_batch", "get_query_embedding"):  # LlamaIndex
-        return EmbedderCalls(
-            model.get_text_embedding_batch,
-            partial(_one_by_one, model.get_query_embedding),
-            _all_at_once_of(model, "aget_query_embedding"),
-        )
-    if has(model, "embed_documents", "embed_query"):  # LangChain
-        return EmbedderCalls(
-            model.embed_documents,
-            partial(_one_by_one, model.embed_query),
-            _all_at_once_of(model, "aembed_query"),
-        )
+    for passages, query in _FRAMEWORKS:
+        if has(model, passages, query):
+            return EmbedderCalls(
+                getattr(model, passages),
+                partial(_one_by_one, getattr(model, query)),
+                partial(_all_at_once, call)
+                if (call := getattr(model, f"a{query}", None))
+                else None,
+            )
     if has(model, "encode"):  # sentence-transformers and its relatives
         encoder = Encoder(model)
         return EmbedderCalls(encoder.embed, encoder.embed_queries)
@@ -112,10 +114,6 @@ def has(model: object, *methods: str) -> bool:
 
 def _one_by_one(call: Callable[[str], Any], texts: Iterable[str]) -> list[Any]:
     return [call(text) for text in texts]
-
-
-def _all_at_once_of(model: object, method: str) -> AsyncEmbedTexts | None:
-    return partial(_all_at_once, getattr(model, method)) if has(model, method) else None
 
 
 async def _all_at_once(call: Callable[[str], Awaitable[Any]], texts: Iterable[str]) -> list[Any]:
@@ -210,7 +208,7 @@ texts; it has to give one for each text, in their order
     import numpy as np
 
     model = f"the embedding model {name!r}"
-    allowed = f"it has to give an array ({_number(texts, 'text')}, dimension) of numbers"
+    allowed = f"it has to give an array ({count_of(texts, 'text')}, dimension) of numbers"
     if inspect.isawaitable(output):
         if inspect.iscoroutine(output):
             output.close()
@@ -231,7 +229,7 @@ texts; it has to give one for each text, in their order
         raise EmbeddingError(f"{model} gave {_describe(rows)}; {allowed}") from error
     if vectors.ndim == 2 and len(vectors) != len(texts):
         raise EmbeddingError(
-            f"{model} gave {_number(vectors, 'vector')} for {_number(texts, 'text')}; it has to "
+            f"{model} gave {count_of(vectors, 'vector')} for {count_of(texts, 'text')}; it has to "
             "give one for each text, in their order"
         )
     if vectors.ndim != 2 or not vectors.size:
@@ -249,7 +247,7 @@ def _check_rows(vectors: Vectors, texts: Sequence[str], model: str) -> None:
     ):
         if bad.any():
             raise EmbeddingError(
-                f"{model} gave {what} for {int(bad.sum())} of {_number(texts, 'text')}, first "
+                f"{model} gave {what} for {int(bad.sum())} of {count_of(texts, 'text')}, first "
                 f"{texts[int(bad.argmax())]!r:.80}; leave such texts out of the group, or give an "
                 "embed function that replaces such vectors"
             )
@@ -276,5 +274,6 @@ def _describe(rows: Any) -> str:
     return f"{rows!r:.80}"
 
 
-def _number(things: Sequence[object] | Vectors, what: str) -> str:
+def count_of(things: Sequence[object] | Vectors, what: str) -> str:
+    """Return how many there are, in words: "2 texts"."""
     return f"{len(things)} {what}{'' if len(things) == 1 else 's'}"

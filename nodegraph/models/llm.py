@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from ..errors import ModelError, ModelTimeoutError
@@ -74,7 +75,7 @@ class LLM:
         return LLM, (None, self.name)
 
     def __reduce_ex__(self, protocol: object) -> tuple[Callable[..., LLM], tuple[Any, ...]]:
-        return _restore, (self.model, self.name, self.amodel)
+        return partial(LLM, amodel=self.amodel), (self.model, self.name)
 
     @property
     def structured(self) -> bool:
@@ -225,10 +226,6 @@ def as_llm(model: object) -> LLM:
 def _json_text(value: Any) -> str:
     """Return a JSON value as text; a value that JSON has no type for as its ``str``."""
     return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _restore(model: Any, name: str, amodel: Any) -> LLM:
-    return LLM(model, name, amodel=amodel)
 
 
 def _name(model: Any) -> str:

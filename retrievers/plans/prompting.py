@@ -145,12 +145,16 @@ class PromptMixin:
 
     calls_model: ClassVar[bool] = True
 
+    prompt_owner: ClassVar[str | None] = None
+    """The attribute with an object whose prompts count as its own."""
+
     _prompts: Mapping[str, Prompt] = MappingProxyType({})
 
     @property
     def prompts(self) -> Mapping[str, Prompt]:
         """The prompts by their names."""
-        return MappingProxyType(dict(self._prompts))
+        owner = self.prompt_owner and getattr(self, self.prompt_owner)
+        return MappingProxyType({**(owner.prompts if owner else {}), **self._prompts})
 
     def with_prompts(
         self: PromptMixinT, replacements: Mapping[str, PromptReplacement]
@@ -171,7 +175,12 @@ class PromptMixin:
 
     def _replace_prompts(self, prompts: Mapping[str, Prompt]) -> None:
         """Set the prompts of a copy, all by their names."""
-        self._prompts = dict(prompts)
+        own = dict(prompts)
+        if self.prompt_owner:
+            owner = getattr(self, self.prompt_owner)
+            others = {name: own.pop(name) for name in owner.prompts}
+            setattr(self, self.prompt_owner, owner.with_prompts(others))
+        self._prompts = own
 
 
 T = TypeVar("T")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, get_args
 
 from ...nodegraph.models.output import normalize
 from ..filters import Filters
 from ..planned_retriever import PlannedRetriever, join_notes
-from ..plans import Budget, BudgetExceededError, Find, Plan, Prompt, PromptMixin, arun, gather, run
+from ..plans import Budget, BudgetExceededError, Find, Plan, PromptMixin, arun, gather, run
 from ..protocols import RetrieverProtocol
 from ..ranking import with_variant
 from ..results import QueryVariant, Results, ScoredNode
@@ -92,6 +92,7 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
     """
 
     name = "multi-step"
+    prompt_owner = "reader"
 
     def __init__(
         self,
@@ -122,14 +123,6 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
 
     def __repr__(self) -> str:
         return f"MultiStepRetriever({self.inner!r}, max_steps={self.max_steps})"
-
-    @property
-    def prompts(self) -> Mapping[str, Prompt]:
-        """The prompts by their names, those of all roles."""
-        return self.reader.prompts
-
-    def _replace_prompts(self, prompts: Mapping[str, Prompt]) -> None:
-        self.reader = self.reader.with_prompts(prompts)
 
     def steps(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None

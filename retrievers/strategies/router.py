@@ -254,6 +254,7 @@ class RouterRetriever(PromptMixin, PlannedRetriever):
     """
 
     name = "router"
+    prompt_owner = "query_router"
 
     def __init__(
         self,
@@ -291,14 +292,6 @@ class RouterRetriever(PromptMixin, PlannedRetriever):
 
     def __repr__(self) -> str:
         return f"RouterRetriever({self.routes!r})"
-
-    @property
-    def prompts(self) -> Mapping[str, Prompt]:
-        """The prompts by their names."""
-        return self.query_router.prompts
-
-    def _replace_prompts(self, prompts: Mapping[str, Prompt]) -> None:
-        self.query_router = self.query_router.with_prompts(prompts)
 
     def transform(self, query: str) -> list[str]:
         """Return the names of the routes that are chosen for a query."""

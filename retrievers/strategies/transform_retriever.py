@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar
 
 from ..filters import Filters
 from ..planned_retriever import PlannedRetriever, join_notes
-from ..plans import Plan, Prompt, PromptMixin, gather, results_or_errors
+from ..plans import Plan, PromptMixin, gather, results_or_errors
 from ..protocols import RetrieverProtocol
 from ..ranking import Mode, check_mode, fuse, with_variant
 from ..results import OutputFormat, OutputOptions, QueryVariant, Results, ScoredNode
@@ -88,6 +88,7 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
     """
 
     name = "transform search"
+    prompt_owner = "query_transform"
     variant_name: ClassVar[str] = "variant"
     """What the evidence calls a query that the transform returned."""
 
@@ -118,18 +119,6 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.inner!r}, {self.query_transform.llm.name!r})"
-
-    @property
-    def prompts(self) -> Mapping[str, Prompt]:
-        """The prompts by their names, those of the transform included."""
-        return {**self.query_transform.prompts, **self._prompts}
-
-    def _replace_prompts(self, prompts: Mapping[str, Prompt]) -> None:
-        own = self.query_transform.prompts
-        self.query_transform = self.query_transform.with_prompts(
-            {name: prompts[name] for name in own}
-        )
-        self._prompts = {name: prompt for name, prompt in prompts.items() if name not in own}
 
     def transform(self, query: str) -> list[str]:
         """Return the queries to search for in place of a query."""

@@ -26,10 +26,7 @@ _MARK_FIRST = re.compile(
 _MARK_LAST = re.compile(rf"{_OPEN}(?:(?<!\w)NO_ANSWER|无答案){_SHUT}\Z")
 
 _PREFIXES = "|".join(
-    sorted(
-        (mark[:end] for mark in NO_ANSWER_MARKS.values() for end in range(1, len(mark) + 1)),
-        reverse=True,
-    )
+    mark[:end] for mark in NO_ANSWER_MARKS.values() for end in range(len(mark), 0, -1)
 )
 
 _MAYBE_MARK_LAST = re.compile(rf"{_OPEN}(?:(?:{_PREFIXES}){_SHUT})?\Z")

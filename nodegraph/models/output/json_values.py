@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -23,6 +24,8 @@ _QUOTE = re.compile(r"\\.|'", re.S)
 _AFTER_QUOTE = re.compile(r"\s*[,\]}:]")
 
 _COMMA = re.compile(r",(\s*[\]}])")
+
+_FOLLOWING = re.compile(r"[ \t\r\n,]*(?=[{\[\"])")
 
 _START = re.compile(r"[\[{]\s*[\"'\[{]")
 
@@ -132,34 +135,22 @@ def _is_empty(value: Any) -> bool:
     return isinstance(value, list) and not value
 
 
-def _is_deep(value: Any) -> bool:
+def _is_deep(value: Any, depth: int = _MAX_DEPTH) -> bool:
     """Check whether a value is nested too deeply for recursive functions."""
-    level = [value]
-    for _ in range(_MAX_DEPTH):
-        level = [
-            child
-            for item in level
-            if isinstance(item, list | dict)
-            for child in (item.values() if isinstance(item, dict) else item)
-        ]
-        if not level:
-            return False
-    return True
+    if not isinstance(value, list | dict):
+        return depth == 0
+    children = value.values() if isinstance(value, dict) else value
+    return depth == 0 or any(_is_deep(child, depth - 1) for child in children)
 
 
 def _values(decoder: json.JSONDecoder, text: str, begin: int) -> list[Any]:
     """Return the values from a position on, up to the first incomplete one."""
     values: list[Any] = []
-    while True:
-        while begin < len(text) and text[begin] in " \t\r\n,":
-            begin += 1
-        if begin >= len(text) or text[begin] not in '{["':
-            return values
-        try:
-            value, begin = decoder.raw_decode(text, begin)
-        except (ValueError, RecursionError):
-            return values
-        values.append(value)
+    with suppress(ValueError, RecursionError):
+        while following := _FOLLOWING.match(text, begin):
+            value, begin = decoder.raw_decode(text, following.end())
+            values.append(value)
+    return values
 
 
 def _python_literal(text: str) -> Any:
@@ -179,14 +170,8 @@ def _double_quoted(text: str) -> str:
     parts = []
     end = 0
     while opening := _OPEN_QUOTE.search(text, end):
-        closing = next(
-            (
-                quote
-                for quote in _QUOTE.finditer(text, opening.end())
-                if quote[0] == "'" and _AFTER_QUOTE.match(text, quote.end())
-            ),
-            None,
-        )
+        quotes = (quote for quote in _QUOTE.finditer(text, opening.end()) if quote[0] == "'")
+        closing = next((q for q in quotes if _AFTER_QUOTE.match(text, q.end())), None)
         if closing is None:
             break
         string = text[opening.end() : closing.start()]
