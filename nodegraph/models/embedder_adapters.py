@@ -52,12 +52,11 @@ def adapt_embedder(model: Any) -> EmbedderCalls:
     )
     for passages, query in _FRAMEWORKS:
         if has(model, passages, query):
+            aquery = getattr(model, f"a{query}", None)
             return EmbedderCalls(
                 getattr(model, passages),
                 partial(_one_by_one, getattr(model, query)),
-                partial(_all_at_once, call)
-                if (call := getattr(model, f"a{query}", None))
-                else None,
+                partial(_all_at_once, aquery) if callable(aquery) else None,
             )
     if has(model, "encode"):  # sentence-transformers and its relatives
         encoder = Encoder(model)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -14,7 +13,7 @@ from ..retriever import Retriever
 from ..validation import whole
 from .mean_search import FindMean, mean_name
 from .query_transform import QueryTransform, QueryVariants, TransformOptions
-from .transform_retriever import FusionOptions, TransformRetriever, VariantResults
+from .transform_retriever import FusionOptions, TransformRetriever, VariantResults, Variants
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -152,16 +151,12 @@ class HyDERetriever(TransformRetriever):
         self.mean = able if mean is None else bool(mean)
 
     def search_variants(
-        self,
-        queries: Sequence[str],
-        variants: Sequence[QueryVariants],
-        limit: int | None,
-        filters: Filters | None,
+        self, variants: Variants, limit: int | None, filters: Filters | None
     ) -> Plan[list[list[VariantResults]]]:
         """Search for the mean of each query's variants, or for all of them."""
         if not self.mean:
-            return (yield from super().search_variants(queries, variants, limit, filters))
-        texts = [group.queries for group in variants]
+            return (yield from super().search_variants(variants, limit, filters))
+        queries, texts = [q for q, _ in variants], [group.queries for _, group in variants]
         inner = cast("Retriever", self.inner)
         rankings = yield from FindMean(inner, queries, texts, self.query_weight, limit, filters)
         return [

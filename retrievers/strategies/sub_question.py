@@ -21,7 +21,13 @@ from ..tracing import start_span
 from ..validation import whole
 from .model_prompt import TEXTS_SCHEMA, object_schema
 from .query_transform import QueryTransform, QueryVariants, TransformOptions, describe_error
-from .transform_retriever import StrategyOptions, TransformRetriever, VariantResults, fused
+from .transform_retriever import (
+    StrategyOptions,
+    TransformRetriever,
+    VariantResults,
+    Variants,
+    fused,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -297,32 +303,28 @@ class SubQuestionRetriever(TransformRetriever):
         limit = self.check_limit(top_k, filters)
         with start_span(self.name, query=query) as span:
             variants = yield from self.query_transform.plan(query)
-            (rankings,) = yield from self.search_variants([query], [variants], limit, filters)
-            groups = [self._group(query, variants, ranking, limit) for ranking in rankings]
+            (rankings,) = yield from self.search_variants([(query, variants)], limit, filters)
+            groups = [self._group(query, variants.note, ranking, limit) for ranking in rankings]
             span.attributes["results"] = sum(len(group.results) for group in groups)
         return groups
 
     def _group(
-        self, query: str, variants: QueryVariants, ranking: VariantResults, limit: int | None
+        self, query: str, note: str | None, ranking: VariantResults, limit: int | None
     ) -> SubResults:
         error = None if ranking.error is None else describe_error(ranking.error)
-        results = [] if ranking.error else self.fuse_variants(query, variants, [ranking], limit)
-        problem = error or ranking.problem or variants.note
+        results = [] if ranking.error else self.fuse_variants(query, note, [ranking], limit)
+        problem = error or ranking.problem or note
         return SubResults(ranking.query, tuple(results), ranking.answer, problem)
 
     def search_variants(
-        self,
-        queries: Sequence[str],
-        variants: Sequence[QueryVariants],
-        limit: int | None,
-        filters: Filters | None,
+        self, variants: Variants, limit: int | None, filters: Filters | None
     ) -> Plan[list[list[VariantResults]]]:
         """Search for all parts of all questions, and answer each part with ``answers=True``."""
-        rankings = yield from super().search_variants(queries, variants, limit, filters)
+        rankings = yield from super().search_variants(variants, limit, filters)
         if not self.answers:
             return rankings
-        groups = zip(queries, rankings, strict=True)
-        plans = [self._answer(query, part) for query, group in groups for part in group]
+        groups = zip(variants, rankings, strict=True)
+        plans = [self._answer(query, part) for (query, _), group in groups for part in group]
         answered = iter((yield from gather(plans)))
         return [list(islice(answered, len(group))) for group in rankings]
 

@@ -23,6 +23,10 @@ from .query_transform import QueryTransform, QueryVariants, describe_error
 logger = logging.getLogger(__name__)
 
 
+Variants = Sequence[tuple[str, QueryVariants]]
+"""Queries and their variants."""
+
+
 class StrategyOptions(OutputOptions, total=False):
     """The options of every strategy's results, to type ``**options``."""
 
@@ -134,26 +138,23 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
         """Return the results of each query as a plan."""
         with start_span(self.name, query=summarize_queries(queries)) as span:
             variants = yield from gather([self.query_transform.plan(query) for query in queries])
-            rankings = yield from self.search_variants(queries, variants, limit, filters)
+            pairs = list(zip(queries, variants, strict=True))
+            rankings = yield from self.search_variants(pairs, limit, filters)
             results = [
-                self.fuse_variants(*items, limit)
-                for items in zip(queries, variants, rankings, strict=True)
+                self.fuse_variants(query, group.note, ranking, limit)
+                for (query, group), ranking in zip(pairs, rankings, strict=True)
             ]
             span.attributes["results"] = sum(map(len, results))
         return results
 
     def search_variants(
-        self,
-        queries: Sequence[str],
-        variants: Sequence[QueryVariants],
-        limit: int | None,
-        filters: Filters | None,
+        self, variants: Variants, limit: int | None, filters: Filters | None
     ) -> Plan[list[list[VariantResults]]]:
         """Search for all variants of all queries at once; return their results by query.
 
         A subclass may search in another way, or add to the results.
         """
-        flat = [variant for group in variants for variant in group.queries]
+        flat = [variant for _, group in variants for variant in group.queries]
         results = yield from results_or_errors(self.inner, flat, limit, filters)
         rest = iter(
             VariantResults(text, [], ranking)
@@ -161,8 +162,8 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
             else VariantResults(text, ranking)
             for text, ranking in zip(flat, results, strict=True)
         )
-        rankings = [list(islice(rest, len(group.queries))) for group in variants]
-        for query, ranking in zip(queries, rankings, strict=True):
+        rankings = [list(islice(rest, len(group.queries))) for _, group in variants]
+        for (query, _), ranking in zip(variants, rankings, strict=True):
             self._check_errors(query, ranking)
         return rankings
 
@@ -175,14 +176,10 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
             logger.warning("of the query %r: %s", query[:80], describe_failures(rankings))
 
     def fuse_variants(
-        self,
-        query: str,
-        variants: QueryVariants,
-        rankings: Sequence[VariantResults],
-        limit: int | None,
+        self, query: str, note: str | None, rankings: Sequence[VariantResults], limit: int | None
     ) -> list[ScoredNode]:
         """Return one ranking for a query, whose evidence names what was searched for."""
-        note = join_notes(variants.note, describe_failures(rankings))
+        note = join_notes(note, describe_failures(rankings))
         results: list[Sequence[ScoredNode]] = []
         weights = []
         for ranking in (ranking for ranking in rankings if ranking.error is None):

@@ -133,10 +133,8 @@ def parse_questions(answer: str) -> list[str]:
         lines = [line for line in _content_lines(text) if not ANSWER_LABEL.match(line)]
         questions = [question for line in lines for question in _questions_of(line)]
         if not questions:  # some leave out the question marks
-            short = (
-                line for line in map(strip_question_label, lines) if len(line) <= _MAX_QUESTION
-            )
-            questions = list(filter(begins_like_question, short))
+            plain = filter(begins_like_question, map(strip_question_label, lines))
+            questions = [line for line in plain if len(line) <= _MAX_QUESTION]
     questions = [question for question in questions if re.search(r"\w", question)]
     if not questions:
         raise ValueError("there is no question in the answer")
