@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
@@ -16,7 +15,7 @@ from langchain_core.runnables import RunnableConfig
 from ...retrievers import RecursiveRetriever, Retriever
 from ...retrievers.base_retriever import BaseRetriever as NativeRetriever
 from ...retrievers.base_retriever import inner_retrievers
-from ...retrievers.plans import Effect, Plan, arun, run
+from ...retrievers.plans import Compute, Plan, arun, run
 from .callbacks import acall_with_config, call_with_config
 
 T = TypeVar("T")
@@ -25,27 +24,6 @@ logger = logging.getLogger(__name__)
 
 MAX_BATCH = 256
 """How many queries are embedded together at most; a graph caches the vectors of twice as many."""
-
-
-@dataclass(frozen=True, slots=True)
-class Invoke(Effect[T]):
-    """The effect of a plan that has a sync and an async function.
-
-    Attributes:
-        function: What to call.
-        afunction: What to call and await in an event loop.
-    """
-
-    function: Callable[[], T]
-    afunction: Callable[[], Coroutine[Any, Any, T]]
-
-    def run(self) -> T:
-        """Call the function."""
-        return self.function()
-
-    async def arun(self) -> T:
-        """Await the async function."""
-        return await self.afunction()
 
 
 def supports_batch(retriever: object, method: str) -> bool:
@@ -76,7 +54,7 @@ def portions(
         yield list(inputs[part]), list(configs[part])
 
 
-BatchSearch: TypeAlias = Callable[[list[str], list[Any]], Invoke[Any]]
+BatchSearch: TypeAlias = Callable[[list[str], list[Any]], Compute[list[Any]]]
 """Searches for queries, with the run manager of each; gives the documents of each."""
 
 
@@ -85,7 +63,6 @@ def batch_runs(
     queries: list[str],
     configs: list[RunnableConfig],
     search: BatchSearch,
-    search_one: BatchSearch,
     *,
     return_exceptions: bool,
 ) -> Plan[list[Any]]:
@@ -96,24 +73,34 @@ def batch_runs(
         queries: The queries.
         configs: One for each query; the first is the config context of the search.
         search: Searches for all queries.
-        search_one: Searches for one query, given as a list of one.
         return_exceptions: Whether a query that fails gives its error. Where the search of all
             fails, each query is searched on its own then. Else the first error is raised.
     """
     runs = []
     for query, config in zip(queries, configs, strict=True):
         runs.append((yield from _start_run(retriever, query, config)))
+    return (yield from _search_runs(queries, configs, runs, search, return_exceptions))
+
+
+def _search_runs(
+    queries: list[str],
+    configs: list[RunnableConfig],
+    runs: list[Any],
+    search: BatchSearch,
+    return_exceptions: bool,
+) -> Plan[list[Any]]:
+    """Search for queries in the runs that were started for them, and end these."""
     try:
         _check_queries(queries)
         results = yield from _with_config(configs[0], search(queries, runs))
     except BaseException as error:
         catches = return_exceptions and isinstance(error, Exception)
         if catches and len(runs) > 1:
-            plans = [
-                partial(_single_run, query, config, run_manager, search_one)
+            single_runs = [
+                partial(_search_runs, [query], [config], [run_manager], search, True)
                 for query, config, run_manager in zip(queries, configs, runs, strict=True)
             ]
-            return (yield from _run_all(plans))
+            return [outcome for (outcome,) in (yield from _run_all(single_runs))]
         for run_manager in runs:
             yield from _end_run(run_manager.on_retriever_error, error)
         if not catches:
@@ -121,37 +108,24 @@ def batch_runs(
         return [error]
     for run_manager, documents in zip(runs, results, strict=True):
         yield from _end_run(run_manager.on_retriever_end, documents)
-    return list(results)
+    return results
 
 
-def _single_run(
-    query: str, config: RunnableConfig, run_manager: Any, search_one: BatchSearch
-) -> Plan[Any]:
-    """Search for one query in the run that was started for it; return its error if it fails."""
-    try:
-        documents = yield from _with_config(config, search_one([query], [run_manager]))
-    except Exception as error:
-        yield from _end_run(run_manager.on_retriever_error, error)
-        return error
-    yield from _end_run(run_manager.on_retriever_end, documents)
-    return documents
+def _run_all(plans: Sequence[Callable[[], Plan[T]]]) -> Compute[list[T]]:
+    async def gather() -> list[T]:
+        return await asyncio.gather(*(arun(plan()) for plan in plans))
+
+    return Compute(lambda: [run(plan()) for plan in plans], gather)
 
 
-def _run_all(plans: Sequence[Callable[[], Plan[Any]]]) -> Invoke[list[Any]]:
-    async def gather() -> list[Any]:
-        return list(await asyncio.gather(*(arun(plan()) for plan in plans)))
-
-    return Invoke(lambda: [run(plan()) for plan in plans], gather)
-
-
-def _with_config(config: RunnableConfig, search: Invoke[Any]) -> Invoke[Any]:
-    return Invoke(
-        partial(call_with_config, config, search.function),
+def _with_config(config: RunnableConfig, search: Compute[T]) -> Compute[T]:
+    return Compute(
+        partial(call_with_config, config, search.run),
         partial(acall_with_config, config, search.arun),
     )
 
 
-def _start_run(retriever: BaseRetriever, query: str, config: RunnableConfig) -> Invoke[Any]:
+def _start_run(retriever: BaseRetriever, query: str, config: RunnableConfig) -> Compute[Any]:
     """Start a retriever run, as ``invoke`` and ``ainvoke`` do."""
 
     def start(manager: type[CallbackManager | AsyncCallbackManager]) -> Any:
@@ -166,12 +140,12 @@ def _start_run(retriever: BaseRetriever, query: str, config: RunnableConfig) -> 
         name = config.get("run_name") or retriever.get_name()
         return callbacks.on_retriever_start(None, query, name=name, run_id=config.get("run_id"))
 
-    return Invoke(partial(start, CallbackManager), partial(start, AsyncCallbackManager))
+    return Compute(partial(start, CallbackManager), partial(start, AsyncCallbackManager))
 
 
-def _end_run(event: Callable[[Any], Any], value: Any) -> Invoke[Any]:
+def _end_run(event: Callable[[Any], Any], value: Any) -> Compute[Any]:
     """End a run; the event's method is sync or async, as the run was started."""
-    return Invoke(partial(event, value), partial(event, value))
+    return Compute(partial(event, value), partial(event, value))
 
 
 def _check_queries(queries: Sequence[object]) -> None:
@@ -191,7 +165,7 @@ def embed_queries(retriever: object, queries: Sequence[object]) -> Plan[None]:
     texts = list(dict.fromkeys(texts))
     for searcher in _searchers(retriever) if len(texts) > 1 else ():
         try:
-            yield from Invoke(partial(searcher.embed, texts), partial(searcher.aembed, texts))
+            yield from Compute(partial(searcher.embed, texts), partial(searcher.aembed, texts))
         except Exception as error:
             logger.info("%r could not embed a batch, goes one by one: %s", searcher, error)
 

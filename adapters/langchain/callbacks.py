@@ -39,7 +39,7 @@ class RunObserver:
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.dispatcher = EventDispatcher(loop)
-        self._open: dict[int, _OpenSpan] = {}
+        self._open: dict[int, _OpenRuns] = {}
 
     def begin(self, span: Span, parent: Span | None) -> None:
         """Start the run of a span, and make it the parent of the runs that follow."""
@@ -47,10 +47,8 @@ class RunObserver:
         parents = _parents(config, batch, span.attributes.get("query"))
         if config is None or not parents:
             return
-        runs = [
-            _SpanRun(query, manager, _new_run(manager, span.name)) for query, manager in parents
-        ]
-        self._open[id(span)] = _OpenSpan(span, dict(span.attributes), config, batch, runs)
+        runs = [_SpanRun(*parent, _new_run(parent[1], span.name)) for parent in parents]
+        self._open[id(span)] = _OpenRuns(span, dict(span.attributes), config, batch, runs)
         children = tuple((run.query, _child(run.run, self.dispatcher)) for run in runs)
         var_child_runnable_config.set(_with_callbacks(config, children[0][1]))
         _batch.set(children if batch else ())
@@ -65,11 +63,11 @@ class RunObserver:
             return
         var_child_runnable_config.set(opened.config)
         _batch.set(opened.batch)
+        event: tuple[str, Any] = ("on_chain_end", _outputs(opened.inputs, span.attributes))
+        if span.error is not None:
+            event = ("on_chain_error", span.error)
         for run in opened.runs:
-            if span.error is not None:
-                self._dispatch(run, "on_chain_error", span.error)
-            else:
-                self._dispatch(run, "on_chain_end", _outputs(opened.inputs, span.attributes))
+            self._dispatch(run, *event)
 
     def _dispatch(self, run: _SpanRun, event: str, *args: Any, **kwargs: Any) -> None:
         self.dispatcher.dispatch(
@@ -97,7 +95,7 @@ class _SpanRun(NamedTuple):
     run: CallbackManagerForChainRun
 
 
-class _OpenSpan(NamedTuple):
+class _OpenRuns(NamedTuple):
     """A span that has started, the context it started in, and its runs."""
 
     span: Span
@@ -204,9 +202,9 @@ def _has_handlers() -> bool:
 def _new_run(manager: BaseCallbackManager, name: str) -> CallbackManagerForChainRun:
     """Return a child run of which no handler has been notified yet."""
     silent = CallbackManager(
-        handlers=[],
-        inheritable_handlers=manager.inheritable_handlers,
-        parent_run_id=manager.parent_run_id,
+        [],
+        manager.inheritable_handlers,
+        manager.parent_run_id,
         tags=manager.tags,
         inheritable_tags=manager.inheritable_tags,
         metadata=manager.metadata,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from typing import Annotated, Any
 
@@ -185,7 +186,10 @@ def existing_nodes(graph: NodeGraph, ids: Iterable[str], group: str | None = Non
         try:
             nodes = graph.nodes_by_id(ids)
         except LookupError:  # some are missing: one by one
-            nodes = [node for id in ids if (node := _existing_node(graph, id)) is not None]
+            nodes = []
+            for id in ids:
+                with suppress(LookupError):
+                    nodes.append(graph.node(id))
     return [node for node in nodes if group is None or node.group == group]
 
 
@@ -215,6 +219,13 @@ def delete_documents(graph: NodeGraph, ids: Iterable[str] | None) -> list[str]:
         return existing
 
 
+def merge_filters(
+    own: Mapping[str, Any] | None, filter: Mapping[str, Any] | None
+) -> Mapping[str, Any] | None:
+    """Return own conditions with those of a call, which replace the ones on the same field."""
+    return {**own, **filter} if own is not None and filter is not None else filter or own
+
+
 def check_same_length(name: str, some: Sequence[Any], other: str, others: Sequence[Any]) -> None:
     """Check that two lists go together.
 
@@ -235,10 +246,3 @@ def check_no_kwargs(method: str, kwargs: Mapping[str, Any]) -> None:
     """
     if kwargs:
         raise TypeError(f"{method}() has no argument {next(iter(kwargs))!r}")
-
-
-def _existing_node(graph: NodeGraph, id: str) -> Node | None:
-    try:
-        return graph.node(id)
-    except LookupError:
-        return None

@@ -9,6 +9,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Coroutine, Generator, Sequence
+from functools import partial
 from types import coroutine
 from typing import Any
 
@@ -159,22 +160,15 @@ async def _notify(handler: BaseCallbackHandler, event: str, *args: Any, **kwargs
             raise
 
 
-async def _rest(started: Coroutine[Any, Any, None], waits_for: Any) -> None:
-    """Run the rest of a coroutine that has been started."""
-    await _resume(started, waits_for)
-
-
 @coroutine
-def _resume(started: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
+def _rest(started: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
+    """Run the rest of a coroutine that has been started."""
     while True:
         try:
-            value = yield waits_for
+            step = partial(started.send, (yield waits_for))
         except BaseException as error:
-            step: Any = started.throw
-            value = error
-        else:
-            step = started.send
+            step = partial(started.throw, error)
         try:
-            waits_for = step(value)
+            waits_for = step()
         except StopIteration:
             return

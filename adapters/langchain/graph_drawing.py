@@ -4,13 +4,39 @@ from __future__ import annotations
 
 from typing import Any
 
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.graph import Graph, Node
 
 from ...retrievers import RetrieverProtocol
 from ...retrievers.base_retriever import inner_retrievers
 
-_LABELS = ("group_name", "groups", "via", "target", "mode", "top_k", "filters")
+_LABELS = (
+    *("group_name", "groups", "via", "target", "mode", "top_k", "filters"),
+    *("similarity", "reranker"),
+)
+
+
+def draw_runnable(
+    runnable: Runnable[Any, Any],
+    step: Runnable[Any, Any],
+    retriever: RetrieverProtocol,
+    config: RunnableConfig | None,
+) -> Graph:
+    """Return a graph of a runnable: the way of a query through a retriever, then a step.
+
+    Args:
+        runnable: Whose input and output it has.
+        step: What gets the results of the retriever.
+        retriever: The retriever.
+        config: The config that the graph is drawn for.
+    """
+    graph = Graph()
+    start = graph.add_node(runnable.get_input_schema(config))
+    node = graph.add_node(step, metadata=config.get("metadata") if config else None)
+    for end in draw(retriever, graph, [start]):
+        graph.add_edge(end, node)
+    graph.add_edge(node, graph.add_node(runnable.get_output_schema(config)))
+    return graph
 
 
 def draw(retriever: RetrieverProtocol, graph: Graph, sources: list[Node]) -> list[Node]:
@@ -50,8 +76,7 @@ def _metadata(retriever: object) -> dict[str, Any]:
     """Return what distinguishes a retriever from others of its class, as texts and numbers."""
     values = {name: getattr(retriever, name, None) for name in _LABELS}
     for name in ("similarity", "reranker"):
-        value = getattr(retriever, name, None)
-        values[name] = getattr(value, "name", value)
+        values[name] = getattr(values[name], "name", values[name])
     return {
         name: value if isinstance(value, int | float) else str(value)
         for name, value in values.items()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -87,11 +86,6 @@ class NodeGraphStore(BaseStore[str, Document]):
         for node in self.graph.nodes(self.group):
             if prefix is None or node.id.startswith(prefix):
                 yield node.id
-
-    async def ayield_keys(self, *, prefix: str | None = None) -> AsyncIterator[str]:
-        """Do the same without blocking the event loop."""
-        for key in await asyncio.to_thread(lambda: list(self.yield_keys(prefix=prefix))):
-            yield key
 
     def _check_writable(self, what: str) -> None:
         if self.group != ROOT:

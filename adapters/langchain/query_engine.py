@@ -18,8 +18,8 @@ from pydantic import ConfigDict, Field, SkipValidation, field_validator
 
 from ...retrievers import Answer, QueryEngine, child_k_override
 from .callbacks import achild_runs, child_runs
-from .documents import ScoreKey
-from .graph_drawing import draw
+from .documents import ScoreKey, merge_filters
+from .graph_drawing import draw_runnable
 from .query_engine_io import (
     first_fields,
     join_chunks,
@@ -194,14 +194,8 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
 
     def get_graph(self, config: RunnableConfig | None = None) -> Graph:
         """Return a graph to draw: the way of a question through the inner retrievers."""
-        graph = Graph()
-        question = graph.add_node(self.get_input_schema(config))
         model = RunnableLambda(self.engine.llm.complete, name=f"{self.engine.mode} answer")
-        answer = graph.add_node(model, metadata=config.get("metadata") if config else None)
-        for end in draw(self.engine.retriever, graph, [question]):
-            graph.add_edge(end, answer)
-        graph.add_edge(answer, graph.add_node(self.get_output_schema(config)))
-        return graph
+        return draw_runnable(self, model, self.engine.retriever, config)
 
     def _request(
         self,
@@ -213,19 +207,16 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
     ) -> tuple[dict[str, Any], int | None]:
         """Return the arguments of the engine, and ``child_k``: the call's over the own ones."""
         question = read_question(input, self.question_key, self.history_key)
-        if filter is not None and self.filter is not None:
-            filter = {**self.filter, **filter}
         arguments = {
             "question": question.text,
             "history": question.history,
             "top_k": self.k if k is None else k,
-            "filters": self.filter if filter is None else filter,
+            "filters": merge_filters(self.filter, filter),
         }
         return arguments, self.child_k if child_k is None else child_k
 
     def _first_chunk(self, answer: Answer) -> AddableDict:
-        fields = first_fields(answer, score_key=self.score_key, details=self.details)
-        return AddableDict(fields)
+        return AddableDict(first_fields(answer, score_key=self.score_key, details=self.details))
 
     def _output(self, answer: Answer) -> Any:
         if self.output == "text":

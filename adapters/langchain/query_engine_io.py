@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import (
-    AsyncGenerator,
-    Awaitable,
-    Callable,
-    Generator,
-    Mapping,
-    Sequence,
-)
+import operator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 from langchain_core.messages import (
@@ -108,14 +103,13 @@ def _history(messages: Any) -> list[Message]:
     return [{"role": role, "content": text} for role, text in turns if role and text]
 
 
+_ROLES = {"human": "user", "user": "user", "ai": "assistant", "assistant": "assistant"}
+
+
 def _role(message: BaseMessage) -> str:
-    if isinstance(message, HumanMessage):
-        return "user"
-    if isinstance(message, AIMessage):
-        return "assistant"
-    if isinstance(message, ChatMessage) and message.role in ("user", "human", "assistant", "ai"):
-        return "user" if message.role in ("user", "human") else "assistant"
-    return ""
+    if isinstance(message, HumanMessage | AIMessage):
+        return "user" if isinstance(message, HumanMessage) else "assistant"
+    return _ROLES.get(message.role, "") if isinstance(message, ChatMessage) else ""
 
 
 def _text(message: BaseMessage) -> str:
@@ -138,13 +132,9 @@ def join_chunks(chunks: Sequence[Any]) -> Any:
     """
     if not chunks:
         raise TypeError("there is no question: the input is empty")
-    joined = chunks[0]
-    for chunk in chunks[1:]:
-        if isinstance(joined, dict) and isinstance(chunk, Mapping):
-            joined = AddableDict(joined) + AddableDict(chunk)
-        else:
-            joined = joined + chunk
-    return joined
+    if all(isinstance(chunk, Mapping) for chunk in chunks):
+        chunks = [AddableDict(chunk) for chunk in chunks]
+    return reduce(operator.add, chunks)
 
 
 def stream_in_context(chunks: Generator[Any, None, Any]) -> Generator[Any, None, None]:

@@ -85,11 +85,6 @@ class QueryStep(RunnableSerializable[str, Output], Generic[Output]):
         """A step is configuration."""
         return True
 
-    @property
-    def InputType(self) -> type[str]:
-        """A query."""
-        return str
-
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> Output:
         """Return what the query is transformed to.
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
-from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.runnables import Runnable, RunnableLambda
 from pydantic import ConfigDict, Field, SkipValidation, field_validator
 
 from ...nodegraph import Node
@@ -86,31 +86,34 @@ class NodeGraphReranker(BaseDocumentCompressor):
         Raises:
             RerankError: If the reranker fails.
         """
-
-        def rerank(inputs: Mapping[str, Any]) -> list[Document]:
-            with child_runs():
-                candidates = self._candidates(documents)
-                results = self.reranker.rerank(candidates, inputs["query"], top_k=self.top_n)
-            return self._documents(documents, candidates, results)
-
-        run = RunnableLambda(rerank, name=type(self).__name__)
-        reranked: list[Document] = run.invoke(_inputs(documents, query), _config(callbacks))
+        inputs = {"query": query, "documents": list(documents)}
+        reranked: list[Document] = self._runnable.invoke(inputs, {"callbacks": callbacks})
         return reranked
 
     async def acompress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> Sequence[Document]:
         """Return the same without blocking the event loop."""
-
-        async def rerank(inputs: Mapping[str, Any]) -> list[Document]:
-            async with achild_runs():
-                candidates = await asyncio.to_thread(self._candidates, documents)
-                results = await self.reranker.arerank(candidates, inputs["query"], top_k=self.top_n)
-            return await asyncio.to_thread(self._documents, documents, candidates, results)
-
-        run = RunnableLambda(rerank, name=type(self).__name__)
-        reranked: list[Document] = await run.ainvoke(_inputs(documents, query), _config(callbacks))
+        inputs = {"query": query, "documents": list(documents)}
+        reranked: list[Document] = await self._runnable.ainvoke(inputs, {"callbacks": callbacks})
         return reranked
+
+    @property
+    def _runnable(self) -> Runnable[dict[str, Any], list[Document]]:
+        return RunnableLambda(self._rerank, self._arerank, name=type(self).__name__)
+
+    def _rerank(self, inputs: dict[str, Any]) -> list[Document]:
+        with child_runs():
+            candidates = self._candidates(inputs["documents"])
+            results = self.reranker.rerank(candidates, inputs["query"], top_k=self.top_n)
+        return self._documents(inputs["documents"], candidates, results)
+
+    async def _arerank(self, inputs: dict[str, Any]) -> list[Document]:
+        documents = inputs["documents"]
+        async with achild_runs():
+            candidates = await asyncio.to_thread(self._candidates, documents)
+            results = await self.reranker.arerank(candidates, inputs["query"], top_k=self.top_n)
+        return await asyncio.to_thread(self._documents, documents, candidates, results)
 
     def _candidates(self, documents: Sequence[Document]) -> list[ScoredNode]:
         """Return documents as results, with the scores they have."""
@@ -185,11 +188,3 @@ def _unique_ids(documents: Sequence[Document]) -> list[str]:
             id = next(name for n in count() if (name := f"{position}.{n}") not in existing)
         ids[id] = None
     return list(ids)
-
-
-def _inputs(documents: Sequence[Document], query: str) -> dict[str, Any]:
-    return {"query": query, "documents": list(documents)}
-
-
-def _config(callbacks: Callbacks | None) -> RunnableConfig:
-    return {} if callbacks is None else {"callbacks": callbacks}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
@@ -21,11 +21,11 @@ from langchain_core.runnables.graph import Graph
 from pydantic import ConfigDict, Field, SkipValidation, field_validator
 
 from ...retrievers import RetrieverProtocol, ScoredNode, child_k_override
-from ...retrievers.plans import Plan, arun, run
-from .batching import Invoke, batch_runs, embed_queries, portions, supports_batch
+from ...retrievers.plans import Compute, Find, Plan, arun, run
+from .batching import batch_runs, embed_queries, portions, supports_batch
 from .callbacks import acall_with_config, achild_runs, call_with_config, child_runs, parent_runs
-from .documents import ScoreKey, to_documents
-from .graph_drawing import draw
+from .documents import ScoreKey, merge_filters, to_documents
+from .graph_drawing import draw_runnable
 
 
 class NodeGraphRetriever(BaseRetriever):
@@ -183,14 +183,7 @@ class NodeGraphRetriever(BaseRetriever):
 
     def get_graph(self, config: RunnableConfig | None = None) -> Graph:
         """Return a graph to draw: the way of a query through the inner retrievers."""
-        graph = Graph()
-        query = graph.add_node(self.get_input_schema(config))
-        node = graph.add_node(self, metadata=config.get("metadata") if config else None)
-        documents = graph.add_node(self.get_output_schema(config))
-        for end in draw(self.retriever, graph, [query]):
-            graph.add_edge(end, node)
-        graph.add_edge(node, documents)
-        return graph
+        return draw_runnable(self, self, self.retriever, config)
 
     def _get_relevant_documents(
         self,
@@ -203,9 +196,7 @@ class NodeGraphRetriever(BaseRetriever):
         score_threshold: float | None = None,
     ) -> list[Document]:
         options = self._options(k, child_k, filter, score_threshold)
-        with self._run_context(options, [query], [run_manager]), child_runs():
-            results = self.retriever.retrieve(query, top_k=options.k, filters=options.filter)
-        return self._documents(results, options)
+        return self._search([query], [run_manager], options)[0]
 
     async def _aget_relevant_documents(
         self,
@@ -219,12 +210,7 @@ class NodeGraphRetriever(BaseRetriever):
     ) -> list[Document]:
         try:
             options = self._options(k, child_k, filter, score_threshold)
-            with self._run_context(options, [query], [run_manager]):
-                async with achild_runs():
-                    results = await self.retriever.aretrieve(
-                        query, top_k=options.k, filters=options.filter
-                    )
-            return await asyncio.to_thread(self._documents, results, options)
+            return (await self._asearch([query], [run_manager], options))[0]
         except asyncio.CancelledError as error:  # the base class reports an Exception only
             await run_manager.on_retriever_error(error)
             raise
@@ -242,53 +228,42 @@ class NodeGraphRetriever(BaseRetriever):
         limit = configs[0].get("max_concurrency") if together else None
         documents: list[Any] = []
 
-        def search(queries: list[str], run_managers: list[Any]) -> Invoke[Any]:
-            return Invoke(
-                partial(self._search_batch, queries, run_managers, kwargs),
-                partial(self._asearch_batch, queries, run_managers, kwargs),
-            )
-
-        def search_one(queries: list[str], run_managers: list[Any]) -> Invoke[Any]:
-            arguments = {**kwargs, "run_manager": run_managers[0]}
-            return Invoke(
-                partial(self._get_relevant_documents, queries[0], **arguments),
-                partial(self._aget_relevant_documents, queries[0], **arguments),
-            )
+        def search(queries: list[str], run_managers: list[Any]) -> Compute[list[Any]]:
+            arguments = (queries, run_managers, self._options(**kwargs))
+            return Compute(partial(self._search, *arguments), partial(self._asearch, *arguments))
 
         for queries, own in portions(inputs, configs, limit):
             if together:
                 documents += yield from batch_runs(
-                    self, queries, own, search, search_one, return_exceptions=return_exceptions
+                    self, queries, own, search, return_exceptions=return_exceptions
                 )
                 continue
             yield from embed_queries(self.retriever, queries)
             arguments = {**kwargs, "return_exceptions": return_exceptions}
-            documents += yield from Invoke(
+            documents += yield from Compute(
                 partial(super().batch, queries, own, **arguments),
                 partial(super().abatch, queries, own, **arguments),
             )
         return documents
 
-    def _search_batch(
-        self, queries: list[str], run_managers: list[Any], kwargs: dict[str, Any]
+    def _search(
+        self, queries: list[str], run_managers: list[Any], options: SearchOptions
     ) -> list[list[Document]]:
-        options = self._options(**kwargs)
-        retriever: Any = self.retriever
         with self._run_context(options, queries, run_managers), child_runs():
-            run(embed_queries(retriever, queries))  # else each branch would embed them
-            results = retriever.batch(queries, top_k=options.k, filters=options.filter)
-        return self._batch_documents(results, options)
+            results = run(self._results(queries, options))
+        return self._documents(results, options)
 
-    async def _asearch_batch(
-        self, queries: list[str], run_managers: list[Any], kwargs: dict[str, Any]
+    async def _asearch(
+        self, queries: list[str], run_managers: list[Any], options: SearchOptions
     ) -> list[list[Document]]:
-        options = self._options(**kwargs)
-        retriever: Any = self.retriever
         with self._run_context(options, queries, run_managers):
             async with achild_runs():
-                await arun(embed_queries(retriever, queries))
-                results = await retriever.abatch(queries, top_k=options.k, filters=options.filter)
-        return await asyncio.to_thread(self._batch_documents, results, options)
+                results = await arun(self._results(queries, options))
+        return await asyncio.to_thread(self._documents, results, options)
+
+    def _results(self, queries: list[str], options: SearchOptions) -> Plan[list[list[ScoredNode]]]:
+        yield from embed_queries(self.retriever, queries)  # else each branch would embed them
+        return (yield from Find(self.retriever, queries, options.k, options.filter))
 
     def _options(
         self,
@@ -298,17 +273,13 @@ class NodeGraphRetriever(BaseRetriever):
         score_threshold: float | None = None,
     ) -> SearchOptions:
         """Put the call's arguments over the retriever's own."""
-        if filter is None or self.filter is None:
-            filter = self.filter if filter is None else filter
-        else:
-            filter = {**self.filter, **filter}
         threshold = self.score_threshold if score_threshold is None else score_threshold
         if threshold is not None and math.isnan(threshold):
             raise ValueError("score_threshold is NaN, which no score reaches; give a number")
         return SearchOptions(
             self.k if k is None else k,
             self.child_k if child_k is None else child_k,
-            filter,
+            merge_filters(self.filter, filter),
             threshold,
         )
 
@@ -323,16 +294,18 @@ class NodeGraphRetriever(BaseRetriever):
         ):
             yield
 
-    def _documents(self, results: Sequence[ScoredNode], options: SearchOptions) -> list[Document]:
-        threshold = options.score_threshold
-        if threshold is not None:
-            results = [result for result in results if result.score >= threshold]
-        return to_documents(results, score_key=self.score_key, details=self.details)
-
-    def _batch_documents(
-        self, results: Sequence[Sequence[ScoredNode]], options: SearchOptions
+    def _documents(
+        self, results: list[list[ScoredNode]], options: SearchOptions
     ) -> list[list[Document]]:
-        return [self._documents(of_query, options) for of_query in results]
+        least = -math.inf if options.score_threshold is None else options.score_threshold
+        return [
+            to_documents(
+                [result for result in of_query if result.score >= least],
+                score_key=self.score_key,
+                details=self.details,
+            )
+            for of_query in results
+        ]
 
 
 class SearchOptions(NamedTuple):

@@ -51,6 +51,8 @@ _TEXT_METHODS = ("create_documents", "split_text")
 
 _DOCUMENT_METHODS = ("transform_documents", "split_documents")
 
+_METHODS = (*_TEXT_METHODS, *_DOCUMENT_METHODS)
+
 
 @dataclass(frozen=True, slots=True)
 class SplitterTransform:
@@ -63,10 +65,10 @@ class SplitterTransform:
             raise TypeError(
                 f"as_transform takes a splitter, not the class; give {self.splitter.__name__}(...)"
             )
-        if not any(hasattr(self.splitter, m) for m in (*_TEXT_METHODS, *_DOCUMENT_METHODS)):
+        if not any(hasattr(self.splitter, m) for m in _METHODS):
             raise TypeError(
-                f"a LangChain splitter has one of {', '.join((*_TEXT_METHODS, *_DOCUMENT_METHODS))}"
-                f"; {self.splitter!r:.80} has none"
+                f"a LangChain splitter has one of {', '.join(_METHODS)}; {self.splitter!r:.80} has "
+                "none"
             )
 
     @property
@@ -87,17 +89,14 @@ class SplitterTransform:
         ]
 
     def _split(self, node: Node) -> list[Document] | list[str]:
-        splitter: Any = self.splitter
-        chunks: list[Document] | list[str]
-        if hasattr(splitter, "create_documents"):
-            chunks = splitter.create_documents([node.text])
-        elif hasattr(splitter, "split_text"):
-            chunks = splitter.split_text(node.text)
-        else:
-            document = Document(node.text, metadata=deepcopy(node.metadata), id=node.id or None)
-            method = next(name for name in _DOCUMENT_METHODS if hasattr(splitter, name))
-            chunks = list(getattr(splitter, method)([document]))
-        return chunks
+        method = next(name for name in _METHODS if hasattr(self.splitter, name))
+        texts_or_documents: Any = [node.text]
+        if method == "split_text":
+            texts_or_documents = node.text
+        elif method in _DOCUMENT_METHODS:
+            metadata = deepcopy(node.metadata)
+            texts_or_documents = [Document(node.text, metadata=metadata, id=node.id or None)]
+        return list(getattr(self.splitter, method)(texts_or_documents))
 
 
 def _starts(chunks: list[Document], text: str) -> list[int | None]:

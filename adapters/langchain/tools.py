@@ -82,8 +82,8 @@ def retriever_tool(
         )
         return "\n\n".join(passages) or nothing, documents
 
-    query = "What to look for, as a question or in keywords."
-    return _tool(retriever, name, description, {"query": query}, filter_by or {}, output)
+    argument = ("query", "What to look for, as a question or in keywords.")
+    return _tool(retriever, name, description, argument, filter_by or {}, output)
 
 
 def answer_tool(
@@ -131,30 +131,28 @@ def answer_tool(
         Sources:
         [1] rivers.md (page: 3)
     """
-    runnable = engine if isinstance(engine, NodeGraphQueryEngine) else _runnable(engine)
-    runnable = runnable.model_copy(update={"output": "dict"})
-
-    def output(answer: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        return _cite(answer, show), answer
-
-    question = "The question, complete in itself."
-    return _tool(runnable, name, description, {"question": question}, filter_by or {}, output)
-
-
-def _runnable(engine: object) -> NodeGraphQueryEngine:
-    if not isinstance(engine, QueryEngine):
+    if isinstance(engine, NodeGraphQueryEngine):
+        runnable = engine.model_copy(update={"output": "dict"})
+    elif isinstance(engine, QueryEngine):
+        runnable = NodeGraphQueryEngine(engine=engine, output="dict")
+    else:
         raise TypeError(
             f"engine is a QueryEngine(retriever, llm), not {engine!r:.80}; a retriever alone goes "
             "into retriever_tool"
         )
-    return NodeGraphQueryEngine(engine=engine)
+
+    def output(answer: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        return _cite(answer, show), answer
+
+    argument = ("question", "The question, complete in itself.")
+    return _tool(runnable, name, description, argument, filter_by or {}, output)
 
 
 def _tool(
     runnable: Runnable[str, T],
     name: str,
     description: str,
-    argument: Mapping[str, str],
+    argument: tuple[str, str],
     filter_by: Mapping[str, str],
     output: Callable[[T], tuple[str, T]],
 ) -> StructuredTool:
@@ -168,8 +166,7 @@ def _tool(
         filter_by: Metadata fields with their descriptions.
         output: Returns the text for the model, and the artifact.
     """
-    (key,) = argument
-    own_filter: Mapping[str, Any] = getattr(runnable, "filter", None) or {}
+    key, _ = argument
 
     def call(callbacks: Callbacks = None, **kwargs: Any) -> tuple[str, T]:
         text = kwargs.pop(key)
@@ -184,7 +181,7 @@ def _tool(
         description=description,
         func=call,
         coroutine=acall,
-        args_schema=_arguments(name, argument, filter_by, own_filter),
+        args_schema=_arguments(name, argument, filter_by, getattr(runnable, "filter", None) or {}),
         response_format="content_and_artifact",
     )
 
@@ -205,7 +202,7 @@ def _cite(answer: Mapping[str, Any], show: Sequence[str]) -> str:
 
 def _arguments(
     tool: str,
-    argument: Mapping[str, str],
+    argument: tuple[str, str],
     filter_by: Mapping[str, str],
     own_filter: Mapping[str, Any],
 ) -> type[BaseModel]:
@@ -215,7 +212,7 @@ def _arguments(
         ValueError: If a field has the name of another argument, or a condition of the runnable's.
     """
     for field in filter_by:
-        if field in (*argument, "callbacks"):
+        if field in (argument[0], "callbacks"):
             raise ValueError(f"filter_by={field!r} is the name of another argument of the tool")
         if field in own_filter:
             raise ValueError(
@@ -223,13 +220,9 @@ def _arguments(
                 f"{own_filter[field]!r}; leave it out"
             )
     value = str | int | float | bool
-    fields: dict[str, Any] = {
-        name: (str, Field(description=description)) for name, description in argument.items()
-    }
-    fields |= {
-        name: (value | list[value] | None, Field(default=None, description=description))
-        for name, description in filter_by.items()
-    }
+    fields: dict[str, Any] = {argument[0]: (str, Field(description=argument[1]))}
+    for name, description in filter_by.items():
+        fields[name] = (value | list[value] | None, Field(default=None, description=description))
     return create_model(f"{tool}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
 
 

@@ -63,7 +63,6 @@ def as_index(store: VectorStore | MakeStore) -> StoreIndexes:
         ['banana']
     """
     if isinstance(store, VectorStore):
-        _check_store(store)
         backend = LangChainBackend(store)
         return StoreIndexes(store, lambda graph, group, key: backend, one_store=True)
     if not callable(store) or isinstance(store, type):
@@ -81,7 +80,6 @@ def _backend(make: MakeStore, graph: NodeGraph, group: str, key: str) -> LangCha
             f"as_index got a function that made {store!r:.80} for the group {group!r}, which is no "
             "LangChain VectorStore"
         )
-    _check_store(store)
     return LangChainBackend(store)
 
 
@@ -90,9 +88,18 @@ class LangChainBackend:
 
     Args:
         store: The vector store.
+
+    Raises:
+        TypeError: If it can't search by vector or delete.
     """
 
     def __init__(self, store: VectorStore) -> None:
+        for method in _REQUIRED:
+            if getattr(type(store), method) is getattr(VectorStore, method):
+                raise TypeError(
+                    f"{type(store).__name__} has no {method}(), which an index needs; choose "
+                    "another vector store, or the built-in index"
+                )
         self._store = store
         self._checked = isinstance(store.embeddings, GraphEmbeddings)
         self.name = type(store).__name__
@@ -157,15 +164,6 @@ class LangChainBackend:
 def _node_id(document: Document) -> str:
     """Return the id of the node that a document stands for; some stores lose documents' ids."""
     return document.id or str(document.metadata.get(_ID, ""))
-
-
-def _check_store(store: VectorStore) -> None:
-    for method in _REQUIRED:
-        if getattr(type(store), method) is getattr(VectorStore, method):
-            raise TypeError(
-                f"{type(store).__name__} has no {method}(), which an index needs; choose another "
-                "vector store, or the built-in index"
-            )
 
 
 class GraphEmbeddings(Embeddings):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ from langchain_core.vectorstores import VectorStore
 from ...nodegraph import ROOT, NodeGraph
 from ...retrievers import Filters, Retriever, ScoredNode, parse_filters
 from ...retrievers.indexes import Exact
+from ...retrievers.plans import Compute, Find, Plan, arun, run
 from ...retrievers.protocols import Similarity
 from ...retrievers.ranking import maximal_marginal_relevance
 from ...retrievers.search import Search, search_scopes
@@ -257,12 +259,7 @@ class NodeGraphVectorStore(VectorStore):
             ValueError: If the graph has no embeddings, which measure similarity.
         """
         check_no_kwargs("max_marginal_relevance_search", kwargs)
-        key = self._embed_key()
-        results = self.retriever.retrieve(query, top_k=max(k, fetch_k), filters=filter)
-        if not results:
-            return []
-        vector = self.graph.embeddings.query_vectors([query], key)[0]
-        return self._diverse(vector, results, k, lambda_mult)
+        return run(self._search_diverse(query, k, fetch_k, lambda_mult, filter))
 
     async def amax_marginal_relevance_search(
         self,
@@ -276,12 +273,7 @@ class NodeGraphVectorStore(VectorStore):
     ) -> list[Document]:
         """Return the same without blocking the event loop."""
         check_no_kwargs("amax_marginal_relevance_search", kwargs)
-        key = self._embed_key()
-        results = await self.retriever.aretrieve(query, top_k=max(k, fetch_k), filters=filter)
-        if not results:
-            return []
-        vectors = await self.graph.embeddings.aquery_vectors([query], key)
-        return await asyncio.to_thread(self._diverse, vectors[0], results, k, lambda_mult)
+        return await arun(self._search_diverse(query, k, fetch_k, lambda_mult, filter))
 
     def max_marginal_relevance_search_by_vector(
         self,
@@ -329,14 +321,10 @@ class NodeGraphVectorStore(VectorStore):
         texts: Iterable[str],
         embedding: Embeddings | None = None,
         metadatas: Sequence[dict[str, Any]] | None = None,
-        *,
-        ids: Sequence[str | None] | None = None,
         **kwargs: Any,
     ) -> StoreT:
         """Do the same without blocking the event loop."""
-        return await asyncio.to_thread(
-            cls.from_texts, texts, embedding, metadatas, ids=ids, **kwargs
-        )
+        return await asyncio.to_thread(cls.from_texts, texts, embedding, metadatas, **kwargs)
 
     def _select_relevance_score_fn(self) -> Callable[[float], float]:
         if self._relevance_score_fn is not None:
@@ -384,6 +372,19 @@ class NodeGraphVectorStore(VectorStore):
             conditions={**parse_filters(retriever.filters), **parse_filters(filter)},
         )
         return search([""], [[vector[np.newaxis]]])[0]
+
+    def _search_diverse(
+        self, query: str, k: int, fetch_k: int, lambda_mult: float, filter: Filters | None
+    ) -> Plan[list[Document]]:
+        embeddings, retriever, key = self.graph.embeddings, self.retriever, self._embed_key()
+        (results,) = yield from Find(retriever, [query], top_k=max(k, fetch_k), filters=filter)
+        if not results:
+            return []
+        (vector,) = yield from Compute(
+            partial(embeddings.query_vectors, [query], key),
+            partial(embeddings.aquery_vectors, [query], key),
+        )
+        return (yield from Compute(partial(self._diverse, vector, results, k, lambda_mult)))
 
     def _diverse(
         self, vector: Any, results: Sequence[ScoredNode], k: int, lambda_mult: float
