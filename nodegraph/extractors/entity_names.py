@@ -7,6 +7,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ..splitters import UNSPACED
 
@@ -128,19 +129,14 @@ def find_names(
 
 
 def _run(match: re.Match[str]) -> _Run:
-    words: list[str] = []
-    breaks: set[int] = set()
-    text = match.group()
-    end = 0
-    for word in _WORD.finditer(text):
-        if "," in text[end : word.start()]:
-            breaks.add(len(words))
-        words.append(word.group())
-        end = word.end()
-    begins = _BEFORE_A_SENTENCE.search(match.string[max(0, match.start() - 3) : match.start()])
-    return _Run(
-        words, [*map(_plain, words)], frozenset(breaks), begins is not None or not match.start()
-    )
+    text, start = match.group(), match.start()
+    matches = list(_WORD.finditer(text))
+    words = [word.group() for word in matches]
+    pairs = enumerate(pairwise(matches), 1)
+    breaks = frozenset(at for at, (a, b) in pairs if "," in text[a.end() : b.start()])
+    before = match.string[max(0, start - 3) : start]
+    begins = not start or _BEFORE_A_SENTENCE.search(before) is not None
+    return _Run(words, [*map(_plain, words)], breaks, begins)
 
 
 def _first(run: _Run, lower: Mapping[str, int], upper: Mapping[str, int]) -> int:

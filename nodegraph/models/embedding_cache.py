@@ -71,12 +71,11 @@ class EmbeddingCache:
         Raises:
             LookupError: If there is no such key, or none was given and there are several or none.
         """
-        if key is None and len(self.embedders) == 1:
-            return next(iter(self.embedders))
-        if key is None and self.embedders:
+        if key is None and len(self.embedders) > 1:
             raise LookupError(f"say which embedding: {nearest_names('', self.embedders)}")
-        self.embedder("default" if key is None else key)
-        return "default" if key is None else key
+        key = next(iter(self.embedders), "default") if key is None else key
+        self.embedder(key)
+        return key
 
     def delete_unused(self) -> None:
         """Drop the vectors of texts that no node has, of all models."""

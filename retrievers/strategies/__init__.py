@@ -1,6 +1,5 @@
 """Query strategies: retrievers that let a model choose what to search for."""
 
-from ...nodegraph.models.output import is_yes
 from ..planned_retriever import PlannedRetriever
 from .hyde import HyDE, HyDERetriever
 from .mean_search import FindMean
@@ -55,7 +54,6 @@ __all__ = [
     "TransformOptions",
     "TransformRetriever",
     "fused",
-    "is_yes",
     "make_strategy",
     "make_transform",
     "simple_strategies",

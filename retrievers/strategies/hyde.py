@@ -12,7 +12,7 @@ from ..protocols import RetrieverProtocol
 from ..retriever import Retriever
 from ..validation import whole
 from .mean_search import FindMean, mean_name
-from .query_transform import QueryTransform, QueryVariants, TransformOptions
+from .query_transform import QueryVariants, SupplementingTransform, SupplementOptions
 from .transform_retriever import FusionOptions, TransformRetriever, VariantResults, Variants
 
 if TYPE_CHECKING:
@@ -39,14 +39,13 @@ Passage (two or three sentences):""",
 )
 
 
-class HyDEOptions(TransformOptions, FusionOptions, total=False):
+class HyDEOptions(SupplementOptions, FusionOptions, total=False):
     """The options of ``HyDERetriever`` but ``mean``."""
 
     count: int
-    include_query: bool
 
 
-class HyDE(QueryTransform):
+class HyDE(SupplementingTransform):
     """Let a model write passages that could answer a query, to be searched for.
 
     Each passage is a separate call, all at once; equal passages count once.
@@ -68,19 +67,12 @@ class HyDE(QueryTransform):
 
     name = "hyde"
     PROMPT = PROMPT
-    supplements = True
 
     def __init__(
-        self,
-        llm: object,
-        *,
-        count: int = 1,
-        include_query: bool = True,
-        **options: Unpack[TransformOptions],
+        self, llm: object, *, count: int = 1, **options: Unpack[SupplementOptions]
     ) -> None:
         super().__init__(llm, **options)
         self.count = whole(count, "count", 1)
-        self.include_query = include_query
 
     def variants(self, query: str) -> Plan[QueryVariants]:
         """Return the passages as a plan."""

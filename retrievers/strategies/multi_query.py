@@ -10,7 +10,7 @@ from ..plans import Plan, Prompt
 from ..protocols import RetrieverProtocol
 from ..validation import whole
 from .model_prompt import TEXTS_SCHEMA, object_schema
-from .query_transform import QueryTransform, QueryVariants, TransformOptions
+from .query_transform import QueryVariants, SupplementingTransform, SupplementOptions
 from .transform_retriever import FusionOptions, TransformRetriever
 
 if TYPE_CHECKING:
@@ -54,14 +54,13 @@ Other phrasings:
 )
 
 
-class MultiQueryOptions(TransformOptions, FusionOptions, total=False):
+class MultiQueryOptions(SupplementOptions, FusionOptions, total=False):
     """The options of ``MultiQueryRetriever``."""
 
     count: int
-    include_query: bool
 
 
-class QueryExpansion(QueryTransform):
+class QueryExpansion(SupplementingTransform):
     """Let a model write a query in several phrasings.
 
     Args:
@@ -81,19 +80,12 @@ class QueryExpansion(QueryTransform):
     PROMPT = PROMPT
     SCHEMA = object_schema("phrasings", "Other phrasings of the question", queries=TEXTS_SCHEMA)
     EXAMPLE = '{"queries": ["...", "..."]}'
-    supplements = True
 
     def __init__(
-        self,
-        llm: object,
-        *,
-        count: int = 3,
-        include_query: bool = True,
-        **options: Unpack[TransformOptions],
+        self, llm: object, *, count: int = 3, **options: Unpack[SupplementOptions]
     ) -> None:
         super().__init__(llm, **options)
         self.count = whole(count, "count", 1)
-        self.include_query = include_query
 
     def variants(self, query: str) -> Plan[QueryVariants]:
         """Return the phrasings as a plan."""

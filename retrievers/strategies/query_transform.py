@@ -134,6 +134,31 @@ class QueryTransform(ModelPrompt):
         return (query,)
 
 
+class SupplementOptions(TransformOptions, total=False):
+    """The options of every ``SupplementingTransform``, to type ``**options``."""
+
+    include_query: bool
+
+
+class SupplementingTransform(QueryTransform):
+    """Write texts to search for beside a query; the base class of transforms that do.
+
+    Args:
+        llm: The model, in any form that ``LLM`` takes.
+        include_query: Whether the query itself comes first.
+        **options: ``prompt``, ``language``, ``on_error``, ``retries``, ``timeout``; see
+            ``QueryTransform``.
+    """
+
+    supplements = True
+
+    def __init__(
+        self, llm: object, *, include_query: bool = True, **options: Unpack[TransformOptions]
+    ) -> None:
+        super().__init__(llm, **options)
+        self.include_query = include_query
+
+
 def describe_error(error: BaseException | None) -> str:
     """Return an error's class and message."""
     return f"{type(error).__name__}: {error}"

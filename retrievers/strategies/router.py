@@ -305,15 +305,32 @@ class RouterRetriever(PromptMixin, PlannedRetriever):
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> Plan[list[Results]]:
         """Return the results of each query as a plan."""
+
+        def search(results: Sequence[RouteResults]) -> Plan[None]:
+            """Search the routes that each query's results name; put in their results or errors."""
+            # Each route gets all its queries at once.
+            places = {
+                name: [at for at, by_route in enumerate(results) if name in by_route]
+                for name in dict.fromkeys(name for by_route in results for name in by_route)
+            }
+            plans = [
+                results_or_errors(self.routes[name], [queries[at] for at in own], limit, filters)
+                for name, own in places.items()
+            ]
+            rankings = yield from gather(plans)
+            for (name, own), of_route in zip(places.items(), rankings, strict=True):
+                for place, ranking in zip(own, of_route, strict=True):
+                    results[place][name] = ranking
+
         with start_span(self.name, query=summarize_queries(queries)) as span:
             chosen = yield from gather([self.query_router.plan(query) for query in queries])
             results: list[RouteResults] = [
                 {name: [] for name in choice.queries} for choice in chosen
             ]
-            yield from self._search_routes(queries, results, limit, filters)
+            yield from search(results)
             # If every chosen route fails, the default is searched.
             defaults = [self._default_after(by_route) for by_route in results]
-            yield from self._search_routes(queries, defaults, limit, filters)
+            yield from search(defaults)
             rankings = [
                 self._fuse_routes(query, choice, {**by_route, **by_default}, limit)
                 for query, choice, by_route, by_default in zip(
@@ -322,28 +339,6 @@ class RouterRetriever(PromptMixin, PlannedRetriever):
             ]
             span.attributes["results"] = sum(map(len, rankings))
         return rankings
-
-    def _search_routes(
-        self,
-        queries: Sequence[str],
-        results: Sequence[RouteResults],
-        limit: int | None,
-        filters: Filters | None,
-    ) -> Plan[None]:
-        """Search the routes that each query's results name; put in their results or errors."""
-        places: dict[str, list[int]] = {}  # each route gets all its queries at once
-        for place, by_route in enumerate(results):
-            for name in by_route:
-                places.setdefault(name, []).append(place)
-        rankings = yield from gather(
-            [
-                results_or_errors(self.routes[name], [queries[at] for at in own], limit, filters)
-                for name, own in places.items()
-            ]
-        )
-        for (name, own), of_route in zip(places.items(), rankings, strict=True):
-            for place, ranking in zip(own, of_route, strict=True):
-                results[place][name] = ranking
 
     def _default_after(self, results: RouteResults) -> RouteResults:
         """Return the default route if all others failed, else none; without results yet."""

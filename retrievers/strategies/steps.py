@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -132,10 +132,4 @@ def _supporting(step: Step) -> list[ScoredNode]:
     terms = set(_analyzer.query(step.answer))
     # An answer in a whole sentence repeats the question.
     terms = terms - set(_analyzer(step.question)) or terms
-    return (
-        [result for result in step.results if _contains(result.node.text, terms)] if terms else []
-    )
-
-
-def _contains(text: str, terms: Iterable[str]) -> bool:
-    return not set(terms) - set(_analyzer(text))
+    return [r for r in step.results if terms and terms <= set(_analyzer(r.node.text))]

@@ -20,7 +20,12 @@ from ..results import ScoredNode
 from ..tracing import start_span
 from ..validation import whole
 from .model_prompt import TEXTS_SCHEMA, object_schema
-from .query_transform import QueryTransform, QueryVariants, TransformOptions, describe_error
+from .query_transform import (
+    QueryVariants,
+    SupplementingTransform,
+    SupplementOptions,
+    describe_error,
+)
 from .transform_retriever import (
     StrategyOptions,
     TransformRetriever,
@@ -94,14 +99,13 @@ Simpler questions:
 )
 
 
-class SubQuestionOptions(TransformOptions, StrategyOptions, total=False):
+class SubQuestionOptions(SupplementOptions, StrategyOptions, total=False):
     """The options of ``SubQuestionRetriever`` that are not named in its signature."""
 
     limit: int
-    include_query: bool
 
 
-class QueryDecomposition(QueryTransform):
+class QueryDecomposition(SupplementingTransform):
     """Let a model split a question into simpler ones; a simple question stays as it is.
 
     Args:
@@ -124,19 +128,12 @@ class QueryDecomposition(QueryTransform):
         questions=TEXTS_SCHEMA,
     )
     EXAMPLE = '{"questions": ["...", "..."]}, {"questions": []}'
-    supplements = True
 
     def __init__(
-        self,
-        llm: object,
-        *,
-        limit: int = 5,
-        include_query: bool = True,
-        **options: Unpack[TransformOptions],
+        self, llm: object, *, limit: int = 5, **options: Unpack[SupplementOptions]
     ) -> None:
         super().__init__(llm, **options)
         self.limit = whole(limit, "limit", 1)
-        self.include_query = include_query
 
     def variants(self, query: str) -> Plan[QueryVariants]:
         """Return the sub-questions as a plan."""
