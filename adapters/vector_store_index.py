@@ -36,26 +36,20 @@ _DECIMALS = 6
 class VectorBackend(Protocol):
     """What a vector store has to do to be an index; each framework's adapter has one."""
 
-    @property
-    def name(self) -> str:
-        """The store's name in messages."""
-        ...
+    name: str
+    """The store's name in messages."""
 
     def nearest_ids(self, vector: Vectors, count: int) -> list[str]:
         """Return the ids of so many nodes, nearest by cosine; ids of other graphs do no harm."""
-        ...
 
     def stored(self, ids: Sequence[str]) -> dict[str, str]:
         """Return which of these nodes the store has from earlier, with their fingerprints."""
-        ...
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete nodes, all of which the store has."""
-        ...
 
     def add(self, nodes: Sequence[Node], vectors: Vectors, fingerprints: Sequence[str]) -> None:
         """Add nodes, none of which the store has; a fingerprint is of a vector's model and text."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)

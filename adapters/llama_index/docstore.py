@@ -11,7 +11,7 @@ from llama_index.core.storage.docstore.types import BaseDocumentStore, RefDocInf
 
 from ...nodegraph import ROOT, Node, NodeGraph
 from .export_nodes import export_nodes
-from .node_lookup import graph_nodes
+from .node_lookup import find_node
 from .nodes import id_in_llama_index, related, to_text_node
 
 
@@ -76,7 +76,7 @@ class NodeGraphDocstore(BaseDocumentStore):
         """
         groups = self.groups
         with self.graph.reading(*groups):
-            (node,) = graph_nodes(self.graph, [doc_id])
+            node = find_node(self.graph, doc_id)
             if node is not None and node.group in groups:
                 return self._related(node, groups)
         if raise_error:
@@ -116,7 +116,7 @@ class NodeGraphDocstore(BaseDocumentStore):
 
     def document_exists(self, doc_id: str) -> bool:
         """Return whether there is a node of that id."""
-        (node,) = graph_nodes(self.graph, [doc_id])
+        node = find_node(self.graph, doc_id)
         return node is not None and node.group in self.groups
 
     async def adocument_exists(self, doc_id: str) -> bool:
@@ -156,7 +156,7 @@ class NodeGraphDocstore(BaseDocumentStore):
         """Return the ids of a document's nodes, None if there is no such document."""
         groups = self.groups
         with self.graph.reading(*groups):
-            (root,) = graph_nodes(self.graph, [ref_doc_id])
+            root = find_node(self.graph, ref_doc_id)
             return None if root is None or root.group != ROOT else self._info(root, groups)
 
     def _info(self, root: Node, groups: Sequence[str]) -> RefDocInfo:

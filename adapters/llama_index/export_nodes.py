@@ -50,20 +50,18 @@ def relate(nodes: Sequence[Node]) -> list[TextNode]:
     Args:
         nodes: Whole groups, each in document order.
     """
-    text_nodes = [to_text_node(node) for node in nodes]
+    pairs = [(node, to_text_node(node)) for node in nodes]
     children: dict[str, list[RelatedNodeInfo]] = defaultdict(list)
-    for node, text_node in zip(nodes, text_nodes, strict=True):
+    for node, text_node in pairs:
         if node.parent_id is not None:
             children[node.parent_id].append(related(text_node.node_id))
-    for node, text_node in zip(nodes, text_nodes, strict=True):
+    for node, text_node in pairs:
         if node.id in children:
             text_node.relationships[NodeRelationship.CHILD] = children[node.id]
-    for (node, text_node), (following, next_text_node) in pairwise(
-        zip(nodes, text_nodes, strict=True)
-    ):
+    for (node, text_node), (following, next_text_node) in pairwise(pairs):
         if (node.group, node.document_id) == (following.group, following.document_id):
             link_neighbours(text_node, next_text_node)
-    return text_nodes
+    return [text_node for _, text_node in pairs]
 
 
 def link_neighbours(previous: TextNode, following: TextNode) -> None:

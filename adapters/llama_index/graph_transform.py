@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -20,12 +21,14 @@ from llama_index.core.schema import Document as LlamaIndexDocument
 
 from ...nodegraph import ROOT, Document, Node, NodeGraph, fingerprint
 from .export_nodes import link_neighbours
-from .nodes import related
+from .nodes import NamedByClass, related
 
 _GROUP = "chunk"
 
+_TEMPLATES = ("metadata_template", "metadata_separator", "text_template")
 
-class NodeGraphTransform(TransformComponent):
+
+class NodeGraphTransform(NamedByClass, TransformComponent):
     """Split or derive nodes in an ``IngestionPipeline`` by any nodekin transform.
 
     The chunks are plain ``TextNode`` objects with the metadata, templates and excluded fields of
@@ -75,11 +78,6 @@ class NodeGraphTransform(TransformComponent):
         if transform is not None:
             self.rebind(transform, trans_node=trans_node, version=version, **settings)
 
-    @classmethod
-    def class_name(cls) -> str:
-        """Return the name that LlamaIndex serialises it under."""
-        return "NodeGraphTransform"
-
     def rebind(
         self,
         transform: Any,
@@ -101,7 +99,8 @@ class NodeGraphTransform(TransformComponent):
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         # LlamaIndex's own way leaves out what can't be pickled; here that raises.
-        return _restore, (self._transform, self._settings, self.rule)
+        settings = {**self._settings, "rule": self.rule, "version": self.rule}
+        return partial(type(self), **settings), (self._transform,)
 
     def __call__(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[BaseNode]:
         """Return the chunks of the nodes, in the order of the nodes.
@@ -134,24 +133,18 @@ class NodeGraphTransform(TransformComponent):
 def _text_node(chunk: Node, node: BaseNode) -> TextNode:
     is_document = isinstance(node, LlamaIndexDocument)
     offset = 0 if is_document else getattr(node, "start_char_idx", None)
-    start = end = None
-    if chunk.start is not None and offset is not None:
-        start = offset + chunk.start
-        end = start + len(chunk.text)
-    text_node = TextNode(
+    start = None if chunk.start is None or offset is None else offset + chunk.start
+    return TextNode(
         id_=chunk.id,
         text=chunk.content if isinstance(chunk.content, str) else str(chunk.content),
         metadata=deepcopy(chunk.metadata),
         excluded_embed_metadata_keys=list(node.excluded_embed_metadata_keys),
         excluded_llm_metadata_keys=list(node.excluded_llm_metadata_keys),
         start_char_idx=start,
-        end_char_idx=end,
+        end_char_idx=None if start is None else start + len(chunk.text),
         relationships=_relationships(node, is_document),
+        **{name: getattr(node, name) for name in _TEMPLATES if hasattr(node, name)},
     )
-    for name in ("metadata_template", "metadata_separator", "text_template"):
-        if hasattr(node, name):
-            setattr(text_node, name, getattr(node, name))
-    return text_node
 
 
 def _relationships(node: BaseNode, is_document: bool) -> dict[NodeRelationship, RelatedNodeInfo]:
@@ -161,9 +154,3 @@ def _relationships(node: BaseNode, is_document: bool) -> dict[NodeRelationship, 
         return {NodeRelationship.SOURCE: parent}
     document = RelatedNodeInfo(node_id=source.node_id, node_type=source.node_type)
     return {NodeRelationship.SOURCE: document, NodeRelationship.PARENT: parent}
-
-
-def _restore(transform: Any, settings: dict[str, Any], rule: str) -> NodeGraphTransform:
-    restored = NodeGraphTransform(rule=rule)
-    restored._transform, restored._settings = transform, settings
-    return restored

@@ -105,7 +105,7 @@ def _parent_groups(hierarchy: NodeHierarchy, names: Mapping[str, str]) -> dict[s
     """Return the parent group of each group, from the first level down."""
     parents: dict[str, str] = {}
     for node_id, name in names.items():
-        parent = names.get(hierarchy.parents[node_id] or "", ROOT)
+        parent = names.get(hierarchy.parents[node_id], ROOT)
         if parents.setdefault(name, parent) != parent or name in (parent, ROOT):
             raise ValueError(
                 f"the nodes of group {name!r} stand below nodes of {parents[name]!r} and of "

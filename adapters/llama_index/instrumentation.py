@@ -23,18 +23,14 @@ from llama_index.core.tools import ToolMetadata
 
 from ...retrievers import Span
 from ..observing import observe_once
+from .nodes import NamedByClass
 
 dispatcher = get_dispatcher(__name__)
 
 
-class _SpanEvent(BaseEvent):
+class _SpanEvent(NamedByClass, BaseEvent):
     span: str
     attributes: dict[str, Any]
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Return the name that LlamaIndex serialises it under."""
-        return cls.__name__
 
 
 class SpanStartEvent(_SpanEvent):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 from typing import Any, Literal
@@ -15,8 +15,8 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from ...nodegraph import Node, NodeGraph
 from ...retrievers import Evidence
 from ..conversion import evidence_dicts
-from .node_lookup import graph_ids
-from .nodes import NodeWithEvidence, to_text_node
+from .node_lookup import find_node
+from .nodes import NamedByClass, NodeWithEvidence, to_text_node
 from .reranker import copy_result, evidence_of, to_scored_node
 
 Lift = Literal["max", "sum", "mean"]
@@ -24,7 +24,7 @@ Lift = Literal["max", "sum", "mean"]
 _SCORES: Mapping[Lift, Callable[[list[float]], float]] = {"max": max, "sum": sum, "mean": fmean}
 
 
-class LiftPostprocessor(BaseNodePostprocessor):
+class LiftPostprocessor(NamedByClass, BaseNodePostprocessor):
     """Replace hits by their nodes in a target group of a graph: sentences by their paragraphs.
 
     Choose it after a retriever that is not nodekin's, over nodes of ``export_nodes``, such as a
@@ -78,11 +78,6 @@ class LiftPostprocessor(BaseNodePostprocessor):
         if graph is not None:
             self.rebind(graph)
 
-    @classmethod
-    def class_name(cls) -> str:
-        """Return the name that LlamaIndex serialises it under."""
-        return "LiftPostprocessor"
-
     def rebind(self, graph: NodeGraph) -> LiftPostprocessor:
         """Set the graph, also after ``to_dict()`` or pickling, and return this object.
 
@@ -109,12 +104,10 @@ class LiftPostprocessor(BaseNodePostprocessor):
         find = graph.find(self.target)
         lifted: dict[str, tuple[Node | None, list[NodeWithScore]]] = {}
         with graph.reading(self.target):
-            ids = graph_ids(graph, [hit.node for hit in nodes])
-            for hit, node_id in zip(nodes, ids, strict=True):
-                targets: list[Node | None] = [None]
-                if node_id is not None:
-                    targets = [*find(graph.node(node_id))] or targets
-                for target in targets:
+            for hit in nodes:
+                node = find_node(graph, hit.node)
+                targets: Sequence[Node | None] = () if node is None else find(node)
+                for target in targets or [None]:
                     key = hit.node.node_id if target is None else target.id
                     lifted.setdefault(key, (target, []))[1].append(hit)
         results = [self._result(*target_and_hits, query) for target_and_hits in lifted.values()]

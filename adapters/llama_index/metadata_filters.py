@@ -49,11 +49,10 @@ def _joined(filters: MetadataFilters) -> dict[str, Any]:
         _joined(part) if isinstance(part, MetadataFilters) else {part.key: _condition(part)}
         for part in filters.filters
     ]
-    condition = filters.condition or FilterCondition.AND
-    if condition == FilterCondition.OR and len(parts) > 1:
-        return _any_of(parts)
-    if condition == FilterCondition.NOT:
+    if filters.condition == FilterCondition.NOT:
         raise _inexact("NOT")
+    if filters.condition == FilterCondition.OR and len(parts) > 1:
+        return _any_of(parts)
     joined: dict[str, Any] = {}
     for part in parts:
         for field, value in part.items():
@@ -63,11 +62,12 @@ def _joined(filters: MetadataFilters) -> dict[str, Any]:
 
 def _condition(part: MetadataFilter) -> Any:
     operator, value = part.operator, part.value
-    if operator == FilterOperator.EQ and isinstance(value, str | int | float):
+    scalar = isinstance(value, str | int | float)
+    if (operator == FilterOperator.IN and isinstance(value, list)) or (
+        operator == FilterOperator.EQ and scalar
+    ):
         return value
-    if operator == FilterOperator.IN and isinstance(value, list):
-        return value
-    if operator in _BOUNDS and isinstance(value, str | int | float):
+    if operator in _BOUNDS and scalar:
         return {_BOUNDS[operator]: value}
     raise _inexact(f"{part.key!r} {operator.value} {value!r:.40}")
 

@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +17,7 @@ from ...nodegraph import ROOT, Document, Node
 from ..conversion import is_start, own_metadata, same_value
 from .nodes import (
     GROUP,
+    IMPORT_FIELDS,
     LLAMA_INDEX_ID,
     LLAMA_INDEX_PROPERTIES,
     TEMPLATES,
@@ -57,12 +59,14 @@ class NodeHierarchy:
                 isinstance(node, BaseNode) and node.metadata.get(GROUP) == ROOT
             )
             self._add(node, is_document=is_document)
-        self.parents = {node_id: self._parent(node) for node_id, node in self.nodes.items()}
-        for node_id in [node_id for node_id, parent in self.parents.items() if parent is None]:
-            self.documents[node_id] = document_of(self.nodes.pop(node_id))
-            del self.parents[node_id]
+        self.parents: dict[str, str] = {}
+        for node_id, parent in [(i, self._parent(node)) for i, node in self.nodes.items()]:
+            if parent is None:
+                self.documents[node_id] = document_of(self.nodes.pop(node_id))
+            else:
+                self.parents[node_id] = parent
         self._rebuild_documents()
-        self._depths = {node_id: self._depth(node_id) for node_id in self.nodes}
+        self._depths = self._node_depths()
 
     def _add(self, node: BaseNode, *, is_document: bool) -> None:
         _check(node)
@@ -100,7 +104,7 @@ class NodeHierarchy:
         """Make the missing documents of the nodes below them."""
         missing: dict[str, list[BaseNode]] = defaultdict(list)
         for node_id, parent in self.parents.items():
-            if parent is not None and parent not in self.nodes and parent not in self.documents:
+            if parent not in self.nodes and parent not in self.documents:
                 missing[parent].append(self.nodes[node_id])
         for document_id, nodes in missing.items():
             fields = [user_fields(node) for node in nodes]
@@ -111,16 +115,19 @@ class NodeHierarchy:
             }
             self.documents[document_id] = Document(joined_text(nodes), shared, id=document_id)
 
-    def _depth(self, node_id: str) -> int:
-        seen, current, depth = {node_id}, node_id, 0
-        while current in self.nodes:
-            current, depth = self.parents[current] or "", depth + 1
-            if current in seen:
-                raise ValueError(
-                    f"node {node_id!r} stands below itself: {' -> '.join(sorted(seen))}"
-                )
-            seen.add(current)
-        return depth
+    def _node_depths(self) -> dict[str, int]:
+        """Return how many levels each node is below its document."""
+        order = TopologicalSorter({node_id: [parent] for node_id, parent in self.parents.items()})
+        depths: dict[str, int] = {}
+        try:
+            for node_id in order.static_order():
+                depths[node_id] = depths[self.parents[node_id]] + 1 if node_id in self.nodes else 0
+        except CycleError as error:
+            cycle = error.args[1]
+            raise ValueError(
+                f"node {cycle[0]!r} stands below itself: {' -> '.join(cycle)}"
+            ) from None
+        return depths
 
     def group_names(self, groups: Sequence[str] | GroupName | None) -> dict[str, str]:
         """Return the name of each node's group, from the first level down.
@@ -128,23 +135,23 @@ class NodeHierarchy:
         Raises:
             ValueError: If there are not as many names as levels.
         """
-        ordered = sorted(self.nodes, key=lambda node_id: self._depths[node_id])
-        if callable(groups):
-            return {node_id: groups(self.nodes[node_id]) for node_id in ordered}
-        if groups is None:
-            return {
-                node_id: str(
-                    self.nodes[node_id].metadata.get(GROUP, f"level {self._depths[node_id]}")
-                )
-                for node_id in ordered
-            }
         deepest = max(self._depths.values(), default=0)
-        if isinstance(groups, str) or len(groups) != deepest:
+        if isinstance(groups, str) or (isinstance(groups, Sequence) and len(groups) != deepest):
+            count = 1 if isinstance(groups, str) else len(groups)
             raise ValueError(
-                f"groups={groups!r} names {1 if isinstance(groups, str) else len(groups)} "
-                f"levels, and the nodes have {deepest}; name each of them: groups=[...]"
+                f"groups={groups!r} names {count} levels, and the nodes have {deepest}; name each "
+                "of them: groups=[...]"
             )
-        return {node_id: groups[self._depths[node_id] - 1] for node_id in ordered}
+
+        def name(node_id: str) -> str:
+            node, depth = self.nodes[node_id], self._depths[node_id]
+            if callable(groups):
+                return groups(node)
+            return groups[depth - 1] if groups else str(node.metadata.get(GROUP, f"level {depth}"))
+
+        return {
+            node_id: name(node_id) for node_id in sorted(self.nodes, key=self._depths.__getitem__)
+        }
 
     def children(self, group_names: Mapping[str, str]) -> dict[str, dict[str, list[Node]]]:
         """Return the children of each parent as a graph has them, by group and parent.
@@ -158,7 +165,7 @@ class NodeHierarchy:
         }
         by_group: dict[str, dict[str, dict[str, Node]]] = defaultdict(dict)
         for node_id, group in group_names.items():
-            node, parent_id = self.nodes[node_id], self.parents[node_id] or ""
+            node, parent_id = self.nodes[node_id], self.parents[node_id]
             parent = parents[parent_id]
             child = child_of(node, parent)
             parents[node_id] = Node(
@@ -208,18 +215,13 @@ def child_of(node: BaseNode, parent: Node) -> Node:
         parent: Its parent's text, start in the document, and all metadata (as ``inherited``).
     """
     source = from_text_node(node)
-    if isinstance(source, Node):  # an exported node
-        text, own, content = source.text, dict(source.own_metadata), source.content
-    else:
-        text, content = source.text, None
-        own = _imported_metadata(node, parent.inherited)
     start = getattr(node, "start_char_idx", None)
-    offset = None
-    if start is not None and text:
-        # It counts in the document or, below the first level, in the parent.
-        starts = (start - (parent.start or 0), start)
-        offset = next((start for start in starts if is_start(start, text, parent.text)), None)
-    return Node(text, own, content, start=offset)
+    # It counts in the document or, below the first level, in the parent.
+    starts = () if start is None or not source.text else (start - (parent.start or 0), start)
+    offset = next((start for start in starts if is_start(start, source.text, parent.text)), None)
+    if isinstance(source, Node):  # an exported node
+        return Node(source.text, dict(source.own_metadata), source.content, start=offset)
+    return Node(source.text, _imported_metadata(node, parent.inherited), start=offset)
 
 
 def _imported_metadata(node: BaseNode, inherited: Mapping[str, Any]) -> dict[str, Any]:
@@ -227,9 +229,7 @@ def _imported_metadata(node: BaseNode, inherited: Mapping[str, Any]) -> dict[str
     fields = user_fields(node)
     own = deepcopy(own_metadata(fields, inherited))
     properties = _properties(node)
-    hidden = (LLAMA_INDEX_ID, LLAMA_INDEX_PROPERTIES)
-    without = [name for name in inherited if name not in fields and name not in hidden]
-    if without:
+    if without := [name for name in inherited if name not in fields and name not in IMPORT_FIELDS]:
         properties["without"] = without
     own[LLAMA_INDEX_ID] = node.node_id
     if properties or LLAMA_INDEX_PROPERTIES in inherited:
@@ -250,23 +250,18 @@ def document_of(node: BaseNode) -> Document:
 
 def user_fields(node: BaseNode) -> dict[str, Any]:
     """Return a node's metadata without the fields that ``import_nodes`` writes."""
-    hidden = (LLAMA_INDEX_ID, LLAMA_INDEX_PROPERTIES)
-    return {name: value for name, value in node.metadata.items() if name not in hidden}
+    return {name: value for name, value in node.metadata.items() if name not in IMPORT_FIELDS}
 
 
 def _properties(node: BaseNode) -> dict[str, Any]:
     """Return what makes a node differ from one that is exported from a graph."""
     hidden = hidden_fields(node.metadata)
-    properties: dict[str, Any] = {}
-    if node.excluded_embed_metadata_keys != hidden:
-        properties["embed"] = list(node.excluded_embed_metadata_keys)
-    if node.excluded_llm_metadata_keys != hidden:
-        properties["llm"] = list(node.excluded_llm_metadata_keys)
-    for name in TEMPLATES:
-        value = getattr(node, name, None)
-        if value is not None and value != getattr(_DEFAULT_NODE, name):
-            properties[name] = value
-    return properties
+    excluded = {"embed": node.excluded_embed_metadata_keys, "llm": node.excluded_llm_metadata_keys}
+    properties = {kind: list(names) for kind, names in excluded.items() if names != hidden}
+    values = {name: getattr(node, name, None) for name in TEMPLATES}
+    defaults = {name: (None, getattr(_DEFAULT_NODE, name)) for name in TEMPLATES}
+    changed = {name: value for name, value in values.items() if value not in defaults[name]}
+    return {**properties, **changed}
 
 
 _DEFAULT_NODE = TextNode(text="")

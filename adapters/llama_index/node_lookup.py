@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from llama_index.core.schema import BaseNode
 
@@ -38,8 +39,8 @@ class ImportedChildren:
         for parent in sorted(self.children):
             parts.append(parent)
             for child in self.children[parent]:
-                parts += [child.text, repr(child.content), repr(child.start)]
-                parts.append(repr(sorted(child.own_metadata.items())))
+                fields = child.content, child.start, sorted(child.own_metadata.items())
+                parts += [child.text, repr(fields)]
         return digest("import", *parts)
 
 
@@ -51,22 +52,16 @@ def imported_children(graph: NodeGraph, group: str) -> ImportedChildren | None:
     return call if isinstance(call, ImportedChildren) else None
 
 
-def graph_ids(graph: NodeGraph, nodes: Sequence[BaseNode]) -> list[str | None]:
-    """Return for each LlamaIndex node its id in the graph, None if the graph does not have it."""
-    ids = [str(node.metadata.get(NODEKIN_ID, node.node_id)) for node in nodes]
-    return [None if node is None else node.id for node in graph_nodes(graph, ids)]
+def find_node(graph: NodeGraph, node: BaseNode | str) -> Node | None:
+    """Return a node by its id in the graph or, if it was imported, in LlamaIndex.
 
-
-def graph_nodes(graph: NodeGraph, ids: Sequence[str]) -> list[Node | None]:
-    """Return nodes by their ids in the graph or, if they were imported, in LlamaIndex."""
-    return [_node(graph, node_id) for node_id in ids]
-
-
-def _node(graph: NodeGraph, node_id: str) -> Node | None:
-    try:
+    Args:
+        graph: The node graph.
+        node: The id, or the LlamaIndex node.
+    """
+    node_id = node if isinstance(node, str) else str(node.metadata.get(NODEKIN_ID, node.node_id))
+    with suppress(LookupError):
         return graph.node(node_id)
-    except LookupError:
-        pass
     by_original_id = Exact(LLAMA_INDEX_ID, normalize=False)
     for group in graph.groups:
         if imported_children(graph, group) is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
@@ -24,9 +25,7 @@ from ..conversion import different_text, evidence_dicts, inherited_fields, resto
 PREFIX = "nodekin_"
 """Of nodekin's metadata fields; a user's field with this prefix gets ``_USER`` before it."""
 
-GROUP = PREFIX + "group"
-
-NODEKIN_ID = PREFIX + "id"
+GROUP, NODEKIN_ID = PREFIX + "group", PREFIX + "id"
 
 _ORDER, _OFFSET, _INHERITED = PREFIX + "order", PREFIX + "offset", PREFIX + "inherited"
 
@@ -36,7 +35,7 @@ _OVERRIDDEN, _USER = PREFIX + "overridden_", PREFIX + "user_"
 
 _PARENT, _PROPERTIES = PREFIX + "parent", PREFIX + "properties"
 
-LLAMA_INDEX_ID, LLAMA_INDEX_PROPERTIES = "llama_index_id", "llama_index_properties"
+IMPORT_FIELDS = LLAMA_INDEX_ID, LLAMA_INDEX_PROPERTIES = "llama_index_id", "llama_index_properties"
 """Fields of an imported node: its id in LlamaIndex, and what makes it differ from an exported one.
 
 ``import_nodes`` writes them. ``to_text_node`` restores the original node from them.
@@ -51,7 +50,7 @@ _FILE_FIELDS = (
     *("creation_date", "last_modified_date", "last_accessed_date"),
 )
 
-_HIDDEN = frozenset((*_FILE_FIELDS, LLAMA_INDEX_ID, LLAMA_INDEX_PROPERTIES))
+_HIDDEN = frozenset((*_FILE_FIELDS, *IMPORT_FIELDS))
 
 
 def to_text_node(node: Node) -> TextNode:
@@ -108,7 +107,7 @@ def to_text_node(node: Node) -> TextNode:
     def excluded(kind: str) -> list[str]:
         return [*properties[kind], *own_hidden] if kind in properties else hidden
 
-    text_node = TextNode(
+    return TextNode(
         id_=original_id or node.id,
         text=content,
         metadata=metadata,
@@ -117,11 +116,8 @@ def to_text_node(node: Node) -> TextNode:
         relationships=_relationships(node, original_parent),
         start_char_idx=node.start,
         end_char_idx=node.end,
+        **{name: properties[name] for name in TEMPLATES if name in properties},
     )
-    for name in TEMPLATES:
-        if name in properties:
-            setattr(text_node, name, properties[name])
-    return text_node
 
 
 def to_node_with_score(result: ScoredNode) -> NodeWithEvidence:
@@ -208,29 +204,22 @@ def id_in_llama_index(node: Node) -> str:
 def _original_parent(node: Node) -> str | None:
     """Return the id that a node's parent had in LlamaIndex."""
     parent_id = node.inherited.get(LLAMA_INDEX_ID)
-    if not isinstance(parent_id, str) or not parent_id:
-        return None
-    if node.parent_id in (None, node.document_id):
+    if not isinstance(parent_id, str) or node.parent_id in (None, node.document_id):
         return None
     if original_id_of(node) is not None:  # the parent of an imported node was imported too
-        return parent_id
-    try:
-        parent = node.parent if node.graph is not None else None
-    except LookupError:  # it was removed a moment ago
-        parent = None
-    return None if parent is None else original_id_of(parent)
+        return parent_id or None
+    with suppress(LookupError):  # it was removed a moment ago
+        if node.graph is not None and (parent := node.parent) is not None:
+            return original_id_of(parent)
+    return None
 
 
 def _properties(node: Node) -> dict[str, Any]:
     """Return the properties of an imported node."""
-    text = node.own_metadata.get(LLAMA_INDEX_PROPERTIES)
-    if not isinstance(text, str):
-        return {}
-    try:
-        properties = json.loads(text)
-    except ValueError:  # a user's field that has the same name by chance
-        return {}
-    return properties if isinstance(properties, dict) else {}
+    with suppress(TypeError, ValueError):  # a user's field that has the same name by chance
+        properties = json.loads(node.own_metadata.get(LLAMA_INDEX_PROPERTIES, "{}"))
+        return properties if isinstance(properties, dict) else {}
+    return {}
 
 
 def related(node_id: str, group: str | None = None) -> RelatedNodeInfo:
@@ -272,7 +261,16 @@ def _unescape(field: str) -> str:
     return field[len(_USER) :] if field.startswith(_USER) else field
 
 
-class NodeWithEvidence(NodeWithScore):
+class NamedByClass:
+    """Let LlamaIndex serialise an object under the name of its class."""
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Return the name that LlamaIndex serialises it under."""
+        return cls.__name__
+
+
+class NodeWithEvidence(NamedByClass, NodeWithScore):
     """Hold a node, its score and its evidence, wherever LlamaIndex holds a ``NodeWithScore``.
 
     The evidence depends on the query, so it is not in the node's metadata, which LlamaIndex
@@ -284,8 +282,3 @@ class NodeWithEvidence(NodeWithScore):
     """
 
     evidence: list[dict[str, Any]] = Field(default_factory=list)
-
-    @classmethod
-    def class_name(cls) -> str:
-        """Return the name that LlamaIndex serialises it under."""
-        return "NodeWithEvidence"

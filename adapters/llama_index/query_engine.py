@@ -103,18 +103,27 @@ class NodeGraphQueryEngine(BaseQueryEngine):
         callback_manager: CallbackManager | None = None,
         **options: object,
     ) -> None:
-        inner: RetrieverProtocol
         engine = source if isinstance(source, QueryEngine) else None
         _check_synthesizer(response_synthesizer, llm, engine, streaming)
         if callback_manager is None:
             own = response_synthesizer and response_synthesizer.callback_manager
             callback_manager = own or Settings.callback_manager
         super().__init__(callback_manager)
+        inner: RetrieverProtocol
+        self._synthesizer: Synthesizer
         if isinstance(source, QueryEngine):
-            inner = source.retriever
-            llm = source.llm if llm is None else llm
+            self._synthesizer = QueryEngineSynthesizer(
+                source, streaming=streaming, callback_manager=callback_manager, owner=self
+            )
+            inner, llm = source.retriever, source.llm if llm is None else llm
             similarity_top_k = source.top_k if similarity_top_k is None else similarity_top_k
         else:
+            self._synthesizer = LlamaIndexSynthesizer(
+                response_synthesizer,
+                llm if isinstance(llm, LLM) else None,
+                streaming=streaming,
+                callback_manager=callback_manager,
+            )
             inner = Retriever(source, group) if isinstance(source, NodeGraph) else source
         if strategy == "sub_question":
             options.setdefault("answers", engine is None)
@@ -134,18 +143,6 @@ class NodeGraphQueryEngine(BaseQueryEngine):
         self._postprocessors = list(node_postprocessors or [])
         for postprocessor in self._postprocessors:
             postprocessor.callback_manager = callback_manager
-        self._synthesizer: Synthesizer
-        if engine is not None:
-            self._synthesizer = QueryEngineSynthesizer(
-                engine, streaming=streaming, callback_manager=callback_manager, owner=self
-            )
-        else:
-            self._synthesizer = LlamaIndexSynthesizer(
-                response_synthesizer,
-                llm if isinstance(llm, LLM) else None,
-                streaming=streaming,
-                callback_manager=callback_manager,
-            )
 
     @property
     def retriever(self) -> NodeGraphRetriever:
@@ -230,13 +227,10 @@ class NodeGraphQueryEngine(BaseQueryEngine):
         self, retriever: NodeGraphRetriever, bundle: QueryBundle
     ) -> Plan[list[NodeWithScore]]:
         """Retrieve nodes and apply the postprocessors."""
-        nodes = yield from Compute(
-            partial(retriever.retrieve, bundle), partial(retriever.aretrieve, bundle)
-        )
-        for postprocessor in self._postprocessors:
-            nodes = yield from Compute(
-                partial(postprocessor.postprocess_nodes, nodes, query_bundle=bundle),
-                partial(postprocessor.apostprocess_nodes, nodes, query_bundle=bundle),
+        nodes = yield from Compute.of(retriever.retrieve, retriever.aretrieve, bundle)
+        for processor in self._postprocessors:
+            nodes = yield from Compute.of(
+                processor.postprocess_nodes, processor.apostprocess_nodes, nodes, bundle
             )
         return nodes
 

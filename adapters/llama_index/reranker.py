@@ -22,7 +22,7 @@ from ...retrievers.plans import Compute, Plan, arun, run
 from ...retrievers.rerankers import RerankerProtocol
 from ..conversion import input_positions
 from .instrumentation import report_spans
-from .nodes import NodeWithEvidence, from_text_node, to_node_with_score
+from .nodes import NamedByClass, NodeWithEvidence, from_text_node, to_node_with_score
 
 dispatcher = get_dispatcher(__name__)
 
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 OnError = Literal["keep", "raise"]
 
 
-class NodeGraphReranker(BaseNodePostprocessor):
+class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
     """Rerank or filter the results of any LlamaIndex retriever, by any nodekin reranker.
 
     Choose nodekin's ``RerankRetriever`` inside a ``NodeGraphRetriever`` to fetch more candidates
@@ -83,11 +83,6 @@ class NodeGraphReranker(BaseNodePostprocessor):
         if reranker is not None or options:
             self.rebind(reranker, **options)
 
-    @classmethod
-    def class_name(cls) -> str:
-        """Return the name that LlamaIndex serialises it under."""
-        return "NodeGraphReranker"
-
     def rebind(self, reranker: Any, **options: Any) -> NodeGraphReranker:
         """Set the reranker, also after ``to_dict()`` or pickling, and return this object.
 
@@ -136,9 +131,8 @@ class NodeGraphReranker(BaseNodePostprocessor):
         with self.callback_manager.event(CBEventType.RERANKING, payload) as event:
             try:
                 with report_spans(None, self):
-                    ranking = yield from Compute(
-                        partial(reranker.rerank, candidates, query, top_k=self.top_n),
-                        partial(reranker.arerank, candidates, query, top_k=self.top_n),
+                    ranking = yield from Compute.of(
+                        reranker.rerank, reranker.arerank, candidates, query, top_k=self.top_n
                     )
             except Exception as error:
                 if self.on_error == "raise":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from llama_index.core.base.response.schema import Response
@@ -55,18 +54,14 @@ class RetrievalRecord:
 
     def metadata(self) -> dict[str, Any]:
         """Return the fields ``sub_qa``, ``errors`` and ``ended`` of a response's metadata."""
-        metadata: dict[str, Any] = {}
-        if self.parts is not None:
-            metadata["sub_qa"] = [
-                (part.question, Response(part.answer, _sources(part))) for part in self.parts
-            ]
-        if self.errors:
-            metadata["errors"] = [
-                {"question": question, "error": error} for question, error in self.errors
-            ]
-        if self.ended is not None:
-            metadata["ended"] = self.ended
-        return metadata
+        parts = self.parts or ()
+        answers = [(part.question, Response(part.answer, _sources(part))) for part in parts]
+        errors = [{"question": question, "error": error} for question, error in self.errors]
+        return {
+            **({} if self.parts is None else {"sub_qa": answers}),
+            **({"errors": errors} if errors else {}),
+            **({} if self.ended is None else {"ended": self.ended}),
+        }
 
     def answer_nodes(self, query: str) -> list[NodeWithScore]:
         """Return the answers to sub-questions as nodes, the only thing that a synthesizer reads."""
@@ -130,18 +125,14 @@ class RecordingRetriever(PlannedRetriever):
         inner = self.inner
         options: dict[str, Any] = {"top_k": limit, "filters": filters}
         if isinstance(inner, SubQuestionRetriever):
-            groups = yield from Compute(
-                partial(inner.grouped, query, **options), partial(inner.agrouped, query, **options)
-            )
+            groups = yield from Compute.of(inner.grouped, inner.agrouped, query, **options)
             return RetrievalRecord(
                 inner.fuse_groups(query, groups, top_k=limit),
                 tuple(group for group in groups if group.question != query),
                 tuple((group.question, group.error) for group in groups if group.error is not None),
             )
         if isinstance(inner, MultiStepRetriever):
-            outcome = yield from Compute(
-                partial(inner.steps, query, **options), partial(inner.asteps, query, **options)
-            )
+            outcome = yield from Compute.of(inner.steps, inner.asteps, query, **options)
             return RetrievalRecord(
                 list(outcome.results),
                 tuple(SubResults(s.question, s.results, s.answer) for s in outcome.steps),

@@ -87,9 +87,8 @@ class LlamaIndexSynthesizer(Synthesizer):
         nodes, record = yield from retrieve(query_bundle)
         synthesizer = self._with_model()
         texts = [*record.answer_nodes(query_bundle.query_str), *nodes]
-        response: Any = yield from Compute(
-            partial(synthesizer.synthesize, query_bundle, texts),
-            partial(synthesizer.asynthesize, query_bundle, texts),
+        response: Any = yield from Compute.of(
+            synthesizer.synthesize, synthesizer.asynthesize, query_bundle, texts
         )
         response.source_nodes, response.metadata = list(nodes), {}
         return response, record
@@ -141,14 +140,9 @@ class QueryEngineSynthesizer(Synthesizer):
         question = query_bundle.query_str
         with self._report_spans():
             if self._streaming:  # the rest of a stream runs in the context of its first text
-                response = yield from Compute(
-                    partial(_stream, engine, question, passages),
-                    partial(_astream, engine, question, passages),
-                )
+                response = yield from Compute.of(_stream, _astream, engine, question, passages)
             else:
-                answer: Answer = yield from Compute(
-                    partial(engine.query, question), partial(engine.aquery, question)
-                )
+                answer: Answer = yield from Compute.of(engine.query, engine.aquery, question)
                 response = Response(answer.text, passages.sources(answer), _metadata(answer))
         return response, passages.record
 

@@ -11,7 +11,7 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from ...nodegraph import LLM, ModelTimeoutError
 from ...nodegraph.locking import holding
@@ -24,6 +24,8 @@ from ..tracing import Span, start_span
 from .plan import Effect, Plan, arun, run
 
 T = TypeVar("T")
+
+P = ParamSpec("P")
 
 MAX_PARALLEL = 8
 """How many plans or queries run at the same time."""
@@ -191,6 +193,16 @@ class Compute(Effect[T]):
 
     function: Callable[[], T]
     async_function: Callable[[], Awaitable[T]] | None = None
+
+    @staticmethod
+    def of(
+        function: Callable[P, T],
+        async_function: Callable[P, Awaitable[T]],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> Compute[T]:
+        """Call a function or its async form with these arguments."""
+        return Compute(partial(function, *args, **kwargs), partial(async_function, *args, **kwargs))
 
     def run(self) -> T:
         """Return the function's result."""

@@ -3,7 +3,7 @@
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 
 from nodekin.adapters.llama_index import export_nodes, import_nodes
-from nodekin.adapters.llama_index.node_lookup import graph_ids, graph_nodes, imported_children
+from nodekin.adapters.llama_index.node_lookup import find_node, imported_children
 from nodekin.nodegraph import NodeGraph
 
 
@@ -13,12 +13,12 @@ def test_nodes_by_either_id(graph: NodeGraph) -> None:
     import_nodes(graph, [chunk], groups=["chunk"])
     (imported,) = graph.nodes("chunk")
     assert imported.id != "nile"
-    assert graph_nodes(graph, ["nile", imported.id, "tea", "none"]) == [
+    assert [find_node(graph, node_id) for node_id in ("nile", imported.id, "tea", "none")] == [
         *(imported, imported, graph.node("tea"), None)
     ]
     exported = next(node for node in export_nodes(graph, "chunk") if node.node_id == "nile")
-    assert graph_ids(graph, [exported, chunk, TextNode(id_="none")]) == [
-        *(imported.id, imported.id, None)
+    assert [find_node(graph, node) for node in (exported, chunk, TextNode(id_="none"))] == [
+        *(imported, imported, None)
     ]
 
 
