@@ -75,12 +75,7 @@ class OpenAIEmbedder:
         self._clients = Clients(client, async_client, base_url=base_url, api_key=api_key)
         self._client = self._clients.client
         self._lock = threading.Lock()
-        self._usage = 0
-
-    @property
-    def usage(self) -> int:
-        """How many tokens the server has counted so far."""
-        return self._usage
+        self.usage = 0
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Embed passages.
@@ -108,7 +103,7 @@ class OpenAIEmbedder:
         """Return the vectors in the order of the texts, which the answer need not have."""
         tokens = getattr(answer.usage, "prompt_tokens", None) or 0
         with self._lock:
-            self._usage += tokens
+            self.usage += tokens
         numbers = [item.index for item in answer.data]
         if sorted(numbers) != list(range(len(numbers))):
             raise EmbeddingError(

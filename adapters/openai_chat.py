@@ -53,6 +53,9 @@ class OpenAIChat:
         **options: Anything else for the request: ``seed=1``, ``max_completion_tokens=500``,
             ``extra_body={...}``.
 
+    Attributes:
+        usage: What the server has answered and counted so far.
+
     Raises:
         TypeError: If a client is not what it should be.
         ValueError: If the model has no name, a number is out of range, or there is both a client
@@ -91,15 +94,10 @@ class OpenAIChat:
         self._clients = Clients(client, async_client, base_url=base_url, api_key=api_key)
         self._client = self._clients.client
         self._lock = threading.Lock()
-        self._usage = ChatUsage()
+        self.usage = ChatUsage()
 
     def __repr__(self) -> str:
         return f"OpenAIChat({self.name!r})"
-
-    @property
-    def usage(self) -> ChatUsage:
-        """What the server has answered and counted so far."""
-        return self._usage
 
     def complete(self, prompt: Prompt) -> str:
         """Return the model's answer.
@@ -237,10 +235,10 @@ class OpenAIChat:
     def _count(self, answer: Any) -> None:
         usage = getattr(answer, "usage", None)
         with self._lock:
-            self._usage = ChatUsage(
-                self._usage.requests + 1,
-                self._usage.prompt_tokens + (getattr(usage, "prompt_tokens", None) or 0),
-                self._usage.completion_tokens + (getattr(usage, "completion_tokens", None) or 0),
+            self.usage = ChatUsage(
+                self.usage.requests + 1,
+                self.usage.prompt_tokens + (getattr(usage, "prompt_tokens", None) or 0),
+                self.usage.completion_tokens + (getattr(usage, "completion_tokens", None) or 0),
             )
 
 

@@ -84,15 +84,10 @@ class RerankEndpoint:
         )
         self._client = self._clients.client
         self._lock = threading.Lock()
-        self._usage = 0
+        self.usage = 0
 
     def __repr__(self) -> str:
         return f"RerankEndpoint({self.model!r}, {str(self._client.base_url)!r})"
-
-    @property
-    def usage(self) -> int:
-        """How many tokens the server has counted so far, if it counts."""
-        return self._usage
 
     def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
         """Return the score of each passage.
@@ -126,9 +121,7 @@ class RerankEndpoint:
         try:
             items = answer["results"] if "results" in answer else answer["data"]
             scores = {
-                item["index"]: float(
-                    item["relevance_score"] if "relevance_score" in item else item["score"]
-                )
+                item["index"]: float(item.get("relevance_score", item.get("score")))
                 for item in items
             }
             complete = len(items) == len(texts) and set(scores) == set(range(len(texts)))
@@ -142,5 +135,5 @@ class RerankEndpoint:
             )
         usage = answer.get("usage") or {}
         with self._lock:
-            self._usage += usage.get("total_tokens") or usage.get("prompt_tokens") or 0
+            self.usage += usage.get("total_tokens") or usage.get("prompt_tokens") or 0
         return [scores[at] for at in range(len(texts))]

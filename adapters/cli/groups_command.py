@@ -63,28 +63,19 @@ _PREDEFINED = {
 
 
 def _table(records: Sequence[dict[str, Any]], embed: str) -> list[str]:
-    head = ("group", "parent", "nodes", "transform", "")
-    rows = [
-        (
-            record["name"],
-            record["parent"] or "",
-            str(record["nodes"]) if record["built"] else "-",
-            record["transform"] or "documents",
-            _remark(record, embed),
-        )
-        for record in records
-    ]
-    widths = [max(columns(row[at]) for row in (head, *rows)) for at in range(5)]
+    rows = [("group", "parent", "nodes", "transform", "")]
+    for record in records:
+        remark = "" if record["built"] else "built when it is first searched"
+        if record["main"]:
+            remark = f"searched by default{f', embedded by {embed}' if embed else ''}"
+        nodes = str(record["nodes"]) if record["built"] else "-"
+        transform = record["transform"] or "documents"
+        rows.append((record["name"], record["parent"] or "", nodes, transform, remark))
+    name, parent, number, made_by, _ = (
+        max(map(columns, column)) for column in zip(*rows, strict=True)
+    )
     return [
-        "  ".join(
-            " " * (width - columns(cell)) + cell if at == 2 else pad(cell, width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in (head, *rows)
+        f"{pad(row[0], name)}  {pad(row[1], parent)}  {row[2]:>{number}}  "
+        f"{pad(row[3], made_by)}  {row[4]}".rstrip()
+        for row in rows
     ]
-
-
-def _remark(record: dict[str, Any], embed: str) -> str:
-    if record["main"]:
-        return f"searched by default{f', embedded by {embed}' if embed else ''}"
-    return "" if record["built"] else "built when it is first searched"

@@ -20,7 +20,7 @@ from .errors import (
     CommandError,
     shell_message,
 )
-from .group_rules import TRANSFORMS, parse_rules
+from .group_rules import DEFAULT_RULES, TRANSFORMS, parse_rules
 from .models import EMBEDDING_MODELS, embedding_model
 from .options import common_options, embed_url_option, store_option
 from .output import FORMAT, echo, to_json
@@ -103,9 +103,8 @@ def index(
     settings = _settings(old, folders, groups, embed)
     if encoding is not None:
         settings = replace(settings, encoding=check_encoding(encoding))
-    model = None
-    if settings.embed:  # before anything is changed
-        model = embedding_model(settings.embed, embed_base_url)
+    # Before anything is changed:
+    model = embedding_model(settings.embed, embed_base_url) if settings.embed else None
     if rebuild:
         home.clear()
     home.folder.mkdir(parents=True, exist_ok=True)
@@ -149,13 +148,10 @@ def _settings(
         CommandError: If there is nothing to index, or a folder lies in another one.
         ValueError: If a group is not well formed.
     """
-    if old is None:
-        if not folders:
-            raise CommandError("name the folders to make the index of", USAGE_ERROR)
-        rules = parse_rules(groups, () if groups else IndexSettings().groups)
-    else:
-        rules = parse_rules(groups, old.groups)
-    settings = replace(old or IndexSettings(), groups=rules)
+    if old is None and not folders:
+        raise CommandError("name the folders to make the index of", USAGE_ERROR)
+    base = old.groups if old else () if groups else DEFAULT_RULES
+    settings = replace(old or IndexSettings(), groups=parse_rules(groups, base))
     if embed is not None:
         settings = replace(settings, embed="" if embed == "none" else embed)
     for folder in folders:

@@ -178,15 +178,25 @@ def open_search(
     home, settings = find_index(store, folders, embed, encoding)
     names = similarities_of(similarities, settings.embed)
     model = embedding_model(settings.embed, embed_base_url) if "cosine" in names else None
+    searched = list(groups or [settings.main_group])
     with open_graph(home, settings, folders, quiet=quiet, model=model) as graph:
-        retriever = make_retriever(
-            graph,
-            groups or (settings.main_group,),
-            target,
-            names,
-            top_k,
-            required=bool(similarities),
-        )
+
+        def search_by(similarity: str, depth: int) -> RetrieverProtocol:
+            if len(searched) == 1:
+                return Retriever(graph, searched[0], similarity, target=target, top_k=depth)
+            return RecursiveRetriever(
+                graph, searched, target=target, similarity=similarity, top_k=depth
+            )
+
+        if len(names) == 1:
+            retriever = search_by(names[0], top_k)
+        else:  # a similarity that was not named, and fails, is left out with a warning
+            retriever = FusionRetriever(
+                [search_by(name, max(top_k, _DEPTH)) for name in names],
+                mode="relative",
+                top_k=top_k,
+                on_error="raise" if similarities else "skip",
+            )
         yield SearchSession(graph, settings, retriever, conditions, top_k)
 
 
@@ -207,34 +217,3 @@ def similarities_of(names: Sequence[str], embed: str) -> tuple[str, ...]:
             USAGE_ERROR,
         )
     return tuple(dict.fromkeys(names)) or (("bm25", "cosine") if embed else ("bm25",))
-
-
-def make_retriever(
-    graph: NodeGraph,
-    groups: Sequence[str],
-    target: str | None,
-    similarities: Sequence[str],
-    top_k: int,
-    *,
-    required: bool,
-) -> RetrieverProtocol:
-    """Return a retriever over one group or a pool of them, by one similarity or a fusion.
-
-    Where the similarities were not asked for, one that fails is left out with a warning.
-    """
-
-    def by(similarity: str, depth: int) -> RetrieverProtocol:
-        if len(groups) == 1:
-            return Retriever(graph, groups[0], similarity, target=target, top_k=depth)
-        return RecursiveRetriever(
-            graph, list(groups), target=target, similarity=similarity, top_k=depth
-        )
-
-    if len(similarities) == 1:
-        return by(similarities[0], top_k)
-    return FusionRetriever(
-        [by(similarity, max(top_k, _DEPTH)) for similarity in similarities],
-        mode="relative",
-        top_k=top_k,
-        on_error="raise" if required else "skip",
-    )

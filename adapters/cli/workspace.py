@@ -110,11 +110,6 @@ class Workspace:
         """Whether there is an index."""
         return (self.folder / _SETTINGS).is_file()
 
-    @property
-    def graph_file(self) -> Path:
-        """The file that the graph is kept in."""
-        return self.folder / _GRAPH
-
     def load(self) -> IndexSettings:
         """Return the settings.
 
@@ -249,7 +244,7 @@ def open_graph(
         NodeGraph(
             list(folders) or None,
             embed=model,
-            store=None if home is None else home.graph_file,
+            store=None if home is None else home.folder / _GRAPH,
             on_error="skip",
             progress=False if quiet else None,
         ) as graph,

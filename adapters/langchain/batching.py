@@ -38,22 +38,6 @@ def supports_batch(retriever: object, method: str) -> bool:
     return own and all(supports_batch(inner, method) for _, inner in inner_retrievers(retriever))
 
 
-def portions(
-    inputs: Sequence[str], configs: Sequence[RunnableConfig], limit: int | None
-) -> Iterator[tuple[list[str], list[RunnableConfig]]]:
-    """Split a batch, with its configs, into as many queries as are searched together.
-
-    Args:
-        inputs: The queries.
-        configs: One for each query.
-        limit: How many at most, beside ``MAX_BATCH``.
-    """
-    size = min(limit or MAX_BATCH, MAX_BATCH)
-    for start in range(0, len(inputs), size):
-        part = slice(start, start + size)
-        yield list(inputs[part]), list(configs[part])
-
-
 BatchSearch: TypeAlias = Callable[[list[str], list[Any]], Compute[list[Any]]]
 """Searches for queries, with the run manager of each; gives the documents of each."""
 
@@ -91,7 +75,9 @@ def _search_runs(
 ) -> Plan[list[Any]]:
     """Search for queries in the runs that were started for them, and end these."""
     try:
-        _check_queries(queries)
+        for query in queries:
+            if not isinstance(query, str):
+                raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
         results = yield from _with_config(configs[0], search(queries, runs))
     except BaseException as error:
         catches = return_exceptions and isinstance(error, Exception)
@@ -146,12 +132,6 @@ def _start_run(retriever: BaseRetriever, query: str, config: RunnableConfig) -> 
 def _end_run(event: Callable[[Any], Any], value: Any) -> Compute[Any]:
     """End a run; the event's method is sync or async, as the run was started."""
     return Compute(partial(event, value), partial(event, value))
-
-
-def _check_queries(queries: Sequence[object]) -> None:
-    for query in queries:
-        if not isinstance(query, str):
-            raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
 
 
 def embed_queries(retriever: object, queries: Sequence[object]) -> Plan[None]:

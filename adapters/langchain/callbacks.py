@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeVar, cast
@@ -143,12 +143,15 @@ async def achild_runs(config: RunnableConfig | None = None) -> AsyncIterator[Non
 
 
 @contextmanager
-def parent_runs(*parents: ParentRun) -> Iterator[None]:
+def parent_runs(queries: Sequence[str], run_managers: Sequence[Any]) -> Iterator[None]:
     """Let the runs of the block, also of its threads and tasks, be children of these runs.
 
     Args:
-        parents: One query, or the queries of a batch, each with the callbacks of its run.
+        queries: One query, or the queries of a batch.
+        run_managers: That of the run of each query.
     """
+    children = [run_manager.get_child() for run_manager in run_managers]
+    parents = tuple(zip(queries, children, strict=True))
     config = _with_callbacks(var_child_runnable_config.get() or {}, parents[0][1])
     token = var_child_runnable_config.set(config)
     batch = _batch.set(parents if len(parents) > 1 else ())

@@ -136,9 +136,9 @@ class _Gate(AsyncCallbackHandler):
 
 def _is_immediate(handler: BaseCallbackHandler, event: str) -> bool:
     """Return whether a handler must have an event before anything happens in the run."""
-    if inspect.iscoroutinefunction(getattr(handler, event)):
-        return _streams(handler)
-    return handler.run_inline or isinstance(handler, BaseTracer) or _streams(handler)
+    orders_runs = handler.run_inline or isinstance(handler, BaseTracer)
+    is_sync = not inspect.iscoroutinefunction(getattr(handler, event))
+    return _streams(handler) or (is_sync and orders_runs)
 
 
 def _streams(handler: BaseCallbackHandler) -> bool:

@@ -8,7 +8,6 @@ from contextlib import aclosing
 from itertools import chain
 from typing import Annotated, Any, Literal
 
-from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.messages import BaseMessage
 from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables import RunnableConfig, RunnableLambda, RunnableSerializable
@@ -162,9 +161,9 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[Any]:
         """Yield the answer as the model writes it."""
-        yield from self.transform(iter([input]), config, **kwargs)
+        return self.transform(iter([input]), config, **kwargs)
 
-    async def astream(
+    def astream(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[Any]:
         """Yield the same without blocking the event loop."""
@@ -172,25 +171,19 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
         async def inputs() -> AsyncIterator[Any]:
             yield input
 
-        chunks = self.atransform(inputs(), config, **kwargs)
-        async with aclosing(chunks):  # type: ignore[type-var]
-            async for chunk in chunks:
-                yield chunk
+        return self.atransform(inputs(), config, **kwargs)
 
     def transform(
         self, input: Iterator[Any], config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[Any]:
         """Yield the answer to a question that is streamed itself."""
-        yield from self._transform_stream_with_config(input, self._stream, config, **kwargs)
+        return self._transform_stream_with_config(input, self._stream, config, **kwargs)
 
-    async def atransform(
+    def atransform(
         self, input: AsyncIterator[Any], config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[Any]:
         """Yield the same without blocking the event loop."""
-        chunks = self._atransform_stream_with_config(input, self._astream, config, **kwargs)
-        async with aclosing(chunks):  # type: ignore[type-var]
-            async for chunk in chunks:
-                yield chunk
+        return self._atransform_stream_with_config(input, self._astream, config, **kwargs)
 
     def get_graph(self, config: RunnableConfig | None = None) -> Graph:
         """Return a graph to draw: the way of a question through the inner retrievers."""
@@ -223,24 +216,12 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
             return answer.text
         return {**self._first_chunk(answer), "answer": answer.text, **last_fields(answer)}
 
-    def _run(
-        self,
-        input: Any,
-        run_manager: CallbackManagerForChainRun,
-        config: RunnableConfig,
-        **kwargs: Any,
-    ) -> Any:
+    def _run(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         arguments, child_k = self._request(input, **kwargs)
         with child_runs(config), child_k_override(child_k):
             return self._output(self.engine.query(**arguments))
 
-    async def _arun(
-        self,
-        input: Any,
-        run_manager: AsyncCallbackManagerForChainRun,
-        config: RunnableConfig,
-        **kwargs: Any,
-    ) -> Any:
+    async def _arun(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         arguments, child_k = self._request(input, **kwargs)
         async with achild_runs(config):
             with child_k_override(child_k):
@@ -248,11 +229,7 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
         return await asyncio.to_thread(self._output, answer)
 
     def _stream(
-        self,
-        input: Iterator[Any],
-        run_manager: CallbackManagerForChainRun,
-        config: RunnableConfig,
-        **kwargs: Any,
+        self, input: Iterator[Any], config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[Any]:
         arguments, child_k = self._request(join_chunks(list(input)), **kwargs)
 
@@ -274,11 +251,7 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
         yield from stream_in_context(chunks())
 
     async def _astream(
-        self,
-        input: AsyncIterator[Any],
-        run_manager: AsyncCallbackManagerForChainRun,
-        config: RunnableConfig,
-        **kwargs: Any,
+        self, input: AsyncIterator[Any], config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncIterator[Any]:
         arguments, child_k = self._request(join_chunks([part async for part in input]), **kwargs)
 

@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeVar, cast
 
-from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
 
@@ -100,15 +99,11 @@ class QueryStep(RunnableSerializable[str, Output], Generic[Output]):
         """Return the same without blocking the event loop."""
         return await self._acall_with_config(self._arun, input, config, **kwargs)
 
-    def _run(
-        self, query: str, run_manager: CallbackManagerForChainRun, config: RunnableConfig
-    ) -> Output:
+    def _run(self, query: str, config: RunnableConfig | None = None) -> Output:
         with child_runs(config):
             return self._output(self._transform.transform(query))
 
-    async def _arun(
-        self, query: str, run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig
-    ) -> Output:
+    async def _arun(self, query: str, config: RunnableConfig | None = None) -> Output:
         async with achild_runs(config):
             return self._output(await self._transform.atransform(query))
 

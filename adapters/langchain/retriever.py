@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -22,7 +21,7 @@ from pydantic import ConfigDict, Field, SkipValidation, field_validator
 
 from ...retrievers import RetrieverProtocol, ScoredNode, child_k_override
 from ...retrievers.plans import Compute, Find, Plan, arun, run
-from .batching import batch_runs, embed_queries, portions, supports_batch
+from .batching import MAX_BATCH, batch_runs, embed_queries, supports_batch
 from .callbacks import acall_with_config, achild_runs, call_with_config, child_runs, parent_runs
 from .documents import ScoreKey, merge_filters, to_documents
 from .graph_drawing import draw_runnable
@@ -226,13 +225,15 @@ class NodeGraphRetriever(BaseRetriever):
         configs = get_config_list(config, len(inputs))
         together = len(inputs) > 1 and supports_batch(self.retriever, method)
         limit = configs[0].get("max_concurrency") if together else None
+        size = min(limit or MAX_BATCH, MAX_BATCH)
         documents: list[Any] = []
 
         def search(queries: list[str], run_managers: list[Any]) -> Compute[list[Any]]:
             arguments = (queries, run_managers, self._options(**kwargs))
             return Compute(partial(self._search, *arguments), partial(self._asearch, *arguments))
 
-        for queries, own in portions(inputs, configs, limit):
+        for start in range(0, len(inputs), size):
+            queries, own = inputs[start : start + size], configs[start : start + size]
             if together:
                 documents += yield from batch_runs(
                     self, queries, own, search, return_exceptions=return_exceptions
@@ -249,14 +250,14 @@ class NodeGraphRetriever(BaseRetriever):
     def _search(
         self, queries: list[str], run_managers: list[Any], options: SearchOptions
     ) -> list[list[Document]]:
-        with self._run_context(options, queries, run_managers), child_runs():
+        with parent_runs(queries, run_managers), child_runs(), child_k_override(options.child_k):
             results = run(self._results(queries, options))
         return self._documents(results, options)
 
     async def _asearch(
         self, queries: list[str], run_managers: list[Any], options: SearchOptions
     ) -> list[list[Document]]:
-        with self._run_context(options, queries, run_managers):
+        with parent_runs(queries, run_managers), child_k_override(options.child_k):
             async with achild_runs():
                 results = await arun(self._results(queries, options))
         return await asyncio.to_thread(self._documents, results, options)
@@ -282,17 +283,6 @@ class NodeGraphRetriever(BaseRetriever):
             merge_filters(self.filter, filter),
             threshold,
         )
-
-    @contextmanager
-    def _run_context(
-        self, options: SearchOptions, queries: list[str], run_managers: list[Any]
-    ) -> Iterator[None]:
-        children = (run_manager.get_child() for run_manager in run_managers)
-        with (
-            parent_runs(*zip(queries, children, strict=True)),
-            child_k_override(options.child_k),
-        ):
-            yield
 
     def _documents(
         self, results: list[list[ScoredNode]], options: SearchOptions

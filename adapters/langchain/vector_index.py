@@ -199,11 +199,9 @@ class GraphEmbeddings(Embeddings):
 
     def embed_query(self, text: str) -> list[float]:
         """Return the vector of a query."""
-        vector: list[float] = self.graph.embeddings.query_vectors([text], self.key)[0].tolist()
-        return vector
+        return list(map(float, self.graph.embeddings.query_vectors([text], self.key)[0]))
 
     async def aembed_query(self, text: str) -> list[float]:
         """Return the same by the model's async method, in a thread where it has none."""
         vectors = await self.graph.embeddings.aquery_vectors([text], self.key)
-        vector: list[float] = vectors[0].tolist()
-        return vector
+        return list(map(float, vectors[0]))

@@ -331,9 +331,9 @@ class NodeGraphVectorStore(VectorStore):
             return self._relevance_score_fn
         similarity = self.retriever.similarity
         if isinstance(similarity, Cosine | Exact) or similarity.mode == "embedding":
-            return _clipped
+            return lambda score: min(1.0, max(0.0, score))
         if isinstance(similarity, Bm25):
-            return _saturated
+            return lambda score: score / (1 + score)
         raise ValueError(
             f"scores of the similarity {similarity.name!r} have no known range; give "
             "NodeGraphVectorStore(..., relevance_score_fn=...), which makes them 0 to 1"
@@ -404,11 +404,3 @@ class NodeGraphVectorStore(VectorStore):
             )
             for result in results
         ]
-
-
-def _clipped(score: float) -> float:
-    return min(1.0, max(0.0, score))
-
-
-def _saturated(score: float) -> float:
-    return score / (1 + score)

@@ -69,10 +69,10 @@ def test_an_error_has_a_traceback_only_when_asked_for(nodekin, here):
 
 
 def test_an_error_of_our_own_says_so(nodekin, monkeypatch):
-    def broken(*_):
+    def broken(*_, **__):
         raise KeyError("oops")
 
-    monkeypatch.setattr("nodekin.adapters.cli.search_command.make_retriever", broken)
+    monkeypatch.setattr("nodekin.adapters.cli.search_command.Retriever", broken)
     ran = nodekin("search", "tea", "--in", "docs")
     assert ran.status == 70
     assert "--debug" in ran.err
