@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable
 
 
@@ -46,6 +47,20 @@ def nearest_names(name: str, known: Iterable[str], *, limit: int = 8) -> str:
     shown = ", ".join(repr(n) for n in ordered[:limit])
     more = len(ordered) - limit
     return f"{shown} and {more} more" if more > 0 else shown or "none"
+
+
+def whole(number: int, name: str, least: float = -math.inf) -> int:
+    """Return a whole number that is at least so large.
+
+    Raises:
+        TypeError: If it is none.
+        ValueError: If it is smaller.
+    """
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise TypeError(f"{name} is a whole number, not {number!r:.80}")
+    if number < least:
+        raise ValueError(f"{name} must be {least} or more, not {number!r}")
+    return number
 
 
 class EmbeddingError(RuntimeError):

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from ..errors import whole
 from ..node import LinkedText, Node
 from .entity_names import find_names, name_key
 
@@ -61,9 +62,8 @@ class EntityExtractor:
     ) -> None:
         if find is not None and not callable(find):
             raise TypeError(f"find is a callable from a text to names, not {find!r:.80}")
-        for name, number in (("min_passages", min_passages), ("max_passages", max_passages)):
-            if isinstance(number, bool) or not isinstance(number, int):
-                raise TypeError(f"{name} is a whole number, not {number!r}")
+        whole(min_passages, "min_passages")
+        whole(max_passages, "max_passages")
         if not 1 <= min_passages <= max_passages:
             raise ValueError(
                 "min_passages is 1 or more and no more than max_passages, "
@@ -93,8 +93,7 @@ class EntityExtractor:
             named = _names_by(self.find, bodies, spellings)
         passages_of: dict[str, list[int]] = {}
         for at, keys in enumerate(named):
-            own = [name_key(titles[at])] if titles[at] else []
-            for key in dict.fromkeys([*filter(None, own), *keys]):
+            for key in filter(None, dict.fromkeys([name_key(titles[at]), *keys])):
                 passages_of.setdefault(key, []).append(at)
         return [
             LinkedText(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from ..errors import ModelError, nearest_names
+from ..errors import ModelError, nearest_names, whole
 from ..models import LLM, Language, as_llm, fill_template, language_of, retry_note
 from ..models.output import PARSERS
 from ..node import Node
@@ -82,8 +82,8 @@ class LLMExtractor:
         self.task: Task = task
         self.language: Literal["auto", "zh", "en"] = language
         self.prompt = prompt
-        self.limit = _check("limit", LIMITS[task] if limit is None else limit, 1)
-        self.retries = _check("retries", retries, 0)
+        self.limit = whole(LIMITS[task] if limit is None else limit, "limit", 1)
+        self.retries = whole(retries, "retries", 0)
 
     def __repr__(self) -> str:
         return f"LLMExtractor({self.llm.name!r}, {self.task!r}, {self.language!r})"
@@ -132,14 +132,6 @@ class LLMExtractor:
         question_label, answer_label = _LABELS[language_of(question)]
         content = f"{question_label}{question}\n{answer_label}{answer}"
         return Node(question, {"answer": answer}, content)
-
-
-def _check(name: str, number: int, least: int) -> int:
-    if isinstance(number, bool) or not isinstance(number, int):
-        raise TypeError(f"{name} is a whole number, not {number!r:.80}")
-    if number < least:
-        raise ValueError(f"{name} must be {least} or more, not {number!r}")
-    return number
 
 
 Task = Literal["summary", "keywords", "questions", "qa"]

@@ -321,28 +321,25 @@ class QueryVectorCache:
             queries: The queries.
             loop: The event loop that is going to wait for others; None for a thread.
         """
-        claim = Claim()
+        claim, in_progress = Claim(), self._in_progress.get
         with self._lock:
             for query in dict.fromkeys(queries):
                 if (key, query) in self._vectors:
                     self._vectors.move_to_end((key, query))
                     claim.vectors[query] = self._vectors[key, query]
-                    continue
-                of_loop = self._in_progress.get((loop, key, query))
-                if other := of_loop or self._in_progress.get((None, key, query)):
+                elif other := in_progress((loop, key, query)) or in_progress((None, key, query)):
                     claim.pending[query] = other
-                    continue
-                claim.to_embed.append(query)
-                future: Future[Vector | None] = Future()
-                future.set_running_or_notify_cancel()  # who stops waiting cancels no other
-                self._in_progress[loop, key, query] = future
+                else:
+                    claim.to_embed.append(query)
+                    future: Future[Vector | None] = Future()
+                    future.set_running_or_notify_cancel()  # who stops waiting cancels no other
+                    self._in_progress[loop, key, query] = future
         return claim
 
     def get(self, key: str, queries: Iterable[str]) -> dict[str, Vector]:
         """Return the cached vectors."""
         with self._lock:
-            unique = dict.fromkeys(queries)
-            return {q: self._vectors[key, q] for q in unique if (key, q) in self._vectors}
+            return {q: self._vectors[key, q] for q in queries if (key, q) in self._vectors}
 
     def put(self, key: str, new: Mapping[str, Vector], loop: object = None) -> None:
         """Cache vectors, and pass them to those who wait."""

@@ -181,9 +181,9 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
                 calls=budget.calls,
                 note=note,
             )
-            span.attributes.update(ended=ended, steps=len(outcome.steps), calls=budget.calls)
+            counts = {"steps": len(outcome.steps), "results": len(outcome.results)}
+            span.attributes.update(ended=ended, calls=budget.calls, **counts)
             span.attributes.update({} if note is None else {"note": note})
-            span.attributes["results"] = len(outcome.results)
         return outcome
 
     def _add_steps(self, search: _Search) -> Plan[Ended]:

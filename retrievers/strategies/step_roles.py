@@ -270,11 +270,9 @@ class StepRoles(PromptMixin):
                 "prompt= is that of the one call that does all; give a role its own: "
                 "question=NextQuestion(llm, prompt=...)"
             )
-        roles = {"question": question, "answer": answer, "judge": judge}
         self.roles: dict[str, Role] = {}
-        for name, role in roles.items():
-            if role is None:
-                role = _DEFAULTS[name](llm, **options)
+        for name, role in (("question", question), ("answer", answer), ("judge", judge)):
+            role = _DEFAULTS[name](llm, **options) if role is None else role
             if not callable(role):
                 raise TypeError(f"{name} is a function of a question and steps, not {role!r:.80}")
             self.roles[name] = role

@@ -219,8 +219,8 @@ def test_mappings_that_are_refused(embed, error, says):
 @pytest.mark.parametrize(
     ("settings", "error", "says"),
     [
-        ({"batch_size": 0}, ValueError, "batch_size=0 has to be 1 or more"),
-        ({"batch_size": 2.5}, TypeError, "whole number"),
+        ({"batch_size": 0}, ValueError, "batch_size must be 1 or more, not 0"),
+        ({"batch_size": 2.5}, TypeError, "batch_size is a whole number, not 2.5"),
         ({"batch_size": True}, TypeError, "whole number"),
         ({"embed_queries": "q"}, TypeError, "embed_queries is a function"),
         ({"embed_queries": coroutine}, TypeError, "give it as aembed_queries"),
