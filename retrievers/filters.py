@@ -17,23 +17,33 @@ Filters = Mapping[str, Any]
 _MAX_CACHED = 32  # conditions whose answers a column remembers
 
 
+_SEVERAL = (list, tuple, set, frozenset)
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Tell whether a metadata value is wanted.
+    """Decide whether a metadata value meets a requirement.
 
     Attributes:
-        meets: Decides on one value.
+        requirement: A value, a list of values any of which will do, or a dict of bounds.
         key: Names the condition: equal keys, equal decisions.
     """
 
-    meets: Callable[[Any], bool]
+    requirement: Any
     key: str
 
     def __call__(self, value: Any) -> bool:
-        """Decide on a value; of a list, any item or the whole will do."""
-        if isinstance(value, list | tuple | set | frozenset):
-            return any(map(self.meets, value)) or self.meets(value)
-        return self.meets(value)
+        """Decide on a value; a list meets the requirement as such, or with any item."""
+        if isinstance(value, _SEVERAL):
+            return any(map(self._meets, value)) or self._meets(value)
+        return self._meets(value)
+
+    def _meets(self, value: Any) -> bool:
+        if isinstance(self.requirement, dict):
+            return _in_range(value, self.requirement)
+        if isinstance(self.requirement, list):
+            return any(_equal(value, allowed) for allowed in self.requirement)
+        return _equal(value, self.requirement)
 
 
 _BOUNDS: dict[str, Callable[[Any, Any], bool]] = {
@@ -70,39 +80,29 @@ def parse_filters(filters: Filters | None) -> dict[str, Condition]:
             f"filters map metadata fields to values, like {{'author': ['A', 'B']}}, "
             f"not {filters!r:.80}"
         )
-    return {field: _condition(field, requirement) for field, requirement in filters.items()}
+    return {field: Condition(_requirement(field, r), repr(r)) for field, r in filters.items()}
 
 
-def _condition(field: str, requirement: Any) -> Condition:
-    return Condition(_decision(field, requirement), repr(requirement))
-
-
-def _decision(field: str, requirement: Any) -> Callable[[Any], bool]:
-    if isinstance(requirement, Mapping):
-        bounds = dict(requirement)
-        _check_range(field, bounds)
-        return lambda value: _in_range(value, bounds)
-    if isinstance(requirement, list | tuple | set | frozenset):
-        values = list(requirement)
-        if not values:
+def _requirement(field: str, requirement: Any) -> Any:
+    """Return a copy of a requirement: a dict of bounds, a list of values, or a value."""
+    if isinstance(requirement, _SEVERAL):
+        if not requirement:
             raise ValueError(
                 f"the filter on {field!r} allows no value at all ([]); leave the field out to "
                 "allow any"
             )
-        return lambda value: any(_equal(value, allowed) for allowed in values)
-    return lambda value: _equal(value, requirement)
-
-
-def _check_range(field: str, bounds: Mapping[Any, Any]) -> None:
-    unknown = [bound for bound in bounds if bound not in _BOUNDS]
-    if unknown or not bounds:
+        return list(requirement)
+    if not isinstance(requirement, Mapping):
+        return requirement
+    if not requirement or any(bound not in _BOUNDS for bound in requirement):
         raise ValueError(
-            f"the filter on {field!r} is a range with the bounds {list(bounds)!r}; it takes one "
-            f"or more of {', '.join(_BOUNDS)}"
+            f"the filter on {field!r} is a range with the bounds {list(requirement)!r}; it takes "
+            f"one or more of {', '.join(_BOUNDS)}"
         )
-    for name, bound in bounds.items():
+    for name, bound in requirement.items():
         if bound is None or (isinstance(bound, float) and math.isnan(bound)):
             raise ValueError(f"the filter on {field!r} has the bound {name}={bound!r}")
+    return dict(requirement)
 
 
 def _in_range(value: Any, bounds: Mapping[str, Any]) -> bool:

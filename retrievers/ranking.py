@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ..nodegraph import Node, nearest_names
 from .results import Evidence, Hits, QueryVariant, ScoredNode
+from .validation import check_number
 
 Mode = Literal["rrf", "relative", "distribution", "concat"]
 
@@ -313,8 +314,7 @@ def check_cuts(cut_off: float | None, relative_cut: float | None) -> None:
     for name, number in (("cut_off", cut_off), ("relative_cut", relative_cut)):
         if number is None:
             continue
-        if isinstance(number, bool) or not isinstance(number, int | float):
-            raise TypeError(f"{name} is a number, not {number!r:.80}")
+        check_number(number, name)
         if math.isnan(number):
             raise ValueError(f"{name} is a number, not {number!r}")
     if relative_cut is not None and not 0 <= relative_cut <= 1:

@@ -129,13 +129,6 @@ class Retriever(BaseRetriever):
         child_k = options.get("child_k")
         self.child_k = None if child_k is None else check_child_k(child_k)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k != "_conditions"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._conditions = parse_filters(self.filters)
-
     def __repr__(self) -> str:
         return (
             f"Retriever({self.group_name!r} -> {self.target!r}, {self.similarity.name}, "

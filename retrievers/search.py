@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeVar
 
 from ..nodegraph import Kin, Node, NodeGraph, nearest_names
@@ -16,6 +17,7 @@ from .protocols import Index, Similarity
 from .ranking import Lift, lift, lift_all, merge_hits, merge_results
 from .results import Evidence, Hits, ScoredNode
 from .tracing import start_span, summarize_queries
+from .validation import check_number
 
 GraphT = TypeVar("GraphT", bound=Kin)
 
@@ -89,29 +91,22 @@ class Search:
         attributes = {"group": group, "similarity": similarity, "target": self.target}
         query = summarize_queries(queries)
         with start_span("search", query=query, **attributes) as span:
-            results = self._results(queries, vectors)
-            span.attributes["results"] = sum(map(len, results))
-        return results
-
-    def _results(
-        self, queries: Sequence[str], vectors: Sequence[Sequence[Any]]
-    ) -> list[list[ScoredNode]]:
-        indexes = [
-            [self.similarity.open(*part, scope.key) for part in self._searched(scope)]
-            for scope in self.scopes
-        ]
-        for opened in indexes:
-            for index in opened:
+            indexes = [
+                [self.similarity.open(*part, scope.key) for part in self._searched(scope)]
+                for scope in self.scopes
+            ]
+            for index in chain.from_iterable(indexes):
                 index.ready()
-        for graph in self.graphs[1:]:  # built before any is held, which would keep writers waiting
-            with graph.reading(*self.groups, self.target):
-                pass
-        results: list[list[ScoredNode]] = []
-        for begin in range(0, len(queries), _MAX_QUERIES):
-            part = slice(begin, begin + _MAX_QUERIES)
-            vectors_of_part = [[of_graph[part] for of_graph in of_pool] for of_pool in vectors]
-            with reading(dict.fromkeys(self.graphs, (*self.groups, self.target))):
-                results += self._search_locked(queries[part], vectors_of_part, indexes)
+            for graph in self.graphs[1:]:  # built before any is held: writers don't have to wait
+                with graph.reading(*self.groups, self.target):
+                    pass
+            results: list[list[ScoredNode]] = []
+            for begin in range(0, len(queries), _MAX_QUERIES):
+                part = slice(begin, begin + _MAX_QUERIES)
+                part_vectors = [[of_graph[part] for of_graph in scope] for scope in vectors]
+                with reading(dict.fromkeys(self.graphs, (*self.groups, self.target))):
+                    results += self._search_locked(queries[part], part_vectors, indexes)
+            span.attributes["results"] = sum(map(len, results))
         return results
 
     def _search_locked(
@@ -333,10 +328,9 @@ def check_cut_off(
     return {key: _check_number(number, keys) for key, number in cut_off.items()}
 
 
-def _check_number(cut_off: object, keys: Sequence[str]) -> float:
-    if isinstance(cut_off, bool) or not isinstance(cut_off, int | float):
-        allowed = ", or a dict with one for each key" if keys else " for a similarity of texts"
-        raise TypeError(f"similarity_cut_off is a number{allowed}, not {cut_off!r:.80}")
+def _check_number(cut_off: Any, keys: Sequence[str]) -> float:
+    allowed = ", or a dict with one for each key" if keys else " for a similarity of texts"
+    check_number(cut_off, "similarity_cut_off", f"a number{allowed}")
     if math.isnan(cut_off):
         raise ValueError("similarity_cut_off is NaN, which no score reaches; give a number")
     return float(cut_off)

@@ -24,6 +24,16 @@ def check_retriever(inner: RetrieverProtocol, name: str = "a retriever") -> Retr
     return inner
 
 
+def check_number(value: object, name: str, what: str = "a number") -> None:
+    """Check that a value is a number.
+
+    Raises:
+        TypeError: If it is none; True and False are none.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} is {what}, not {value!r:.80}")
+
+
 def number(value: float, name: str) -> float:
     """Return a number that is 0 or more, and finite.
 
@@ -31,8 +41,7 @@ def number(value: float, name: str) -> float:
         TypeError: If it is none.
         ValueError: If it is out of range.
     """
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{name} is a number, not {value!r:.80}")
+    check_number(value, name)
     if not 0 <= value < math.inf:
         raise ValueError(f"{name} must be 0 or more, and finite, not {value!r}")
     return float(value)
@@ -61,8 +70,7 @@ def seconds(number: float | None, name: str) -> float | None:
     """
     if number is None:
         return None
-    if isinstance(number, bool) or not isinstance(number, int | float):
-        raise TypeError(f"{name} is a number of seconds or None, not {number!r:.80}")
+    check_number(number, name, "a number of seconds or None")
     if not number > 0:
         raise ValueError(f"{name} must be above 0 seconds, not {number!r}")
     return float(number)

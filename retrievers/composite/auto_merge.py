@@ -13,7 +13,7 @@ from ..protocols import RetrieverProtocol
 from ..ranking import Lift
 from ..results import OutputOptions, Results, ScoredNode
 from ..search import reading
-from ..validation import choice
+from ..validation import check_number, choice
 from .postprocessing import PostprocessRetriever, merge_hits
 
 if TYPE_CHECKING:
@@ -81,8 +81,7 @@ class AutoMergeRetriever(PostprocessRetriever):
         **output: Unpack[OutputOptions],
     ) -> None:
         super().__init__(inner, top_k=top_k, **output)
-        if isinstance(ratio, bool) or not isinstance(ratio, int | float):
-            raise TypeError(f"ratio is a number, not {ratio!r:.80}")
+        check_number(ratio, "ratio")
         if not 0 <= ratio < 1:
             raise ValueError(
                 f"ratio is from 0 to below 1, not {ratio!r}: a parent merges when more than this "
