@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from .filters import Filters
 from .protocols import RetrieverProtocol
 from .results import OutputFormat, ScoredNode, formatted
-from .validation import check_child_k, check_output
+from .validation import check_output, whole
 
 
 class BaseRetriever:
@@ -141,7 +141,7 @@ def child_k_override(child_k: int | None) -> Iterator[None]:
         >>> len(retriever("tea"))
         2
     """
-    token = _child_k.set(_child_k.get() if child_k is None else check_child_k(child_k))
+    token = _child_k.set(_child_k.get() if child_k is None else whole(child_k, "child_k", 1))
     try:
         yield
     finally:

@@ -17,7 +17,7 @@ Filters = Mapping[str, Any]
 _MAX_CACHED = 32  # conditions whose answers a column remembers
 
 
-_SEVERAL = (list, tuple, set, frozenset)
+SEVERAL = (list, tuple, set, frozenset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Condition:
 
     def __call__(self, value: Any) -> bool:
         """Decide on a value; a list meets the requirement as such, or with any item."""
-        if isinstance(value, _SEVERAL):
+        if isinstance(value, SEVERAL):
             return any(map(self._meets, value)) or self._meets(value)
         return self._meets(value)
 
@@ -85,7 +85,7 @@ def parse_filters(filters: Filters | None) -> dict[str, Condition]:
 
 def _requirement(field: str, requirement: Any) -> Any:
     """Return a copy of a requirement: a dict of bounds, a list of values, or a value."""
-    if isinstance(requirement, _SEVERAL):
+    if isinstance(requirement, SEVERAL):
         if not requirement:
             raise ValueError(
                 f"the filter on {field!r} allows no value at all ([]); leave the field out to "

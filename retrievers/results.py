@@ -84,13 +84,10 @@ class ScoredNode:
                 f"  {match.score:.4f}  {match.group}  {match.similarity}{key} for "
                 f"{_quoted(match.query)}: {found}{share}"
             )
-            lines += [f"    {_variant_line(variant)}" for variant in reversed(match.variants)]
+            for variant in reversed(match.variants):
+                note = "" if variant.note is None else f" ({variant.note})"
+                lines.append(f"    {variant.strategy} of {_quoted(variant.query)}{note}")
         return "\n".join(lines)
-
-
-def _variant_line(variant: QueryVariant) -> str:
-    note = "" if variant.note is None else f" ({variant.note})"
-    return f"{variant.strategy} of {_quoted(variant.query)}{note}"
 
 
 def _quoted(text: str) -> str:

@@ -16,7 +16,7 @@ from .ranking import Lift
 from .results import OutputOptions, ScoredNode
 from .search import Search, check_cut_off, search_scopes
 from .similarities import DEFAULT, MakeIndex, get_similarity, with_index
-from .validation import check_child_k, check_options, check_top_k, choice
+from .validation import check_options, check_top_k, choice, whole
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -127,7 +127,7 @@ class Retriever(BaseRetriever):
         self.filters = filters
         self.lift = choice(lift, "lift", get_args(Lift))
         child_k = options.get("child_k")
-        self.child_k = None if child_k is None else check_child_k(child_k)
+        self.child_k = None if child_k is None else whole(child_k, "child_k", 1)
 
     def __repr__(self) -> str:
         return (
@@ -175,11 +175,7 @@ class Retriever(BaseRetriever):
         """
         search = self._search(queries, top_k, filters)
         texts = [query for query in queries if query.strip()]
-        vectors = [
-            [graph.embeddings.query_vectors(texts, key) for graph in graphs]
-            for key, graphs in (self._embedded() if texts else ())
-        ]
-        return _spread(queries, search(texts, vectors))
+        return _spread(queries, search(texts, self._query_vectors(texts)))
 
     def batch_vectors(
         self,
@@ -243,12 +239,7 @@ class Retriever(BaseRetriever):
         """Do what ``batch`` does without blocking the event loop."""
         search = self._search(queries, top_k, filters)
         texts = [query for query in queries if query.strip()]
-        vectors = await asyncio.gather(
-            *(
-                asyncio.gather(*(graph.embeddings.aquery_vectors(texts, key) for graph in graphs))
-                for key, graphs in (self._embedded() if texts else ())
-            )
-        )
+        vectors = await self._aquery_vectors(texts)
         return _spread(queries, await asyncio.to_thread(search, texts, vectors))
 
     def embed(self, queries: Sequence[str]) -> None:
@@ -256,25 +247,34 @@ class Retriever(BaseRetriever):
 
         A graph remembers the last 512. Does nothing where texts are compared.
         """
-        for key, graphs in self._embedded():
-            for graph in graphs:
-                graph.embeddings.query_vectors(queries, key)
+        self._query_vectors(queries)
 
     async def aembed(self, queries: Sequence[str]) -> None:
         """Do the same without blocking the event loop."""
-        for key, graphs in self._embedded():
-            for graph in graphs:
-                await graph.embeddings.aquery_vectors(queries, key)
+        await self._aquery_vectors(queries)
 
-    def _comparing(self, queries: Sequence[str]) -> list[tuple[str, list[NodeGraph]]]:
+    def _query_vectors(self, queries: Sequence[str]) -> list[list[Vectors]]:
+        """Return the queries' vectors, by embedding and graph."""
+        return [
+            [graph.embeddings.query_vectors(queries, key) for graph in graphs]
+            for key, graphs in (self._embedded if queries else ())
+        ]
+
+    async def _aquery_vectors(self, queries: Sequence[str]) -> list[list[Vectors]]:
+        calls = (
+            asyncio.gather(*(g.embeddings.aquery_vectors(queries, key) for g in graphs))
+            for key, graphs in (self._embedded if queries else ())
+        )
+        return await asyncio.gather(*calls)
+
+    def _comparing(self, queries: Sequence[str]) -> list[tuple[str, Sequence[NodeGraph]]]:
         """Return the embeddings to search, and the graphs of each; none for no queries."""
-        embedded = self._embedded()
-        if not embedded:
+        if not self._embedded:
             raise ValueError(
                 f"{self!r} compares texts and can't search for vectors; give it a similarity that "
                 "compares embeddings, like 'cosine'"
             )
-        return embedded if queries else []
+        return self._embedded if queries else []
 
     @staticmethod
     def _checked(vectors: Any, queries: Sequence[str]) -> Vectors:
@@ -288,9 +288,10 @@ class Retriever(BaseRetriever):
             )
         return array
 
-    def _embedded(self) -> list[tuple[str, list[NodeGraph]]]:
-        """Return the embeddings to search, and the graphs of each."""
-        return [(p.key, p.of(self.graphs)) for p in self._scopes if p.key is not None]
+    @property
+    def _embedded(self) -> list[tuple[str, Sequence[NodeGraph]]]:
+        """The embeddings to search, and the graphs of each; none where texts are compared."""
+        return [(p.key, p.graphs) for p in self._scopes if p.key is not None]
 
     def _search(self, queries: Sequence[str], top_k: int | None, filters: Filters | None) -> Search:
         """Check what a call is given; return the search it wants."""

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, product
 from typing import Any, TypeVar
 
 from ..nodegraph import Kin, Node, NodeGraph, nearest_names
@@ -190,7 +190,7 @@ class Search:
 
     def _searched(self, scope: SearchScope) -> list[tuple[NodeGraph, str]]:
         """Return what each index of a scope is of: the graphs' groups, graph by graph."""
-        return [(graph, group) for graph in scope.of(self.graphs) for group in self.groups]
+        return [(graph, group) for graph in scope.graphs for group in self.groups]
 
     @property
     def _lifting(self) -> bool:
@@ -234,24 +234,17 @@ def _search(
     return [index.search(query, limit, conditions) for query in prepared]
 
 
-T = TypeVar("T")
-
-
 @dataclass(frozen=True, slots=True)
 class SearchScope:
     """Name graphs that are searched as one, by one embedding or by their texts.
 
     Attributes:
         key: The embedding, None where texts are compared.
-        places: Which of a retriever's graphs.
+        graphs: The graphs that are searched.
     """
 
     key: str | None
-    places: tuple[int, ...]
-
-    def of(self, graphs: Sequence[T]) -> list[T]:
-        """Return the graphs that are searched."""
-        return [graphs[place] for place in self.places]
+    graphs: Sequence[NodeGraph]
 
 
 def search_scopes(
@@ -271,7 +264,7 @@ def search_scopes(
                 f"embed_keys={embed_keys!r} choose among embeddings, and similarity "
                 f"{similarity.name!r} compares texts; leave them out"
             )
-        return [SearchScope(None, tuple(range(len(graphs))))]
+        return [SearchScope(None, graphs)]
     keys_by_graph = [list(graph.embeddings.embedders) for graph in graphs]
     for graph, keys in zip(graphs, keys_by_graph, strict=True):
         if not keys:
@@ -283,23 +276,18 @@ def search_scopes(
         selected = list(dict.fromkeys(key for keys in keys_by_graph for key in keys))
     else:
         selected = [embed_keys] if isinstance(embed_keys, str) else list(dict.fromkeys(embed_keys))
-        _check_keys(selected, keys_by_graph)
-    return [
-        SearchScope(key, tuple(n for n, keys in enumerate(keys_by_graph) if key in keys))
-        for key in selected
-    ]
-
-
-def _check_keys(selected: Sequence[str], keys_by_graph: Sequence[Sequence[str]]) -> None:
-    if not selected:
-        raise ValueError("embed_keys=[] names no embedding; leave it out to search all")
-    for keys in keys_by_graph:
-        for key in selected:
+        if not selected:
+            raise ValueError("embed_keys=[] names no embedding; leave it out to search all")
+        for key, keys in product(selected, keys_by_graph):
             if key not in keys:
                 raise ValueError(
                     f"no embedding {key!r}; the graph has {nearest_names(str(key), keys)}: choose "
                     "embed_keys among them, or give it one: NodeGraph(..., embed={'key': model})"
                 )
+    return [
+        SearchScope(key, [g for g, keys in zip(graphs, keys_by_graph, strict=True) if key in keys])
+        for key in selected
+    ]
 
 
 def check_cut_off(

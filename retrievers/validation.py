@@ -127,16 +127,6 @@ def takes_any_keyword(function: Callable[..., Any]) -> bool:
     return any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
 
 
-def check_child_k(child_k: int) -> int:
-    """Return how many hits to look at.
-
-    Raises:
-        TypeError: If it is no whole number.
-        ValueError: If it is below 1.
-    """
-    return whole(child_k, "child_k", 1)
-
-
 def check_output(output_format: str | None, join: bool | str) -> None:
     """Check the form that results are asked for.
 

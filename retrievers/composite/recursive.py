@@ -137,8 +137,8 @@ class RecursiveRetriever(PlannedRetriever):
         self.references = check_references(references)
         self.max_depth = whole(max_depth, "max_depth", 1)
         self.statistics = choice(statistics, "statistics", ("group", "pool"))
-        self._options = {"target": target, "similarity": similarity, **options}
-        self._pool = self._open(graph, top_k, filters)
+        self._options: dict[str, Any] = {"target": target, "similarity": similarity, **options}
+        self._pool = _GroupPool(self, graph, top_k, filters)
         self.target = self._pool.target
         self.similarity = self._pool.similarity
         self.filters = filters
@@ -227,11 +227,9 @@ class RecursiveRetriever(PlannedRetriever):
             new: dict[int, Reference] = {}
             for ranked in level:
                 reference = self._reference(ranked.result.node)
-                if reference is None:
-                    results.append(ranked)
-                elif id(reference) in followed:
+                if id(reference) in followed:
                     continue  # its results are in the ranking already
-                elif depth == self.max_depth:
+                if reference is None or depth == self.max_depth:
                     results.append(ranked)
                 else:
                     new[id(reference)] = reference
@@ -266,19 +264,8 @@ class RecursiveRetriever(PlannedRetriever):
             )
         return self.references[name]
 
-    def _is_entry(self, node: Node) -> bool:
-        return self._reference(node) is not None
-
     def _as_retriever(self, reference: Reference) -> RetrieverProtocol:
-        return self._open(reference) if isinstance(reference, NodeGraph) else reference
-
-    def _open(
-        self,
-        graph: NodeGraph | Sequence[NodeGraph],
-        top_k: int = 6,
-        filters: Filters | None = None,
-    ) -> _GroupPool:
-        return _GroupPool(self, graph, {**self._options, "top_k": top_k, "filters": filters})
+        return _GroupPool(self, reference) if isinstance(reference, NodeGraph) else reference
 
 
 class _GroupPool(Retriever):
@@ -288,12 +275,13 @@ class _GroupPool(Retriever):
         self,
         owner: RecursiveRetriever,
         graph: NodeGraph | Sequence[NodeGraph],
-        options: Mapping[str, Any],
+        top_k: int = 6,
+        filters: Filters | None = None,
     ) -> None:
-        super().__init__(graph, owner.groups[0], **options)
+        super().__init__(graph, owner.groups[0], top_k=top_k, filters=filters, **owner._options)
         self._owner = owner
         paths = [path_to(graph, group) for graph in self.graphs for group in owner.groups]
-        if options["target"] is None:  # every path begins with ROOT
+        if owner._options["target"] is None:  # every path begins with ROOT
             shared = [names[0] for names in zip(*paths, strict=False) if len(set(names)) == 1]
             self.target = shared[-1]
             for one in self.graphs:
@@ -304,7 +292,7 @@ class _GroupPool(Retriever):
         return replace(
             super()._search(queries, top_k, filters),
             groups=owner.groups,
-            stays=None if owner.references is None else owner._is_entry,
+            stays=None if owner.references is None else lambda n: owner._reference(n) is not None,
             pooled=owner.statistics == "pool",
         )
 

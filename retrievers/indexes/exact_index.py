@@ -10,13 +10,11 @@ from typing import Any, ClassVar, Literal
 
 from ...nodegraph import Node, NodeGraph
 from ...nodegraph.splitters import UNSPACED
-from ..filters import Condition
+from ..filters import SEVERAL, Condition
 from ..results import Hits
 from .synced_index import SyncedIndex, matches
 
 _PUNCTUATION = re.compile(r"[\W_]+")
-
-_SEVERAL = (list, tuple, set, frozenset)
 
 _SPACE = re.compile(r"\s+")
 
@@ -95,7 +93,7 @@ class Exact:
     def keys(self, node: Node) -> set[str]:
         """Return the keys of a node."""
         value = node.text if self.field is None else node.metadata.get(self.field)
-        if isinstance(value, _SEVERAL):
+        if isinstance(value, SEVERAL):
             return {self.key(item) for item in value} - {""}
         key = "" if value is None else self.key(value)
         return {key} if key else set()

@@ -8,16 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ...nodegraph.progress import track
+from .array_files import Arrays
+from .node_table import Mask
 
 Floats = npt.NDArray[np.float32]
 
 Numbers = npt.NDArray[np.int64]
 
 Scores = npt.NDArray[np.float64]
-
-Mask = npt.NDArray[np.bool_]
-
-Arrays = dict[str, npt.NDArray[Any]]
 
 # Measured on vectors of 384 numbers, two cores. Comparing all takes 9 ms for 100,000 and 16 ms for
 # 200,000; the graph (HNSW) takes 1.3 ms for 100,000, and took one to two minutes to build.

@@ -233,20 +233,18 @@ class SyncedIndex:
         try:
             path = self._path()
             stored = None if path is None else load_arrays(path)
-            if stored is not None:
-                self._restore(*stored)
+            if stored is None:
+                return
+            (header, arrays), expected = stored, self._identity()
+            if {name: header.get(name) for name in expected} != expected:
+                logger.debug("a stored index is of %r, not of %r", header, expected)
+                return
+            revision = int(header["revision"])
+            self.restore(arrays)
+            self._revision = revision
         except Exception as error:  # whatever is in the file, the index can be built anew
             logger.warning("the index in %s does not fit and is rebuilt: %s", path, error)
             self._reset()
-
-    def _restore(self, header: Mapping[str, Any], arrays: Arrays) -> None:
-        expected = self._identity()
-        if {name: header.get(name) for name in expected} != expected:
-            logger.debug("a stored index is of %r, not of %r", header, expected)
-            return
-        revision = int(header["revision"])
-        self.restore(arrays)
-        self._revision = revision
 
 
 def matches(node: Node, conditions: Mapping[str, Condition]) -> bool:

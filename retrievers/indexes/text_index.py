@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import Stemmer
 
 from ...nodegraph import Node, NodeGraph
@@ -19,14 +18,10 @@ from ..filters import Condition
 from ..results import Hits
 from ..text_analyzer import Analyzer
 from .array_files import Arrays, pack, unpack
-from .max_score import PostingList, TermWeights, best_rows
+from .max_score import Floats, Ints, PostingList, TermWeights, best_rows
 from .node_table import NodeTable
 from .postings import Postings
 from .synced_index import SyncedIndex
-
-Floats = npt.NDArray[np.float64]
-
-Ints = npt.NDArray[np.int32]
 
 _LONG = 1_000  # nodes whose indexing is worth a progress bar
 

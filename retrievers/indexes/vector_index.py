@@ -7,22 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...nodegraph import EmbeddingError, Node, NodeGraph
 from ...nodegraph.hashing import digest
 from ..filters import Condition
 from ..results import Hits
 from .array_files import Arrays
-from .nearest_vectors import NearestVectors, Scores, unit
+from .nearest_vectors import Floats, NearestVectors, Numbers, Scores, unit
 from .node_table import Mask, NodeTable
 from .synced_index import SyncedIndex
-
-Vector = npt.NDArray[np.float32]
-
-Vectors = npt.NDArray[np.float32]
-
-Numbers = npt.NDArray[np.int64]
 
 _LONG = 1_000  # nodes whose indexing is worth a progress bar
 
@@ -96,7 +89,7 @@ class VectorIndex(SyncedIndex):
         finally:
             self._linking.release()
 
-    def search(self, query: Vector, limit: int | None, conditions: Mapping[str, Condition]) -> Hits:
+    def search(self, query: Floats, limit: int | None, conditions: Mapping[str, Condition]) -> Hits:
         """Return the nearest nodes, ties in document order.
 
         Args:
@@ -110,7 +103,7 @@ class VectorIndex(SyncedIndex):
         return self.search_many([query], limit, conditions)[0]
 
     def search_many(
-        self, queries: Sequence[Vector], limit: int | None, conditions: Mapping[str, Condition]
+        self, queries: Sequence[Floats], limit: int | None, conditions: Mapping[str, Condition]
     ) -> list[Hits]:
         """Return what ``search`` returns for each query, in one pass over the vectors."""
         if self._vectors is None or not self.size:
@@ -131,7 +124,7 @@ class VectorIndex(SyncedIndex):
             for query, (vectors, scores) in zip(units, nearest, strict=True)
         ]
 
-    def _check_dimension(self, query: Vector, dimension: int) -> None:
+    def _check_dimension(self, query: Floats, dimension: int) -> None:
         if query.shape != (dimension,):
             numbers = " x ".join(map(str, query.shape))
             raise EmbeddingError(
@@ -154,7 +147,7 @@ class VectorIndex(SyncedIndex):
 
     # Following the graph
 
-    def prepare(self, nodes: Sequence[Node]) -> Vectors:
+    def prepare(self, nodes: Sequence[Node]) -> Floats:
         """Return the vectors of nodes.
 
         Raises:
@@ -163,7 +156,7 @@ class VectorIndex(SyncedIndex):
         texts = [node.text for node in nodes]
         return self._graph.embeddings.vectors(texts, self._key, what=self._group)
 
-    def accepts(self, prepared: Vectors) -> bool:
+    def accepts(self, prepared: Floats) -> bool:
         """Return whether the vectors have the dimension of those in the index."""
         if self._vectors is None or not len(prepared):
             return True
@@ -173,7 +166,7 @@ class VectorIndex(SyncedIndex):
         """Remove nodes; their vectors stay until gaps are closed."""
         self.table.remove(ids)
 
-    def add(self, nodes: Sequence[Node], prepared: Vectors) -> None:
+    def add(self, nodes: Sequence[Node], prepared: Floats) -> None:
         """Add nodes and their vectors."""
         show = self._graph.progress if len(nodes) >= _LONG else False
         if self._vectors is None:

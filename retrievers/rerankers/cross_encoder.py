@@ -87,7 +87,18 @@ def as_cross_encoder(model: Any) -> CrossEncoder:
     """
     if isinstance(model, CrossEncoder):
         return model
-    _refuse_names_and_classes(model)
+    if isinstance(model, str | Path):
+        raise TypeError(
+            f"{str(model)!r} is the name of a model, not a model; load it, for example with "
+            f"sentence_transformers.CrossEncoder({str(model)!r}), or name it to a server: "
+            f"RerankEndpoint({str(model)!r}, base_url=...), from nodekin.adapters.rerank_endpoint"
+        )
+    if model is None or inspect.isclass(model):
+        name = "None" if model is None else f"the class {model.__qualname__}"
+        raise TypeError(
+            f"{name} is no reranking model; give a model: a cross-encoder, or a function from a "
+            "query and a list of passages to their scores"
+        )
     if callable(getattr(model, "rerank", None)):
         return CrossEncoder(model.rerank, getattr(model, "arerank", None))
     for method in PAIR_METHODS:
@@ -188,21 +199,6 @@ def _number(value: Any) -> float:
     if isinstance(value, str):
         raise TypeError("a text is no number")
     return float(value)
-
-
-def _refuse_names_and_classes(model: Any) -> None:
-    if isinstance(model, str | Path):
-        raise TypeError(
-            f"{str(model)!r} is the name of a model, not a model; load it, for example with "
-            f"sentence_transformers.CrossEncoder({str(model)!r}), or name it to a server: "
-            f"RerankEndpoint({str(model)!r}, base_url=...), from nodekin.adapters.rerank_endpoint"
-        )
-    if model is None or inspect.isclass(model):
-        name = "None" if model is None else f"the class {model.__qualname__}"
-        raise TypeError(
-            f"{name} is no reranking model; give a model: a cross-encoder, or a function from a "
-            "query and a list of passages to their scores"
-        )
 
 
 def _accepts(function: Callable[..., Any], parameter: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from ...nodegraph import count_tokens
 from ...nodegraph.splitters import CLAUSES, WORDS, Length, Span, sentence_spans
@@ -57,7 +57,7 @@ def _windows(text: str, limit: int, overlap: int, length: Length, total: int) ->
     start, end = _past_space(text, 0), 0
     while end < stop:
         uncovered = _past_space(text, end)
-        reach = start + max(1, _prefix(text[start:stop], limit, length, int(ratio * limit)))
+        reach = start + max(1, _longest(text[start:stop], limit, length, int(ratio * limit)))
         if reach <= uncovered:  # the overlap leaves no room for new text
             start = uncovered
             continue
@@ -65,7 +65,7 @@ def _windows(text: str, limit: int, overlap: int, length: Length, total: int) ->
             reach = _last(levels, max(uncovered, (start + reach) // 2), reach)
         end = start + len(text[start:reach].rstrip())
         yield start, end
-        back = _suffix(text[start + 1 : end], overlap, length, int(ratio * overlap))
+        back = _longest(text[start + 1 : end], overlap, length, int(ratio * overlap), at_end=True)
         start = _past_space(text, _first(levels, end - back, end - back // 2))
 
 
@@ -101,27 +101,19 @@ def _first(levels: list[list[int]], low: int, high: int) -> int:
     return low
 
 
-def _prefix(text: str, size: int, length: Length, guess: int) -> int:
-    return _longest(lambda count: length(text[:count]) <= size, len(text), guess)
-
-
-def _suffix(text: str, size: int, length: Length, guess: int) -> int:
-    return _longest(lambda count: length(text[len(text) - count :]) <= size, len(text), guess)
-
-
-def _longest(is_short_enough: Callable[[int], bool], maximum: int, guess: int) -> int:
-    """Return the largest number of characters that is short enough, or up to 1/32 less.
+def _longest(text: str, size: int, length: Length, guess: int, *, at_end: bool = False) -> int:
+    """Return how many characters of a text are short enough, at most, or up to 1/32 less.
 
     Measuring may call a model's tokenizer: a few trials near a guess are enough.
     """
-    low, high = 0, maximum + 1  # low is short enough, high is not
+    low, high = 0, len(text) + 1  # low is short enough, high is not
     trial, step = guess, 1 + guess // 8
     while high - low > 1 + low // 32:
         trial = min(max(trial, low + 1), high - 1)
-        if is_short_enough(trial):
+        if length(text[len(text) - trial :] if at_end else text[:trial]) <= size:
             low = trial
         else:
             high = trial
-        trial = low + step if high > maximum else (low + high) // 2
+        trial = low + step if high > len(text) else (low + high) // 2
         step *= 2
     return low

@@ -148,18 +148,16 @@ class Reranker:
                     partial(self.reranker.rerank, results, query, **settings),
                     None if arerank is None else partial(arerank, results, query, **settings),
                 )
-            selected = self._selected(reranked, limit)
+            if not isinstance(reranked, Sequence) or not all(
+                isinstance(result, ScoredNode) for result in reranked
+            ):
+                raise RerankError(
+                    f"{self.name!r} returned {reranked!r:.80}; rerank() returns a list of "
+                    "ScoredNode"
+                )
+            selected = cut_scores(reranked, self.cut_off, self.relative_cut)[:limit]
             span.attributes["results"] = len(selected)
         return selected
-
-    def _selected(self, reranked: Any, limit: int | None) -> Results:
-        if not isinstance(reranked, Sequence) or not all(
-            isinstance(result, ScoredNode) for result in reranked
-        ):
-            raise RerankError(
-                f"{self.name!r} returned {reranked!r:.80}; rerank() returns a list of ScoredNode"
-            )
-        return cut_scores(reranked, self.cut_off, self.relative_cut)[:limit]
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
