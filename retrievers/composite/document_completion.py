@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ...nodegraph import Node, count_tokens
 from ..protocols import RetrieverProtocol
 from ..results import OutputOptions, Results, ScoredNode
+from ..validation import whole
 from .postprocessing import PostprocessRetriever, merge_hits, span_node
 
 if TYPE_CHECKING:
@@ -67,8 +68,7 @@ class DocumentCompletionRetriever(PostprocessRetriever):
         super().__init__(inner, top_k=top_k, **output)
         if not 0 < share <= 1:
             raise ValueError(f"share is above 0 and at most 1, not {share!r}")
-        if not limit >= 1:
-            raise ValueError(f"limit must be 1 or more, not {limit!r}")
+        whole(limit, "limit", 1)
         if not callable(length):
             raise TypeError(f"length is a callable from a text to a number, not {length!r:.80}")
         self.share, self.limit, self.length = share, limit, length

@@ -135,10 +135,7 @@ class LinkRetriever(PlannedRetriever):
     def _follow_links(self, query: str, hits: Results, limit: int, filters: Filters) -> Results:
         """Rank hits and the passages that are linked to the first of them."""
         with start_span(self.name, query=query, via=self.via, hits=len(hits)) as span:
-            own_hits = [hit for hit in hits if hit.node.graph is self.graph]
-            results = hits[:limit]
-            if own_hits:
-                results = self._ranked(query, hits, own_hits, limit, filters, span.attributes)
+            results = self._ranked(query, hits, limit, filters, span.attributes)
             span.attributes["results"] = len(results)
         return results
 
@@ -146,12 +143,14 @@ class LinkRetriever(PlannedRetriever):
         self,
         query: str,
         hits: Results,
-        own_hits: Results,
         limit: int,
         filters: Filters,
         attributes: dict[str, Any],
     ) -> Results:
         """Rank hits and linked passages, while the graph's lock is held."""
+        own_hits = [hit for hit in hits if hit.node.graph is self.graph]
+        if not own_hits:
+            return hits[:limit]
         group = own_hits[0].node.group
         self._check_group(group)
         index = self.bm25.open(self.graph, group)

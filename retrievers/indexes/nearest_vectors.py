@@ -179,15 +179,13 @@ class NearestVectors:
             index = faiss.deserialize_index(np.ascontiguousarray(arrays["faiss"], np.uint8))
         except RuntimeError as error:
             raise ValueError(f"no index of vectors: {error}") from error
-        vectors = cls(index.d)
-        if isinstance(index, faiss.IndexHNSWFlat):
-            vectors._indexes = index, faiss.downcast_index(index.storage)
-        elif isinstance(index, faiss.IndexFlatIP):
-            vectors._indexes = index, index
-        else:
+        flat = faiss.downcast_index(index.storage) if hasattr(index, "storage") else index
+        if not isinstance(flat, faiss.IndexFlat) or flat.ntotal != index.ntotal:
             raise ValueError(f"an index of vectors is flat or HNSW, not {type(index).__name__}")
-        if index.metric_type != faiss.METRIC_INNER_PRODUCT or len(vectors) != index.ntotal:
+        if index.metric_type != faiss.METRIC_INNER_PRODUCT:
             raise ValueError("an index of vectors of another kind")
+        vectors = cls(index.d)
+        vectors._indexes = index, flat
         vectors._row_by_hash = None
         return vectors
 

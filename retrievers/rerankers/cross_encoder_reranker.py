@@ -111,16 +111,16 @@ class CrossEncoderReranker:
         used = self.length(query) + self._model.special_tokens
         # The model cuts a query that is as long as what it reads.
         limit = max(self.max_tokens - used, self.max_tokens // 4, 1)
-        return [self._passage(result, limit) for result in results]
-
-    def _passage(self, result: ScoredNode, limit: int) -> _Passage:
-        prefix = self._prefix_of(result.node, self.max_tokens // 4)
-        if prefix:
-            limit = max(1, limit - self.length(prefix))
-        overlap = default_overlap(limit) if self.overlap is None else min(self.overlap, limit // 2)
-        text = result.node.text
-        spans = passage_windows(text, limit, overlap, self.length)
-        return _Passage(result, spans, [prefix + text[start:end] for start, end in spans])
+        passages = []
+        for result in results:
+            text, prefix = result.node.text, self._prefix_of(result.node, self.max_tokens // 4)
+            room = max(1, limit - self.length(prefix)) if prefix else limit
+            overlap = (
+                default_overlap(room) if self.overlap is None else min(self.overlap, room // 2)
+            )
+            spans = passage_windows(text, room, overlap, self.length)
+            passages.append(_Passage(result, spans, [prefix + text[a:b] for a, b in spans]))
+        return passages
 
     def _prefix_of(self, node: Node, limit: int) -> str:
         """Return the text before each window of a node, with a line break at its end."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ...nodegraph import count_tokens
 from ...nodegraph.splitters import CLAUSES, WORDS, Length, Span, sentence_spans
+from ..validation import whole
 
 
 def passage_windows(
@@ -32,8 +33,7 @@ def passage_windows(
         >>> [text[start:end] for start, end in passage_windows(text, 11, 6)]
         ['Tea is a leaf. It is picked by hand.', 'It is picked by hand. It is dried.']
     """
-    if limit < 1:
-        raise ValueError(f"limit must be 1 or more, not {limit!r}")
+    whole(limit, "limit", 1)
     overlap = default_overlap(limit) if overlap is None else overlap
     if not 0 <= overlap < limit:
         raise ValueError(

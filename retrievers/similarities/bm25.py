@@ -13,7 +13,7 @@ import numpy as np
 from ...nodegraph import NodeGraph
 from ..indexes import Saturation, TermWeights, TextIndex
 from ..text_analyzer import Analyzer, TextAnalyzer
-from ..validation import choice
+from ..validation import choice, number
 
 DEFAULT_ANALYZER = TextAnalyzer()
 
@@ -53,8 +53,7 @@ class Bm25:
     mode: ClassVar[Literal["text"]] = "text"
 
     def __post_init__(self) -> None:
-        if not self.k1 >= 0 or math.isinf(self.k1):
-            raise ValueError(f"k1 must be 0 or more, not {self.k1!r}")
+        number(self.k1, "k1")
         if not 0 <= self.b <= 1:
             raise ValueError(f"b must be from 0 to 1, not {self.b!r}")
         choice(self.method, "method", ("lucene", "okapi"))
