@@ -96,10 +96,6 @@ def check_mode(mode: Mode) -> Mode:
     return mode
 
 
-def _by_place(scores: Sequence[float], rank_constant: float) -> list[float]:
-    return [1 / (rank_constant + place) for place in range(1, len(scores) + 1)]
-
-
 def _relative(scores: Sequence[float], rank_constant: float) -> list[float]:
     low, high = min(scores, default=0.0), max(scores, default=0.0)
     if high <= low:
@@ -118,15 +114,11 @@ def _distribution(scores: Sequence[float], rank_constant: float) -> list[float]:
     return [round(min(1.0, max(0.0, (score - low) / width)), 12) for score in scores]
 
 
-def _as_they_are(scores: Sequence[float], rank_constant: float) -> list[float]:
-    return list(scores)
-
-
 _SCORES: Mapping[str, Callable[[Sequence[float], float], list[float]]] = {
-    "rrf": _by_place,
+    "rrf": lambda scores, constant: [1 / (constant + n) for n in range(1, len(scores) + 1)],
     "relative": _relative,
     "distribution": _distribution,
-    "concat": _as_they_are,
+    "concat": lambda scores, _: list(scores),
 }
 
 

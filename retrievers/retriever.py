@@ -41,11 +41,6 @@ class RetrieverOptions(OutputOptions, total=False):
     child_k: int | None
 
 
-_OPTIONS = (
-    *("similarity_cut_off", "index", "top_k", "embed_keys", "target", "filters", "lift"),
-    *("child_k", "output_format", "join"),
-)
-
 _REMEDY = "; settings of a similarity go to the similarity: Bm25(k1=1.2)"
 
 
@@ -105,7 +100,8 @@ class Retriever(BaseRetriever):
         lift: Lift = "max",
         **options: Unpack[RetrieverOptions],
     ) -> None:
-        check_options(options, _OPTIONS, "Retriever", _REMEDY)
+        own = Retriever.__init__.__kwdefaults__ or {}
+        check_options(options, {**own, **RetrieverOptions.__annotations__}, "Retriever", _REMEDY)
         super().__init__(
             output_format=options.get("output_format"), join=options.get("join", False)
         )

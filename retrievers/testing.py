@@ -358,9 +358,8 @@ def _check_rows(rows: Sequence[Row], where: str, place: Mapping[str, int] | None
 
 
 def _check_same(rows: Sequence[Row], expected: Sequence[Row], where: str) -> None:
-    _check(
-        _same(rows, expected), f"{where}: got {_format(rows)}, and {_format(expected)} was expected"
-    )
+    message = f"{where}: got {_format(rows)}, and {_format(expected)} was expected"
+    _check(_same(rows, expected), message)
 
 
 def _same(rows: Sequence[Row], expected: Sequence[Row]) -> bool:

@@ -121,6 +121,15 @@ def check_settings(
         check_options(settings, allowed, owner, noun="setting")
 
 
+def refuse_settings(settings: Iterable[str], owner: object, kind: str) -> None:
+    """Raise TypeError for settings beside an object that has its own."""
+    if names := sorted(settings):
+        raise TypeError(
+            f"settings {names} go with a {kind}'s name; give them to {type(owner).__name__}(...) "
+            "itself"
+        )
+
+
 def takes_any_keyword(function: Callable[..., Any]) -> bool:
     """Return whether a function has a parameter like ``**settings``."""
     parameters = inspect.signature(function).parameters.values()

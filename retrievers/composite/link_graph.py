@@ -193,10 +193,11 @@ class LinkGraph:
         for links_out, links_in in zip(outgoing, incoming, strict=True):
             ends = [(link.target, link) for link in links_out]
             ends += [(link.source, link) for link in links_in]
-            yield [(other, link) for other, link in ends if self._follows(link)]
-
-    def _follows(self, link: Link) -> bool:
-        return link.weight > 0 and (self.types is None or link.type in self.types)
+            yield [
+                (other, link)
+                for other, link in ends
+                if link.weight > 0 and (self.types is None or link.type in self.types)
+            ]
 
 
 class Pair(NamedTuple):
@@ -213,6 +214,12 @@ class Pair(NamedTuple):
     own_score: float
     partner: str
     connection: PassageLink
+
+    @property
+    def ends(self) -> list[str]:
+        """The ids of the other passage, and of the entity if there is one."""
+        entity = self.connection.entity
+        return [self.partner] if entity is None else [self.partner, entity]
 
 
 def term_scores(index: TextIndex, query: TermWeights, rows: npt.NDArray[np.int64]) -> Floats:

@@ -213,18 +213,14 @@ class LinkRetriever(PlannedRetriever):
 
     def _with_evidence(self, query: str, ranking: Sequence[_Ranked]) -> Results:
         """Return results whose evidence has the other passage of the pair and the entity."""
-        ends = {
-            pair: dict.fromkeys(filter(None, (pair.partner, pair.connection.entity)))
-            for pair in (ranked.pair for ranked in ranking)
-            if pair is not None
-        }
-        ids = list(dict.fromkeys(i for pair_ends in ends.values() for i in pair_ends))
+        pairs = [ranked.pair for ranked in ranking if ranked.pair is not None]
+        ids = list(dict.fromkeys(node_id for pair in pairs for node_id in pair.ends))
         nodes = dict(zip(ids, self.graph.nodes_by_id(ids), strict=True))
         results = []
         for score, _, node, evidence, pair in ranking:
             if pair is not None:
                 link = f"link {pair.connection.type!r}"
-                matches = (Evidence(nodes[i], score, link, query) for i in ends[pair])
+                matches = (Evidence(nodes[node_id], score, link, query) for node_id in pair.ends)
                 evidence = (*matches, *evidence)
             results.append(ScoredNode(node, score, evidence))
         return results

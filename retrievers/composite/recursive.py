@@ -133,7 +133,11 @@ class RecursiveRetriever(PlannedRetriever):
             output_format=options.pop("output_format", None),
             join=options.pop("join", False),
         )
-        self.groups = _check_groups(groups)
+        if isinstance(groups, str) or not isinstance(groups, Sequence):
+            raise TypeError(f"groups is a list of names, like ['sentence'], not {groups!r:.80}")
+        if not groups:
+            raise ValueError("groups=[] leaves nothing to search; give one name or more")
+        self.groups = list(dict.fromkeys(groups))
         self.references = check_references(references)
         self.max_depth = whole(max_depth, "max_depth", 1)
         self.statistics = choice(statistics, "statistics", ("group", "pool"))
@@ -295,17 +299,3 @@ class _GroupPool(Retriever):
             stays=None if owner.references is None else lambda n: owner._reference(n) is not None,
             pooled=owner.statistics == "pool",
         )
-
-
-def _check_groups(groups: Sequence[str]) -> list[str]:
-    """Return the groups to search, each once.
-
-    Raises:
-        TypeError: If they are no list of names.
-        ValueError: If there is none.
-    """
-    if isinstance(groups, str) or not isinstance(groups, Sequence):
-        raise TypeError(f"groups is a list of names, like ['sentence'], not {groups!r:.80}")
-    if not groups:
-        raise ValueError("groups=[] leaves nothing to search; give one name or more")
-    return list(dict.fromkeys(groups))

@@ -51,7 +51,10 @@ def default_overlap(limit: int) -> int:
 
 
 def _windows(text: str, limit: int, overlap: int, length: Length, total: int) -> Iterator[Span]:
-    levels = _boundaries(text)
+    levels = [  # where sentences, clauses and words end, in this order of preference
+        [end for _, end in sentence_spans(text)],
+        *([match.end() for match in level.finditer(text)] for level in (CLAUSES, WORDS)),
+    ]
     ratio = len(text) / max(1, total)  # roughly the characters of a unit of length
     stop = len(text.rstrip())
     start, end = _past_space(text, 0), 0
@@ -73,14 +76,6 @@ def _past_space(text: str, at: int) -> int:
     while at < len(text) and text[at].isspace():
         at += 1
     return at
-
-
-def _boundaries(text: str) -> list[list[int]]:
-    """Return where sentences, clauses and words end, in this order of preference."""
-    return [
-        [end for _, end in sentence_spans(text)],
-        *([match.end() for match in level.finditer(text)] for level in (CLAUSES, WORDS)),
-    ]
 
 
 def _last(levels: list[list[int]], low: int, high: int) -> int:

@@ -14,7 +14,7 @@ from ..protocols import RerankerProtocol, RerankError
 from ..ranking import check_cuts, cut_scores
 from ..results import OutputFormat, Results, ScoredNode, formatted
 from ..tracing import start_span
-from ..validation import check_output, check_settings, check_top_k
+from ..validation import check_output, check_settings, check_top_k, refuse_settings
 from .cross_encoder_reranker import CrossEncoderReranker
 from .function_reranker import FunctionReranker
 from .keyword_filter import KeywordFilter
@@ -284,10 +284,6 @@ def get_reranker(reranker: Any, settings: Mapping[str, object]) -> RerankerProto
             f"{reranker!r:.80} has rerank() but no name for evidence; a reranker's rerank() takes "
             'results and a query: if it is a model, write Reranker("ModuleReranker", model=...)'
         )
-    if settings:
-        raise TypeError(
-            f"settings {sorted(settings)} go with a reranker's name; give them to "
-            f"{type(reranker).__name__}(...) itself"
-        )
+    refuse_settings(settings, reranker, "reranker")
     checked: RerankerProtocol = reranker
     return checked

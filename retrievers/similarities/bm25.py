@@ -93,8 +93,8 @@ class Bm25:
         if self.method == "lucene":
             return math.log(1 + (size - frequency + 0.5) / (frequency + 0.5))
         idf = math.log(size - frequency + 0.5) - math.log(frequency + 0.5)
-        return idf if idf >= 0 else self.epsilon * self._average_idf(index)
-
-    def _average_idf(self, index: TextIndex) -> float:
-        size, frequencies = index.size, index.document_frequencies()
-        return float(np.mean(np.log(size - frequencies + 0.5) - np.log(frequencies + 0.5)))
+        if idf >= 0:
+            return idf
+        frequencies = index.document_frequencies()
+        average = np.mean(np.log(size - frequencies + 0.5) - np.log(frequencies + 0.5))
+        return self.epsilon * float(average)

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, overload
 from ...nodegraph import NodeGraph, nearest_names
 from ..indexes import Exact
 from ..protocols import Index, Similarity
-from ..validation import check_settings
+from ..validation import check_settings, refuse_settings
 from .bm25 import Bm25
 from .cosine import Cosine
 from .custom import CustomSimilarity
@@ -129,11 +129,7 @@ def _checked(similarity: Similarity, settings: Mapping[str, object]) -> Similari
             "that was registered with register_similarity, or an object with open(), prepare(), "
             f"mode and name, not {similarity!r:.80}"
         )
-    if settings:
-        raise TypeError(
-            f"settings {sorted(settings)} go with a similarity's name; give them to "
-            f"{type(similarity).__name__}(...) itself"
-        )
+    refuse_settings(settings, similarity, "similarity")
     return similarity
 
 

@@ -125,7 +125,7 @@ def test_statistics_are_those_of_the_group_as_it_is_now() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"k1": -1}, "k1 must be 0 or more, not -1"),
+        ({"k1": -1}, "k1 must be 0 or more, and finite, not -1"),
         ({"k1": math.nan}, "k1 .* nan"),
         ({"k1": math.inf}, "k1 .* inf"),
         ({"b": 1.1}, "b must be from 0 to 1, not 1.1"),
