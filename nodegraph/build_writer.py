@@ -20,7 +20,7 @@ from .transforms import Draft
 
 _BATCH = 2_000  # nodes that are written at once, at most
 
-FAILED = Stamp("", "", "")
+FAILED_STAMP = Stamp("", "", "")
 """The stamp of a document's share that could not be made."""
 
 
@@ -38,7 +38,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class DerivationTask:
     """A document whose share of a group is to be derived, and what from.
 
     Attributes:
@@ -55,24 +55,24 @@ class Task:
     above: Stamp | None
 
 
-Made = list[Draft] | Future[list[Draft]]
+PendingOutput = list[Draft] | Future[list[Draft]]
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class DerivationJob:
     """One document's share of a group: each parent with what is known of it or being made.
 
     Attributes:
         task: What is to be derived.
         root: The document.
         families: The parents, with what is made of each.
-        begun: The revisions of the documents and the parent group when the parents were read.
+        revisions: The revisions of the documents and the parent group when the parents were read.
     """
 
-    task: Task
+    task: DerivationTask
     root: Node | None
-    families: list[tuple[Node | None, Made]]
-    begun: tuple[int, int]
+    families: list[tuple[Node | None, PendingOutput]]
+    revisions: tuple[int, int]
 
 
 class BatchWriter:
@@ -100,27 +100,27 @@ class BatchWriter:
         self._group = group
         self.rules = rules
         self._failed = failed
-        self._done: list[tuple[Job, Derivation, Failure | None]] = []
+        self._done: list[tuple[DerivationJob, Derivation, Failure | None]] = []
         self._size = 0
         self._since = time.monotonic()
-        self.drafts = Drafts(store, group)
+        self.checkpoint = BuildCheckpoint(store, group)
         self.written = 0
 
     def revisions(self) -> tuple[int, int]:
         """Return the revisions of the documents and of the parent group."""
         return self._store.revision(ROOT), self._store.revision(self._group.parent)
 
-    def add(self, job: Job, derived: Derivation) -> None:
+    def add(self, job: DerivationJob, derived: Derivation) -> None:
         """Take one document's share."""
         self._done.append((job, derived, None))
         self._size += len(derived.nodes) + 1
         if self._size >= _BATCH or time.monotonic() - self._since > PERIOD:
             self.flush()
 
-    def leave_out(self, job: Job, error: TransformError) -> None:
+    def leave_out(self, job: DerivationJob, error: TransformError) -> None:
         """Note that a document's share could not be made; the drafts of its parts stay."""
         failure = Failure(job.task.document_id, self._group.name, error)
-        self._done.append((job, Derivation(*FAILED, ()), failure))
+        self._done.append((job, Derivation(*FAILED_STAMP, ()), failure))
 
     def flush(self) -> None:
         """Write what is done."""
@@ -128,7 +128,7 @@ class BatchWriter:
             with self._access.writing():
                 self.write()
         else:
-            self.drafts.save()
+            self.checkpoint.save()
 
     def write(self) -> None:
         """Write what is done, within ``access.writing``.
@@ -143,12 +143,12 @@ class BatchWriter:
             parents = [parent for parent, _ in job.families if parent is not None]
             if document_id in changed:
                 if self._group.trans_node:
-                    self.drafts.forget(parents, job.task.key)
+                    self.checkpoint.delete(parents, job.task.key)
                 continue
             shares[document_id] = derived
             if failure is None:
                 self._failed.pop((self._group.name, document_id), None)
-                self.drafts.forget(parents, job.task.key)
+                self.checkpoint.delete(parents, job.task.key)
             else:
                 self._failed[self._group.name, document_id] = job.task.key, failure
         if shares:
@@ -156,7 +156,7 @@ class BatchWriter:
             if built is not None and built[0] != self.rules:
                 self._store.mark_built(self._group.name, self.rules, 0)
             self._store.put_derivations(self._group.name, shares)
-        self.drafts.save()  # of what failed, or is not finished
+        self.checkpoint.save()  # of what failed, or is not finished
         self.written += len(shares)
         self._done, self._size, self._since = [], 0, time.monotonic()
 
@@ -164,9 +164,9 @@ class BatchWriter:
         """Return which documents changed since the work on them began; CORPUS if any did."""
         if not self._done:
             return set()
-        begun = min(job.begun[0] for job, _, _ in self._done)
-        changes = self._store.changes(ROOT, begun)
-        if changes.revision == begun:
+        oldest = min(job.revisions[0] for job, _, _ in self._done)
+        changes = self._store.changes(ROOT, oldest)
+        if changes.revision == oldest:
             return set()
         return {CORPUS, *changes.removed, *(node.id for node in changes.added)}
 
@@ -175,7 +175,7 @@ PERIOD = 0.1
 """Seconds after which finished documents are written; twice as many for parts of one."""
 
 
-class Drafts:
+class BuildCheckpoint:
     """Keep the drafts of single parents while their document's share of a group is being made.
 
     Threads may add at the same time.
@@ -190,7 +190,7 @@ class Drafts:
         self._saved = set(store.get_values(self._kind))
         self._since = time.monotonic()
 
-    def known(self, parents: Sequence[Node], key: str) -> dict[str, list[Draft]]:
+    def load(self, parents: Sequence[Node], key: str) -> dict[str, list[Draft]]:
         """Return what was made of parents before an interruption, by parent id.
 
         Args:
@@ -200,13 +200,13 @@ class Drafts:
         if not self._saved:
             return {}
         keys = {self._key(parent, key): parent.id for parent in parents}
-        found = self._store.get_values(self._kind, [key for key in keys if key in self._saved])
-        return {keys[key]: _read(value) for key, value in found.items()}
+        values = self._store.get_values(self._kind, [key for key in keys if key in self._saved])
+        return {keys[key]: _read(value) for key, value in values.items()}
 
-    def add(self, parent: Node, key: str, made: Sequence[Draft]) -> None:
+    def add(self, parent: Node, key: str, output: Sequence[Draft]) -> None:
         """Take what was made of a parent; write it when the last time is long ago."""
         with self._lock:
-            self._unsaved[parent.id, key] = parent, made
+            self._unsaved[parent.id, key] = parent, output
             late = time.monotonic() - self._since > 2 * PERIOD
         if late:
             self.save()
@@ -216,26 +216,26 @@ class Drafts:
         with self._lock:  # not held while the store is asked, which has locks of its own
             unsaved, self._unsaved = self._unsaved, {}
             self._since = time.monotonic()
-        written = {self._key(p, key): _write(made) for (_, key), (p, made) in unsaved.items()}
+        written = {self._key(p, key): _write(output) for (_, key), (p, output) in unsaved.items()}
         values = {key: value for key, value in written.items() if value is not None}
         if values:
             self._store.put_values(self._kind, values)
             with self._lock:
                 self._saved.update(values)
 
-    def forget(self, parents: Sequence[Node], key: str) -> None:
+    def delete(self, parents: Sequence[Node], key: str) -> None:
         """Drop what was kept of parents."""
         with self._lock:
             for parent in parents:
                 self._unsaved.pop((parent.id, key), None)
             some = bool(self._saved)
         if some:
-            gone = {self._key(parent, key) for parent in parents} & self._saved
-            self._store.delete_values(self._kind, gone)
+            stale = {self._key(parent, key) for parent in parents} & self._saved
+            self._store.delete_values(self._kind, stale)
             with self._lock:
-                self._saved -= gone
+                self._saved -= stale
 
-    def forget_all(self) -> None:
+    def clear(self) -> None:
         """Drop what was kept, also of documents that are gone: the group is built."""
         if self._saved:
             self._store.delete_values(self._kind)
@@ -247,10 +247,10 @@ class Drafts:
         return digest(self._group.version, parent.id, parent.text, *seen)
 
 
-def _write(made: Sequence[Draft]) -> bytes | None:
+def _write(output: Sequence[Draft]) -> bytes | None:
     """Write drafts; None for what no file can hold, which is made again then."""
     try:
-        rows = [[d.text, d.content, d.metadata, d.start, d.end, d.links] for d in made]
+        rows = [[d.text, d.content, d.metadata, d.start, d.end, d.links] for d in output]
         return encode(rows).encode("utf-8", "surrogatepass")
     except TypeError:
         return None

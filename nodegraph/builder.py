@@ -11,7 +11,15 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Literal
 
-from .build_writer import FAILED, BatchWriter, Drafts, Failure, Job, Made, Task
+from .build_writer import (
+    FAILED_STAMP,
+    BatchWriter,
+    BuildCheckpoint,
+    DerivationJob,
+    DerivationTask,
+    Failure,
+    PendingOutput,
+)
 from .derivation import CORPUS, Stamp, corpus_key, derivation_key, derive, reusable
 from .errors import TransformError
 from .groups import NodeGroup
@@ -45,16 +53,16 @@ class GroupBuilder:
         self._retries: Counter[str] = Counter()
         self._session = secrets.token_hex(8)
         self._builds = 0  # counts what may change freshness without a change of the store
-        self.needs = Needs()
-        self.unread: list[Failure] = []
+        self.guard = DeadlockGuard()
+        self.read_failures: list[Failure] = []
 
     @property
     def failures(self) -> list[Failure]:
         """The documents left out so far, of those that are still there."""
         failed = [failure for _, failure in list(self._failed.values())]
-        there = self._store.stamps(ROOT, {failure.document for failure in failed})
-        kept = [f for f in failed if f.document in there or f.document == CORPUS]
-        return [*self.unread, *kept]
+        existing = self._store.stamps(ROOT, {failure.document for failure in failed})
+        kept = [f for f in failed if f.document in existing or f.document == CORPUS]
+        return [*self.read_failures, *kept]
 
     def fresh(self, lineage: Sequence[NodeGroup]) -> bool:
         """Tell whether a group, the last of its lineage, and those above are built by the rules
@@ -69,7 +77,7 @@ class GroupBuilder:
         """Return whether the groups of a lineage are built, by what the store says."""
         now = self._store.revision(ROOT)
         above = (lineage[:end] for end in range(len(lineage), 0, -1))
-        return all(self._built(each) == (self._rules(each), now) for each in above)
+        return all(self._built(part) == (self._rules(part), now) for part in above)
 
     def _built(self, lineage: Sequence[NodeGroup]) -> tuple[str, int] | None:
         """Return by which rules and up to which revision a group is built."""
@@ -107,7 +115,7 @@ class GroupBuilder:
         for end in range(1, len(lineage) + 1):
             name = lineage[end - 1].name
             if not self.fresh(lineage[:end]):
-                with self.needs.waiting(name), self._alone(name):
+                with self.guard.waiting(name), self._exclusively(name):
                     if not self.fresh(lineage[:end]):
                         try:
                             self._build_last(lineage[:end], on_error)
@@ -115,7 +123,7 @@ class GroupBuilder:
                             self._builds += 1
 
     @contextmanager
-    def _alone(self, name: str) -> Iterator[None]:
+    def _exclusively(self, name: str) -> Iterator[None]:
         """Let one thread at a time build a group, and one process any."""
         lock = self._building.setdefault(name, threading.RLock())
         if not lock.acquire(blocking=False):
@@ -154,12 +162,12 @@ class GroupBuilder:
                 self._progress if pending else False,
             ):
                 try:
-                    families = [(parent, _result(made)) for parent, made in job.families]
+                    families = [(parent, _result(output)) for parent, output in job.families]
                     stamp = Stamp(job.task.key, group.version, _metadata(job.task))
                     derived = derive(group.name, stamp, job.root, families)
                     self._store.check(derived.nodes)
                 except Exception as error:
-                    if writer.revisions() != job.begun:
+                    if writer.revisions() != job.revisions:
                         continue  # it may have seen two states: its turn comes again
                     failure = _failure(job.task.document_id, group.name, error)
                     if on_error == "raise":
@@ -170,27 +178,27 @@ class GroupBuilder:
         except BaseException:
             writer.flush()
             raise
-        self._forget_failures_of_the_gone()
+        self._drop_stale_failures()
         with self._access.writing():
             writer.write()
             if writer.written < len(pending):
                 return  # some changed meanwhile: the next build looks at all of them again
             rules = self._rules(lineage)
             if rules == writer.rules:
-                writer.drafts.forget_all()
+                writer.checkpoint.clear()
                 self._store.mark_built(group.name, rules, until)
         if rules == writer.rules:
             self._partial.pop(group.name, None)
         else:  # something was left out: another session tries again
             self._partial[group.name] = (rules, until), self._store.built(group.name)
 
-    def _forget_failures_of_the_gone(self) -> None:
+    def _drop_stale_failures(self) -> None:
         if self._failed:
-            there = {CORPUS, *self._store.stamps(ROOT, {i for _, i in list(self._failed)})}
-            for key in [key for key in list(self._failed) if key[1] not in there]:
+            existing = {CORPUS, *self._store.stamps(ROOT, {i for _, i in list(self._failed)})}
+            for key in [key for key in list(self._failed) if key[1] not in existing]:
                 self._failed.pop(key, None)
 
-    def _pending(self, lineage: Sequence[NodeGroup]) -> tuple[int | None, list[Task]]:
+    def _pending(self, lineage: Sequence[NodeGroup]) -> tuple[int | None, list[DerivationTask]]:
         """List the documents whose nodes are missing or out of date, in document order.
 
         Also return up to which revision the group is built with them: as far as the parent group
@@ -218,7 +226,7 @@ class GroupBuilder:
         for task in tasks:
             stamp = old.get(task.document_id)
             failed = self._failed.get((group.name, task.document_id))
-            if failed is not None and failed[0] == task.key and stamp == FAILED:
+            if failed is not None and failed[0] == task.key and stamp == FAILED_STAMP:
                 continue  # it would fail again
             if stamp != (task.key, group.version, _metadata(task)):
                 pending.append(task)
@@ -226,7 +234,9 @@ class GroupBuilder:
             self._access.check_write()  # before the work, not when it is to be written
         return until, pending
 
-    def _changed(self, lineage: Sequence[NodeGroup], since: int, until: int) -> list[Task]:
+    def _changed(
+        self, lineage: Sequence[NodeGroup], since: int, until: int
+    ) -> list[DerivationTask]:
         """List what a group is made from, as far as it may have changed between two revisions."""
         if any(group.scope == "group" for group in lineage):
             return list(self._tasks(lineage, [CORPUS]))
@@ -235,26 +245,30 @@ class GroupBuilder:
         later = {node.id for node in self._store.changes(ROOT, until).added}
         return [task for task in self._tasks(lineage, ids) if task.document_id not in later]
 
-    def _tasks(self, lineage: Sequence[NodeGroup], ids: Collection[str] | None) -> Iterator[Task]:
+    def _tasks(
+        self, lineage: Sequence[NodeGroup], ids: Collection[str] | None
+    ) -> Iterator[DerivationTask]:
         """Yield what a group is made from now, of some documents or all; of CORPUS if it is."""
         group = lineage[-1]
         if group.scope == "group":
-            yield Task(CORPUS, corpus_key(group, self._store.stamps(group.parent)), None, None)
+            yield DerivationTask(
+                CORPUS, corpus_key(group, self._store.stamps(group.parent)), None, None
+            )
             return
         of_corpus = any(above.scope == "group" for above in lineage)
         roots = {} if of_corpus else self._store.stamps(ROOT, ids)
         above = roots if group.parent == ROOT else self._store.stamps(group.parent, ids)
         if of_corpus:
             for stamp in above.values():
-                yield Task(CORPUS, digest(group.version, stamp.key), None, stamp)
+                yield DerivationTask(CORPUS, digest(group.version, stamp.key), None, stamp)
         for document_id, root in roots.items():
             if document_id in above:
                 key = derivation_key(group, root, above[document_id])
-                yield Task(document_id, key, root, above[document_id])
+                yield DerivationTask(document_id, key, root, above[document_id])
 
     def _jobs(
-        self, lineage: Sequence[NodeGroup], pending: Sequence[Task], writer: BatchWriter
-    ) -> Iterator[Job]:
+        self, lineage: Sequence[NodeGroup], pending: Sequence[DerivationTask], writer: BatchWriter
+    ) -> Iterator[DerivationJob]:
         """Yield the documents in order, their parents being worked on by the group's threads."""
         group = lineage[-1]
         if group.num_workers < 2:
@@ -263,7 +277,7 @@ class GroupBuilder:
                     yield job
             return
         with ThreadPoolExecutor(group.num_workers, f"build-{group.name}") as pool:
-            window: deque[Job] = deque()
+            window: deque[DerivationJob] = deque()
             try:
                 for task in pending:
                     if (job := self._job(lineage, task, writer, pool)) is not None:
@@ -278,16 +292,16 @@ class GroupBuilder:
     def _job(
         self,
         lineage: Sequence[NodeGroup],
-        task: Task,
+        task: DerivationTask,
         writer: BatchWriter,
         pool: ThreadPoolExecutor | None,
-    ) -> Job | None:
+    ) -> DerivationJob | None:
         """Begin the work on one document; None if what it is made from is not there any more."""
         group = lineage[-1]
         with self._access.reading():
             if next(self._tasks(lineage, [task.document_id]), None) != task:
                 return None
-            begun = writer.revisions()
+            revisions = writer.revisions()
             (root,) = self._store.get([task.document_id]) if task.root else (None,)
             if group.scope == "group":
                 everything = [self._attach(n) for n in self._store.nodes(group.parent)]
@@ -296,50 +310,54 @@ class GroupBuilder:
                 everything = self._parents(group, task, root)
                 old = self._store.derivation(group.name, task.document_id)
         if group.scope == "group":
-            return Job(task, root, [(None, self._attempt(group, everything))], begun)
-        known = reusable(group, task.key, everything, old)
-        rest = [parent for parent in everything if parent.id not in known]
-        known = writer.drafts.known(rest, task.key) | known
-        families: list[tuple[Node | None, Made]] = []
+            return DerivationJob(task, root, [(None, self._attempt(group, everything))], revisions)
+        reused = reusable(group, task.key, everything, old)
+        rest = [parent for parent in everything if parent.id not in reused]
+        reused = writer.checkpoint.load(rest, task.key) | reused
+        families: list[tuple[Node | None, PendingOutput]] = []
         for parent in everything:
-            if parent.id in known:
-                families.append((parent, known[parent.id]))
+            if parent.id in reused:
+                families.append((parent, reused[parent.id]))
             elif pool is not None:
-                made = pool.submit(self._run, group, parent, task.key, writer.drafts)
-                families.append((parent, made))
+                output = pool.submit(self._run, group, parent, task.key, writer.checkpoint)
+                families.append((parent, output))
             else:
-                attempt = self._try(group, parent, task.key, writer.drafts)
+                attempt = self._try(group, parent, task.key, writer.checkpoint)
                 families.append((parent, attempt))
                 if isinstance(attempt, Future):
                     break  # it failed: the document can't be finished
-        return Job(task, root, families, begun)
+        return DerivationJob(task, root, families, revisions)
 
-    def _parents(self, group: NodeGroup, task: Task, root: Node | None) -> list[Node]:
+    def _parents(self, group: NodeGroup, task: DerivationTask, root: Node | None) -> list[Node]:
         if group.parent == ROOT:
             return [] if root is None else [self._attach(root)]
         above = self._store.derivation(group.parent, task.document_id)
         return [self._attach(node) for node in above.nodes] if above else []
 
-    def _run(self, group: NodeGroup, parent: Node, key: str, drafts: Drafts) -> list[Draft]:
-        with self.needs.inside(group.name):
-            made = group.rule(parent)
-        drafts.add(parent, key, made)
-        return made
+    def _run(
+        self, group: NodeGroup, parent: Node, key: str, checkpoint: BuildCheckpoint
+    ) -> list[Draft]:
+        with self.guard.inside(group.name):
+            output = group.rule(parent)
+        checkpoint.add(parent, key, output)
+        return output
 
-    def _try(self, group: NodeGroup, parent: Node, key: str, drafts: Drafts) -> Made:
+    def _try(
+        self, group: NodeGroup, parent: Node, key: str, checkpoint: BuildCheckpoint
+    ) -> PendingOutput:
         try:
-            return self._run(group, parent, key, drafts)
+            return self._run(group, parent, key, checkpoint)
         except Exception as error:
-            return _failed(error)
+            return _failed_output(error)
 
-    def _attempt(self, group: NodeGroup, nodes: Sequence[Node]) -> Made:
+    def _attempt(self, group: NodeGroup, nodes: Sequence[Node]) -> PendingOutput:
         if isinstance(group.rule, PatternRule):  # make_group refuses it
             return []
         try:
-            with self.needs.inside(group.name):
+            with self.guard.inside(group.name):
                 return group.rule.of_group(nodes)
         except Exception as error:
-            return _failed(error)
+            return _failed_output(error)
 
 
 @lru_cache(1024)
@@ -352,15 +370,15 @@ def _versions(lineage: Sequence[NodeGroup]) -> str:
     return _digest(tuple(group.version for group in lineage))
 
 
-def _metadata(task: Task) -> str:
+def _metadata(task: DerivationTask) -> str:
     return "" if task.root is None else task.root.metadata
 
 
-def _result(made: Made) -> list[Draft]:
-    return made.result() if isinstance(made, Future) else made
+def _result(output: PendingOutput) -> list[Draft]:
+    return output.result() if isinstance(output, Future) else output
 
 
-def _failed(error: Exception) -> Future[list[Draft]]:
+def _failed_output(error: Exception) -> Future[list[Draft]]:
     future: Future[list[Draft]] = Future()
     future.set_exception(error)
     return future
@@ -372,27 +390,27 @@ def _failure(document_id: str, group: str, error: Exception) -> TransformError:
     return failure
 
 
-class Needs:
+class DeadlockGuard:
     """Keep which groups' transforms have asked for which groups and wait for them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._asked: Counter[tuple[str, str]] = Counter()  # (whose transform, for which group)
-        self._mine = threading.local()
+        self._requests: Counter[tuple[str, str]] = Counter()  # (whose transform, for which group)
+        self._thread = threading.local()
 
     @property
     def running(self) -> str | None:
         """The group whose transform this thread is in, or None."""
-        return getattr(self._mine, "group", None)
+        return getattr(self._thread, "group", None)
 
     @contextmanager
     def inside(self, group: str) -> Iterator[None]:
         """Take what this thread does in the block as done by the group's transform."""
-        outer, self._mine.group = self.running, group
+        outer, self._thread.group = self.running, group
         try:
             yield
         finally:
-            self._mine.group = outer
+            self._thread.group = outer
 
     @contextmanager
     def waiting(self, group: str) -> Iterator[None]:
@@ -401,27 +419,27 @@ class Needs:
         Raises:
             RuntimeError: If the group waits for that transform.
         """
-        asking = self.running
-        if asking is None:
+        requester = self.running
+        if requester is None:
             yield
             return
         with self._lock:
-            if self._leads(group, asking):
+            if self._leads(group, requester):
                 raise RuntimeError(
-                    f"group {group!r} needs itself: the transform of group {asking!r}, which it "
+                    f"group {group!r} needs itself: the transform of group {requester!r}, which it "
                     "waits for, asks for it; let a transform ask only for groups that can be "
                     "built without its own"
                 )
-            self._asked[asking, group] += 1
+            self._requests[requester, group] += 1
         try:
             yield
         finally:
             with self._lock:
-                self._asked[asking, group] -= 1
-                self._asked += Counter()  # drops what has come to zero
+                self._requests[requester, group] -= 1
+                self._requests += Counter()  # drops what has come to zero
 
     def _leads(self, group: str, to: str) -> bool:
         """Tell whether a group is another, or waits for it, directly or not."""
         return group == to or any(
-            self._leads(after, to) for before, after in self._asked if before == group
+            self._leads(after, to) for before, after in self._requests if before == group
         )

@@ -17,7 +17,7 @@ MARK = "$type"
 _PLAIN = (str, int, float, bool, type(None))
 
 _WRITERS: dict[type, tuple[str, Callable[[Any], Any]]] = {
-    tuple: ("tuple", lambda v: [_mark(each) for each in v]),
+    tuple: ("tuple", lambda v: [_mark(item) for item in v]),
     set: ("set", lambda v: _unordered(v)),
     frozenset: ("frozenset", lambda v: _unordered(v)),
     bytes: ("bytes", lambda v: base64.b64encode(v).decode("ascii")),
@@ -30,9 +30,9 @@ _WRITERS: dict[type, tuple[str, Callable[[Any], Any]]] = {
 }
 
 _READERS: dict[str, Callable[[Any], Any]] = {
-    "tuple": lambda v: tuple(_unmark(each) for each in v),
-    "set": lambda v: {_unmark(each) for each in v},
-    "frozenset": lambda v: frozenset(_unmark(each) for each in v),
+    "tuple": lambda v: tuple(_unmark(item) for item in v),
+    "set": lambda v: {_unmark(item) for item in v},
+    "frozenset": lambda v: frozenset(_unmark(item) for item in v),
     "bytes": base64.b64decode,
     "datetime": lambda v: _of_moment(datetime, v),
     "date": date.fromisoformat,
@@ -41,7 +41,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "decimal": Decimal,
     "uuid": UUID,
     "path": PurePosixPath,
-    "dict": lambda v: {_unmark(key): _unmark(each) for key, each in v},
+    "dict": lambda v: {_unmark(key): _unmark(item) for key, item in v},
 }
 
 
@@ -74,10 +74,10 @@ def _mark(value: Any) -> Any:
     if kind in _PLAIN:
         return value
     if kind is list:
-        return [_mark(each) for each in value]
+        return [_mark(item) for item in value]
     if isinstance(value, Mapping):
         if all(type(key) is str and key != MARK for key in value):
-            return {key: _mark(each) for key, each in value.items()}
+            return {key: _mark(item) for key, item in value.items()}
         return {MARK: "dict", "value": [[_mark(k), _mark(v)] for k, v in value.items()]}
     if kind in _WRITERS:
         name, write = _WRITERS[kind]
@@ -98,7 +98,7 @@ def _mark_relative(value: Any) -> Any:
         if isinstance(value, base):
             return {MARK: name, "value": write(value)}
     if isinstance(value, list):
-        return [_mark(each) for each in value]
+        return [_mark(item) for item in value]
     plain_of = getattr(value, "tolist", None)  # NumPy's scalars and arrays
     if callable(plain_of):
         return _mark(plain_of())
@@ -120,14 +120,14 @@ def _of_moment(kind: Any, value: str | list[Any]) -> Any:
 
 
 def _unordered(values: Any) -> list[Any]:
-    return sorted((_mark(each) for each in values), key=lambda each: json.dumps(each))
+    return sorted((_mark(item) for item in values), key=lambda item: json.dumps(item))
 
 
 def _unmark(value: Any) -> Any:
     if isinstance(value, list):
-        return [_unmark(each) for each in value]
+        return [_unmark(item) for item in value]
     if isinstance(value, dict):
         if MARK in value:
             return _READERS[value[MARK]](value["value"])
-        return {key: _unmark(each) for key, each in value.items()}
+        return {key: _unmark(item) for key, item in value.items()}
     return value

@@ -12,7 +12,7 @@ from typing import Any
 
 from .build_writer import Failure
 from .codec import decode, encode
-from .derivation import Derivation, Stamp, derive, derive_root, drafts_of
+from .derivation import Derivation, Stamp, derive, derive_root, outputs_by_parent
 from .document import Document
 from .errors import ReadError
 from .locking import Access
@@ -70,7 +70,7 @@ class _Reading:
 
     files: dict[str, _File] = field(default_factory=dict)
     documents: dict[str, Document] = field(default_factory=dict)
-    unread: set[str] = field(default_factory=set)
+    unreadable: set[str] = field(default_factory=set)
 
 
 class Corpus:
@@ -94,19 +94,19 @@ class Corpus:
             ValueError: If different documents, or different files, have the same id.
         """
         paths = [path.expanduser().absolute() for path in paths]
-        known = self._records() if paths else {}
-        found: dict[str, Path] = {i: Path(file.path) for i, file in known.items()}
+        records = self._records() if paths else {}
+        existing: dict[str, Path] = {i: Path(file.path) for i, file in records.items()}
         readings = []
         for path in paths:
-            files = _scan(path, found)
-            found.update(files)
-            readings.append(self._read(files, known, failures))
+            files = _scan(path, existing)
+            existing.update(files)
+            readings.append(self._read(files, records, failures))
         put: dict[str, Document] = {}
         for document in documents:
-            _unite(put, document)
+            _add_document(put, document)
         for reading in readings:
             for document in reading.documents.values():
-                _unite(put, document)
+                _add_document(put, document)
         kinds = {str(path): b"folder" if path.is_dir() else b"file" for path in paths}
         with self._access.changing():
             self._check_free(put)
@@ -137,14 +137,14 @@ class Corpus:
                 collected; nothing has changed then.
             ValueError: If two files have come to have the same id; nothing has changed then.
         """
-        known = self._records()
-        found: dict[str, Path] = {}
+        records = self._records()
+        files: dict[str, Path] = {}
         lost: list[Path] = []
         sources = {Path(p): k for p, k in self._store.get_values(_SOURCES).items()}
         for source, kind in sources.items():
             if source.exists():
-                found.update(_scan(source, found))
-            elif kind == b"folder" and self._has_documents_below(source, known):
+                files.update(_scan(source, files))
+            elif kind == b"folder" and self._has_documents_below(source, records):
                 lost.append(source)
                 if failures is None:
                     raise ReadError(
@@ -152,44 +152,48 @@ class Corpus:
                         "graph.remove(ids)"
                     )
         if only is not None:
-            known = {i: f for i, f in known.items() if _below(Path(f.path), only)}
-            found = {i: p for i, p in found.items() if _below(p.absolute(), only)}
+            records = {i: f for i, f in records.items() if _below(Path(f.path), only)}
+            files = {i: p for i, p in files.items() if _below(p.absolute(), only)}
         if failures is not None:  # of a file that is gone there is nothing to say
-            failures[:] = [f for f in failures if f.document in found]
+            failures[:] = [f for f in failures if f.document in files]
             for source in lost:
                 failures.append(Failure(str(source), ROOT, ReadError(f"{source} is gone")))
-        reading = self._read(found, known, failures)
-        kept = {i for i, f in known.items() if any(_below(Path(f.path), each) for each in lost)}
+        reading = self._read(files, records, failures)
+        retained = {
+            i for i, f in records.items() if any(_below(Path(f.path), folder) for folder in lost)
+        }
         with self._access.changing():
-            return self._take_in(reading, known, kept | reading.unread)
+            return self._take_in(reading, records, retained | reading.unreadable)
 
-    def _take_in(self, reading: _Reading, known: Mapping[str, _File], kept: set[str]) -> Refresh:
+    def _take_in(
+        self, reading: _Reading, records: Mapping[str, _File], retained: set[str]
+    ) -> Refresh:
         self._check_free(reading.documents)
         now = {i for file in reading.files.values() for i in file.documents}
-        there = self._store.stamps(ROOT, now)
+        stored = self._store.stamps(ROOT, now)
         same = self._same(reading.documents.values())
         put = [d for i, d in reading.documents.items() if i not in same]
-        gone = [
+        missing = [
             i
-            for file_id, file in known.items()
-            if file_id not in kept
+            for file_id, file in records.items()
+            if file_id not in retained
             for i in file.documents
             if i not in now
         ]
-        removed = list(self._store.stamps(ROOT, gone))
-        added = [d.id for d in put if d.id not in there]
+        removed = list(self._store.stamps(ROOT, missing))
+        added = [d.id for d in put if d.id not in stored]
         renamed = self._renamed(removed, added, put)
         self._store.change_documents(put)
         for old, new in renamed:
             rename(self._store, old, new)
         self._store.change_documents([], remove=removed)
-        gone_files = set(known) - set(reading.files) - kept
-        self._store.delete_values(_FILES, gone_files)
+        missing_files = set(records) - set(reading.files) - retained
+        self._store.delete_values(_FILES, missing_files)
         self._keep(reading.files)
         names = {i for pair in renamed for i in pair}
         return Refresh(
             [i for i in added if i not in names],
-            [d.id for d in put if d.id in there],
+            [d.id for d in put if d.id in stored],
             [i for i in removed if i not in names],
             len(now) - len(put),
             renamed,
@@ -212,7 +216,7 @@ class Corpus:
     def _read(
         self,
         files: Mapping[str, Path],
-        known: Mapping[str, _File],
+        records: Mapping[str, _File],
         failures: list[Failure] | None,
     ) -> _Reading:
         """Read those files that are not as they were; of the others take the record."""
@@ -222,7 +226,7 @@ class Corpus:
         for file_id, path in files.items():
             try:
                 content = _hash(path)
-                old = known.get(file_id)
+                old = records.get(file_id)
                 if old is not None and old.content == content and self._unchanged(old):
                     reading.files[file_id] = _File(str(path), content, old.documents)
                     continue
@@ -231,15 +235,15 @@ class Corpus:
                 if failures is None:
                     raise
                 failures.append(Failure(file_id, ROOT, error))
-                reading.unread.add(file_id)
+                reading.unreadable.add(file_id)
                 continue
             stamps = {document.id: derive_root(document, 0).stamp for document in read}
             reading.files[file_id] = _File(str(path), content, stamps)
             reading.documents.update((document.id, document) for document in read)
         return reading
 
-    def _has_documents_below(self, source: Path, known: Mapping[str, _File]) -> bool:
-        files = [f for f in known.values() if _below(Path(f.path), source)]
+    def _has_documents_below(self, source: Path, records: Mapping[str, _File]) -> bool:
+        files = [f for f in records.values() if _below(Path(f.path), source)]
         return bool(self._store.stamps(ROOT, {i for f in files for i in f.documents}))
 
     def _unchanged(self, file: _File) -> bool:
@@ -249,14 +253,16 @@ class Corpus:
     def _same(self, documents: Iterable[Document]) -> set[str]:
         """Return which documents are there already, but for what a file system changes alone."""
         roots = {document.id: derive_root(document, 0).stamp for document in documents}
-        there = self._store.stamps(ROOT, roots.keys())
-        return {i for i, old in there.items() if old[:2] == roots[i][:2]}
+        stored = self._store.stamps(ROOT, roots.keys())
+        return {i for i, old in stored.items() if old[:2] == roots[i][:2]}
 
     def _keep(self, files: Mapping[str, _File]) -> None:
         """Remember files with the stamps that their documents have now."""
-        there = self._store.stamps(ROOT, {i for f in files.values() for i in f.documents})
+        stored = self._store.stamps(ROOT, {i for f in files.values() for i in f.documents})
         records = {
-            i: _File(f.path, f.content, {d: there[d] for d in f.documents if d in there}).to_bytes()
+            i: _File(
+                f.path, f.content, {d: stored[d] for d in f.documents if d in stored}
+            ).to_bytes()
             for i, f in files.items()
         }
         old = self._store.get_values(_FILES, records.keys())
@@ -288,7 +294,7 @@ def rename(store: NodeStore, old: str, new: str) -> None:
     derived: dict[str, Derivation] = {}
     for group, derivation in _from_the_top(store, old, set(names)):
         families: list[tuple[Node | None, Sequence[Draft]]] = [
-            (names[parent], made) for parent, made in drafts_of(derivation).items()
+            (names[parent], outputs) for parent, outputs in outputs_by_parent(derivation).items()
         ]
         moved = derived[group] = derive(
             group, Stamp(derivation.key, derivation.rule, stamp.metadata), root, families
@@ -303,23 +309,23 @@ def rename(store: NodeStore, old: str, new: str) -> None:
 
 
 def _from_the_top(
-    store: NodeStore, document_id: str, known: set[str]
+    store: NodeStore, document_id: str, placed: set[str]
 ) -> Iterator[tuple[str, Derivation]]:
     """Yield a document's derivations, those first whose parents are known."""
     waiting = [(g, d) for g in store.groups() if (d := store.derivation(g, document_id))]
     while waiting:
-        ready = [(g, d) for g, d in waiting if {n.parent_id for n in d.nodes} <= known]
+        ready = [(g, d) for g, d in waiting if {n.parent_id for n in d.nodes} <= placed]
         if not ready:
             return  # what is left stands on nodes that are gone, and will be made anew
         for group, derivation in ready:
             yield group, derivation
-            known.update(node.id for node in derivation.nodes)
-        waiting = [each for each in waiting if each not in ready]
+            placed.update(node.id for node in derivation.nodes)
+        waiting = [pair for pair in waiting if pair not in ready]
 
 
 def _copy_links(store: NodeStore, names: dict[str, str]) -> None:
     ids = list(names)
-    found = [*store.links(ids), *store.links(ids, incoming=True)]
+    rows = [*store.links(ids), *store.links(ids, incoming=True)]
     copied = {
         Link(
             names.get(link.source, link.source),
@@ -329,14 +335,14 @@ def _copy_links(store: NodeStore, names: dict[str, str]) -> None:
             link.metadata,
             link.derived,
         ): None
-        for links in found
+        for links in rows
         for link in links
     }
     if copied:
         store.link(list(copied))
 
 
-def _unite(put: dict[str, Document], document: Document) -> None:
+def _add_document(put: dict[str, Document], document: Document) -> None:
     if put.setdefault(document.id, document) != document:
         raise ValueError(
             f"two different documents in one call have the id {document.id!r}; give each its own: "
@@ -359,11 +365,11 @@ def _below(path: Path, folder: Path) -> bool:
     return path == folder or folder in path.parents
 
 
-def _scan(source: Path, known: Mapping[str, Path]) -> dict[str, Path]:
+def _scan(source: Path, existing: Mapping[str, Path]) -> dict[str, Path]:
     """Find the files of a source, of which none may have the id of another that is known."""
     files = scan(source)
     for file_id, path in files.items():
-        other = known.get(file_id)
+        other = existing.get(file_id)
         if other is not None and other.resolve() != path.resolve() and other.exists():
             raise ValueError(
                 f"{path} would get the document id {file_id!r}, which {other} has; add it as "
@@ -395,21 +401,21 @@ def scan(source: str | Path) -> dict[str, Path]:
             f"there is no file or folder {str(source)!r} (looked at {full}); a text is added "
             "with graph.add(text)"
         )
-    files, unread = {}, []
+    files, skipped = {}, []
     for folder, folders, names in os.walk(path):
         folders[:] = sorted(f for f in folders if not f.startswith("."))
         for name in sorted(names):
-            each = Path(folder, name)
+            file = Path(folder, name)
             if name.startswith("."):
                 continue
-            if can_read(each):
-                files[f"{full.name}/{each.relative_to(path).as_posix()}".lstrip("/")] = each
+            if can_read(file):
+                files[f"{full.name}/{file.relative_to(path).as_posix()}".lstrip("/")] = file
             else:
-                unread.append(str(each))
-    if unread:
+                skipped.append(str(file))
+    if skipped:
         logger.warning(
             "left out, having no reader: %s%s; add one with register_reader",
-            ", ".join(unread[:20]),
-            f" and {len(unread) - 20} more" if len(unread) > 20 else "",
+            ", ".join(skipped[:20]),
+            f" and {len(skipped) - 20} more" if len(skipped) > 20 else "",
         )
     return dict(sorted(files.items()))

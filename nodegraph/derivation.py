@@ -117,22 +117,22 @@ def reusable(
     """
     if old is None or old.rule != group.version or group.scope == "group":
         return {}
-    made = drafts_of(old)
+    outputs = outputs_by_parent(old)
     if old.key == key:
         # Of a parent that has no nodes it is known that it makes none only if nothing has changed.
-        return {each.id: [] for each in parents if each is not None} | made
+        return {node.id: [] for node in parents if node is not None} | outputs
     if group.trans_node or group.parent == ROOT:
         return {}
     if isinstance(group.rule, PatternRule) and _file_names(old.nodes) != _file_names(parents):
         return {}
-    return made
+    return outputs
 
 
 def _file_names(nodes: Sequence[Node | None]) -> set[object]:
     return {str(node.metadata.get("file_name")) for node in nodes if node is not None}
 
 
-def drafts_of(derivation: Derivation) -> dict[str, list[Draft]]:
+def outputs_by_parent(derivation: Derivation) -> dict[str, list[Draft]]:
     """Return what the nodes of a derivation were before they had their ids, by parent id."""
     links: dict[str, list[tuple[str, str]]] = {}
     for link in derivation.links:
@@ -166,11 +166,11 @@ def derive(
     links: list[Link] = []
     seen: Counter[str] = Counter()
     document_id, order = (root.id, root.order) if root else (CORPUS, 0)
-    for parent, made in families:
+    for parent, outputs in families:
         inherited = NO_METADATA
         if parent is not None:
             inherited = parent.metadata if parent.own_metadata else parent.inherited
-        for draft in made:
+        for draft in outputs:
             identity = draft.text
             if draft.content is not None and draft.content != draft.text:
                 identity = f"{draft.text}\0{draft.content!r}"

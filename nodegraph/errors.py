@@ -39,14 +39,14 @@ class ReadError(ValueError):
     """A file could not be read as a document."""
 
 
-def nearest_names(name: str, known: Iterable[str], *, limit: int = 8) -> str:
-    """List what is known, the names nearest to ``name`` first, for an error message."""
-    names = list(known)
+def nearest_names(name: str, existing: Iterable[str], *, limit: int = 8) -> str:
+    """List existing names, those nearest to ``name`` first, for an error message."""
+    names = list(existing)
     close = difflib.get_close_matches(name, names, n=limit, cutoff=0.5)
     ordered = [*close, *(n for n in names if n not in close)]
-    shown = ", ".join(repr(n) for n in ordered[:limit])
+    listed = ", ".join(repr(n) for n in ordered[:limit])
     more = len(ordered) - limit
-    return f"{shown} and {more} more" if more > 0 else shown or "none"
+    return f"{listed} and {more} more" if more > 0 else listed or "none"
 
 
 def whole(number: int, name: str, least: float = -math.inf) -> int:

@@ -84,13 +84,13 @@ class NodeGraph:
         self._set_up()
         for name, (size, overlap) in PREDEFINED.items():
             self.create_node_group(name, SentenceSplitter, chunk_size=size, chunk_overlap=overlap)
-        for each in () if source is None else flatten(source):
-            if not isinstance(each, str | Path):
+        for path in () if source is None else flatten(source):
+            if not isinstance(path, str | Path):
                 raise TypeError(
-                    f"source takes paths, not {each!r:.80}; add texts and documents with add()"
+                    f"source takes paths, not {path!r:.80}; add texts and documents with add()"
                 )
-            if self._corpus.follow(Path(each), self._skipping()) is None:
-                self.add(Path(each))
+            if self._corpus.follow(Path(path), self._skipping()) is None:
+                self.add(Path(path))
 
     def _set_up(self) -> None:
         self._access = Access(self._store)
@@ -141,12 +141,12 @@ class NodeGraph:
             ReadError: If a file can't be read, unless the graph skips such files.
             ValueError: If two different documents in the call, or two files, have the same id.
         """
-        given = [i if isinstance(i, Path) else as_document(i) for i in flatten(items)]
+        sources = [i if isinstance(i, Path) else as_document(i) for i in flatten(items)]
         self._check_outside()
-        documents = [each for each in given if not isinstance(each, Path)]
-        paths = [each for each in given if isinstance(each, Path)]
+        documents = [source for source in sources if not isinstance(source, Path)]
+        paths = [source for source in sources if isinstance(source, Path)]
         of_paths = iter(self._corpus.add(documents, paths, self._skipping()))
-        ids = [next(of_paths) if isinstance(each, Path) else [each.id] for each in given]
+        ids = [next(of_paths) if isinstance(source, Path) else [source.id] for source in sources]
         return [i for some in ids for i in some]
 
     def update(self, items: object) -> list[str]:
@@ -165,11 +165,11 @@ class NodeGraph:
         Raises:
             LookupError: If the graph has no document with one of the ids; nothing is removed.
         """
-        wanted = [ids] if isinstance(ids, str) else list(ids)
+        requested = [ids] if isinstance(ids, str) else list(ids)
         self._check_outside()
         with self._access.changing():
-            self._check_documents(wanted)
-            self._corpus.remove(wanted)
+            self._check_documents(requested)
+            self._corpus.remove(requested)
 
     def refresh(self) -> Refresh:
         """Read the source folders and files again; add, update and remove what has changed.
@@ -186,23 +186,23 @@ class NodeGraph:
         return self._corpus.refresh(self._skipping())
 
     def _check_documents(self, ids: Iterable[str]) -> None:
-        wanted = list(ids)
-        there = self._store.stamps(ROOT, wanted)
-        for i in wanted:
-            if i not in there:
-                known = list(self._store.document_ids())
-                raise LookupError(f"no document {i!r}; the graph has {nearest_names(i, known)}")
+        requested = list(ids)
+        existing = self._store.stamps(ROOT, requested)
+        for i in requested:
+            if i not in existing:
+                names = list(self._store.document_ids())
+                raise LookupError(f"no document {i!r}; the graph has {nearest_names(i, names)}")
 
     def _check_outside(self) -> None:
-        if self._builder.needs.running is not None:
+        if self._builder.guard.running is not None:
             raise RuntimeError(
                 "the documents of a graph can't be changed from inside a transform of one of its "
-                f"groups ({self._builder.needs.running!r}); change them after the build"
+                f"groups ({self._builder.guard.running!r}); change them after the build"
             )
         self._access.check_write()
 
     def _skipping(self) -> list[Failure] | None:
-        return self._builder.unread if self.on_error == "skip" else None
+        return self._builder.read_failures if self.on_error == "skip" else None
 
     def compact(self) -> None:
         """Give back the space of what was removed, and the vectors of texts that are gone.
@@ -257,7 +257,7 @@ class NodeGraph:
             version: Names the rule; give it when the transform calls code that changes.
             scope: ``"group"`` for a transform that gets the list of all nodes of the parent group
                 (or of their texts, with ``trans_node=False``) and makes nodes that come from
-                several of them: clusters, entities, summaries. It returns ``LinkedText(piece,
+                several of them: clusters, entities, summaries. It returns ``LinkedText(item,
                 to=nodes)`` to say from which, and runs again when anything in the group changes.
             replace: Whether the group may exist with another rule, which this one replaces.
             **settings: Passed to the transform, to its constructor where it is a class.
@@ -345,12 +345,12 @@ class NodeGraph:
             LookupError: If one is not there, or not any more.
         """
         nodes: list[Node] = []
-        for i, found in zip(ids, self._store.get(ids), strict=True):
-            if found is None:
+        for i, node in zip(ids, self._store.get(ids), strict=True):
+            if node is None:
                 raise LookupError(
                     f"no node {i!r} in the graph; it may have been removed or changed"
                 )
-            nodes.append(self.attach(found))
+            nodes.append(self.attach(node))
         return nodes
 
     def find(self, group: str) -> Callable[[Any], list[Node]]:
@@ -384,10 +384,10 @@ class NodeGraph:
         """
         below = [group.name for group in self._registry if group.parent == node.group]
         below = [name for name in below if self._builder.started(name)]
-        within = self._builder.needs.running is not None
-        with self.reading(*(() if within else below)):
-            here = self.node(node.id)
-            return {name: self.children_in(name, here) for name in below if self._fresh(name)}
+        in_transform = self._builder.guard.running is not None
+        with self.reading(*(() if in_transform else below)):
+            current = self.node(node.id)
+            return {name: self.children_in(name, current) for name in below if self._fresh(name)}
 
     def children_in(self, group: str, node: Node) -> list[Node]:
         """Return a node's children in one group of which its own is the parent."""
@@ -423,7 +423,7 @@ class NodeGraph:
         """
         targets = [target] if isinstance(target, str | Node) else list(target)
         more = dict(metadata or {})
-        links = [Link(_id(source), _id(each), type, float(weight), more) for each in targets]
+        links = [Link(_id(source), _id(end), type, float(weight), more) for end in targets]
         self._check_outside()
         with self._access.changing():
             self._store.link(links)
@@ -435,7 +435,7 @@ class NodeGraph:
         targets = [target] if isinstance(target, str | Node) else list(target)
         self._check_outside()
         with self._access.changing():
-            self._store.unlink([Link(_id(source), _id(each), type) for each in targets])
+            self._store.unlink([Link(_id(source), _id(end), type) for end in targets])
 
     def links(self, node: Node | str, *, incoming: bool = False) -> list[Link]:
         """Return the links from a node, or to it."""
@@ -453,8 +453,12 @@ class NodeGraph:
         ids = dict.fromkeys(
             link.source if incoming else link.target for link in links if type in (None, link.type)
         )
-        nodes = [self.attach(found) for found in self._store.get(ids) if found is not None]
-        return sorted(nodes, key=lambda each: each.order)
+        nodes = [
+            self.attach(target_node)
+            for target_node in self._store.get(ids)
+            if target_node is not None
+        ]
+        return sorted(nodes, key=lambda other: other.order)
 
     def embedding(self, node: Node, key: str | None = None) -> Vectors:
         """Return a node's vector, (dimension,) float32, embedded if it is not yet.
@@ -492,12 +496,12 @@ class NodeGraph:
     @contextmanager
     def _reading(self, groups: Sequence[str], on_error: OnError) -> Iterator[None]:
         for attempt in itertools.count():
-            with ExitStack() as held:
+            with ExitStack() as stack:
                 # Where documents change as fast as groups are built, they are asked to wait.
-                with self._access.turn if attempt > 2 else nullcontext():
+                with self._access.change_lock if attempt > 2 else nullcontext():
                     for name in groups if attempt else ():
                         self._builder.build(self.ancestry(name), on_error)
-                    held.enter_context(self._access.reading())
+                    stack.enter_context(self._access.reading())
                 if all(self._fresh(name) for name in groups):
                     yield
                     return

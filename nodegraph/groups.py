@@ -71,9 +71,9 @@ def make_group(
         ValueError: If a name is empty or ``ROOT``, the group its own parent, the number of
             workers negative.
     """
-    for what, given in (("a group's name", name), ("a group's parent", parent)):
-        if not isinstance(given, str):
-            raise TypeError(f"{what} is a str, not {given!r:.80}")
+    for what, value in (("a group's name", name), ("a group's parent", parent)):
+        if not isinstance(value, str):
+            raise TypeError(f"{what} is a str, not {value!r:.80}")
     if not name.strip() or name == ROOT:
         raise ValueError(f"a group can't be called {name!r}; ROOT is the documents themselves")
     if name == parent:
@@ -87,9 +87,9 @@ def make_group(
     rule = as_rule(transform, trans_node, settings)
     if scope == "group" and isinstance(rule, PatternRule):
         raise TypeError('scope="group" takes one transform, not a list by file pattern')
-    made_of = version if version is not None else fingerprint((transform, dict(settings)))
+    transform_version = version if version is not None else fingerprint((transform, dict(settings)))
     scoped = () if scope == "node" else (scope,)
-    full = digest("node group", name, parent, str(rule.trans_node), made_of, *scoped)
+    full = digest("node group", name, parent, str(rule.trans_node), transform_version, *scoped)
     return NodeGroup(name, parent, full, rule, num_workers, "group" if scoped else "node")
 
 
@@ -110,7 +110,7 @@ class GroupRegistry:
             ValueError: If the group exists with another rule and ``replace`` is not given, or
                 the group would be its own ancestor.
         """
-        above = [each.name for each in self.lineage(group.parent)]
+        above = [ancestor.name for ancestor in self.lineage(group.parent)]
         old = self._groups.get(group.name)
         if old is not None and old.version != group.version and not replace:
             raise ValueError(

@@ -11,12 +11,12 @@ from .store import NodeStore
 
 T = TypeVar("T")
 
-_held = threading.local()
+_thread = threading.local()
 
 
-def holding() -> bool:
+def is_reading_graph() -> bool:
     """Tell whether this thread holds a graph, any."""
-    return getattr(_held, "depth", 0) > 0
+    return getattr(_thread, "depth", 0) > 0
 
 
 class Access:
@@ -32,7 +32,7 @@ class Access:
         self._lock = ReadWriteLock()
         self._state = -1  # what this process sees
         self._cache: tuple[int, dict[object, object]] = (-1, {})  # of one state
-        self.turn = threading.RLock()  # held by who changes documents, or wants none changed
+        self.change_lock = threading.RLock()  # held by who changes documents, or wants none changed
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -40,11 +40,11 @@ class Access:
         while True:
             with self._lock.read(), self._store.snapshot() as state:
                 if state == self._state:
-                    _held.depth = getattr(_held, "depth", 0) + 1
+                    _thread.depth = getattr(_thread, "depth", 0) + 1
                     try:
                         yield
                     finally:
-                        _held.depth -= 1
+                        _thread.depth -= 1
                     return
             with self._lock.write(), self._store.snapshot() as newest:
                 self._state = newest
@@ -84,7 +84,7 @@ class Access:
         Builds write without: whoever keeps others from changing documents may wait for a build.
         """
         self.check_write()
-        with self.turn, self.writing():
+        with self.change_lock, self.writing():
             yield
 
     @contextmanager
@@ -110,7 +110,7 @@ class ReadWriteLock:
         self._readers = 0
         self._writing = False
         self._waiting = 0
-        self._mine = threading.local()
+        self._thread = threading.local()
 
     @contextmanager
     def read(self) -> Iterator[None]:
@@ -123,21 +123,21 @@ class ReadWriteLock:
 
     def is_reading(self) -> bool:
         """Return whether this thread reads."""
-        return getattr(self._mine, "depth", 0) > 0
+        return getattr(self._thread, "depth", 0) > 0
 
     def acquire_read(self) -> None:
         """Wait for writers, then keep them out until ``release_read``."""
-        depth = getattr(self._mine, "depth", 0)
+        depth = getattr(self._thread, "depth", 0)
         if depth == 0:
             with self._condition:
                 self._condition.wait_for(lambda: not self._writing and not self._waiting)
                 self._readers += 1
-        self._mine.depth = depth + 1
+        self._thread.depth = depth + 1
 
     def release_read(self) -> None:
         """Undo one ``acquire_read`` of this thread."""
-        self._mine.depth -= 1
-        if self._mine.depth == 0:
+        self._thread.depth -= 1
+        if self._thread.depth == 0:
             with self._condition:
                 self._readers -= 1
                 self._condition.notify_all()

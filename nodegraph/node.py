@@ -221,12 +221,12 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class LinkedText:
-    """A piece that a transform returns, with links to nodes that are there already.
+    """An item that a transform returns, with links to existing nodes.
 
-    A transform that sees a whole group says by it what each piece was made from.
+    A transform that sees a whole group says by it which nodes each item comes from.
 
     Args:
-        piece: A text, a ``Node``, or whatever else a transform may return as one piece.
+        item: A text, a ``Node``, or whatever else a transform may return for one node.
         to: The nodes to link it to.
         type: The type of the links.
 
@@ -235,6 +235,6 @@ class LinkedText:
         'member'
     """
 
-    piece: Any
+    item: Any
     to: Sequence[Node]
     type: str = MEMBER

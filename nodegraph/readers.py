@@ -51,9 +51,9 @@ def can_read(path: Path) -> bool:
 
 
 def read_file(path: Path, file_id: str) -> list[Document]:
-    """Read one file into documents, with the file's facts in their metadata.
+    """Read one file into documents, with the file's attributes in their metadata.
 
-    The facts: ``file_name``, ``file_path``, ``file_type`` (a MIME type), ``file_size`` (bytes),
+    ``file_name``, ``file_path``, ``file_type`` (a MIME type), ``file_size`` (bytes),
     ``creation_date``, ``last_modified_date``, ``last_accessed_date`` (``YYYY-MM-DD``, UTC).
 
     Raises:
@@ -67,13 +67,13 @@ def read_file(path: Path, file_id: str) -> list[Document]:
             f'@register_reader("{path.suffix or ".txt"}"), or give the text itself'
         )
     try:
-        facts = _facts(path)
+        attributes = _file_attributes(path)
         read = _READERS[path.suffix.lower()](path)
         if isinstance(read, str):
-            return [Document(read, facts, id=file_id)]
+            return [Document(read, attributes, id=file_id)]
         return [
-            Document(each.text, {**facts, **each.metadata}, id=f"{file_id}#{each.id}")
-            for each in read
+            Document(part.text, {**attributes, **part.metadata}, id=f"{file_id}#{part.id}")
+            for part in read
         ]
     except ReadError:
         raise
@@ -147,11 +147,11 @@ def _from_record(record: Any, number: int) -> Document | None:
     inner = metadata.get("metadata")
     if inner is None or isinstance(inner, dict):
         metadata.update(metadata.pop("metadata", None) or {})
-    given = record.get("id")
-    return Document(record[name], metadata, id=str(number if given in (None, "") else given))
+    own_id = record.get("id")
+    return Document(record[name], metadata, id=str(number if own_id in (None, "") else own_id))
 
 
-def _facts(path: Path) -> dict[str, Any]:
+def _file_attributes(path: Path) -> dict[str, Any]:
     stat = path.stat()
 
     def day(seconds: float) -> str:

@@ -321,11 +321,11 @@ class NodeStore(ABC):
         """
         if not replaced:
             return []
-        gone = set(deleted)
+        deleted_ids = set(deleted)
         outgoing = (link for links in self.read_links(replaced) for link in links)
         incoming = (link for links in self.read_links(deleted, incoming=True) for link in links)
         return [
-            *(link for link in outgoing if link.derived or link.source in gone),
+            *(link for link in outgoing if link.derived or link.source in deleted_ids),
             *(link for link in incoming if not link.derived),
         ]
 

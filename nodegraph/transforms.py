@@ -55,8 +55,8 @@ class Rule:
 
     def of_group(self, nodes: Sequence[Node]) -> list[Draft]:
         """Return what the transform makes of a whole group: of its nodes, or of their texts."""
-        given = list(nodes) if self.trans_node else [node.text for node in nodes]
-        return drafts(self.call(given), None)
+        inputs = list(nodes) if self.trans_node else [node.text for node in nodes]
+        return read_output(self.call(inputs), None)
 
     def __call__(self, node: Node) -> list[Draft]:
         """Return what the transform makes of a node."""
@@ -64,7 +64,7 @@ class Rule:
         if callable(spans) and not self.trans_node:  # a Splitter
             text = node.text
             return [Draft(text[a:b], start=a, end=b) for a, b in spans(text)]
-        return drafts(self.call(node if self.trans_node else node.text), node)
+        return read_output(self.call(node if self.trans_node else node.text), node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +129,10 @@ def _pattern_rule(
                 f"a list of transforms holds pairs of a file pattern and a transform, like "
                 f'("*.md", MarkdownSplitter()), not {entry!r:.80}'
             )
-        pattern, each = entry
-        rules.append((pattern, None if each is None else as_rule(each, trans_node, settings)))
+        pattern, transform = entry
+        rules.append(
+            (pattern, None if transform is None else as_rule(transform, trans_node, settings))
+        )
     if not rules:
         raise TypeError("a list of transforms by file pattern is empty; give at least one pair")
     return PatternRule(tuple(rules))
@@ -166,85 +168,85 @@ def _sees_node(call: Transform, transform: object) -> bool:
     return annotation is Node or annotation in ("Node", "nodekin.nodegraph.Node")
 
 
-def drafts(made: object, parent: Node | None) -> list[Draft]:
+def read_output(output: object, parent: Node | None) -> list[Draft]:
     """Read what a transform returned; blank pieces make no node.
 
     Args:
-        made: What it returned.
+        output: What it returned.
         parent: What it was given; None where that was a whole group, in which nothing has a span.
 
     Raises:
         TypeError: If it returned None, which is more often forgotten than meant.
         ValueError: If a span it gave is not where its text stands.
     """
-    if made is None:
+    if output is None:
         raise TypeError("the transform returned None; return [] where there is nothing to make")
-    pieces = [_draft(piece) for piece in _pieces(made)]
-    pieces = [piece for piece in pieces if piece.text and not piece.text.isspace()]
+    drafts = [_draft(item) for item in _items(output)]
+    drafts = [draft for draft in drafts if draft.text and not draft.text.isspace()]
     if parent is None:
-        return [replace(piece, start=None, end=None) for piece in pieces]
-    found = iter(locate([p.text for p in pieces if p.start is None], parent.text))
+        return [replace(draft, start=None, end=None) for draft in drafts]
+    spans = iter(locate([d.text for d in drafts if d.start is None], parent.text))
     return [
-        _placed(piece, next(found) if piece.start is None else None, parent) for piece in pieces
+        _placed(draft, next(spans) if draft.start is None else None, parent) for draft in drafts
     ]
 
 
-def _pieces(made: object) -> Iterable[object]:
+def _items(output: object) -> Iterable[object]:
     """Return what was made one by one; what has a text form of its own is one piece."""
-    one = isinstance(made, str | bytes | Mapping | Node | Draft | LinkedText) or any(
-        hasattr(made, name) for name in ("page_content", "get_content", "model_dump")
+    one = isinstance(output, str | bytes | Mapping | Node | Draft | LinkedText) or any(
+        hasattr(output, name) for name in ("page_content", "get_content", "model_dump")
     )  # pydantic's models are iterable, over their fields
-    return made if isinstance(made, Iterable) and not one else [made]
+    return output if isinstance(output, Iterable) and not one else [output]
 
 
-def _placed(piece: Draft, found: Span | None, parent: Node) -> Draft:
-    if piece.start is None:
-        if found is None:
-            return piece
-        return _at(piece, *found)
-    end = piece.start + len(piece.text) if piece.end is None else piece.end
-    if piece.start < 0 or parent.text[piece.start : end] != piece.text:
+def _placed(draft: Draft, span: Span | None, parent: Node) -> Draft:
+    if draft.start is None:
+        if span is None:
+            return draft
+        return _at(draft, *span)
+    end = draft.start + len(draft.text) if draft.end is None else draft.end
+    if draft.start < 0 or parent.text[draft.start : end] != draft.text:
         raise ValueError(
-            f"a node was given the span {piece.start}:{end} of its parent's text, where "
-            f"{parent.text[piece.start : end]!r:.60} stands, not {piece.text!r:.60}; leave the "
+            f"a node was given the span {draft.start}:{end} of its parent's text, where "
+            f"{parent.text[draft.start : end]!r:.60} stands, not {draft.text!r:.60}; leave the "
             "span out to have it found"
         )
-    return _at(piece, piece.start, end)
+    return _at(draft, draft.start, end)
 
 
-def _at(piece: Draft, start: int, end: int) -> Draft:
-    return Draft(piece.text, piece.content, piece.metadata, start, end, piece.links)
+def _at(draft: Draft, start: int, end: int) -> Draft:
+    return Draft(draft.text, draft.content, draft.metadata, start, end, draft.links)
 
 
-def _draft(piece: object) -> Draft:
-    if isinstance(piece, Draft):
-        return piece
-    if isinstance(piece, LinkedText):
-        return replace(_draft(piece.piece), links=_targets(piece))
-    if isinstance(piece, str):
-        return Draft(piece)
-    if isinstance(piece, Node):
-        content = None if piece.content == piece.text else piece.content
+def _draft(item: object) -> Draft:
+    if isinstance(item, Draft):
+        return item
+    if isinstance(item, LinkedText):
+        return replace(_draft(item.item), links=_targets(item))
+    if isinstance(item, str):
+        return Draft(item)
+    if isinstance(item, Node):
+        content = None if item.content == item.text else item.content
         # A node of a graph knows its place in its document, not in what it is made from now.
-        span = (None, None) if piece.id else (piece.start, piece.end)
-        return Draft(piece.text, content, piece.own_metadata, *span)
-    metadata = getattr(piece, "metadata", NO_METADATA)
-    if isinstance(text := getattr(piece, "page_content", None), str):  # LangChain
+        span = (None, None) if item.id else (item.start, item.end)
+        return Draft(item.text, content, item.own_metadata, *span)
+    metadata = getattr(item, "metadata", NO_METADATA)
+    if isinstance(text := getattr(item, "page_content", None), str):  # LangChain
         return Draft(text, None, metadata)
-    if callable(content := getattr(piece, "get_content", None)):  # LlamaIndex
+    if callable(content := getattr(item, "get_content", None)):  # LlamaIndex
         return Draft(content(), None, metadata)
-    if isinstance(piece, bytes):
+    if isinstance(item, bytes):
         raise TypeError("the transform returned bytes; decode them to a str")
-    if piece is None:
+    if item is None:
         raise TypeError("the transform returned a list with None in it; leave such pieces out")
-    return Draft(str(piece), piece if isinstance(piece, bool | int | float) else None)
+    return Draft(str(item), item if isinstance(item, bool | int | float) else None)
 
 
-def _targets(piece: LinkedText) -> tuple[tuple[str, str], ...]:
-    for node in piece.to:
+def _targets(item: LinkedText) -> tuple[tuple[str, str], ...]:
+    for node in item.to:
         if not isinstance(node, Node) or not node.id:
             raise TypeError(
                 f"LinkedText(..., to=[...]) takes nodes of the graph, not {node!r:.80}; a "
                 "transform gets them when it is declared with trans_node=True"
             )
-    return tuple((piece.type, node.id) for node in piece.to)
+    return tuple((item.type, node.id) for node in item.to)

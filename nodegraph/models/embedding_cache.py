@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import EmbeddingError, nearest_names
 from ..hashing import digest
-from ..locking import holding
+from ..locking import is_reading_graph
 from ..node import ROOT
 from ..progress import track
 from ..store import NodeStore
@@ -217,7 +217,7 @@ class EmbeddingCache:
         embedder = self.embedder(key)
         claim = self._queries.claim(key, queries, loop)
         # The other thread may be waiting for the graph that this one has locked.
-        pending = {} if loop is None and holding() else claim.pending
+        pending = {} if loop is None and is_reading_graph() else claim.pending
         vectors = claim.vectors
         try:
             for batch in _batches(claim.to_embed, embedder.batch_size):

@@ -32,20 +32,20 @@ def check_sizes(chunk_size: int, chunk_overlap: int) -> None:
 def strip_span(text: str, span: Span) -> Span:
     """Leave out the white space at both ends of a span."""
     begin, end = span
-    piece = text[begin:end]
-    content = piece.strip()
-    begin += len(piece) - len(piece.lstrip())
+    padded = text[begin:end]
+    content = padded.strip()
+    begin += len(padded) - len(padded.lstrip())
     return begin, begin + len(content)
 
 
 def cut_at(text: str, span: Span, separator: re.Pattern[str]) -> list[Span]:
-    """Cut a span behind every match of a separator; the pieces join up without gaps."""
-    pieces, begin = [], span[0]
+    """Cut a span behind every match of a separator; the parts join up without gaps."""
+    parts, begin = [], span[0]
     for match in separator.finditer(text, *span):
         if begin < match.end() < span[1]:
-            pieces.append((begin, match.end()))
+            parts.append((begin, match.end()))
             begin = match.end()
-    return [*pieces, (begin, span[1])]
+    return [*parts, (begin, span[1])]
 
 
 def cut_to_fit(
@@ -55,58 +55,58 @@ def cut_to_fit(
     if length(text[slice(*span)]) <= size:
         return [span]
     for level, separator in enumerate(separators):
-        pieces = cut_at(text, span, separator)
-        if len(pieces) > 1:
+        parts = cut_at(text, span, separator)
+        if len(parts) > 1:
             rest = separators[level + 1 :]
-            return [p for piece in pieces for p in cut_to_fit(text, piece, size, length, rest)]
-    pieces, (begin, end), count = [], span, 1
+            return [p for part in parts for p in cut_to_fit(text, part, size, length, rest)]
+    parts, (begin, end), count = [], span, 1
     while begin < end:
         count = _longest_prefix(text, begin, end, size, length, guess=count)
-        pieces.append((begin, begin + count))
+        parts.append((begin, begin + count))
         begin += count
-    return pieces
+    return parts
 
 
 def _longest_prefix(text: str, begin: int, end: int, size: int, length: Length, guess: int) -> int:
     """Return how many characters fit, at least one; the length is taken to grow with the text."""
 
-    def fits(count: int) -> bool:
+    def within_size(count: int) -> bool:
         return length(text[begin : begin + count]) <= size
 
     most, step = end - begin, 1
-    low = guess if 1 < guess <= most and fits(guess) else 1
-    while low + step <= most and fits(low + step):
+    low = guess if 1 < guess <= most and within_size(guess) else 1
+    while low + step <= most and within_size(low + step):
         low += step
         step *= 2
     high = min(low + step - 1, most)
     while low < high:
         middle = (low + high + 1) // 2
-        if fits(middle):
+        if within_size(middle):
             low = middle
         else:
             high = middle - 1
     return low
 
 
-def pack(text: str, pieces: Sequence[Span], size: int, overlap: int, length: Length) -> list[Span]:
-    """Join neighbouring pieces into chunks of at most ``size``, white space around them left out.
+def pack(text: str, parts: Sequence[Span], size: int, overlap: int, length: Length) -> list[Span]:
+    """Join neighbouring parts into chunks of at most ``size``, white space around them left out.
 
-    Each chunk but the first begins with whole pieces of the one before, at most ``overlap``
-    long together, and reaches at least one piece further. The sum of the pieces' lengths is the
+    Each chunk but the first begins with whole parts of the one before, at most ``overlap``
+    long together, and reaches at least one part further. The sum of the parts' lengths is the
     first guess; what counts is the length of the chunk's text, which may be more.
     """
-    pieces = [p for p in (strip_span(text, piece) for piece in pieces) if p[0] < p[1]]
-    lengths = [length(text[begin:end]) for begin, end in pieces]
+    parts = [p for p in (strip_span(text, part) for part in parts) if p[0] < p[1]]
+    lengths = [length(text[begin:end]) for begin, end in parts]
 
     def measure(first: int, after: int) -> int:
-        return length(text[pieces[first][0] : pieces[after - 1][1]])
+        return length(text[parts[first][0] : parts[after - 1][1]])
 
     chunks: list[Span] = []
     first = after = 0
-    total = 0  # of the pieces from first up to after
-    while after < len(pieces):
+    total = 0  # of the parts from first up to after
+    while after < len(parts):
         least = after + 1
-        while after < len(pieces) and (after < least or total + lengths[after] <= size):
+        while after < len(parts) and (after < least or total + lengths[after] <= size):
             total += lengths[after]
             after += 1
         if after > least and measure(first, after) > size:
@@ -114,8 +114,8 @@ def pack(text: str, pieces: Sequence[Span], size: int, overlap: int, length: Len
                 range(after), size, lo=least, key=lambda last: measure(first, last + 1)
             )
             total = sum(lengths[first:after])
-        chunks.append((pieces[first][0], pieces[after - 1][1]))
-        if after == len(pieces):
+        chunks.append((parts[first][0], parts[after - 1][1]))
+        if after == len(parts):
             break
         while first < after and (
             total > overlap
@@ -132,14 +132,14 @@ Span = tuple[int, int]
 """Begin and end (exclusive) in characters."""
 
 
-def locate(pieces: Sequence[str], text: str) -> list[Span | None]:
-    """Find each piece in the text, in order; None for a piece that is not a part of it.
+def locate(parts: Sequence[str], text: str) -> list[Span | None]:
+    """Find each part in the text, in order; None for one that is not in it.
 
-    A piece is looked for where the last one ended, past separators; then, since chunks may
+    A part is searched where the last one ended, past separators; then, since chunks may
     overlap, from just behind where the last one began; then, since a transform may reorder,
-    anywhere. Every span returned is true: ``text[start:end] == piece``. The search for pieces
-    that are not there is bounded, so that a transform that rewrites a long text costs a few
-    scans of it, not one for each piece.
+    anywhere. Every span returned is true: ``text[start:end] == part``. The search for parts
+    that do not occur is bounded, so that a transform that rewrites a long text costs a few
+    scans of it, not one for each part.
 
     Example:
         >>> locate(["a b", "b c", "new"], "a b c")
@@ -148,20 +148,20 @@ def locate(pieces: Sequence[str], text: str) -> list[Span | None]:
     spans: list[Span | None] = []
     budget = 16 * len(text) + 1_000_000
     begin, end = -1, 0
-    for piece in pieces:
-        window = end + 4 * len(piece) + 4096
-        at = text.find(piece, end, window)
+    for part in parts:
+        window = end + 4 * len(part) + 4096
+        at = text.find(part, end, window)
         if at < 0 or any(c.isalnum() for c in text[end:at]):
-            overlapping = text.find(piece, begin + 1, window)
+            overlapping = text.find(part, begin + 1, window)
             at = overlapping if overlapping >= 0 else at
         if at < 0 and budget > 0:
-            at = text.find(piece, end)
+            at = text.find(part, end)
             if at < 0:
-                at = text.find(piece)
+                at = text.find(part)
             budget -= len(text) if at < 0 else abs(at - end)
-        if at < 0 or not piece:
+        if at < 0 or not part:
             spans.append(None)
             continue
-        begin, end = at, at + len(piece)
+        begin, end = at, at + len(part)
         spans.append((begin, end))
     return spans

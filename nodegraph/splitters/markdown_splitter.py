@@ -89,8 +89,8 @@ class MarkdownSplitter:
         """Yield where each heading begins, its level and its text."""
         front = _FRONT_MATTER.match(text)
         at, fence, before, before_at = front.end() if front else 0, "", "", 0
-        for whole in text[at:].split("\n"):
-            line = whole.rstrip()
+        for full_line in text[at:].split("\n"):
+            line = full_line.rstrip()
             opened = _FENCE.match(line)
             level, heading, begin = 0, "", at
             if fence:
@@ -110,10 +110,10 @@ class MarkdownSplitter:
                     before = ""
             if 0 < level <= self.max_level:
                 yield begin, level, heading
-            at += len(whole) + 1
+            at += len(full_line) + 1
 
 
 def _without_closing(heading: str) -> str:
     """Leave out the number signs that may close a heading: ``## Tea ##``."""
-    bare = heading.rstrip("#")
-    return heading if bare[-1:].strip() else bare.rstrip()
+    stripped = heading.rstrip("#")
+    return heading if stripped[-1:].strip() else stripped.rstrip()

@@ -25,11 +25,11 @@ class RecursiveSplitter:
 
     Choose it where a text's own sections and paragraphs matter more than even chunks: what
     belongs together by a stronger separator is only parted when it does not fit. Separators stay
-    at the end of their piece; white space around a chunk is left out.
+    at the end of their part; white space around a chunk is left out.
 
     Args:
         chunk_size: The most a chunk may measure, in units of ``length``.
-        chunk_overlap: How much of the end of a chunk, in whole pieces, the next one repeats at
+        chunk_overlap: How much of the end of a chunk, in whole parts, the next one repeats at
             most, where they were parted by the same separator.
         separators: Regular expressions, strongest first; for Chinese, English and mixed text by
             default. What fits by none is cut anywhere.
@@ -78,19 +78,19 @@ class RecursiveSplitter:
     def _split(self, text: str, span: Span, patterns: Sequence[re.Pattern[str]]) -> list[Span]:
         if self.length(text[slice(*span)]) <= self.chunk_size:
             return [span]
-        pieces = [span]
-        while patterns and len(pieces) == 1:
-            pieces, patterns = cut_at(text, span, patterns[0]), patterns[1:]
-        if len(pieces) == 1:
-            pieces = cut_to_fit(text, span, self.chunk_size, self.length, ())
-            return pack(text, pieces, self.chunk_size, self.chunk_overlap, self.length)
+        parts = [span]
+        while patterns and len(parts) == 1:
+            parts, patterns = cut_at(text, span, patterns[0]), patterns[1:]
+        if len(parts) == 1:
+            parts = cut_to_fit(text, span, self.chunk_size, self.length, ())
+            return pack(text, parts, self.chunk_size, self.chunk_overlap, self.length)
         chunks: list[Span] = []
         fitting: list[Span] = []
-        for piece in pieces:
-            if self.length(text[slice(*piece)]) <= self.chunk_size:
-                fitting.append(piece)
+        for part in parts:
+            if self.length(text[slice(*part)]) <= self.chunk_size:
+                fitting.append(part)
                 continue
             chunks += pack(text, fitting, self.chunk_size, self.chunk_overlap, self.length)
             fitting = []
-            chunks += self._split(text, piece, patterns)
+            chunks += self._split(text, part, patterns)
         return chunks + pack(text, fitting, self.chunk_size, self.chunk_overlap, self.length)

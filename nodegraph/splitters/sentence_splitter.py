@@ -45,9 +45,9 @@ class SentenceSplitter:
 
     def spans(self, text: str) -> list[Span]:
         """Return the begin and end of each chunk, in characters."""
-        pieces = [
-            piece
+        parts = [
+            part
             for sentence in sentence_spans(text)
-            for piece in cut_to_fit(text, sentence, self.chunk_size, self.length, (CLAUSES, WORDS))
+            for part in cut_to_fit(text, sentence, self.chunk_size, self.length, (CLAUSES, WORDS))
         ]
-        return pack(text, pieces, self.chunk_size, self.chunk_overlap, self.length)
+        return pack(text, parts, self.chunk_size, self.chunk_overlap, self.length)

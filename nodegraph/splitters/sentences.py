@@ -85,10 +85,10 @@ def split_paragraphs(text: str) -> list[str]:
 def _stripped(text: str, ends: Iterable[int]) -> Iterable[Span]:
     begin = 0
     for end in (*ends, len(text)):
-        piece = text[begin:end]
-        content = piece.strip()
+        padded = text[begin:end]
+        content = padded.strip()
         if content:
-            at = begin + len(piece) - len(piece.lstrip())
+            at = begin + len(padded) - len(padded.lstrip())
             yield at, at + len(content)
         begin = end
 

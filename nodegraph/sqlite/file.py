@@ -14,7 +14,7 @@ from ..errors import StoreError
 from .connection import Connection
 from .schema import MIGRATIONS
 
-_OF_OTHER_PROCESSES: list[object] = []  # kept, since closing them here would disturb their makers
+_OF_OTHER_PROCESSES: list[object] = []  # closing them here would disturb their makers
 
 
 class GraphFile:
@@ -62,13 +62,13 @@ class GraphFile:
             if self._writer is not None and not self._owner:
                 writer, self._writer = self._writer, None
                 writer.close()
-            kept: tuple[int, Connection] | None = getattr(self._local, "reader", None)
-            if kept is None or kept[0] != self._generation:  # there is none, or it is closed
+            current: tuple[int, Connection] | None = getattr(self._local, "reader", None)
+            if current is None or current[0] != self._generation:  # there is none, or it is closed
                 return
-            if not (self._owner or kept[1].in_transaction):
+            if not (self._owner or current[1].in_transaction):
                 self._local.reader = None
-                self._readers.discard(kept[1])
-                kept[1].close()
+                self._readers.discard(current[1])
+                current[1].close()
         finally:
             self._mutex.release()
 
@@ -85,8 +85,8 @@ class GraphFile:
         if self._owner == threading.get_ident() and self._writer is not None:
             return self._writer
         self._follow_fork()
-        kept: tuple[int, Connection] | None = getattr(self._local, "reader", None)
-        if kept is None or kept[0] != self._generation:
+        current: tuple[int, Connection] | None = getattr(self._local, "reader", None)
+        if current is None or current[0] != self._generation:
             frozen = self.frozen
             if not frozen:
                 self._writing_connection()  # makes the tables
@@ -98,8 +98,8 @@ class GraphFile:
                 )
             with self._listing:
                 self._readers.add(reader)
-            kept = self._local.reader = (self._generation, reader)
-        return kept[1]
+            current = self._local.reader = (self._generation, reader)
+        return current[1]
 
     def _writing_connection(self) -> Connection:
         with self._mutex:
@@ -158,7 +158,7 @@ class GraphFile:
         """Keep other processes from writing."""
         self._follow_fork()
         self._writing_connection()
-        return self._process.held()
+        return self._process.locked()
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
@@ -249,7 +249,7 @@ class ProcessLock:
         self._pid = os.getpid()
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Hold the lock, beside other threads of this process.
 
         Raises:

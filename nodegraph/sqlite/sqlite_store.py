@@ -313,10 +313,10 @@ class SQLiteStore(NodeStore):
 
     def get(self, ids: Iterable[str]) -> list[Node | None]:
         """Return nodes by id."""
-        wanted = [to_key(i) for i in ids]
-        seen = self._file.snapshot_cache()  # a hit's parent is often asked for again and again
-        found: dict[Any, Node | None] = {} if seen is None else seen.setdefault(_NODE, {})
-        missing = [key for key in wanted if key not in found]
+        requested = [to_key(i) for i in ids]
+        cache = self._file.snapshot_cache()  # a hit's parent is often asked for again and again
+        nodes: dict[Any, Node | None] = {} if cache is None else cache.setdefault(_NODE, {})
+        missing = [key for key in requested if key not in nodes]
         if missing:
             with self._file.snapshot():
                 rows = [
@@ -326,20 +326,20 @@ class SQLiteStore(NodeStore):
                         f"{_NODE} WHERE n.id IN ({placeholders(some)})", some
                     )
                 ]
-                found.update(dict.fromkeys(missing))
-                found.update(zip((row[0] for row in rows), self._nodes_of(rows), strict=True))
-        return [found[key] for key in wanted]
+                nodes.update(dict.fromkeys(missing))
+                nodes.update(zip((row[0] for row in rows), self._nodes_of(rows), strict=True))
+        return [nodes[key] for key in requested]
 
     def children(self, group: str, parent: Node) -> Sequence[Node]:
         """Return the nodes of a group made from one parent."""
-        wanted: list[Any] = [group, to_column(parent.document_id)]
+        params: list[Any] = [group, to_column(parent.document_id)]
         of_parent = "n.parent IS NULL"
         if parent.id != parent.document_id:
             of_parent = "n.parent = ?"
-            wanted.append(to_key(parent.id))
+            params.append(to_key(parent.id))
         query = f"{_NODE} WHERE groups.name = ? AND docs.id = ? AND {of_parent} ORDER BY n.place"
         with self._file.snapshot():
-            return tuple(self._nodes_of(self._file.db.rows(query, wanted)))
+            return tuple(self._nodes_of(self._file.db.rows(query, params)))
 
     def _nodes_in(self, db: Connection, derivation: int | None) -> Iterator[Node]:
         if derivation is None:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from ...nodegraph import LLM, ModelTimeoutError
-from ...nodegraph.locking import holding
+from ...nodegraph.locking import is_reading_graph
 from ...nodegraph.models.output import FinalAnswerParser
 from ..base_retriever import BaseRetriever
 from ..filters import Filters
@@ -286,7 +286,7 @@ def run_in_threads(
 
     Waiting for other threads could then be waiting for itself.
     """
-    if len(functions) < 2 or max_workers == 1 or holding():
+    if len(functions) < 2 or max_workers == 1 or is_reading_graph():
         return [function() for function in functions]
     contexts = [contextvars.copy_context() for _ in functions]
     with ThreadPoolExecutor(min(len(functions), max_workers), "nodekin") as pool:

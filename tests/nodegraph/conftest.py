@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from node_texts import split_lines
 
 import nodekin.nodegraph.memory_store
-from nodekin.nodegraph import MemoryStore, NodeStore
+from nodekin.nodegraph import Document, MemoryStore, NodeGraph, NodeStore
 from nodekin.nodegraph.sqlite import SQLiteStore
 
 
@@ -28,3 +29,22 @@ def every_store(
     yield request.param
     for store in made:
         store.close()
+
+
+@pytest.fixture
+def graph() -> NodeGraph:
+    """Return a graph of two documents with their lines and words."""
+    graph = NodeGraph(progress=False)
+    graph.add([Document("a b\nc", {"topic": "one"}, id="1"), Document("d", id="2")])
+    graph.create_node_group("line", split_lines)
+    graph.create_node_group("word", str.split, parent="line")
+    return graph
+
+
+@pytest.fixture(params=["memory", "file"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NodeStore]:
+    """Yield a store with two documents, in memory and in a file."""
+    store: NodeStore = MemoryStore() if request.param == "memory" else SQLiteStore(tmp_path / "g")
+    store.change_documents([Document("text", id="a"), Document("text", id="b")])
+    yield store
+    store.close()

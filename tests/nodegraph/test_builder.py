@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from node_texts import texts
 
 from nodekin.nodegraph import Document, Node, NodeGraph, TransformError
 
@@ -56,10 +57,6 @@ def run_all(works: list[Callable[[], Any]]) -> list[Any]:
         thread.join(PATIENCE)
         assert not thread.is_alive(), "it hangs"
     return results
-
-
-def texts(nodes: list[Node]) -> list[str]:
-    return [node.text for node in nodes]
 
 
 @pytest.fixture

@@ -1,13 +1,12 @@
 """Links between nodes, and groups whose transform sees a whole group."""
 
-import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from node_texts import texts
 
 from nodekin.nodegraph import Document, Link, LinkedText, Node, NodeGraph, TransformError
-from nodekin.nodegraph.sqlite.schema import APPLICATION, MIGRATIONS
 from nodekin.retrievers import Retriever
 
 
@@ -23,10 +22,6 @@ def graph(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NodeGraph]
         )
         graph.create_node_group("line", str.splitlines)
         yield graph
-
-
-def texts(nodes: Sequence[Node]) -> list[str]:
-    return [node.text for node in nodes]
 
 
 def by_first_word(lines: list[Node]) -> list[LinkedText]:
@@ -225,28 +220,3 @@ def test_derived_links_come_back_with_their_targets_and_others_do_not(graph: Nod
     graph.create_node_group("word", lambda lines: "none", "line", scope="group", replace=True)
     graph.build("word")
     assert graph.links(line, incoming=True) == []
-
-
-def test_links_of_a_file_of_the_first_format(tmp_path: Path) -> None:
-    database = sqlite3.connect(tmp_path / "graph")
-    database.executescript(MIGRATIONS[0])
-    database.executescript(
-        """
-        INSERT INTO documents VALUES (1, 'a'), (2, 'b');
-        INSERT INTO derivations
-            VALUES (1, 0, 1, NULL, '', '', '', 1), (2, 0, 2, NULL, '', '', '', 1);
-        INSERT INTO nodes (key, id, derivation, place, text, sequence)
-            VALUES (1, 'a', 1, 0, 'tea', 1), (2, 'b', 2, 0, 'cup', 1);
-        INSERT INTO links
-            VALUES (1, 1, 2, 'cites', 0.5, '{"page":3}', 0), (2, 2, 1, 'm', 1, NULL, 1);
-        """
-    )
-    database.execute(f"PRAGMA application_id = {APPLICATION}")
-    database.execute("PRAGMA user_version = 1")
-    database.close()
-    with NodeGraph(store=tmp_path / "graph") as graph:
-        (cites,), (member,) = graph.links_of(["a", "b"])
-        assert cites == Link("a", "b", "cites", 0.5)
-        assert (cites.metadata, cites.derived, member.derived) == ({"page": 3}, False, True)
-        graph.remove("a")
-        assert graph.links("b") == []

@@ -14,7 +14,7 @@ def entities(*texts: str, **settings: object) -> dict[str, list[str]]:
     """Return the entities of some texts, with the numbers of the passages."""
     nodes = [Node(text, id=str(at)) for at, text in enumerate(texts)]
     made: list[LinkedText] = EntityExtractor(**settings)(nodes)
-    return {each.piece.text: [node.id for node in each.to] for each in made}
+    return {each.item.text: [node.id for node in each.to] for each in made}
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -108,7 +108,7 @@ def test_titles_come_from_the_metadata_first() -> None:
         Node("Plays of Ibsen were shown.", id="b"),
     ]
     (ibsen,) = EntityExtractor()(nodes)
-    assert (ibsen.piece.text, ibsen.piece.own_metadata) == ("Ibsen", {"about": ["a"]})
+    assert (ibsen.item.text, ibsen.item.own_metadata) == ("Ibsen", {"about": ["a"]})
     assert [node.id for node in ibsen.to] == ["a", "b"]
 
 

@@ -1,6 +1,5 @@
 """What can be wrong with a graph's file is said in words, and takes nothing with it."""
 
-import math
 import os
 import shutil
 import sqlite3
@@ -9,53 +8,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import date, datetime, timezone
-from decimal import Decimal
 from pathlib import Path
-from typing import Any
-from uuid import UUID
 
 import pytest
+from graph_files import fill, opened, tables, words
 
-from nodekin.nodegraph import Document, Node, NodeGraph, StoreError, TransformError
-from nodekin.nodegraph.sqlite import SQLiteStore, connection, file
-
-UPGRADE = """
--- Whether somebody has read it.
-ALTER TABLE documents ADD COLUMN seen INTEGER NOT NULL DEFAULT 0;
-UPDATE documents SET seen = 1;
-"""
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "graph"
-
-
-def opened(path: Path, **settings: Any) -> NodeGraph:
-    graph = NodeGraph(store=path, progress=False, **settings)
-    graph.create_node_group("word", str.split)
-    return graph
-
-
-def fill(path: Path, count: int = 30) -> None:
-    with opened(path) as graph:
-        graph.add(
-            [Document(f"tea {i} " + "leaf " * 40, {"n": i}, id=f"d{i}") for i in range(count)]
-        )
-        graph.build("word")
-
-
-def tables(path: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """Return what is in a file, by table, and which version it has."""
-    database = sqlite3.connect(path)
-    try:
-        names = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-        rows = {name: database.execute(f"SELECT * FROM {name}").fetchall() for (name,) in names}
-        return {**rows, "version": database.execute("PRAGMA user_version").fetchall()}
-    finally:
-        database.close()
-
+from nodekin.nodegraph import Document, NodeGraph, StoreError
+from nodekin.nodegraph.sqlite import SQLiteStore
 
 # What is no graph
 
@@ -100,60 +59,6 @@ def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
 
 
 # Older and newer files
-
-
-def test_a_newer_file_is_refused_and_left_alone(path: Path) -> None:
-    fill(path)
-    database = sqlite3.connect(path)
-    database.execute("PRAGMA user_version = 99")
-    database.close()
-    before = tables(path)
-    with pytest.raises(StoreError, match=r"newer nodekin \(format 99, .*upgrade nodekin"):
-        NodeGraph(store=path)
-    assert tables(path) == before
-
-
-@pytest.fixture
-def migrations(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Give today's program one more step than its files have."""
-
-    def more(step: str) -> None:
-        steps = [*connection.MIGRATIONS, step]
-        for module in (connection, file):
-            monkeypatch.setattr(module, "MIGRATIONS", steps)
-
-    return more
-
-
-def test_an_older_file_becomes_a_newer_one(path: Path, migrations: Callable[[str], None]) -> None:
-    fill(path)
-    before = tables(path)
-    migrations(UPGRADE)
-    with opened(path) as graph:
-        assert [node.id for node in graph.nodes("ROOT")] == [f"d{i}" for i in range(30)]
-        assert len(graph.nodes("word")) == 30 * 42
-    now = tables(path)
-    assert {row[-1] for row in now["documents"]} == {1}
-    assert now["nodes"] == before["nodes"]
-    assert now["version"] == [(before["version"][0][0] + 1,)]
-
-
-def test_a_migration_that_fails_leaves_the_older_file_whole(
-    path: Path, migrations: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fill(path)
-    before = tables(path)
-    with monkeypatch.context() as patch:
-        for module in (connection, file):
-            patch.setattr(
-                module, "MIGRATIONS", [*connection.MIGRATIONS, UPGRADE + "DROP TABLE never;"]
-            )
-        with pytest.raises(StoreError, match="no such table: never"):
-            NodeGraph(store=path)
-    assert tables(path) == before
-    migrations(UPGRADE)
-    with opened(path) as graph:
-        assert len(graph.nodes("word")) == 30 * 42
 
 
 # Damage
@@ -201,10 +106,6 @@ def full(graph: NodeGraph, path: Path) -> Iterator[None]:
     db.row(f"PRAGMA max_page_count = {pages}")
     yield
     db.row(f"PRAGMA max_page_count = {most[0]}")
-
-
-def words(graph: NodeGraph) -> list[str]:
-    return [node.text for node in graph.nodes("word")]
 
 
 def test_a_disk_that_is_full_refuses_documents_whole(path: Path) -> None:
@@ -346,113 +247,4 @@ def test_somebody_without_the_right_to_write_can_read() -> None:
 # What no file can hold
 
 
-def test_metadata_that_no_file_can_hold_is_refused_by_name(path: Path) -> None:
-    fill(path)
-    graph = opened(path)
-    new = [Document("good", id="good"), Document("bad", {"how": [object()]}, id="bad one")]
-    with pytest.raises(TypeError, match=r"metadata of document 'bad one': object <object .*file"):
-        graph.add(new)
-    assert len(graph.nodes("ROOT")) == 30
-    assert graph.add(new[:1]) == ["good"]
-    assert words(graph)[-1] == "good"
-    graph.close()
-
-
-def awkward(text: str) -> list[Node]:
-    value = object() if "bad" in text else 1
-    return [Node(text, {"value": value}), Node(text, content=value)]
-
-
-@pytest.mark.parametrize("num_workers", [0, 2])
-def test_nodes_that_no_file_can_hold_leave_other_documents_unharmed(
-    path: Path, num_workers: int
-) -> None:
-    graph = opened(path)
-    graph.create_node_group("made", awkward, version="1", num_workers=num_workers)
-    graph.add([Document(text, id=text) for text in ("one", "bad", "two")])
-    with pytest.raises(TransformError, match=r"document 'bad'.*object <object .*kept in a file"):
-        graph.nodes("made")
-    (failure,) = graph.build("made", on_error="skip")
-    assert failure.document == "bad"
-    graph.close()
-    with opened(path, on_error="skip") as graph:
-        graph.create_node_group("made", awkward, version="1")
-        assert [(n.document_id, n.content) for n in graph.nodes("made")] == [
-            ("one", "one"),
-            ("one", 1),
-            ("two", "two"),
-            ("two", 1),
-        ]
-
-
 # What comes back as it was
-
-METADATA: dict[str, Any] = {
-    "tuple": (1, ("a", [2])),
-    "set": {1, "a", frozenset({2})},
-    "day": date(2024, 5, 1),
-    "at": datetime(2024, 5, 1, 12, 30, 1, 5, timezone.utc),
-    "raw": b"\0\xff",
-    "price": Decimal("1.10"),
-    "id": UUID(int=7),
-    "most": math.inf,
-    "least": -math.inf,
-    "nested": {1: {None: "n"}, (1, 2): {"deep": {3.5: True}}, "$type": "tuple"},
-    "half \ud800": "a half \udfff of a character",
-    "nul\0": "a\0b",
-    "": None,
-    "yes": True,
-    "large": 2**80,
-}
-STRANGE = [
-    "tea",
-    "nul\0id",
-    "half \ud83d",
-    "halves \ud83d\ude00",
-    "😀",
-    "0" * 24,
-    "surrogatepass",
-    " ",
-]
-
-
-def test_documents_come_back_as_they_were(path: Path) -> None:
-    documents = [
-        Document(f"{name} a\0b {name}\ud800 c", {**METADATA, "name": name}, id=name)
-        for name in STRANGE
-    ]
-    with opened(path) as graph:
-        graph.add(documents)
-        graph.create_node_group("same", lambda text: Node(text, METADATA, (text, 1)), version="1")
-        graph.build("same")
-    fresh = NodeGraph(progress=False)
-    fresh.create_node_group("word", str.split)
-    fresh.add(documents)
-    with opened(path) as graph:
-        graph.create_node_group("same", lambda text: Node(text, METADATA, (text, 1)), version="1")
-        found = [(n.id, n.text, dict(n.metadata)) for n in graph.nodes("ROOT")]
-        assert found == [(d.id, d.text, d.metadata) for d in documents]
-        assert [list(metadata) for *_, metadata in found] == [list(d.metadata) for d in documents]
-        assert [type(value) for value in found[0][2].values()] == [
-            type(value) for value in documents[0].metadata.values()
-        ]
-        ours = [(n.id, n.text, n.metadata, n.document_id) for n in graph.nodes("word")]
-        assert ours == [(n.id, n.text, n.metadata, n.document_id) for n in fresh.nodes("word")]
-        for node in graph.nodes("same"):
-            assert node.content == (node.text, 1)
-            assert node.metadata == {**METADATA, "name": node.document_id}
-        before = graph.revision("ROOT")
-        graph.add(documents)  # nothing has changed, whatever the values look like
-        assert graph.revision("ROOT") == before
-        graph.remove(STRANGE)
-        assert graph.nodes("word") == graph.nodes("ROOT") == []
-
-
-def test_a_number_that_is_none_comes_back(path: Path) -> None:
-    with opened(path) as graph:
-        graph.add(Document("tea", {"score": float("nan"), "in": [float("nan")]}, id="tea"))
-        graph.build("word")
-    with opened(path) as graph:
-        (word,) = graph.nodes("word")
-        assert math.isnan(word.metadata["score"])
-        assert math.isnan(word.metadata["in"][0])

@@ -1,7 +1,16 @@
+from collections.abc import Callable
+
 import pytest
+from chunk_checks import LONG_LINES
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodekin.nodegraph import (
+    MarkdownSplitter,
+    RecursiveSplitter,
+    SentenceSplitter,
+    count_tokens,
+)
 from nodekin.nodegraph.splitters.chunking import locate
 
 
@@ -63,3 +72,33 @@ def test_pieces_in_order_are_found_where_they_are(pieces: list[str], separator: 
         expected.append((at, at + len(piece)))
         at += len(piece) + 1
     assert locate(pieces, separator.join(pieces)) == expected
+
+
+@pytest.mark.parametrize("splitter", [SentenceSplitter, RecursiveSplitter])
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ((0, 0), "chunk_size must be 1 or more, not 0"),
+        ((-5, 0), "chunk_size must be 1 or more, not -5"),
+        ((5, 5), r"less than chunk_size \(5\), not 5"),
+        ((5, -1), "chunk_overlap must be 0 or more .* not -1"),
+    ],
+)
+def test_bad_sizes(splitter: Callable, sizes: tuple[int, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        splitter(*sizes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", LONG_LINES.values(), ids=LONG_LINES)
+@pytest.mark.parametrize(
+    "splitter",
+    [SentenceSplitter(), RecursiveSplitter(), MarkdownSplitter(chunk_size=1024)],
+    ids=lambda splitter: type(splitter).__name__,
+)
+def test_a_long_line(splitter: Callable[[str], list], text: str) -> None:
+    chunks = [getattr(chunk, "text", chunk) for chunk in splitter(text)]
+    assert text.startswith(chunks[0])
+    assert text.rstrip().endswith(chunks[-1])
+    assert max(map(count_tokens, chunks)) <= 1024
+    assert sum(map(len, chunks)) >= len(text) - text.count(" ")

@@ -4,10 +4,14 @@ from pathlib import Path
 from pydoc_data.topics import topics
 
 import pytest
+from chunk_checks import LONG_LINES, TEXTS, check_chunks
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.nodegraph import split_paragraphs, split_sentences
+from nodekin.nodegraph import (
+    split_paragraphs,
+    split_sentences,
+)
 from nodekin.nodegraph.splitters.sentences import paragraph_spans, sentence_spans
 
 SENTENCES = {
@@ -130,3 +134,19 @@ def test_language_reference() -> None:
         outside = [text[b:a] for (_, b), (a, _) in pairwise([(0, 0), *spans, (len(text), 0)])]
         assert len(spans) > 100
         assert "".join(outside).isspace()
+
+
+@given(TEXTS)
+def test_sentences_and_paragraphs(text: str) -> None:
+    for spans, split in (
+        (sentence_spans(text), split_sentences),
+        (paragraph_spans(text), split_paragraphs),
+    ):
+        check_chunks(text, spans, len(text), 0, len)
+        assert split(text) == [text[begin:end] for begin, end in spans]
+
+
+@pytest.mark.parametrize("text", LONG_LINES.values(), ids=LONG_LINES)
+def test_sentences_and_paragraphs_of_a_long_line(text: str) -> None:
+    assert split_paragraphs(text) == [text.rstrip()]
+    assert sum(map(len, split_sentences(text))) >= len(text) - text.count(" ")

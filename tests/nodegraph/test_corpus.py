@@ -1,11 +1,18 @@
 """A graph of files that is kept: what happened to the files while it was closed."""
 
+import pickle
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from node_texts import texts
 
-from nodekin.nodegraph import Document, NodeGraph, ReadError
+from nodekin.nodegraph import (
+    Document,
+    NodeGraph,
+    ReadError,
+)
 
 
 @pytest.fixture
@@ -23,7 +30,7 @@ def opened(docs: Path | None, tmp_path: Path) -> NodeGraph:
     return graph
 
 
-def texts(graph: NodeGraph) -> list[str]:
+def line_texts(graph: NodeGraph) -> list[str]:
     return [node.text for node in graph.nodes("line")]
 
 
@@ -43,18 +50,18 @@ def test_what_changed_while_it_was_closed_is_found(docs: Path, tmp_path: Path) -
     (docs / "b.txt").unlink()
     (docs / "d.txt").write_text("d one", encoding="utf-8")
     with opened(docs, tmp_path) as graph:
-        assert texts(graph) == ["a new", "c one", "c two", "d one"]
+        assert line_texts(graph) == ["a new", "c one", "c two", "d one"]
 
 
 def test_without_its_source_it_is_what_it_was_until_refreshed(docs: Path, tmp_path: Path) -> None:
     with opened(docs, tmp_path) as graph:
-        before = texts(graph)
+        before = line_texts(graph)
     (docs / "a.txt").unlink()
     with opened(None, tmp_path) as graph:
-        assert texts(graph) == before
+        assert line_texts(graph) == before
         report = graph.refresh()
         assert (report.removed, report.unchanged) == (["docs/a.txt"], 2)
-        assert texts(graph) == before[2:]
+        assert line_texts(graph) == before[2:]
 
 
 def test_only_the_source_that_is_named_is_looked_at(docs: Path, tmp_path: Path) -> None:
@@ -65,9 +72,9 @@ def test_only_the_source_that_is_named_is_looked_at(docs: Path, tmp_path: Path) 
         graph.add(other)
     (other / "x.txt").write_text("y", encoding="utf-8")
     with opened(docs, tmp_path) as graph:
-        assert texts(graph)[-1] == "x"
+        assert line_texts(graph)[-1] == "x"
         assert graph.refresh().updated == ["other/x.txt"]
-        assert texts(graph)[-1] == "y"
+        assert line_texts(graph)[-1] == "y"
 
 
 def test_a_folder_that_has_moved_is_known_by_its_name(docs: Path, tmp_path: Path) -> None:
@@ -130,3 +137,80 @@ def test_what_travels_between_folders_is_renamed_in_any_number(docs: Path, tmp_p
             n.id: n.text for n in fresh.nodes("line")
         }
         assert {n.parent_id for n in graph.nodes("line")} == set(fresh._store.document_ids())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for name in ("a", "b", "c"):
+        (folder / f"{name}.txt").write_text(f"{name}1 {name}2", encoding="utf-8")
+    return folder
+
+
+def test_refresh_tells_what_changed_and_takes_it_in(folder: Path) -> None:
+    calls: Counter[str] = Counter()
+
+    def split(text: str) -> list[str]:
+        calls[text] += 1
+        return text.split()
+
+    graph = NodeGraph(str(folder), progress=False)
+    graph.add(Document("own", id="own"))
+    graph.create_node_group("word", split, version="1")
+    assert texts(graph.nodes("word")) == ["a1", "a2", "b1", "b2", "c1", "c2", "own"]
+    (folder / "a.txt").unlink()
+    (folder / "b.txt").write_text("new", encoding="utf-8")
+    (folder / "d.txt").write_text("d1", encoding="utf-8")
+    calls.clear()
+    report = graph.refresh()
+    assert report.added == ["docs/d.txt"]
+    assert report.updated == ["docs/b.txt"]
+    assert report.removed == ["docs/a.txt"]
+    assert report.unchanged == 1
+    assert texts(graph.nodes("word")) == ["new", "c1", "c2", "own", "d1"]
+    assert calls == {"new": 1, "d1": 1}
+    again = graph.refresh()
+    assert (again.added, again.updated, again.removed, again.unchanged) == ([], [], [], 3)
+
+
+def test_a_removed_file_comes_back_with_refresh(folder: Path) -> None:
+    graph = NodeGraph(folder, progress=False)
+    graph.remove("docs/a.txt")
+    assert graph.refresh().added == ["docs/a.txt"]
+
+
+def test_an_unreadable_file_changes_nothing(folder: Path) -> None:
+    graph = NodeGraph(folder, progress=False)
+    (folder / "a.txt").unlink()
+    (folder / "b.txt").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ReadError, match="is not UTF-8"):
+        graph.refresh()
+    assert len(graph.nodes("ROOT")) == 3
+    with pytest.raises(ReadError, match="is not UTF-8"):
+        NodeGraph(folder)
+
+
+def test_an_unreadable_file_is_skipped_and_keeps_what_it_gave_until_it_is_gone(
+    folder: Path,
+) -> None:
+    graph = NodeGraph(folder, on_error="skip", progress=False)
+    (folder / "b.txt").write_bytes(b"\xff\xfe\x00")
+    assert graph.refresh().removed == []
+    (failure,) = graph.failures
+    assert (failure.document, failure.group) == ("docs/b.txt", "ROOT")
+    assert graph.node("docs/b.txt").text == "b1 b2"
+    (folder / "b.txt").write_text("mended", encoding="utf-8")
+    assert graph.refresh().updated == ["docs/b.txt"]
+    assert graph.failures == []
+    (folder / "b.txt").write_bytes(b"\xff\xfe\x00")
+    graph.refresh()
+    (folder / "b.txt").unlink()
+    assert graph.refresh().removed == ["docs/b.txt"]
+    assert graph.failures == []
+
+
+def test_a_graph_of_files_that_travelled_can_be_refreshed(folder: Path) -> None:
+    other = pickle.loads(pickle.dumps(NodeGraph(folder)))
+    (folder / "a.txt").write_text("new", encoding="utf-8")
+    assert other.refresh().updated == ["docs/a.txt"]

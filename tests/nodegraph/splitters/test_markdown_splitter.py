@@ -1,0 +1,159 @@
+"""Sections of Markdown, and their headings."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from chunk_checks import (
+    LENGTHS,
+    SIZES,
+    TEXTS,
+    check_chunks,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodekin.nodegraph import (
+    MarkdownSplitter,
+)
+
+
+@given(TEXTS, st.none() | SIZES, LENGTHS, st.integers(1, 6))
+def test_markdown_splitter(
+    text: str, sizes: tuple[int, int] | None, length: Callable, max_level: int
+) -> None:
+    size, overlap = sizes or (10**9, 0)
+    splitter = MarkdownSplitter(max_level, sizes and size, overlap, length)
+    nodes = splitter(text)
+    assert [node.text for node in nodes] == [text[node.start : node.end] for node in nodes]
+    check_chunks(text, [(node.start or 0, node.end or 0) for node in nodes], size, overlap, length)
+    for node in nodes:
+        level, headings = node.own_metadata["level"], node.own_metadata["headings"]
+        assert level <= max_level
+        assert len(headings) <= level
+        assert node.own_metadata["heading"] == (headings[-1] if level else "")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"max_level": 0}, "max_level must be in 1 to 6, not 0"),
+        ({"max_level": 7}, "max_level must be in 1 to 6, not 7"),
+        ({"chunk_size": 0}, "chunk_size must be 1 or more"),
+        ({"chunk_size": 3, "chunk_overlap": 3}, "less than chunk_size"),
+    ],
+)
+def test_bad_markdown_settings(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        MarkdownSplitter(**settings)
+
+
+def sections(text: str, **settings: Any) -> list[tuple[int, list[str], str]]:
+    nodes = MarkdownSplitter(**settings)(text)
+    return [(n.own_metadata["level"], n.own_metadata["headings"], n.text) for n in nodes]
+
+
+def test_markdown_headings_nest() -> None:
+    text = "Before.\n# A\na\n## B\nb\n### C\n## D\nd\n# E\n### F\nf"
+    assert sections(text) == [
+        (0, [], "Before."),
+        (1, ["A"], "# A\na"),
+        (2, ["A", "B"], "## B\nb"),
+        (3, ["A", "B", "C"], "### C"),
+        (2, ["A", "D"], "## D\nd"),
+        (1, ["E"], "# E"),
+        (3, ["E", "F"], "### F\nf"),
+    ]
+
+
+def test_markdown_max_level() -> None:
+    text = "# A\n## B\nb\n### C\nc"
+    assert sections(text, max_level=2) == [
+        (1, ["A"], "# A"),
+        (2, ["A", "B"], "## B\nb\n### C\nc"),
+    ]
+
+
+def test_markdown_underlined_headings() -> None:
+    assert sections("Tea\n===\na\n\nGreen\n---\nb\n\n---\nc") == [
+        (1, ["Tea"], "Tea\n===\na"),
+        (2, ["Tea", "Green"], "Green\n---\nb\n\n---\nc"),
+    ]
+    assert sections("- item\n---\n> quote\n===\n| a |\n---\n    code\n---") == [
+        (0, [], "- item\n---\n> quote\n===\n| a |\n---\n    code\n---")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "heading"),
+    [
+        ("# Tea", "Tea"),
+        ("   ## Green tea ##  ", "Green tea"),
+        ("#\tTab", "Tab"),
+        ("# C#", "C#"),
+        ("# C #", "C"),
+        ("# 茶 #1", "茶 #1"),
+        ("#", ""),
+        ("## ##", ""),
+        ("#Tea", None),
+        ("####### Seven", None),
+        ("    # code", None),
+        ("text # no", None),
+        ("#!/bin/sh", None),
+    ],
+)
+def test_markdown_heading_lines(line: str, heading: str | None) -> None:
+    nodes = MarkdownSplitter()(f"x\n\n{line}\ny")
+    assert [n.own_metadata["heading"] for n in nodes][1:] == ([] if heading is None else [heading])
+
+
+@pytest.mark.parametrize(
+    "fenced",
+    [
+        "```\n# no\n```",
+        "```python\n# no\nx\n---\n```",
+        "~~~\n# no\n```\n# no\n~~~",
+        "````\n```\n# no\n```\n# no\n````",
+        "   ```\n# no\n   ```  \nx",
+        "```\n# no\n~~~\n# no\n``` x\n# no\n```",
+    ],
+)
+def test_markdown_code_has_no_headings(fenced: str) -> None:
+    text = f"# A\n{fenced}\n# B"
+    assert sections(text) == [(1, ["A"], f"# A\n{fenced}"), (1, ["B"], "# B")]
+    unclosed = "# A\n```\n# no\n## no"
+    assert sections(unclosed) == [(1, ["A"], unclosed)]
+
+
+def test_markdown_windows_line_ends() -> None:
+    assert sections("# A\r\n```\r\n# no\r\n```\r\nB\r\n---\r\nb") == [
+        (1, ["A"], "# A\r\n```\r\n# no\r\n```"),
+        (2, ["A", "B"], "B\r\n---\r\nb"),
+    ]
+
+
+def test_markdown_front_matter_is_no_heading() -> None:
+    assert sections("---\ntitle: Tea\n---\n# A\na") == [
+        (0, [], "---\ntitle: Tea\n---"),
+        (1, ["A"], "# A\na"),
+    ]
+
+
+def test_a_markdown_rule_at_the_top_is_no_front_matter() -> None:
+    assert sections("---\n\n# A\n\n---\na") == [(0, [], "---"), (1, ["A"], "# A\n\n---\na")]
+
+
+def test_markdown_splits_long_sections() -> None:
+    text = "# A\n一二三四五。六七八九十。\n## B\nb"
+    made = sections(text, chunk_size=8, length=len)
+    assert made == [
+        (1, ["A"], "# A"),
+        (1, ["A"], "一二三四五。"),
+        (1, ["A"], "六七八九十。"),
+        (2, ["A", "B"], "## B\nb"),
+    ]
+
+
+def test_an_overlap_of_whole_sections_is_an_error() -> None:
+    with pytest.raises(ValueError, match="needs a chunk_size"):
+        MarkdownSplitter(chunk_overlap=10)

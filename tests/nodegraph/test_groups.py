@@ -1,0 +1,112 @@
+"""How groups are declared, replaced and refused."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from node_texts import split_lines, texts
+
+from nodekin.nodegraph import (
+    NodeGraph,
+    UnknownGroupError,
+)
+
+pytestmark = pytest.mark.usefixtures("every_store")
+
+
+def test_an_unknown_parent_is_told_with_the_nearest_names(graph: NodeGraph) -> None:
+    with pytest.raises(UnknownGroupError, match="no node group 'lines'; the graph has 'line', "):
+        graph.create_node_group("new", str.split, parent="lines")
+    assert "new" not in graph.groups
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda graph: graph.nodes("wrod"),
+        lambda graph: graph.find("wrod"),
+        lambda graph: graph.build("wrod"),
+        lambda graph: graph.ancestry("wrod"),
+        lambda graph: graph.reading("wrod").__enter__(),
+    ],
+)
+def test_an_unknown_group_is_told_with_the_nearest_names(
+    graph: NodeGraph, use: Callable[[NodeGraph], Any]
+) -> None:
+    with pytest.raises(LookupError, match="no node group 'wrod'; the graph has 'word', "):
+        use(graph)
+
+
+def test_a_name_is_not_given_to_another_rule(graph: NodeGraph) -> None:
+    with pytest.raises(ValueError, match=r"'line' exists with another rule .*replace=True"):
+        graph.create_node_group("line", str.split)
+    with pytest.raises(ValueError, match="'word' exists with another rule"):
+        graph.create_node_group("word", str.split)  # the same transform, another parent
+    assert texts(graph.nodes("line")) == ["a b", "c", "d"]
+
+
+def test_the_same_rule_again_is_no_change(graph: NodeGraph) -> None:
+    graph.nodes("line")
+    graph.create_node_group("line", split_lines)
+    assert graph.groups["line"].built
+
+
+def test_replacing_a_rule_makes_its_group_and_those_below_anew(graph: NodeGraph) -> None:
+    assert texts(graph.nodes("word")) == ["a", "b", "c", "d"]
+    graph.create_node_group("other", split_lines)
+    graph.nodes("other")
+    graph.create_node_group("line", lambda text: [text.upper()], replace=True)
+    assert {name: each.built for name, each in graph.groups.items() if each.size} == {
+        "ROOT": True,
+        "line": False,
+        "word": False,
+        "other": True,
+    }
+    assert texts(graph.nodes("word")) == ["A", "B", "C", "D"]
+    assert texts(graph.nodes("line")) == ["A B\nC", "D"]
+    assert graph.node("1").children.keys() == {"line", "other"}
+
+
+def test_replacing_there_and_back_gives_the_same_nodes(graph: NodeGraph) -> None:
+    before = [(node.id, node.start) for node in graph.nodes("word")]
+    graph.create_node_group("line", lambda text: [text[:1]], replace=True)
+    assert texts(graph.nodes("word")) == ["a", "d"]
+    graph.create_node_group("line", split_lines, replace=True)
+    assert [(node.id, node.start) for node in graph.nodes("word")] == before
+
+
+def test_a_group_may_move_to_another_parent(graph: NodeGraph) -> None:
+    graph.nodes("word")
+    graph.create_node_group("word", str.split, replace=True)
+    assert [node.parent_id for node in graph.nodes("word")] == ["1", "1", "1", "2"]
+    assert graph.groups["word"].parent == "ROOT"
+
+
+def test_a_cycle_is_refused(graph: NodeGraph) -> None:
+    with pytest.raises(ValueError, match="'line' can't be made from 'word', which is made from"):
+        graph.create_node_group("line", str.split, parent="word", replace=True)
+    assert graph.groups["line"].parent == "ROOT"
+    assert texts(graph.nodes("word")) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (dict(name="x", parent="x"), ValueError, "'x' can't be its own parent"),
+        (dict(name="ROOT"), ValueError, "can't be called 'ROOT'"),
+        (dict(name=""), ValueError, "can't be called ''"),
+        (dict(name=" \n"), ValueError, "can't be called"),
+        (dict(name=3), TypeError, "a group's name is a str, not 3"),
+        (dict(name="x", parent=None), TypeError, "a group's parent is a str, not None"),
+        (dict(name="x", num_workers=-1), ValueError, "num_workers must be 0 or more, not -1"),
+        (dict(name="x", transform=3), TypeError, "a transform is a callable"),
+        (dict(name="x", transform=[]), TypeError, "empty"),
+    ],
+)
+def test_a_wrong_declaration_is_refused(
+    graph: NodeGraph, arguments: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    before = list(graph.groups)
+    with pytest.raises(error, match=message):
+        graph.create_node_group(**{"transform": str.split, **arguments})
+    assert list(graph.groups) == before

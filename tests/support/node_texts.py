@@ -1,0 +1,11 @@
+"""Texts of nodes, as lists that a test can compare."""
+
+from nodekin.nodegraph import Node
+
+
+def texts(nodes: list[Node]) -> list[str]:
+    return [node.text for node in nodes]
+
+
+def split_lines(text: str) -> list[str]:
+    return text.splitlines()
