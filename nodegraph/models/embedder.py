@@ -167,11 +167,9 @@ def as_embedders(embed: object) -> dict[str, Embedder]:
 
 
 def _check_callable(field: str, call: object) -> None:
-    if call is None:
-        return
-    if not callable(call):
+    if call is not None and not callable(call):
         raise TypeError(
             f"{field} is a function from a list of texts to their vectors, not {call!r:.80}"
         )
-    if is_async(call) and field == "embed_queries":
+    if callable(call) and is_async(call) and field == "embed_queries":
         raise TypeError(f"{call!r:.80} is async; give it as aembed_queries")

@@ -167,18 +167,15 @@ class EmbeddingCache:
             EmbeddingError: If the model fails, or makes no usable vectors.
         """
         embedder = self.embedder(key)
-        result: Any = None
         with closing(self._query_steps(queries, key)) as steps:
-            try:
-                while True:
-                    step = steps.send(result)
-                    if isinstance(step, Future):
-                        result = step.result()
-                    else:
-                        result = self._check_queries(embedder, step, embedder.queries(step))
-            except StopIteration as end:
-                vectors: Vectors = end.value
-        return vectors
+            step = next(steps)
+            while isinstance(step, list | Future):
+                if isinstance(step, Future):
+                    step = steps.send(step.result())
+                else:
+                    new = self._check_queries(embedder, step, embedder.queries(step))
+                    step = steps.send(new)
+        return step
 
     async def aquery_vectors(self, queries: Sequence[str], key: str) -> Vectors:
         """Return the same, by the model's async form where it has one, else in a thread."""
@@ -190,24 +187,20 @@ class EmbeddingCache:
             if len(cached) < len(set(queries)) or not queries:
                 return await asyncio.to_thread(self.query_vectors, queries, key)
             return self._in_order(queries, cached, embedder)
-        result: Any = None
         with closing(self._query_steps(queries, key, asyncio.get_running_loop())) as steps:
-            try:
-                while True:
-                    step = steps.send(result)
-                    if isinstance(step, Future):
-                        result = await asyncio.wrap_future(step)
-                    else:  # checked in a thread, as that may read the store
-                        args = (embedder, step, await embedder.aqueries(step))
-                        result = await asyncio.to_thread(self._check_queries, *args)
-            except StopIteration as end:
-                vectors: Vectors = end.value
-        return vectors
+            step = next(steps)
+            while isinstance(step, list | Future):
+                if isinstance(step, Future):
+                    step = steps.send(await asyncio.wrap_future(step))
+                else:  # checked in a thread, as that may read the store
+                    args = (embedder, step, await embedder.aqueries(step))
+                    step = steps.send(await asyncio.to_thread(self._check_queries, *args))
+        return step
 
     def _query_steps(
         self, queries: Sequence[str], key: str, loop: object = None
-    ) -> Generator[Sequence[str] | Future[Vector | None], Any, Vectors]:
-        """Yield queries to embed, and vectors of others to wait for; return all vectors.
+    ) -> Generator[list[str] | Future[Vector | None] | Vectors, Any, None]:
+        """Yield queries to embed, and vectors of others to wait for; in the end all vectors.
 
         Args:
             queries: The queries.
@@ -233,7 +226,7 @@ class EmbeddingCache:
         for batch in _batches(missing, embedder.batch_size):
             vectors |= (new := (yield batch))
             self._queries.put(key, new, loop)
-        return self._in_order(queries, vectors, embedder)
+        yield self._in_order(queries, vectors, embedder)
 
     def _check_queries(
         self, embedder: Embedder, queries: Sequence[str], vectors: Vectors
@@ -277,7 +270,7 @@ def _kind(embedder: Embedder) -> str:
     return f"{_KIND}{embedder.name}"
 
 
-def _batches(items: Sequence[str], size: int) -> list[Sequence[str]]:
+def _batches(items: list[str], size: int) -> list[list[str]]:
     return [items[at : at + size] for at in range(0, len(items), size)]
 
 

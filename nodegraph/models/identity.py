@@ -45,7 +45,8 @@ def model_name(model: Any) -> str:
         '<lambda>'
     """
     name = getattr(model, "name", None)
-    if isinstance(name, str) and name and callable(getattr(model, "embed", None)):
+    is_model = any(callable(getattr(model, method, None)) for method in ("embed", "complete"))
+    if isinstance(name, str) and name and is_model:
         return name
     return f"{_label(model)} {fingerprint(_describe(model, _DEEP))[:16]}"
 

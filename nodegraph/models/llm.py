@@ -63,7 +63,7 @@ class LLM:
                 )
             names = ("acomplete", "astream", "astructured")
             calls = replace(calls, **{name: getattr(other, name) for name in names})
-        object.__setattr__(self, "name", self.name or _name(self.model))
+        object.__setattr__(self, "name", self.name or model_name(self.model))
         object.__setattr__(self, "_calls", calls)
 
     def __call__(self, prompt: str) -> str:
@@ -226,10 +226,3 @@ def as_llm(model: object) -> LLM:
 def _json_text(value: Any) -> str:
     """Return a JSON value as text; a value that JSON has no type for as its ``str``."""
     return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _name(model: Any) -> str:
-    own = getattr(model, "name", None)
-    if isinstance(own, str) and own and callable(getattr(model, "complete", None)):
-        return own
-    return model_name(model)
