@@ -8,15 +8,14 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from ..memory_store import as_store
 from ..store import NodeStore
+from .embedder_adapters import in_thread
 from .llm import LLM, as_llm
 
 _KIND = "answers"
-
-T = TypeVar("T")
 
 
 class CachedLLM:
@@ -92,7 +91,7 @@ class CachedLLM:
 
     async def astream(self, prompt: str) -> AsyncIterator[str]:
         """Yield the same without blocking the event loop."""
-        cached = await _in_thread(self._get, prompt)
+        cached = await in_thread(self._get, prompt)
         if cached is not None:
             yield cached
             return
@@ -100,7 +99,7 @@ class CachedLLM:
         async for chunk in self.llm.astream(prompt):
             chunks.append(chunk)
             yield chunk
-        await _in_thread(self._put, "".join(chunks), prompt)
+        await in_thread(self._put, "".join(chunks), prompt)
 
     def clear(self) -> None:
         """Delete all stored answers, of this model and others."""
@@ -117,10 +116,10 @@ class CachedLLM:
         return self._put(ask(*request), *request) if cached is None else cached
 
     async def _aanswer(self, ask: Callable[..., Awaitable[Any]], *request: Any) -> Any:
-        cached = await _in_thread(self._get, *request)
+        cached = await in_thread(self._get, *request)
         if cached is not None:
             return cached
-        return await _in_thread(self._put, await ask(*request), *request)
+        return await in_thread(self._put, await ask(*request), *request)
 
     def _key(self, prompt: str, schema: Mapping[str, Any] | None) -> str:
         request = json.dumps([self.llm.name, prompt, schema], sort_keys=True, default=str)
@@ -138,9 +137,3 @@ class CachedLLM:
     def _put(self, answer: Any, prompt: str, schema: Mapping[str, Any] | None = None) -> Any:
         self._store.put_values(_KIND, {self._key(prompt, schema): json.dumps(answer).encode()})
         return answer
-
-
-async def _in_thread(call: Callable[..., T], *args: Any) -> T:
-    import asyncio
-
-    return await asyncio.to_thread(call, *args)

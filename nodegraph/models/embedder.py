@@ -15,6 +15,7 @@ from .embedder_adapters import (
     check_vectors,
     count_of,
     has,
+    in_thread,
     is_async,
 )
 from .identity import model_name
@@ -100,9 +101,7 @@ class Embedder:
             EmbeddingError: If the model fails, or makes no usable vectors.
         """
         if self.aembed_queries is None:
-            import asyncio
-
-            return await asyncio.to_thread(self.queries, texts)
+            return await in_thread(self.queries, texts)
         try:
             vectors = await self.aembed_queries(list(texts))
         except EmbeddingError:

@@ -8,13 +8,15 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ..errors import EmbeddingError
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+T = TypeVar("T")
 
 Vectors: TypeAlias = "npt.NDArray[np.float32]"
 """One vector a row, (texts, dimension)."""
@@ -85,6 +87,13 @@ def adapt_embedder(model: Any) -> EmbedderCalls:
 def is_async(call: Callable[..., Any]) -> bool:
     """Tell whether calling it gives a coroutine."""
     return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__)
+
+
+async def in_thread(call: Callable[..., T], *args: Any) -> T:
+    """Call a function without blocking the event loop."""
+    import asyncio
+
+    return await asyncio.to_thread(call, *args)
 
 
 def check_is_model(model: Any, remedy: str) -> None:

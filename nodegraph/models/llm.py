@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from ..errors import ModelError, ModelTimeoutError
+from .embedder_adapters import in_thread
 from .identity import model_name
 from .llm_adapters import LLMCalls, adapt_llm, astream_texts, stream_texts, text_of
 from .output import parse_json
@@ -98,9 +99,7 @@ class LLM:
             ModelError: If the model fails, or its answer has no text.
         """
         if self._calls.acomplete is None:
-            import asyncio
-
-            return await asyncio.to_thread(self.complete, prompt)
+            return await in_thread(self.complete, prompt)
         with self._failing(prompt):
             return text_of(await self._calls.acomplete(prompt))
 
@@ -182,15 +181,11 @@ class LLM:
         return _UNSUPPORTED
 
     async def _astructured(self, prompt: str, schema: Mapping[str, Any]) -> Any:
-        if self._calls.astructured is not None:
-            with suppress(NotImplementedError), self._failing(prompt):
-                return await self._calls.astructured(prompt, schema)
-            return _UNSUPPORTED
-        if self._calls.structured is None:
-            return _UNSUPPORTED
-        import asyncio
-
-        return await asyncio.to_thread(self._structured, prompt, schema)
+        if self._calls.astructured is None:
+            return await in_thread(self._structured, prompt, schema)
+        with suppress(NotImplementedError), self._failing(prompt):
+            return await self._calls.astructured(prompt, schema)
+        return _UNSUPPORTED
 
     @contextmanager
     def _failing(self, prompt: str) -> Iterator[None]:
