@@ -173,19 +173,18 @@ class StoreIndex(SyncedIndex):
         count = int(allowed.sum())
         if not count or not direction.any():
             return Hits([], [])
-        rows: Rows | None = None
-        if limit is not None and limit < count:
-            rows = self._candidates(direction, limit, allowed, count)
-        if rows is None:
-            rows = np.flatnonzero(allowed)
+        rows = self._candidates(direction, limit, allowed, count)
         scores = self._cosines(rows, direction)
         ranking = np.lexsort((table.orders[rows], -scores))[:limit]
         return Hits([table.ids[row] for row in rows[ranking].tolist()], scores[ranking].tolist())
 
     def _candidates(
-        self, query: Vectors, limit: int, allowed: npt.NDArray[np.bool_], count: int
-    ) -> Rows | None:
-        """Search the store; return None where all allowed nodes are better compared."""
+        self, query: Vectors, limit: int | None, allowed: npt.NDArray[np.bool_], count: int
+    ) -> Rows:
+        """Search the store; return all allowed nodes where they are better compared."""
+        every: Rows = np.flatnonzero(allowed)
+        if limit is None or limit >= count:
+            return every
         row_by_id = self._table.rows()
         requested = (limit + limit // 4 + 4) * self._table.living // count
         while requested <= _MOST:
@@ -206,7 +205,7 @@ class StoreIndex(SyncedIndex):
                 )
                 break
             requested *= 4
-        return None
+        return every
 
     def _cosines(self, rows: Rows, query: Vectors) -> npt.NDArray[np.float64]:
         """Return what the built-in index computes, to the last bit."""

@@ -94,12 +94,9 @@ def export_index_nodes(graph: NodeGraph, group: str, target: str) -> list[IndexN
     with graph.reading(group, target):
         find = graph.find(target)
         for node in graph.nodes(group):
-            text_node = to_text_node(node)
             for number, match in enumerate(find(node)):
-                index_node = IndexNode.from_text_node(
-                    text_node.model_copy(deep=True), id_in_llama_index(match)
-                )
+                index_node = IndexNode.from_text_node(to_text_node(node), id_in_llama_index(match))
                 if number:
-                    index_node.id_ = f"{text_node.node_id}-{number}"
+                    index_node.id_ += f"-{number}"
                 index_nodes.append(index_node)
     return index_nodes

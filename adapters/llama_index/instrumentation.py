@@ -152,7 +152,6 @@ def _start_payload(span: Span) -> dict[str, Any]:
 def _end_payload(span: Span) -> dict[str, Any]:
     if span.error is not None:
         return {EventPayload.EXCEPTION: span.error}
-    attributes = dict(span.attributes)
-    if span.name == "rerank":
-        return {EventPayload.ADDITIONAL_KWARGS: attributes}
-    return {EventPayload.FUNCTION_OUTPUT: attributes}
+    rerank = span.name == "rerank"
+    key = EventPayload.ADDITIONAL_KWARGS if rerank else EventPayload.FUNCTION_OUTPUT
+    return {key: dict(span.attributes)}

@@ -13,12 +13,7 @@ from llama_index.core.vector_stores.types import (
 
 from ...retrievers import Filters, parse_filters
 
-_BOUNDS = {
-    FilterOperator.GT: "gt",
-    FilterOperator.GTE: "gte",
-    FilterOperator.LT: "lt",
-    FilterOperator.LTE: "lte",
-}
+_BOUNDS = {FilterOperator[name.upper()]: name for name in ("gt", "gte", "lt", "lte")}
 
 
 def as_filters(filters: MetadataFilters | Filters | None) -> Filters | None:

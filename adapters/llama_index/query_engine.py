@@ -18,13 +18,7 @@ from llama_index.core.settings import Settings
 from llama_index.core.vector_stores.types import MetadataFilters
 
 from ...nodegraph import NodeGraph
-from ...retrievers import (
-    Filters,
-    QueryEngine,
-    Retriever,
-    RetrieverProtocol,
-    SubQuestionRetriever,
-)
+from ...retrievers import Filters, QueryEngine, Retriever, RetrieverProtocol, SubQuestionRetriever
 from ...retrievers.plans import Compute, Plan, arun, run
 from ...retrievers.strategies import StrategyName, make_strategy
 from .prompt_templates import llm_or_settings

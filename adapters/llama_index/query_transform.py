@@ -10,6 +10,7 @@ from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import QueryBundle, QueryType
 
+from ...retrievers.plans import Plan, arun, run
 from ...retrievers.strategies import QueryTransform, TransformName, make_transform
 from .instrumentation import report_spans
 from .prompt_templates import changed_prompts, llm_or_settings, to_templates
@@ -76,11 +77,8 @@ class NodeGraphQueryTransform(BaseQueryTransform):
             )
         self._transform = make_transform(transform, llm_or_settings(llm), **options)
 
-    @dispatcher.span
     def _run(self, query_bundle: QueryBundle, metadata: dict[str, Any]) -> QueryBundle:
-        with report_spans(self._callback_manager, self):
-            variants = self._transform.transform(query_bundle.query_str)
-        return self._transformed(query_bundle, variants)
+        return run(self._plan(query_bundle))
 
     @dispatcher.span
     async def arun(
@@ -88,17 +86,16 @@ class NodeGraphQueryTransform(BaseQueryTransform):
     ) -> QueryBundle:
         """Return what ``run`` returns, without blocking the event loop."""
         query = query_bundle_or_str
-        bundle = QueryBundle(query) if isinstance(query, str) else query
-        with report_spans(self._callback_manager, self):
-            variants = await self._transform.atransform(bundle.query_str)
-        return self._transformed(bundle, variants)
+        return await arun(self._plan(QueryBundle(query) if isinstance(query, str) else query))
 
-    def _transformed(self, bundle: QueryBundle, variants: list[str]) -> QueryBundle:
+    def _plan(self, bundle: QueryBundle) -> Plan[QueryBundle]:
         """Return a new bundle without the vector of the old one, which is of another query."""
         query = bundle.query_str
+        with report_spans(self._callback_manager, self):
+            variants = list((yield from self._transform.plan(query)).queries)
         if len(variants) == 1 and not self._transform.supplements:
             return QueryBundle(variants[0], image_path=bundle.image_path)
-        texts = None if variants == [query] else list(variants) or None
+        texts = None if variants == [query] else variants or None
         return QueryBundle(query, image_path=bundle.image_path, custom_embedding_strs=texts)
 
     def _get_prompts(self) -> dict[str, BasePromptTemplate]:

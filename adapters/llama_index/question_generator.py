@@ -15,6 +15,7 @@ from llama_index.core.schema import QueryBundle
 from llama_index.core.tools import ToolMetadata
 
 from ...nodegraph.models.output import (
+    QUESTION_KEYS,
     check_answer,
     clean,
     is_no_answer,
@@ -22,6 +23,7 @@ from ...nodegraph.models.output import (
     parse_json,
     split_bullet,
     strip_markup,
+    value_of,
 )
 from ...retrievers import Prompt
 from ...retrievers.plans import Plan, arun, run
@@ -114,11 +116,10 @@ class _ToolQuestions(QueryDecomposition):
             return attempts[-1]
 
         try:
-            return (
-                yield from self.ask(
-                    query, read, schema=_SCHEMA, example=_EXAMPLE, limit=self.limit, tools=listing
-                )
+            questions = yield from self.ask(
+                query, read, schema=_SCHEMA, example=_EXAMPLE, limit=self.limit, tools=listing
             )
+            return questions
         except Exception as error:
             if self.on_error == "raise":
                 raise
@@ -220,10 +221,7 @@ def _line(text: str | None) -> str:
     return " ".join((text or "").split())
 
 
-_QUESTIONS = (
-    *("sub_question", "subquestion", "sub-question", "question", "query", "q"),
-    *("子问题", "问题", "提问"),
-)
+_QUESTIONS = ("sub_question", "subquestion", "子问题", *QUESTION_KEYS)
 
 _TOOLS = ("tool_name", "tool", "toolname", "name", "source", "工具名", "工具名称", "工具")
 
@@ -274,10 +272,8 @@ def _in_json(value: Any, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             yield from _in_json(item, names)
     if not isinstance(value, Mapping):
         return
-    fields = {normalize(str(key)): item for key, item in value.items()}
-    question = next((fields[key] for key in _QUESTIONS if isinstance(fields.get(key), str)), None)
-    tool = next((fields[key] for key in _TOOLS if isinstance(fields.get(key), str)), None)
-    if question is not None and tool is not None:
+    question, tool = value_of(value, _QUESTIONS), value_of(value, _TOOLS)
+    if isinstance(question, str) and isinstance(tool, str):
         yield tool, question
         return
     for key, item in value.items():

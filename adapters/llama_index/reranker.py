@@ -124,10 +124,9 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
             EventPayload.QUERY_STR: query,
             EventPayload.TOP_K: top_n,
         }
-        start = ReRankStartEvent(
-            query=query_bundle, nodes=nodes, top_n=top_n, model_name=reranker.name
+        dispatcher.event(
+            ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=top_n, model_name=reranker.name)
         )
-        dispatcher.event(start)
         with self.callback_manager.event(CBEventType.RERANKING, payload) as event:
             try:
                 with report_spans(None, self):
@@ -182,9 +181,7 @@ def copy_result(result: NodeWithScore) -> NodeWithScore:
 
 
 def _rescored(
-    ranking: Sequence[ScoredNode],
-    candidates: Sequence[ScoredNode],
-    nodes: Sequence[NodeWithScore],
+    ranking: Sequence[ScoredNode], candidates: Sequence[ScoredNode], nodes: Sequence[NodeWithScore]
 ) -> list[NodeWithScore]:
     """Return copies of LlamaIndex results in a reranker's order, with its scores and evidence.
 

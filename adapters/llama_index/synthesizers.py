@@ -68,10 +68,7 @@ class LlamaIndexSynthesizer(Synthesizer):
     ) -> None:
         self._synthesizer = synthesizer
         self._llm = llm
-        self._options: dict[str, Any] = {
-            "streaming": streaming,
-            "callback_manager": callback_manager,
-        }
+        self._options: Any = {"streaming": streaming, "callback_manager": callback_manager}
         self._prompt_holder = synthesizer or get_response_synthesizer(
             llm=MockLLM(), callback_manager=CallbackManager([])
         )
