@@ -73,12 +73,8 @@ def restore_inherited(
 
 def different_text(node: Node, content: str) -> dict[str, Any]:
     """Return what ``content``, a node's content as a text, loses: ``text`` and ``content``."""
-    lost: dict[str, Any] = {}
-    if node.text != content:
-        lost["text"] = node.text
-    if not isinstance(node.content, str):
-        lost["content"] = deepcopy(node.content)
-    return lost
+    text = {} if node.text == content else {"text": node.text}
+    return text if isinstance(node.content, str) else {**text, "content": deepcopy(node.content)}
 
 
 def own_metadata(metadata: Mapping[str, Any], inherited: Mapping[str, Any]) -> dict[str, Any]:

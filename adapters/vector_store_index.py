@@ -247,10 +247,8 @@ class StoreIndex(SyncedIndex):
     def _change_store(self, changes: Changes) -> None:
         new = {node.id: digest(self._model, node.text) for node in changes.added}
         if not self._stored_is_complete:
-            stored: dict[str, str] = {}
-            for batch in _batches([*self._stored, *new]):
-                stored.update(self._backend.stored(batch))
-            self._stored = stored
+            stored = map(self._backend.stored, _batches([*self._stored, *new]))
+            self._stored = {i: fingerprint for rows in stored for i, fingerprint in rows.items()}
         old = dict.fromkeys(self._stored if changes.complete else [*changes.removed, *new])
         # Delete before adding again: some stores refuse an id that exists, or keep the old one.
         self._delete([i for i in old if i in self._stored and self._stored[i] != new.get(i)])

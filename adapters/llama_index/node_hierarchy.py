@@ -55,10 +55,7 @@ class NodeHierarchy:
         for document in documents:
             self._add(document, is_document=True)
         for node in nodes:
-            is_document = isinstance(node, LlamaIndexDocument) or (
-                isinstance(node, BaseNode) and node.metadata.get(GROUP) == ROOT
-            )
-            self._add(node, is_document=is_document)
+            self._add(node)
         self.parents: dict[str, str] = {}
         for node_id, parent in [(i, self._parent(node)) for i, node in self.nodes.items()]:
             if parent is None:
@@ -68,10 +65,11 @@ class NodeHierarchy:
         self._rebuild_documents()
         self._depths = self._node_depths()
 
-    def _add(self, node: BaseNode, *, is_document: bool) -> None:
+    def _add(self, node: BaseNode, *, is_document: bool = False) -> None:
         _check(node)
         node_id = node.node_id
-        if is_document:
+        exported_document = node.metadata.get(GROUP) == ROOT
+        if is_document or exported_document or isinstance(node, LlamaIndexDocument):
             document = document_of(node)
             same = self.documents.setdefault(node_id, document) == document
         else:
@@ -197,10 +195,8 @@ def _check(node: object) -> None:
             f"import_nodes takes LlamaIndex nodes, not {node!r:.80}; of a NodeWithScore give the "
             ".node"
         )
-    media = [f"{kind}_resource" for kind in ("image", "audio", "video")]
-    if type(node) not in (TextNode, IndexNode, LlamaIndexDocument) or any(
-        getattr(node, name, None) is not None for name in media
-    ):
+    media = [getattr(node, f"{kind}_resource", None) for kind in ("image", "audio", "video")]
+    if type(node) not in (TextNode, IndexNode, LlamaIndexDocument) or any(media):
         raise TypeError(
             f"import_nodes takes nodes that are texts (TextNode, IndexNode, Document), and "
             f"{node.node_id!r} is a {type(node).__name__} with more; leave it out"

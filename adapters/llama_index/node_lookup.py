@@ -35,13 +35,11 @@ class ImportedChildren:
     @property
     def version(self) -> str:
         """Hash of all children: the same rule wherever the same nodes are imported."""
-        parts: list[str] = []
-        for parent in sorted(self.children):
-            parts.append(parent)
-            for child in self.children[parent]:
-                fields = child.content, child.start, sorted(child.own_metadata.items())
-                parts += [child.text, repr(fields)]
-        return digest("import", *parts)
+        rows = [
+            (parent, [(n.text, n.content, n.start, sorted(n.own_metadata.items())) for n in nodes])
+            for parent, nodes in sorted(self.children.items())
+        ]
+        return digest("import", repr(rows))
 
 
 def imported_children(graph: NodeGraph, group: str) -> ImportedChildren | None:

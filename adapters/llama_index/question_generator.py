@@ -198,7 +198,6 @@ class NodeGraphQuestionGenerator(BaseQuestionGenerator):
         names = [tool.get_name() for tool in tools]
         if not names:
             raise ValueError("there are no tools to ask questions of; give at least one")
-        questions: ToolQuestions
         if len(names) == 1:
             variants = yield from self._one.plan(query)
             questions = [(names[0], question) for question in variants.queries]

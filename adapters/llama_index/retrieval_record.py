@@ -77,14 +77,11 @@ class RetrievalRecord:
     def report(self, callback_manager: CallbackManager) -> None:
         """Report each sub-question to callback handlers, as LlamaIndex's own engine does."""
         for part in self.parts or ():
-            question = SubQuestion(sub_question=part.question, tool_name=TOOL_NAME)
-            start: dict[str, Any] = {
-                EventPayload.SUB_QUESTION: SubQuestionAnswerPair(sub_q=question)
-            }
+            sub_q = SubQuestion(sub_question=part.question, tool_name=TOOL_NAME)
+            start: dict[str, Any] = {EventPayload.SUB_QUESTION: SubQuestionAnswerPair(sub_q=sub_q)}
             with callback_manager.event(CBEventType.SUB_QUESTION, payload=start) as event:
-                pair = SubQuestionAnswerPair(
-                    sub_q=question, answer=part.answer, sources=_sources(part)
-                )
+                sources = _sources(part)
+                pair = SubQuestionAnswerPair(sub_q=sub_q, answer=part.answer, sources=sources)
                 event.on_end(payload={EventPayload.SUB_QUESTION: pair})
 
 

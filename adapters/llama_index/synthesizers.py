@@ -34,14 +34,15 @@ from .retrieval_record import RetrievalRecord
 Retrieve = Callable[[QueryBundle], Plan[tuple[list[NodeWithScore], RetrievalRecord]]]
 """Retrieves through LlamaIndex, with its events and postprocessors."""
 
+ResponsePlan = Plan[tuple[Any, RetrievalRecord]]
+"""Returns a response and the record of its retrieval."""
+
 
 class Synthesizer(PromptMixin):
     """Make the response to a query, with its source nodes and its metadata so far."""
 
     @abstractmethod
-    def respond(
-        self, query_bundle: QueryBundle, retrieve: Retrieve
-    ) -> Plan[tuple[Any, RetrievalRecord]]:
+    def respond(self, query_bundle: QueryBundle, retrieve: Retrieve) -> ResponsePlan:
         """Return the response, and the record of its retrieval, as a plan."""
 
     def _get_prompt_modules(self) -> PromptMixinType:
@@ -73,9 +74,7 @@ class LlamaIndexSynthesizer(Synthesizer):
             llm=MockLLM(), callback_manager=CallbackManager([])
         )
 
-    def respond(
-        self, query_bundle: QueryBundle, retrieve: Retrieve
-    ) -> Plan[tuple[Any, RetrievalRecord]]:
+    def respond(self, query_bundle: QueryBundle, retrieve: Retrieve) -> ResponsePlan:
         """Retrieve and answer, also from the answers to sub-questions.
 
         Raises:
@@ -127,9 +126,7 @@ class QueryEngineSynthesizer(Synthesizer):
         self._streaming = streaming
         self._report_spans = partial(report_spans, callback_manager, owner)
 
-    def respond(
-        self, query_bundle: QueryBundle, retrieve: Retrieve
-    ) -> Plan[tuple[Any, RetrievalRecord]]:
+    def respond(self, query_bundle: QueryBundle, retrieve: Retrieve) -> ResponsePlan:
         """Answer, and retrieve where the engine needs passages."""
         passages = PassageRetriever(query_bundle, retrieve)
         engine = copy.copy(self._engine)

@@ -92,9 +92,8 @@ class LlamaIndexBackend:
         """Return the ids of the nearest nodes."""
         query = VectorStoreQuery(query_embedding=vector.tolist(), similarity_top_k=count)
         result = self._store.query(query)
-        if result.ids is not None:
-            return list(result.ids)
-        return [node.node_id for node in result.nodes or ()]
+        nodes = result.nodes or ()
+        return [node.node_id for node in nodes] if result.ids is None else list(result.ids)
 
     def stored(self, ids: Sequence[str]) -> dict[str, str]:
         """Return which of these nodes the store has; all if it has no look-up by id."""
