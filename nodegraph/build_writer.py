@@ -1,4 +1,4 @@
-"""Write what a build has made: soon where the work is slow, many at once where it is not."""
+"""Write the nodes of a build in batches, and store checkpoints of unfinished documents."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ from .transforms import Draft
 
 _BATCH = 2_000  # nodes that are written at once, at most
 
+PERIOD = 0.1
+"""Seconds after which finished documents are written; twice as many for parts of one."""
+
 FAILED_STAMP = Stamp("", "", "")
-"""The stamp of a document's share that could not be made."""
+"""The stamp of a derivation that failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +42,13 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class DerivationTask:
-    """A document whose share of a group is to be derived, and what from.
+    """A document of which nodes of a group are to be derived, and its sources.
 
     Attributes:
         document_id: The document.
-        key: What names the share's sources, see ``Stamp``.
-        root: The document's stamp; None for what is made from a whole group.
-        above: The stamp of its share of the parent group; None for a transform that sees that
+        key: The hash of the sources, see ``Stamp``.
+        root: The document's stamp; None for a derivation from a whole group.
+        above: The stamp of its derivation in the parent group; None for a transform that sees that
             group as a whole.
     """
 
@@ -60,12 +63,12 @@ PendingOutput = list[Draft] | Future[list[Draft]]
 
 @dataclass(frozen=True, slots=True)
 class DerivationJob:
-    """One document's share of a group: each parent with what is known of it or being made.
+    """The work on one document: each parent with its output, or the future of it.
 
     Attributes:
-        task: What is to be derived.
+        task: The document, and its sources.
         root: The document.
-        families: The parents, with what is made of each.
+        families: The parents, each with the output of the transform.
         revisions: The revisions of the documents and the parent group when the parents were read.
     """
 
@@ -76,15 +79,15 @@ class DerivationJob:
 
 
 class BatchWriter:
-    """Write what is done in batches: soon where the work is slow, many at once where it is not.
+    """Write derivations in batches: soon where the work is slow, many at once where it is fast.
 
     Args:
-        store: Where to write.
-        access: Who may write.
+        store: The store to write to.
+        access: The lock of the graph.
         group: The group that is built.
-        rules: Names the rules it is built by. What the store says of other rules ends with the
-            first write.
-        failed: The failures that are known, by group and document, with the key of the task.
+        rules: The hash of the rules it is built by. The first write ends what the store says of
+            other rules.
+        failed: The failures so far, by group and document, with the key of the task.
     """
 
     def __init__(
@@ -111,19 +114,19 @@ class BatchWriter:
         return self._store.revision(ROOT), self._store.revision(self._group.parent)
 
     def add(self, job: DerivationJob, derived: Derivation) -> None:
-        """Take one document's share."""
+        """Add the derivation of one document; write all if that is due."""
         self._done.append((job, derived, None))
         self._size += len(derived.nodes) + 1
         if self._size >= _BATCH or time.monotonic() - self._since > PERIOD:
             self.flush()
 
     def leave_out(self, job: DerivationJob, error: TransformError) -> None:
-        """Note that a document's share could not be made; the drafts of its parts stay."""
+        """Note that a derivation failed; its checkpoint stays."""
         failure = Failure(job.task.document_id, self._group.name, error)
         self._done.append((job, Derivation(*FAILED_STAMP, ()), failure))
 
     def flush(self) -> None:
-        """Write what is done."""
+        """Write all derivations that were added."""
         if self._done:
             with self._access.writing():
                 self.write()
@@ -171,12 +174,8 @@ class BatchWriter:
         return {CORPUS, *changes.removed, *(node.id for node in changes.added)}
 
 
-PERIOD = 0.1
-"""Seconds after which finished documents are written; twice as many for parts of one."""
-
-
 class BuildCheckpoint:
-    """Keep the drafts of single parents while their document's share of a group is being made.
+    """Store the outputs of single parents until the derivation of their document is written.
 
     Threads may add at the same time.
     """
@@ -191,11 +190,11 @@ class BuildCheckpoint:
         self._since = time.monotonic()
 
     def load(self, parents: Sequence[Node], key: str) -> dict[str, list[Draft]]:
-        """Return what was made of parents before an interruption, by parent id.
+        """Return the outputs of parents from before an interruption, by parent id.
 
         Args:
             parents: The parents, all of one document.
-            key: What names all that the document's share is made from, see ``Stamp``.
+            key: The hash of the sources of the document's derivation, see ``Stamp``.
         """
         if not self._saved:
             return {}
@@ -204,7 +203,7 @@ class BuildCheckpoint:
         return {keys[key]: _read(value) for key, value in values.items()}
 
     def add(self, parent: Node, key: str, output: Sequence[Draft]) -> None:
-        """Take what was made of a parent; write it when the last time is long ago."""
+        """Add the output of a parent; save all if that is due."""
         with self._lock:
             self._unsaved[parent.id, key] = parent, output
             late = time.monotonic() - self._since > 2 * PERIOD
@@ -212,7 +211,7 @@ class BuildCheckpoint:
             self.save()
 
     def save(self) -> None:
-        """Write what is not written yet."""
+        """Save all outputs that were added."""
         with self._lock:  # not held while the store is asked, which has locks of its own
             unsaved, self._unsaved = self._unsaved, {}
             self._since = time.monotonic()
@@ -224,7 +223,7 @@ class BuildCheckpoint:
                 self._saved.update(values)
 
     def delete(self, parents: Sequence[Node], key: str) -> None:
-        """Drop what was kept of parents."""
+        """Delete the outputs of parents."""
         with self._lock:
             for parent in parents:
                 self._unsaved.pop((parent.id, key), None)
@@ -236,19 +235,19 @@ class BuildCheckpoint:
                 self._saved -= stale
 
     def clear(self) -> None:
-        """Drop what was kept, also of documents that are gone: the group is built."""
+        """Delete all outputs, also of removed documents: the group is built."""
         if self._saved:
             self._store.delete_values(self._kind)
             self._saved = set()
 
     def _key(self, parent: Node, key: str) -> str:
-        """Name what a parent's drafts are good for: a rule that sees nodes may look around."""
+        """Return the key of a parent's output: a rule that sees nodes may read other nodes, too."""
         seen = (key, metadata_digest(parent.metadata)) if self._group.trans_node else ("",)
         return digest(self._group.version, parent.id, parent.text, *seen)
 
 
 def _write(output: Sequence[Draft]) -> bytes | None:
-    """Write drafts; None for what no file can hold, which is made again then."""
+    """Encode drafts; None for values that no file can hold: they are derived again."""
     try:
         rows = [[d.text, d.content, d.metadata, d.start, d.end, d.links] for d in output]
         return encode(rows).encode("utf-8", "surrogatepass")

@@ -32,7 +32,7 @@ from .transforms import Draft, PatternRule
 
 
 class GroupBuilder:
-    """Derive what a group lacks, one thread a group, and write it as it comes."""
+    """Derive the missing nodes of a group, in one thread for a group, and write them in batches."""
 
     def __init__(
         self,
@@ -58,11 +58,11 @@ class GroupBuilder:
 
     @property
     def failures(self) -> list[Failure]:
-        """The documents left out so far, of those that are still there."""
+        """The documents left out so far, of those that still exist."""
         failed = [failure for _, failure in list(self._failed.values())]
         existing = self._store.stamps(ROOT, {failure.document for failure in failed})
-        kept = [f for f in failed if f.document in existing or f.document == CORPUS]
-        return [*self.read_failures, *kept]
+        current = [f for f in failed if f.document in existing or f.document == CORPUS]
+        return [*self.read_failures, *current]
 
     def fresh(self, lineage: Sequence[NodeGroup]) -> bool:
         """Tell whether a group, the last of its lineage, and those above are built by the rules
@@ -104,8 +104,8 @@ class GroupBuilder:
         When documents or rules change meanwhile it may be out of date afterwards.
 
         Raises:
-            TransformError: If a transform raises and is not to be skipped. What was made before
-                is kept, so that only what failed is tried again.
+            TransformError: If a transform raises and is not to be skipped. Finished work
+                is stored, so that only what failed is tried again.
             RuntimeError: If this thread reads the graph, or is in a transform that the group
                 waits for.
             StoreError: If the store can't be written to.
@@ -168,7 +168,7 @@ class GroupBuilder:
                     self._store.check(derived.nodes)
                 except Exception as error:
                     if writer.revisions() != job.revisions:
-                        continue  # it may have seen two states: its turn comes again
+                        continue  # it may have seen two states, and is done again
                     failure = _failure(job.task.document_id, group.name, error)
                     if on_error == "raise":
                         raise failure from error
@@ -269,7 +269,7 @@ class GroupBuilder:
     def _jobs(
         self, lineage: Sequence[NodeGroup], pending: Sequence[DerivationTask], writer: BatchWriter
     ) -> Iterator[DerivationJob]:
-        """Yield the documents in order, their parents being worked on by the group's threads."""
+        """Yield the documents in order, while the group's threads run the transform on parents."""
         group = lineage[-1]
         if group.num_workers < 2:
             for task in pending:
@@ -296,7 +296,7 @@ class GroupBuilder:
         writer: BatchWriter,
         pool: ThreadPoolExecutor | None,
     ) -> DerivationJob | None:
-        """Begin the work on one document; None if what it is made from is not there any more."""
+        """Start the work on one document; None if its sources have changed."""
         group = lineage[-1]
         with self._access.reading():
             if next(self._tasks(lineage, [task.document_id]), None) != task:
@@ -391,7 +391,7 @@ def _failure(document_id: str, group: str, error: Exception) -> TransformError:
 
 
 class DeadlockGuard:
-    """Keep which groups' transforms have asked for which groups and wait for them."""
+    """Record which transforms wait for which groups, and refuse a wait for oneself."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -405,7 +405,7 @@ class DeadlockGuard:
 
     @contextmanager
     def inside(self, group: str) -> Iterator[None]:
-        """Take what this thread does in the block as done by the group's transform."""
+        """Note that this thread runs the group's transform until the block ends."""
         outer, self._thread.group = self.running, group
         try:
             yield

@@ -21,6 +21,8 @@ from .readers import can_read, read_file
 from .store import NodeStore
 from .transforms import Draft
 
+logger = logging.getLogger(__name__)
+
 _SOURCES = "source"  # path -> b"folder" or b"file"
 
 _FILES = "file"  # file id -> its record
@@ -48,7 +50,7 @@ class Refresh:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """What is known of a file: where it is, a hash of its bytes, and its documents' stamps."""
+    """The record of a file: its path, a hash of its bytes, and its documents' stamps."""
 
     path: str
     content: str
@@ -247,17 +249,17 @@ class Corpus:
         return bool(self._store.stamps(ROOT, {i for f in files for i in f.documents}))
 
     def _unchanged(self, file: _File) -> bool:
-        """Tell whether a file's documents are in the store as it gave them."""
+        """Return whether a file's documents are in the store as they were read."""
         return self._store.stamps(ROOT, file.documents.keys()) == file.documents
 
     def _same(self, documents: Iterable[Document]) -> set[str]:
-        """Return which documents are there already, but for what a file system changes alone."""
+        """Return which documents are stored already, but for dates of the file system."""
         roots = {document.id: derive_root(document, 0).stamp for document in documents}
         stored = self._store.stamps(ROOT, roots.keys())
         return {i for i, old in stored.items() if old[:2] == roots[i][:2]}
 
     def _keep(self, files: Mapping[str, _File]) -> None:
-        """Remember files with the stamps that their documents have now."""
+        """Store the records of files, with the stamps that their documents have now."""
         stored = self._store.stamps(ROOT, {i for f in files.values() for i in f.documents})
         records = {
             i: _File(
@@ -281,7 +283,7 @@ class Corpus:
 
 
 def rename(store: NodeStore, old: str, new: str) -> None:
-    """Make for one document what was made of another one with the same text, without making it.
+    """Copy the derivations of a document to another one with the same text.
 
     Both are in the store; links of the old one's nodes are put for the new one's too. Nodes of
     rules that look at metadata are made anew when they are needed, should that have changed.
@@ -311,12 +313,12 @@ def rename(store: NodeStore, old: str, new: str) -> None:
 def _from_the_top(
     store: NodeStore, document_id: str, placed: set[str]
 ) -> Iterator[tuple[str, Derivation]]:
-    """Yield a document's derivations, those first whose parents are known."""
+    """Yield a document's derivations, parents first."""
     waiting = [(g, d) for g in store.groups() if (d := store.derivation(g, document_id))]
     while waiting:
         ready = [(g, d) for g, d in waiting if {n.parent_id for n in d.nodes} <= placed]
         if not ready:
-            return  # what is left stands on nodes that are gone, and will be made anew
+            return  # the rest has parents that were removed, and is derived again
         for group, derivation in ready:
             yield group, derivation
             placed.update(node.id for node in derivation.nodes)
@@ -376,9 +378,6 @@ def _scan(source: Path, existing: Mapping[str, Path]) -> dict[str, Path]:
                 "Document(text, id=...), or rename its folder"
             )
     return files
-
-
-logger = logging.getLogger(__name__)
 
 
 def scan(source: str | Path) -> dict[str, Path]:

@@ -22,13 +22,13 @@ DOCUMENT_STRIDE = 1 << 32
 
 
 class Stamp(NamedTuple):
-    """Tell what the nodes of one document and group are good for.
+    """Hash the sources of the nodes that a group has from one document.
 
     Attributes:
-        key: What they were made from, and how: as long as it is what the graph expects, they
-            are good. In ``ROOT`` a hash of the text.
-        rule: How alone; where only ``key`` differs, nodes whose parent is unchanged are reused.
-            In ``ROOT`` a hash of the metadata that transforms may look at.
+        key: A hash of what they were made from, and by which rules: as long as it is the one that
+            the graph expects, they are up to date. In ``ROOT`` a hash of the text.
+        rule: A hash of the rule; where only ``key`` differs, nodes whose parent is unchanged are
+            reused. In ``ROOT`` a hash of the metadata that transforms may look at.
         metadata: Hash of the document's whole metadata, which the nodes inherit.
     """
 
@@ -46,7 +46,7 @@ class Derivation:
         rule: See ``Stamp``.
         metadata: See ``Stamp``.
         nodes: In document order; the children of one parent stand together.
-        links: The links that the transform made, from these nodes; their targets may be away.
+        links: The links from these nodes that the transform made; their targets may not exist.
     """
 
     key: str
@@ -204,7 +204,7 @@ def derive(
 
 
 def unmoved(old: Node, new: Node) -> bool:
-    """Tell whether two nodes of the same id are the same in place and metadata too."""
+    """Return whether two nodes of the same id have the same place and metadata."""
     return (
         (old.order, old.start, old.offset) == (new.order, new.start, new.offset)
         and old.parent_id == new.parent_id

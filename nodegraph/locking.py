@@ -15,7 +15,7 @@ _thread = threading.local()
 
 
 def is_reading_graph() -> bool:
-    """Tell whether this thread holds a graph, any."""
+    """Return whether this thread is reading any graph."""
     return getattr(_thread, "depth", 0) > 0
 
 
@@ -32,7 +32,7 @@ class Access:
         self._lock = ReadWriteLock()
         self._state = -1  # what this process sees
         self._cache: tuple[int, dict[object, object]] = (-1, {})  # of one state
-        self.change_lock = threading.RLock()  # held by who changes documents, or wants none changed
+        self.change_lock = threading.RLock()  # held to change documents, or to keep them
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -79,7 +79,7 @@ class Access:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Do what ``writing`` does for documents and links; wait while a reader asks for quiet.
+        """Do what ``writing`` does, for documents and links; wait for ``change_lock``.
 
         Builds write without: whoever keeps others from changing documents may wait for a build.
         """
@@ -89,7 +89,7 @@ class Access:
 
     @contextmanager
     def writing_registry(self) -> Iterator[None]:
-        """Change what only this process has, while nobody reads or writes."""
+        """Change the declarations of groups, which only this process has."""
         with self._lock.write():
             yield
 

@@ -6,6 +6,9 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 
+Span = tuple[int, int]
+"""Begin and end (exclusive) in characters."""
+
 Length = Callable[[str], int]
 """Measures a text: tokens, characters, whatever chunks are to be limited by."""
 
@@ -126,10 +129,6 @@ def pack(text: str, parts: Sequence[Span], size: int, overlap: int, length: Leng
             total -= lengths[first]
             first += 1
     return chunks
-
-
-Span = tuple[int, int]
-"""Begin and end (exclusive) in characters."""
 
 
 def locate(parts: Sequence[str], text: str) -> list[Span | None]:

@@ -1,0 +1,20 @@
+"""Errors name what there is, and travel between processes."""
+
+import pickle
+
+from nodekin.nodegraph import TransformError, nearest_names
+
+
+def test_the_nearest_names_come_first() -> None:
+    assert nearest_names("lnie", ["word", "line", "ROOT"]) == "'line', 'word', 'ROOT'"
+
+
+def test_long_lists_are_cut() -> None:
+    assert nearest_names("x", [f"{n}" for n in range(10)], limit=2) == "'0', '1' and 8 more"
+    assert nearest_names("x", []) == "none"
+
+
+def test_a_transform_error_is_the_same_after_pickling() -> None:
+    error = TransformError("doc", "line", "ValueError: no")
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.group) == (str(error), "line")
