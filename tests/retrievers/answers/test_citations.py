@@ -55,3 +55,9 @@ def test_cited_sources_are_marked() -> None:
     assert mark_cited(sources, "[900-999]")[1][0].endswith(
         "and 92 more, which is the number of no source"
     )
+
+
+def test_eight_unknown_numbers_are_listed_whole() -> None:
+    (note,) = mark_cited([], "[10-17]")[1]
+    assert note.startswith("the answer cites [10], [11], [12]")
+    assert "more" not in note
