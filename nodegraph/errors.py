@@ -49,7 +49,7 @@ def nearest_names(name: str, existing: Iterable[str], *, limit: int = 8) -> str:
     return f"{listed} and {more} more" if more > 0 else listed or "none"
 
 
-def whole(number: int, name: str, least: float = -math.inf) -> int:
+def check_integer(number: int, name: str, least: float = -math.inf) -> int:
     """Return a whole number that is at least so large.
 
     Raises:

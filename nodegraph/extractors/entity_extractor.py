@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ..errors import whole
+from ..errors import check_integer
 from ..node import LinkedText, Node
 from .entity_names import find_names, name_key
 
@@ -62,8 +62,8 @@ class EntityExtractor:
     ) -> None:
         if find is not None and not callable(find):
             raise TypeError(f"find is a callable from a text to names, not {find!r:.80}")
-        whole(min_passages, "min_passages")
-        whole(max_passages, "max_passages")
+        check_integer(min_passages, "min_passages")
+        check_integer(max_passages, "max_passages")
         if not 1 <= min_passages <= max_passages:
             raise ValueError(
                 "min_passages is 1 or more and no more than max_passages, "

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from ..errors import ModelError, nearest_names, whole
+from ..errors import ModelError, check_integer, nearest_names
 from ..models import LLM, Language, as_llm, fill_template, language_of, retry_note
 from ..models.output import PARSERS
 from ..node import Node
@@ -82,8 +82,8 @@ class LLMExtractor:
         self.task: Task = task
         self.language: Literal["auto", "zh", "en"] = language
         self.prompt = prompt
-        self.limit = whole(LIMITS[task] if limit is None else limit, "limit", 1)
-        self.retries = whole(retries, "retries", 0)
+        self.limit = check_integer(LIMITS[task] if limit is None else limit, "limit", 1)
+        self.retries = check_integer(retries, "retries", 0)
 
     def __repr__(self) -> str:
         return f"LLMExtractor({self.llm.name!r}, {self.task!r}, {self.language!r})"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from ..errors import EmbeddingError, whole
+from ..errors import EmbeddingError, check_integer
 from .embedder_adapters import (
     AsyncEmbedTexts,
     EmbedTexts,
@@ -64,7 +64,7 @@ class Embedder:
         calls = adapt_embedder(self.embed)
         if self.name is not None and not isinstance(self.name, str):
             raise TypeError(f"an Embedder's name is a text, not {self.name!r:.80}")
-        whole(self.batch_size, "batch_size", 1)
+        check_integer(self.batch_size, "batch_size", 1)
         for field in ("embed_queries", "aembed_queries"):
             _check_callable(field, getattr(self, field))
         # The model's async form would embed queries in another way than those given here.

@@ -110,10 +110,8 @@ def _describe(value: Any, depth: int) -> Any:
 def _function(function: types.FunctionType, depth: int) -> list[Any]:
     """Describe a function by its code and what it uses, except what it assigns to: its state."""
     code = function.__code__
-    used: dict[str, Any] = {}
-    for name in _names(code, "LOAD_GLOBAL", "LOAD_NAME"):
-        if name in function.__globals__:
-            used[name] = function.__globals__[name]
+    names, values = _names(code, "LOAD_GLOBAL", "LOAD_NAME"), function.__globals__
+    used = {name: values[name] for name in names if name in values}
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
         with contextlib.suppress(ValueError):  # not filled yet
             used[name] = cell.cell_contents
@@ -156,10 +154,9 @@ def _settings(value: Any) -> dict[str, Any]:
             continue
         own, usual = getattr(value, name), field.default
         if field.default_factory is not None:
-            try:
+            usual = None
+            with contextlib.suppress(Exception):  # it wants what the model was made with
                 usual = field.default_factory()
-            except Exception:  # it wants what the model was made with
-                usual = None
         if own is not usual and own != usual:
             settings[name] = own
     return settings

@@ -153,6 +153,9 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
         """Search for all variants of all queries at once; return their results by query.
 
         A subclass may search in another way, or add to the results.
+
+        Raises:
+            Exception: If all searches for a query failed, or any did with ``on_error="raise"``.
         """
         flat = [variant for _, group in variants for variant in group.queries]
         results = yield from results_or_errors(self.inner, flat, limit, filters)
@@ -164,16 +167,12 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
         )
         rankings = [list(islice(rest, len(group.queries))) for _, group in variants]
         for (query, _), ranking in zip(variants, rankings, strict=True):
-            self._check_errors(query, ranking)
+            errors = [item.error for item in ranking if item.error is not None]
+            if errors and (len(errors) == len(ranking) or self.query_transform.on_error == "raise"):
+                raise errors[0]
+            if errors:
+                logger.warning("of the query %r: %s", query[:80], describe_failures(ranking))
         return rankings
-
-    def _check_errors(self, query: str, rankings: Sequence[VariantResults]) -> None:
-        """Raise if all searches failed, or any did with ``on_error="raise"``."""
-        errors = [ranking.error for ranking in rankings if ranking.error is not None]
-        if errors and (len(errors) == len(rankings) or self.query_transform.on_error == "raise"):
-            raise errors[0]
-        if errors:
-            logger.warning("of the query %r: %s", query[:80], describe_failures(rankings))
 
     def fuse_variants(
         self, query: str, note: str | None, rankings: Sequence[VariantResults], limit: int | None

@@ -159,9 +159,7 @@ def parse_lines(text: str) -> Iterator[Line]:
         texts = "\n".join(texts_in(value, TEXT_KEYS)).split("\n")
         yield from (Line(None, line, True) for line in texts if re.search(r"\w", line))
         return
-    for line in text.split("\n"):
-        if (parsed := _parse_line(line)) is not None:
-            yield parsed
+    yield from filter(None, map(_parse_line, text.split("\n")))
 
 
 def _parse_line(line: str) -> Line | None:
