@@ -103,11 +103,12 @@ class AutoMergeRetriever(PostprocessRetriever):
         for graph in groups:
             graph.ancestry(self.target)  # raises if there is no such group
         with reading(groups):
-            read = len(hits) if limit is None else min(limit, len(hits))
-            results = self._merged(hits[:read], hierarchy)
-            while limit is not None and len(results) < limit and read < len(hits):
+            enough = len(hits) if limit is None else limit
+            read = 0
+            results: Results = []
+            while len(results) < enough and read < len(hits):
                 # Another hit adds at most one result, so none is read too many.
-                read = min(len(hits), read + limit - len(results))
+                read += enough - len(results)
                 results = self._merged(hits[:read], hierarchy)
         return results
 

@@ -177,13 +177,11 @@ class LinkGraph:
 
     def _add_row(self, passage: str, rows: dict[str, int]) -> bool:
         """Add a row for a passage that may be a result, up to ``max_passages``."""
-        if passage in rows:
-            return True
-        if len(rows) >= self.options.max_passages:
-            return False
-        if self.allowed is not None and not self.allowed[self.index_rows[passage]]:
-            return False
-        rows[passage] = len(rows)
+        if passage not in rows:
+            allowed = self.allowed is None or bool(self.allowed[self.index_rows[passage]])
+            if len(rows) >= self.options.max_passages or not allowed:
+                return False
+            rows[passage] = len(rows)
         return True
 
     def _links(self, ids: Sequence[str]) -> Iterator[list[tuple[str, Link]]]:

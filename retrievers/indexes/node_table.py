@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,13 +81,10 @@ class NodeTable:
             self._rows = {self.ids[row]: row for row in np.flatnonzero(self.alive).tolist()}
         return self._rows
 
-    def remove(self, ids: Iterable[str]) -> list[int]:
+    def remove(self, ids: Collection[str]) -> list[int]:
         """Empty the rows of nodes; return these rows. Unknown ids do nothing."""
-        removed = []
-        for node_id in ids:
-            rows = self.rows()
-            if node_id in rows:
-                removed.append(rows.pop(node_id))
+        rows = self.rows() if ids else {}
+        removed = [rows.pop(node_id) for node_id in ids if node_id in rows]
         for row in removed:
             self._alive[row] = False
             self._metadata.delete(row)
