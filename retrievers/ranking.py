@@ -251,13 +251,16 @@ def lift_all(
         how: What a target scores.
         place: Tells a target's graph and its order in that.
     """
-    reached = (ScoredNode(node, hit.score, (hit,)) for hit in hits for node in kin(hit.node))
+    # Two graphs may give the same id to documents with different texts.
+    targets: dict[tuple[str, str], tuple[Node, list[Evidence]]] = {}
+    for hit in hits:
+        for target in kin(hit.node):
+            targets.setdefault((target.id, target.text), (target, []))[1].append(hit)
     scored = []
-    for same in by_node(reached):
-        total = sum(result.score for result in same)
-        score = total if how == "sum" else total / len(same)
-        evidence = tuple(match for result in same for match in result.evidence)
-        scored.append(ScoredNode(same[0].node, score, evidence))
+    for node, evidence in targets.values():
+        total = sum(hit.score for hit in evidence)
+        score = total if how == "sum" else total / len(evidence)
+        scored.append(ScoredNode(node, score, tuple(evidence)))
     return sorted(scored, key=lambda s: (-s.score, place(s.node)))[:top_k]
 
 
