@@ -129,16 +129,13 @@ def _accept_any_text() -> None:
             continue
         ascii_only = (stream.encoding or "").lower().replace("_", "-") in ("ascii", "us-ascii")
         keeps = stream.isatty() or "PYTHONIOENCODING" in os.environ
-        if ascii_only or not keeps:
-            stream.reconfigure(encoding="utf-8", errors="replace")
-        else:
-            stream.reconfigure(errors="replace")
+        encoding = None if keeps and not ascii_only else "utf-8"
+        stream.reconfigure(encoding=encoding, errors="replace")
 
 
 def _print_error(error: click.ClickException) -> None:
     """Write an error in one line, for a wrong command line with where to read on."""
-    name = "nodekin"
-    hint = ""
+    name, hint = "nodekin", ""
     if isinstance(error, click.UsageError) and error.ctx is not None:
         name = error.ctx.command_path
         hint = f" (see {name} --help)"

@@ -16,8 +16,6 @@ Span = tuple[int, int]
 
 _RUNS = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:\+\+|#)?")
 
-_NOT_FIRST = frozenset("，。、；：？！”’」』）》】…,.;:?!)]} ")
-
 
 def matches(text: str, query: str) -> list[Span]:
     """Return where a text has the words of a query, in order, touching ones as one.
@@ -109,7 +107,7 @@ def _step_back(text: str, at: int, least: int, room: int) -> int:
     while begin > least and used + columns(text[begin - 1]) <= room:
         begin -= 1
         used += columns(text[begin])
-    while least < begin < at and (_inside_word(text, begin) or text[begin] in _NOT_FIRST):
+    while least < begin < at and (_inside_word(text, begin) or text[begin] in _NEVER_FIRST):
         begin += 1
     return begin
 
@@ -150,7 +148,7 @@ _UNBROKEN = re.compile(
     re.DOTALL,
 )
 
-_NEVER_FIRST = frozenset("，。、；：？！”’」』）》】…,.;:?!)]}%")
+_NEVER_FIRST = frozenset("，。、；：？！”’」』）》】…,.;:?!)]}% ")
 
 
 def columns(text: str) -> int:

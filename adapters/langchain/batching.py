@@ -141,8 +141,7 @@ def embed_queries(retriever: object, queries: Sequence[object]) -> Plan[None]:
     model. A model that fails is called again by the search for each query, which then raises: one
     query that can't be embedded does not affect the others.
     """
-    texts = [query for query in queries if isinstance(query, str) and query.strip()]
-    texts = list(dict.fromkeys(texts))
+    texts = list(dict.fromkeys(q for q in queries if isinstance(q, str) and q.strip()))
     for searcher in _searchers(retriever) if len(texts) > 1 else ():
         try:
             yield from Compute(partial(searcher.embed, texts), partial(searcher.aembed, texts))

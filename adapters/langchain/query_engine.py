@@ -31,7 +31,7 @@ from .query_engine_io import (
 EngineInput = str | Mapping[str, Any] | BaseMessage | list[Any] | PromptValue
 
 
-class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
+class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
     """Use a query engine in LangChain: questions in, answers with sources out, streamed.
 
     Setup:
@@ -132,11 +132,6 @@ class NodeGraphQueryEngine(RunnableSerializable[Any, Any]):
                 "goes into NodeGraphRetriever"
             )
         return value
-
-    @property
-    def InputType(self) -> Any:
-        """A question, with or without the conversation before it."""
-        return EngineInput
 
     @property
     def OutputType(self) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
@@ -72,8 +72,9 @@ class QueryStep(RunnableSerializable[str, Output], Generic[Output]):
 
     def _create_transform(self, options: dict[str, Any]) -> QueryTransform:
         """Return the transform of the step's strategy with these options."""
-        transform: Any = STRATEGIES[self.strategy].transform
-        return cast("QueryTransform", transform(self.llm, **options))
+        create: Any = STRATEGIES[self.strategy].transform
+        transform: QueryTransform = create(self.llm, **options)
+        return transform
 
     @abstractmethod
     def _output(self, queries: list[str]) -> Output:

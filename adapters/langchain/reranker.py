@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from itertools import count
@@ -87,16 +87,14 @@ class NodeGraphReranker(BaseDocumentCompressor):
             RerankError: If the reranker fails.
         """
         inputs = {"query": query, "documents": list(documents)}
-        reranked: list[Document] = self._runnable.invoke(inputs, {"callbacks": callbacks})
-        return reranked
+        return self._runnable.invoke(inputs, {"callbacks": callbacks})
 
     async def acompress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> Sequence[Document]:
         """Return the same without blocking the event loop."""
         inputs = {"query": query, "documents": list(documents)}
-        reranked: list[Document] = await self._runnable.ainvoke(inputs, {"callbacks": callbacks})
-        return reranked
+        return await self._runnable.ainvoke(inputs, {"callbacks": callbacks})
 
     @property
     def _runnable(self) -> Runnable[dict[str, Any], list[Document]]:
@@ -147,17 +145,20 @@ class NodeGraphReranker(BaseDocumentCompressor):
         return reranked
 
     def _add_score(self, result: ScoredNode, document: Document) -> None:
-        metadata = document.metadata
+        metadata, score = document.metadata, float(result.score)
         details: Any = metadata.get(NODE_KEY)
         if _is_details(details):
             evidence = evidence_dicts(result)
             for match in evidence:  # a window of a passage has no id
                 match["id"] = match["id"] and (document.id or "")
             details["evidence"][:0] = evidence
-            if self.score_key is not None:
-                _note_added(self.score_key, float(result.score), metadata, details["restore"])
+            restore, field = details["restore"], self.score_key
+            if field is not None:  # from_document removes it again
+                if field in metadata and field not in restore["added"]:
+                    restore["replaced"].setdefault(field, metadata[field])
+                restore["added"][field] = score
         if self.score_key is not None:
-            metadata[self.score_key] = float(result.score)
+            metadata[self.score_key] = score
 
 
 def _is_details(details: Any) -> bool:
@@ -167,15 +168,6 @@ def _is_details(details: Any) -> bool:
         and isinstance(details.get("evidence"), list)
         and isinstance(details.get("restore"), dict)
     )
-
-
-def _note_added(
-    field: str, score: float, metadata: Mapping[str, Any], restore: dict[str, Any]
-) -> None:
-    """Note that a field was added, so that ``from_document`` removes it again."""
-    if field in metadata and field not in restore["added"]:
-        restore["replaced"].setdefault(field, metadata[field])
-    restore["added"][field] = score
 
 
 def _unique_ids(documents: Sequence[Document]) -> list[str]:

@@ -8,7 +8,6 @@ from typing import Any
 from langchain_core.structured_query import (
     Comparator,
     Comparison,
-    FilterDirective,
     Operation,
     Operator,
     StructuredQuery,
@@ -75,9 +74,8 @@ class StructuredFilter(Visitor):
         self, structured_query: StructuredQuery
     ) -> tuple[str, dict[str, Any]]:
         """Return the query, and the keywords of its search."""
-        directive: FilterDirective | None = structured_query.filter
-        kwargs = {} if directive is None else {"filter": directive.accept(self)}
-        return structured_query.query, kwargs
+        filter = structured_query.filter
+        return structured_query.query, {} if filter is None else {"filter": filter.accept(self)}
 
 
 def _any_of(parts: list[dict[str, Any]], operation: Operation) -> dict[str, Any]:
