@@ -11,14 +11,7 @@ from typing import Any
 
 import click
 
-from .errors import (
-    EXIT_STATUSES,
-    INTERRUPTED,
-    PIPE_CLOSED,
-    CommandError,
-    as_command_error,
-    printable,
-)
+from .errors import EXIT_STATUSES, CommandError, ExitStatus, as_command_error, printable
 from .options import debug_option, is_debugging
 
 _COMMANDS = {  # in the order in which one needs them
@@ -84,10 +77,10 @@ class App(click.Group):
             status = error.exit_code
         except (click.Abort, KeyboardInterrupt):
             click.echo("nodekin: interrupted", err=True)
-            status = INTERRUPTED
+            status = ExitStatus.INTERRUPTED
         except _PipeClosed:
             _discard_output()
-            status = PIPE_CLOSED
+            status = ExitStatus.PIPE_CLOSED
         sys.exit(status if isinstance(status, int) else 0)
 
 

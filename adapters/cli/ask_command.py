@@ -12,15 +12,7 @@ import click
 
 from ...retrievers.answers import QueryEngine
 from ...retrievers.strategies import make_strategy, simple_strategies
-from .errors import (
-    EXIT_STATUSES,
-    NO_RESULTS,
-    SUCCESS,
-    USAGE_ERROR,
-    CommandError,
-    as_command_error,
-    printable,
-)
+from .errors import EXIT_STATUSES, CommandError, ExitStatus, as_command_error, printable
 from .models import chat_model
 from .options import as_text, common_options, is_debugging, search_options
 from .output import FORMAT, LineNumbers, echo, mark, place, result_record, to_json
@@ -94,7 +86,7 @@ def ask(
     nodekin ask --chat
     """
     if question is None and not chat:
-        raise CommandError("name a question, or ask several with --chat", USAGE_ERROR)
+        raise CommandError("name a question, or ask several with --chat", ExitStatus.USAGE_ERROR)
     llm = chat_model(model, base_url)
     with open_search(quiet=quiet, **options) as search:
         retriever: Any = search.retriever
@@ -106,7 +98,7 @@ def ask(
         asker = _Session(engine, search, llm.model, output_format, quiet)
         if not chat:
             return asker.ask(as_text(question or ""))
-        status = NO_RESULTS
+        status: int = ExitStatus.NO_RESULTS
         for number, next_question in enumerate(_questions(question)):
             if number and output_format == "text":
                 click.echo()
@@ -135,7 +127,7 @@ class _Session:
     def ask(self, question: str) -> int:
         """Return the status that the answer gives."""
         if not question:
-            raise CommandError("the question is empty", USAGE_ERROR)
+            raise CommandError("the question is empty", ExitStatus.USAGE_ERROR)
         streaming = self.engine.stream(
             question,
             history=self.history or None,
@@ -149,7 +141,7 @@ class _Session:
             click.echo(printable(answer.text))
         self._show_answer(answer)
         self.history.append((question, answer.text))
-        return SUCCESS if answer.answered else NO_RESULTS
+        return ExitStatus.SUCCESS if answer.answered else ExitStatus.NO_RESULTS
 
     def _print_chunks(self, stream: Any) -> bool:
         printed = False

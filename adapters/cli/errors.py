@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 import click
 
-SUCCESS, NO_RESULTS, USAGE_ERROR, INDEX_ERROR, MODEL_ERROR, PARTIAL_SUCCESS = range(6)
 
-INTERNAL_ERROR, INTERRUPTED, PIPE_CLOSED = 70, 130, 141
+class ExitStatus(IntEnum):
+    """Name what the exit status of a command means."""
+
+    SUCCESS = 0
+    NO_RESULTS = 1
+    USAGE_ERROR = 2
+    INDEX_ERROR = 3
+    MODEL_ERROR = 4
+    PARTIAL_SUCCESS = 5
+    INTERNAL_ERROR = 70
+    INTERRUPTED = 130
+    PIPE_CLOSED = 141
+
 
 EXIT_STATUSES = """\b
 Exit status:
@@ -21,11 +34,11 @@ Exit status:
 """
 
 _BY_STATUS = {
-    USAGE_ERROR: ("UnknownGroupError", "LookupError", "ValueError"),
-    INDEX_ERROR: ("ReadError", "StoreError", "TransformError", "OSError"),
+    ExitStatus.USAGE_ERROR: ("UnknownGroupError", "LookupError", "ValueError"),
+    ExitStatus.INDEX_ERROR: ("ReadError", "StoreError", "TransformError", "OSError"),
     # An ImportError is an extra that is not installed.
-    MODEL_ERROR: ("EmbeddingError", "ModelError", "OpenAIError", "ImportError"),
-    INTERNAL_ERROR: ("KeyError", "IndexError", "UnicodeError"),
+    ExitStatus.MODEL_ERROR: ("EmbeddingError", "ModelError", "OpenAIError", "ImportError"),
+    ExitStatus.INTERNAL_ERROR: ("KeyError", "IndexError", "UnicodeError"),
 }
 
 _BY_NAME = {name: status for status, names in _BY_STATUS.items() for name in names}
@@ -34,9 +47,9 @@ _BY_NAME = {name: status for status, names in _BY_STATUS.items() for name in nam
 class CommandError(click.ClickException):
     """End a command with one sentence on stderr and an exit status."""
 
-    def __init__(self, message: str, status: int) -> None:
+    def __init__(self, message: str, status: ExitStatus) -> None:
         super().__init__(" ".join(message.split()))
-        self.exit_code = status  # type: ignore[misc]
+        self.exit_code = int(status)  # type: ignore[misc]
 
 
 def as_command_error(error: Exception) -> CommandError:
@@ -51,13 +64,13 @@ def as_command_error(error: Exception) -> CommandError:
     if isinstance(error, CommandError):
         return error
     statuses = (_BY_NAME[cls.__name__] for cls in type(error).__mro__ if cls.__name__ in _BY_NAME)
-    status = next(statuses, INTERNAL_ERROR)
-    if status != INTERNAL_ERROR:
+    status = next(statuses, ExitStatus.INTERNAL_ERROR)
+    if status != ExitStatus.INTERNAL_ERROR:
         return CommandError(shell_message(error), status)
     return CommandError(
         f"{type(error).__name__}: {error}; this should not happen: run it again with --debug, and "
         "report what it prints",
-        INTERNAL_ERROR,
+        ExitStatus.INTERNAL_ERROR,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from .errors import EXIT_STATUSES, SUCCESS
+from .errors import EXIT_STATUSES, ExitStatus
 from .options import common_options, folders_option, store_option
 from .output import FORMAT, echo, to_json
 from .snippet import columns, pad
@@ -52,7 +52,7 @@ def groups(folders: tuple[Path, ...], store: Path | None, as_json: bool, quiet: 
     else:
         for line in _table(records, settings.embed):
             echo(line)
-    return SUCCESS
+    return ExitStatus.SUCCESS
 
 
 _PREDEFINED = {

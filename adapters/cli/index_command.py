@@ -11,15 +11,7 @@ import click
 
 from ...nodegraph import Failure, NodeGraph, Refresh
 from ...retrievers import Retriever
-from .errors import (
-    EXIT_STATUSES,
-    NO_RESULTS,
-    PARTIAL_SUCCESS,
-    SUCCESS,
-    USAGE_ERROR,
-    CommandError,
-    shell_message,
-)
+from .errors import EXIT_STATUSES, CommandError, ExitStatus, shell_message
 from .group_rules import DEFAULT_RULES, TRANSFORMS, parse_rules
 from .models import EMBEDDING_MODELS, embedding_model
 from .options import common_options, embed_url_option, store_option
@@ -135,8 +127,8 @@ def index(
             echo(line)
     print_failures(failures, quiet or as_json)
     if not record["documents"]:
-        return NO_RESULTS
-    return PARTIAL_SUCCESS if failures else SUCCESS
+        return ExitStatus.NO_RESULTS
+    return ExitStatus.PARTIAL_SUCCESS if failures else ExitStatus.SUCCESS
 
 
 def _settings(
@@ -149,7 +141,7 @@ def _settings(
         ValueError: If a group is not well formed.
     """
     if old is None and not folders:
-        raise CommandError("name the folders to make the index of", USAGE_ERROR)
+        raise CommandError("name the folders to make the index of", ExitStatus.USAGE_ERROR)
     base = old.groups if old else () if groups else DEFAULT_RULES
     settings = replace(old or IndexSettings(), groups=parse_rules(groups, base))
     if embed is not None:
@@ -168,13 +160,13 @@ def _check_apart(path: Path, sources: Sequence[Path]) -> None:
             raise CommandError(
                 f"{path} lies in {source}, which is in the index; 'nodekin index' without a "
                 "folder brings it up to date",
-                USAGE_ERROR,
+                ExitStatus.USAGE_ERROR,
             )
         if path in source.parents:
             raise CommandError(
                 f"{path} holds {source}, which is in the index under its own name; take the whole "
                 "with --rebuild",
-                USAGE_ERROR,
+                ExitStatus.USAGE_ERROR,
             )
 
 

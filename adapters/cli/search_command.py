@@ -20,7 +20,7 @@ from ...retrievers import (
     ScoredNode,
     trace,
 )
-from .errors import EXIT_STATUSES, NO_RESULTS, SUCCESS, USAGE_ERROR, CommandError, printable
+from .errors import EXIT_STATUSES, CommandError, ExitStatus, printable
 from .models import embedding_model
 from .options import as_text, common_options, parse_conditions, search_options
 from .output import FORMAT, LineNumbers, echo, listing, place, result_record, stage_record, to_json
@@ -69,7 +69,7 @@ def _echo_json(command: str, query: str, results: Sequence[ScoredNode], **fields
 def _status(query: str, session: SearchSession, results: Sequence[ScoredNode], quiet: bool) -> int:
     if not results and not quiet:
         click.echo(f"nodekin: {no_results_message(query, session)}", err=True)
-    return SUCCESS if results else NO_RESULTS
+    return ExitStatus.SUCCESS if results else ExitStatus.NO_RESULTS
 
 
 def no_results_message(query: str, session: SearchSession) -> str:
@@ -214,6 +214,6 @@ def similarities_of(names: Sequence[str], embed: str) -> tuple[str, ...]:
         raise CommandError(
             "--similarity cosine compares embeddings, and there are none; make them with: nodekin "
             "index --embed MODEL, or add --embed MODEL to --in",
-            USAGE_ERROR,
+            ExitStatus.USAGE_ERROR,
         )
     return tuple(dict.fromkeys(names)) or (("bm25", "cosine") if embed else ("bm25",))

@@ -17,7 +17,7 @@ import click
 
 from ...nodegraph import Failure, NodeGraph, register_reader
 from ...nodegraph.readers import read_text, supported_suffixes
-from .errors import INDEX_ERROR, USAGE_ERROR, CommandError, printable, shell_message
+from .errors import CommandError, ExitStatus, printable, shell_message
 from .group_rules import DEFAULT_RULES, GroupRule
 
 FOLDER = ".nodekin"
@@ -97,12 +97,12 @@ class Workspace:
             raise CommandError(
                 f"there is no index in {store}; make one with: nodekin index FOLDER --store "
                 f"{store}",
-                INDEX_ERROR,
+                ExitStatus.INDEX_ERROR,
             )
         raise CommandError(
             f"there is no index ({FOLDER}) in {start} or above; make one with: nodekin index "
             "FOLDER, or search a folder at once with: --in FOLDER",
-            INDEX_ERROR,
+            ExitStatus.INDEX_ERROR,
         )
 
     @property
@@ -123,7 +123,7 @@ class Workspace:
             raise CommandError(
                 f"can't use {file}: {error}; make the index anew with: nodekin index FOLDER "
                 "--rebuild",
-                INDEX_ERROR,
+                ExitStatus.INDEX_ERROR,
             ) from error
 
     def save(self, settings: IndexSettings) -> None:
@@ -212,7 +212,7 @@ def find_index(
         raise CommandError(
             f"--embed {embed!r} goes with --in; the index has its own embeddings "
             f"({settings.embed or 'none'}), changed by: nodekin index --embed {embed}",
-            USAGE_ERROR,
+            ExitStatus.USAGE_ERROR,
         )
     return home, settings
 
@@ -258,7 +258,7 @@ def open_graph(
                 if failures
                 else f"there is no file in {paths} that can be read; known are "
                 f"{', '.join(supported_suffixes())}",
-                INDEX_ERROR,
+                ExitStatus.INDEX_ERROR,
             )
         if home is None:
             print_failures(graph.failures, quiet)
@@ -273,7 +273,7 @@ def check_exist(paths: Sequence[Path]) -> None:
     """
     for path in paths:
         if not path.expanduser().exists():
-            raise CommandError(f"there is no file or folder {str(path)!r}", INDEX_ERROR)
+            raise CommandError(f"there is no file or folder {str(path)!r}", ExitStatus.INDEX_ERROR)
 
 
 def print_failures(failures: Sequence[Failure], quiet: bool) -> None:

@@ -20,7 +20,7 @@ from langchain_core.runnables.graph import Graph
 from pydantic import ConfigDict, Field, SkipValidation, field_validator
 
 from ...retrievers import RetrieverProtocol, ScoredNode, child_k_override
-from ...retrievers.plans import Compute, Find, Plan, arun, run
+from ...retrievers.plans import Compute, Plan, arun, run
 from .batching import MAX_BATCH, batch_runs, embed_queries, supports_batch
 from .callbacks import acall_with_config, achild_runs, call_with_config, child_runs, parent_runs
 from .documents import ScoreKey, merge_filters, to_documents
@@ -250,21 +250,29 @@ class NodeGraphRetriever(BaseRetriever):
     def _search(
         self, queries: list[str], run_managers: list[Any], options: SearchOptions
     ) -> list[list[Document]]:
+        retriever: Any = self.retriever
+        arguments = {"top_k": options.k, "filters": options.filter}
         with parent_runs(queries, run_managers), child_runs(), child_k_override(options.child_k):
-            results = run(self._results(queries, options))
+            if len(queries) == 1:
+                results = [retriever.retrieve(queries[0], **arguments)]
+            else:
+                run(embed_queries(retriever, queries))  # else each branch would embed them
+                results = retriever.batch(queries, **arguments)
         return self._documents(results, options)
 
     async def _asearch(
         self, queries: list[str], run_managers: list[Any], options: SearchOptions
     ) -> list[list[Document]]:
+        retriever: Any = self.retriever
+        arguments = {"top_k": options.k, "filters": options.filter}
         with parent_runs(queries, run_managers), child_k_override(options.child_k):
             async with achild_runs():
-                results = await arun(self._results(queries, options))
+                if len(queries) == 1:
+                    results = [await retriever.aretrieve(queries[0], **arguments)]
+                else:
+                    await arun(embed_queries(retriever, queries))
+                    results = await retriever.abatch(queries, **arguments)
         return await asyncio.to_thread(self._documents, results, options)
-
-    def _results(self, queries: list[str], options: SearchOptions) -> Plan[list[list[ScoredNode]]]:
-        yield from embed_queries(self.retriever, queries)  # else each branch would embed them
-        return (yield from Find(self.retriever, queries, options.k, options.filter))
 
     def _options(
         self,
