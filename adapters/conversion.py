@@ -82,13 +82,10 @@ def own_metadata(metadata: Mapping[str, Any], inherited: Mapping[str, Any]) -> d
     return {
         field: value
         for field, value in metadata.items()
-        if field not in inherited or not same_value(inherited[field], value)
+        # Of the same type, too: 1 is not True.
+        if field not in inherited
+        or (inherited[field], repr(inherited[field])) != (value, repr(value))
     }
-
-
-def same_value(one: Any, other: Any) -> bool:
-    """Return whether metadata values are equal and of the same type: 1 is not True."""
-    return bool(one == other) and repr(one) == repr(other)
 
 
 def is_start(start: Any, part: str, text: str) -> bool:

@@ -100,12 +100,14 @@ class SpanObserver:
         token = active_span_id.set(span_id)
         dispatcher.span_enter(parent_id=parent_id, tags=active_instrument_tags.get(), **arguments)
         dispatcher.event(SpanStartEvent(span=span.name, attributes=attributes, span_id=span_id))
+        reranks = span.name == "rerank"
+        event_type = CBEventType.RERANKING if reranks else CBEventType.FUNCTION_CALL
         if self._manager is not None:
-            self._manager.on_event_start(_event_type(span), _start_payload(span), event_id)
+            self._manager.on_event_start(event_type, _start_payload(span), event_id)
         yield
         attributes, error = dict(span.attributes), span.error
         if self._manager is not None:
-            self._manager.on_event_end(_event_type(span), _end_payload(span), event_id)
+            self._manager.on_event_end(event_type, _end_payload(span), event_id)
         message = None if error is None else f"{type(error).__name__}: {error}"
         end: dict[str, Any] = {"seconds": span.seconds or 0.0, "error": message}
         dispatcher.event(
@@ -131,10 +133,6 @@ def report_spans(callback_manager: CallbackManager | None, owner: Any) -> Iterat
 
 
 _SIGNATURE = inspect.signature(lambda **attributes: None)
-
-
-def _event_type(span: Span) -> CBEventType:
-    return CBEventType.RERANKING if span.name == "rerank" else CBEventType.FUNCTION_CALL
 
 
 def _start_payload(span: Span) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from llama_index.core.schema import BaseNode, IndexNode, TextNode
 from llama_index.core.schema import Document as LlamaIndexDocument
 
 from ...nodegraph import ROOT, Document, Node
-from ..conversion import is_start, own_metadata, same_value
+from ..conversion import is_start, own_metadata
 from .nodes import (
     GROUP,
     IMPORT_FIELDS,
@@ -105,12 +105,9 @@ class NodeHierarchy:
             if parent not in self.nodes and parent not in self.documents:
                 missing[parent].append(self.nodes[node_id])
         for document_id, nodes in missing.items():
-            fields = [user_fields(node) for node in nodes]
-            shared = {
-                name: deepcopy(value)
-                for name, value in fields[0].items()
-                if all(name in other and same_value(other[name], value) for other in fields)
-            }
+            first, *others = map(user_fields, nodes)
+            different = {name for fields in others for name in own_metadata(first, fields)}
+            shared = {name: deepcopy(first[name]) for name in first if name not in different}
             self.documents[document_id] = Document(joined_text(nodes), shared, id=document_id)
 
     def _node_depths(self) -> dict[str, int]:

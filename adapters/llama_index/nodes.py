@@ -160,13 +160,14 @@ def from_text_node(text_node: BaseNode) -> Node | Document:
     text = text_node.get_content()
     if not isinstance(text_node, TextNode) or GROUP not in metadata:
         return Document(text, metadata, id=text_node.node_id or None)
-    own = {_unescape(f): v for f, v in metadata.items() if _escape(_unescape(f)) == f}
+    unescaped = {field: field.removeprefix(_USER) for field in metadata}
+    own = {f: metadata[field] for field, f in unescaped.items() if _escape(f) == field}
     if NODEKIN_ID in metadata:
         own[LLAMA_INDEX_ID] = text_node.node_id
     if _PROPERTIES in metadata:
         own[LLAMA_INDEX_PROPERTIES] = metadata[_PROPERTIES]
-    start = len(_OVERRIDDEN)
-    overridden = {f[start:]: v for f, v in metadata.items() if f.startswith(_OVERRIDDEN)}
+    overriding = [field for field in metadata if field.startswith(_OVERRIDDEN)]
+    overridden = {field.removeprefix(_OVERRIDDEN): metadata[field] for field in overriding}
     inherited = restore_inherited(own, json.loads(metadata.get(_INHERITED, "[]")), overridden)
     parent, source = text_node.parent_node, text_node.source_node
     return Node(
@@ -255,10 +256,6 @@ def _position(node: Node, content: str) -> dict[str, Any]:
 
 def _escape(field: str) -> str:
     return _USER + field if field.startswith(PREFIX) else field
-
-
-def _unescape(field: str) -> str:
-    return field[len(_USER) :] if field.startswith(_USER) else field
 
 
 class NamedByClass:

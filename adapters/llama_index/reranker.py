@@ -20,7 +20,7 @@ from ...nodegraph import Node
 from ...retrievers import Evidence, KeywordFilter, Reranker, ScoredNode
 from ...retrievers.plans import Compute, Plan, arun, run
 from ...retrievers.rerankers import RerankerProtocol
-from ..conversion import input_positions
+from ..conversion import evidence_dicts, input_positions
 from .instrumentation import report_spans
 from .nodes import NamedByClass, NodeWithEvidence, from_text_node, to_node_with_score
 
@@ -192,9 +192,10 @@ def _rescored(
     """
     results: list[NodeWithScore] = []
     for hit, position in zip(ranking, input_positions(ranking, candidates), strict=True):
-        result = to_node_with_score(hit)
-        if position is not None:
-            result.node = nodes[position].node.model_copy(deep=True)
-            result.evidence += evidence_of(nodes[position])
-        results.append(result)
+        if position is None:
+            results.append(to_node_with_score(hit))
+            continue
+        evidence = evidence_dicts(hit) + evidence_of(nodes[position])
+        node = nodes[position].node.model_copy(deep=True)
+        results.append(NodeWithEvidence(node=node, score=float(hit.score), evidence=evidence))
     return results

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -15,7 +15,7 @@ from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters
 
 from ...retrievers import Filters, Prompt, Retriever, RetrieverProtocol, ScoredNode
-from ...retrievers.plans import Compute, Plan, PromptMixin, arun, find_one, run
+from ...retrievers.plans import Plan, PromptMixin
 from ...retrievers.strategies import FindMean, PlannedRetriever
 from .instrumentation import report_spans
 from .metadata_filters import as_filters
@@ -110,20 +110,23 @@ class NodeGraphRetriever(BaseRetriever):
         self._similarity_top_k = value
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return run(self._plan(query_bundle))
+        if not query_bundle.query_str.strip():
+            return []
+        with report_spans(self.callback_manager, self):
+            results = self.search_for(query_bundle).retrieve(
+                query_bundle.query_str, top_k=self.similarity_top_k, filters=self.filters
+            )
+        return _nodes_with_scores(results)
 
     @dispatcher.span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return await arun(self._plan(query_bundle))
-
-    def _plan(self, bundle: QueryBundle) -> Plan[list[NodeWithScore]]:
-        if not bundle.query_str.strip():
+        if not query_bundle.query_str.strip():
             return []
         with report_spans(self.callback_manager, self):
-            results = yield from find_one(
-                self.search_for(bundle), bundle.query_str, self.similarity_top_k, self.filters
+            results = await self.search_for(query_bundle).aretrieve(
+                query_bundle.query_str, top_k=self.similarity_top_k, filters=self.filters
             )
-        return (yield from Compute(partial(_nodes_with_scores, results)))
+        return await asyncio.to_thread(_nodes_with_scores, results)
 
     def search_for(self, query_bundle: QueryBundle) -> RetrieverProtocol:
         """Return what searches for a bundle: the retriever, or a search for its embedding texts."""
