@@ -134,28 +134,24 @@ class _Session:
             top_k=self.search.top_k,
             filters=self.search.filters or None,
         )
+        printed, is_text = False, self.output_format == "text"
         with streaming as stream:  # which ends the model's work where the reader goes away
-            printed = self._print_chunks(stream)
+            try:
+                for chunk in stream:
+                    if self.output_format == "lines":
+                        _print_json_line({"type": "piece", "text": chunk})
+                    elif is_text:
+                        click.echo(printable(chunk), nl=False)
+                    printed = True
+            finally:
+                if printed and is_text:
+                    click.echo()
         answer = stream.answer
-        if not printed and self.output_format == "text":
+        if is_text and not printed:
             click.echo(printable(answer.text))
         self._show_answer(answer)
         self.history.append((question, answer.text))
         return ExitStatus.SUCCESS if answer.answered else ExitStatus.NO_RESULTS
-
-    def _print_chunks(self, stream: Any) -> bool:
-        printed = False
-        try:
-            for chunk in stream:
-                if self.output_format == "lines":
-                    _print_json_line({"type": "piece", "text": chunk})
-                elif self.output_format == "text":
-                    click.echo(printable(chunk), nl=False)
-                printed = True
-        finally:
-            if printed and self.output_format == "text":
-                click.echo()
-        return printed
 
     def _show_answer(self, answer: Any) -> None:
         if self.output_format == "lines":

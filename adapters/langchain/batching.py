@@ -105,10 +105,8 @@ def _run_all(plans: Sequence[Callable[[], Plan[T]]]) -> Compute[list[T]]:
 
 
 def _with_config(config: RunnableConfig, search: Compute[T]) -> Compute[T]:
-    return Compute(
-        partial(call_with_config, config, search.run),
-        partial(acall_with_config, config, search.arun),
-    )
+    call, acall = partial(call_with_config, config), partial(acall_with_config, config)
+    return Compute(partial(call, search.run), partial(acall, search.arun))
 
 
 def _start_run(retriever: BaseRetriever, query: str, config: RunnableConfig) -> Compute[Any]:
@@ -131,7 +129,7 @@ def _start_run(retriever: BaseRetriever, query: str, config: RunnableConfig) -> 
 
 def _end_run(event: Callable[[Any], Any], value: Any) -> Compute[Any]:
     """End a run; the event's method is sync or async, as the run was started."""
-    return Compute(partial(event, value), partial(event, value))
+    return Compute.of(event, event, value)
 
 
 def embed_queries(retriever: object, queries: Sequence[object]) -> Plan[None]:
@@ -144,7 +142,7 @@ def embed_queries(retriever: object, queries: Sequence[object]) -> Plan[None]:
     texts = list(dict.fromkeys(q for q in queries if isinstance(q, str) and q.strip()))
     for searcher in _searchers(retriever) if len(texts) > 1 else ():
         try:
-            yield from Compute(partial(searcher.embed, texts), partial(searcher.aembed, texts))
+            yield from Compute.of(searcher.embed, searcher.aembed, texts)
         except Exception as error:
             logger.info("%r could not embed a batch, goes one by one: %s", searcher, error)
 

@@ -230,7 +230,7 @@ class NodeGraphRetriever(BaseRetriever):
 
         def search(queries: list[str], run_managers: list[Any]) -> Compute[list[Any]]:
             arguments = (queries, run_managers, self._options(**kwargs))
-            return Compute(partial(self._search, *arguments), partial(self._asearch, *arguments))
+            return Compute.of(self._search, self._asearch, *arguments)
 
         for start in range(0, len(inputs), size):
             queries, own = inputs[start : start + size], configs[start : start + size]
@@ -241,9 +241,8 @@ class NodeGraphRetriever(BaseRetriever):
                 continue
             yield from embed_queries(self.retriever, queries)
             arguments = {**kwargs, "return_exceptions": return_exceptions}
-            documents += yield from Compute(
-                partial(super().batch, queries, own, **arguments),
-                partial(super().abatch, queries, own, **arguments),
+            documents += yield from Compute.of(
+                super().batch, super().abatch, queries, own, **arguments
             )
         return documents
 

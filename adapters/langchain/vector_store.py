@@ -380,9 +380,8 @@ class NodeGraphVectorStore(VectorStore):
         (results,) = yield from Find(retriever, [query], top_k=max(k, fetch_k), filters=filter)
         if not results:
             return []
-        (vector,) = yield from Compute(
-            partial(embeddings.query_vectors, [query], key),
-            partial(embeddings.aquery_vectors, [query], key),
+        (vector,) = yield from Compute.of(
+            embeddings.query_vectors, embeddings.aquery_vectors, [query], key
         )
         return (yield from Compute(partial(self._diverse, vector, results, k, lambda_mult)))
 
