@@ -78,13 +78,14 @@ def different_text(node: Node, content: str) -> dict[str, Any]:
 
 
 def own_metadata(metadata: Mapping[str, Any], inherited: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata that a splitter's part does not have from the node it was split from."""
+    """Return the metadata that a splitter's part does not have from the node it was split from.
+
+    Values are the same if they are equal and of the same type: 1 is not True.
+    """
     return {
-        field: value
-        for field, value in metadata.items()
-        # Of the same type, too: 1 is not True.
-        if field not in inherited
-        or (inherited[field], repr(inherited[field])) != (value, repr(value))
+        name: value
+        for name, value in metadata.items()
+        if name not in inherited or inherited[name] != value or repr(inherited[name]) != repr(value)
     }
 
 
