@@ -62,7 +62,7 @@ def check_store(
     Example:
         >>> check_store(MemoryStore, steps=20)
     """
-    check = _Check(make(), reopen, random.Random(7))
+    check = _StoreCheck(make(), reopen, random.Random(7))
     check.compare("nothing was written")
     for _ in range(steps):
         check.step()
@@ -77,7 +77,7 @@ class _Undone(Exception):
     """Raised to have a transaction undone."""
 
 
-class _Check:
+class _StoreCheck:
     """A store, and the store in memory that has had the same writes."""
 
     def __init__(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from .protocols import RetrieverProtocol, Similarity
 from .results import ScoredNode
 from .retriever import Retriever
 from .similarities import DEFAULT, MakeIndex
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 TEXTS = (
     "green tea\nblack tea with milk\nriver water",
@@ -82,7 +85,7 @@ def check_index(
         >>> check_index("bm25")
         >>> check_index("cosine")
     """
-    check = _Check(similarity, index, embed or _count_letters, tuple(texts), tuple(queries))
+    check = _IndexCheck(similarity, index, embed or _count_letters, tuple(texts), tuple(queries))
     check.check_ranking()
     check.check_history()
     check.check_refresh()
@@ -163,8 +166,17 @@ class _Corpus:
         return graph
 
 
+class _Options(TypedDict, total=False):
+    """How a query is run while an index is checked."""
+
+    filters: Mapping[str, Any]
+    top_k: int
+    target: str
+    lift: Literal["max", "sum", "mean"]
+
+
 @dataclass(frozen=True)
-class _Check:
+class _IndexCheck:
     """The checks of one similarity and index."""
 
     similarity: Any
@@ -173,12 +185,11 @@ class _Check:
     texts: tuple[str, ...]
     queries: tuple[str, ...]
 
-    def retriever(self, graph: NodeGraph, **options: Any) -> Retriever:
-        return Retriever(
-            graph, "line", self.similarity, index=self.index, **{"top_k": 10_000, **options}
-        )
+    def retriever(self, graph: NodeGraph, **options: Unpack[_Options]) -> Retriever:
+        settings: _Options = {"top_k": 10_000, **options}
+        return Retriever(graph, "line", self.similarity, index=self.index, **settings)
 
-    def rankings(self, graph: NodeGraph, **options: Any) -> list[list[Row]]:
+    def rankings(self, graph: NodeGraph, **options: Unpack[_Options]) -> list[list[Row]]:
         retriever = self.retriever(graph, **options)
         return [_retrieve(retriever, query) for query in self.queries]
 
@@ -297,7 +308,7 @@ class _Check:
                 future.result()
 
     def compare(self, graph: NodeGraph, new: NodeGraph, what: str, texts: bool = False) -> None:
-        ways: list[dict[str, Any]] = [
+        ways: list[_Options] = [
             {},
             {"filters": {"color": "red"}},
             {"top_k": 2, "target": "ROOT"},

@@ -23,8 +23,8 @@ with extra("langchain", "langchain_core"):
     from .splitter_transform import as_transform
     from .structured_filter import StructuredFilter
     from .tools import answer_tool, retriever_tool
-    from .vector_index import GraphEmbeddings, as_index
     from .vector_store import NodeGraphVectorStore
+    from .vector_store_backend import GraphEmbeddings, as_index
 
 if TYPE_CHECKING:
     from .text_splitter import NodeTextSplitter

@@ -6,7 +6,12 @@ from .mean_search import FindMean
 from .multi_query import MultiQueryRetriever, QueryExpansion
 from .multi_step import MultiStepRetriever
 from .query_transform import QueryTransform, QueryVariants, TransformOptions
-from .registry import (
+from .rewrite import QueryRewrite, QueryRewriteRetriever
+from .router import QueryRouter, RouterRetriever
+from .step_reader import StepReader
+from .step_roles import AnsweredJudge, NextQuestion, StepAnswer, StepRoles
+from .steps import MultiStep, Step
+from .strategy_registry import (
     STRATEGIES,
     Strategy,
     StrategyName,
@@ -15,11 +20,6 @@ from .registry import (
     make_transform,
     simple_strategies,
 )
-from .rewrite import QueryRewrite, QueryRewriteRetriever
-from .router import QueryRouter, RouterRetriever
-from .step_reader import StepReader
-from .step_roles import AnsweredJudge, NextQuestion, StepAnswer, StepRoles
-from .steps import MultiStep, Step
 from .sub_question import QueryDecomposition, SubQuestionRetriever, SubResults
 from .transform_retriever import TransformRetriever, fused
 

@@ -11,7 +11,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from letters import Letters
 
 from nodekin.adapters.langchain import NodeGraphRetriever
-from nodekin.adapters.langchain.vector_index import GraphEmbeddings, as_index
+from nodekin.adapters.langchain.vector_store_backend import GraphEmbeddings, as_index
 from nodekin.nodegraph import Document, NodeGraph, split_sentences
 from nodekin.retrievers import FusionRetriever, RecursiveRetriever, Retriever, register_index
 

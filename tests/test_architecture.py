@@ -1,0 +1,62 @@
+"""The house stays a house: no rings, doors that are used, names of the field, tests beside code.
+
+``python tests/support/house.py`` prints all figures, and what is to be mended.
+"""
+
+from __future__ import annotations
+
+import re
+
+import house
+
+# The same class in each of the two frameworks has the same name; everything else has its own.
+_IN_BOTH_FRAMEWORKS = re.compile(r"NodeGraph\w+")
+
+
+def test_no_files_import_each_other_in_a_ring() -> None:
+    assert house.rings() == []
+
+
+def test_other_packages_are_entered_by_their_faces() -> None:
+    past = house.past_a_face()
+    assert len(past) <= 25, past
+
+
+def test_names_are_the_fields() -> None:
+    private, names, which = house.dialect(house.files())
+    assert private <= 0.02 * names, which.most_common(30)
+
+
+def test_hardly_any_file_name_is_in_two_places() -> None:
+    twice = house.twice(house.file_names())
+    assert len(twice) <= 6, twice
+
+
+def test_no_class_name_is_in_two_places() -> None:
+    twice = house.twice(house.class_names())
+    assert not {name: where for name, where in twice.items() if not _IN_BOTH_FRAMEWORKS.match(name)}
+
+
+def test_constructors_have_ten_arguments_at_most() -> None:
+    assert house.wide_constructors() == []
+
+
+def test_options_are_typed() -> None:
+    assert house.untyped_options() == []
+
+
+def test_tests_stand_beside_what_they_test() -> None:
+    without = house.without_tests()
+    assert len(without) <= 0.15 * len(house.files(faces=False)), without
+
+
+def test_the_picture_of_the_packages_is_true() -> None:
+    page = (house.REPO / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert house.picture() in page, "make it anew: python tests/support/house.py picture"
+
+
+def test_files_named_in_the_page_exist() -> None:
+    page = (house.REPO / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:nodegraph|retrievers|adapters)/[\w/]*(?:\.py)?)`", page)
+    assert named
+    assert [name for name in named if not (house.REPO / name).exists()] == []
