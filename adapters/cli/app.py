@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from .errors import EXIT_STATUSES, CommandError, ExitStatus, as_command_error, printable
+from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, as_command_error, printable
 from .options import debug_option, is_debugging
 
 _COMMANDS = {  # in the order in which one needs them

@@ -12,7 +12,7 @@ import click
 
 from ...retrievers.answers import QueryEngine
 from ...retrievers.strategies import make_strategy, simple_strategies
-from .errors import EXIT_STATUSES, CommandError, ExitStatus, as_command_error, printable
+from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, as_command_error, printable
 from .models import chat_model
 from .options import as_text, common_options, is_debugging, search_options
 from .output import FORMAT, LineNumbers, echo, mark, place, result_record, to_json

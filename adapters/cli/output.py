@@ -14,7 +14,7 @@ import click
 
 from ...nodegraph import Node
 from ...retrievers import Evidence, ScoredNode, Span
-from .errors import printable
+from .exit_status import printable
 from .snippet import best_sentence, highlight, matches, snippet, terminal_columns, wrap
 
 _INDENT = "   "

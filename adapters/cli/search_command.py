@@ -20,7 +20,7 @@ from ...retrievers import (
     ScoredNode,
     trace,
 )
-from .errors import EXIT_STATUSES, CommandError, ExitStatus, printable
+from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from .models import embedding_model
 from .options import as_text, common_options, parse_conditions, search_options
 from .output import FORMAT, LineNumbers, echo, listing, place, result_record, stage_record, to_json

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ...nodegraph.splitters import UNSPACED, sentence_spans
 from ...retrievers import TextAnalyzer
-from .errors import printable
+from .exit_status import printable
 
 Span = tuple[int, int]
 

@@ -17,7 +17,7 @@ import click
 
 from ...nodegraph import Failure, NodeGraph, register_reader
 from ...nodegraph.readers import read_text, supported_suffixes
-from .errors import CommandError, ExitStatus, printable, shell_message
+from .exit_status import CommandError, ExitStatus, printable, shell_message
 from .group_rules import DEFAULT_RULES, GroupRule
 
 FOLDER = ".nodekin"

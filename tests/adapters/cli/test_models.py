@@ -1,6 +1,6 @@
 import pytest
 
-from nodekin.adapters.cli.errors import CommandError
+from nodekin.adapters.cli.exit_status import CommandError
 from nodekin.adapters.cli.models import embedding_model
 
 

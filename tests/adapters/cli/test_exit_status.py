@@ -1,6 +1,6 @@
 import pytest
 
-from nodekin.adapters.cli.errors import _HINTS, printable
+from nodekin.adapters.cli.exit_status import _HINTS, printable
 
 
 def test_no_remedy_names_a_method(nodekin, here):
