@@ -4,6 +4,8 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from nodekin.nodegraph import NodeGraph
@@ -16,7 +18,7 @@ from nodekin.retrievers import (
 )
 from nodekin.retrievers.indexes.max_score import TermWeights
 from nodekin.retrievers.indexes.text_index import TextIndex
-from nodekin.retrievers.indexes.vector_index import Vector, VectorIndex
+from nodekin.retrievers.indexes.vector_index import VectorIndex
 from nodekin.retrievers.protocols import Index, Similarity
 from nodekin.retrievers.results import Hits
 from nodekin.retrievers.similarities import Bm25, Cosine
@@ -62,7 +64,7 @@ def contracts(retriever: Retriever, index: TextIndex, vectors: VectorIndex) -> t
     d: Analyzer = TextAnalyzer()
     e: Similarity = Length()
     f: Similarity = Cosine()
-    g: Index[Vector] = vectors
+    g: Index[npt.NDArray[np.float32]] = vectors
     h: RetrieverProtocol = FusionRetriever([retriever])
     return a, b, c, d, e, f, g, h
 
