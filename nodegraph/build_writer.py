@@ -156,7 +156,7 @@ class BatchWriter:
                 self._failed[self._group.name, document_id] = job.task.key, failure
         if shares:
             built = self._store.built(self._group.name)
-            if built is not None and built[0] != self.rules:
+            if built is None or built[0] != self.rules:
                 self._store.mark_built(self._group.name, self.rules, 0)
             self._store.put_derivations(self._group.name, shares)
         self.checkpoint.save()  # of what failed, or is not finished

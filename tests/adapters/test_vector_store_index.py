@@ -39,6 +39,7 @@ class ListBackend:
         self.fingerprints.update((n.id, f) for n, f in zip(nodes, fingerprints, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [1000, 2])
 def test_it_is_an_index_like_any_other(most: int) -> None:
     check_index(

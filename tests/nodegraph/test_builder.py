@@ -503,3 +503,37 @@ def test_a_reader_does_not_wait_for_who_builds_and_waits_for_it(graph: NodeGraph
     assert built == 3
     assert isinstance(error, RuntimeError)
     assert "build the group before" in str(error)
+
+
+def halves(text: str) -> list[str]:
+    return [text[: len(text) // 2], text[len(text) // 2 :]]
+
+
+def test_a_build_by_another_rule_that_breaks_off_leaves_nothing_behind() -> None:
+    calls: list[str] = []
+
+    def words(text: str) -> list[str]:
+        if "bad" in text or text == "b":
+            raise ValueError("no words")
+        calls.append(text)
+        if text == "gr":  # the work on the second document, by the other rule
+
+            def change_back() -> None:
+                graph.create_node_group("line", str.splitlines, replace=True)
+                graph.build("line")
+
+            thread = threading.Thread(target=change_back)
+            thread.start()
+            thread.join()
+        return text.split()
+
+    graph = NodeGraph(on_error="skip")
+    graph.create_node_group("line", str.splitlines)
+    graph.create_node_group("word", words, parent="line")
+    graph.add([Document("tea cup", id="a"), Document("gree", id="b"), Document("bad", id="c")])
+    graph.nodes("word")
+    graph.create_node_group("line", halves, replace=True)
+    graph.nodes("word")
+    assert "gr" in calls
+    assert [node.text for node in graph.nodes("word")] == ["tea", "cup", "gree"]
+    assert [node.parent.text for node in graph.nodes("word")] == ["tea cup", "tea cup", "gree"]

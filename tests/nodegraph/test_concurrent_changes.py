@@ -100,6 +100,7 @@ class Threads:
         declare(self.graph, {"line": (rule, {})}, self._num_workers, slow)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_workers", [1, 2])
 @pytest.mark.parametrize(
     ("store", "seed"), [*(("memory", seed) for seed in range(8)), ("file", 8), ("file", 9)]

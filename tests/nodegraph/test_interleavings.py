@@ -211,6 +211,7 @@ def stepped(
             return
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize(
     ("group", "num_workers", "written", "every"),

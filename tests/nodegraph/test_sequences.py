@@ -71,6 +71,7 @@ STEPS: dict[str, Callable[[World], None]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", STEPS)
 def test_every_sequence_of_three_steps(first: str) -> None:
     for others in itertools.product(STEPS, repeat=2):
@@ -109,6 +110,7 @@ def test_sequences_in_a_file_of_two_that_take_turns(steps: tuple[str, ...], tmp_
             world.graph.close()
 
 
+@pytest.mark.slow
 def test_a_file_that_comes_back_as_it_was(tmp_path: Path) -> None:
     """Files are removed, changed, renamed and back again, between builds and without."""
     folder = tmp_path / "docs"

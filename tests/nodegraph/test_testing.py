@@ -27,6 +27,7 @@ def test_the_store_in_a_file_passes(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_store_over_a_mapping_passes() -> None:
     mapping_store = runpy.run_path(str(EXAMPLES / "own_store.py"))["MappingStore"]
     check_store(lambda: mapping_store({}), reopen=lambda store: mapping_store(store.data))

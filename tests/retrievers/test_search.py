@@ -30,6 +30,7 @@ def seen(results) -> list[tuple[str, float]]:
     return [(result.node.id, result.score) for result in results]
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     st.lists(st.lists(LINES, max_size=4), min_size=1, max_size=3),
@@ -113,6 +114,7 @@ class SlowGraph(NodeGraph):
             yield
 
 
+@pytest.mark.slow
 def test_graphs_in_any_order_and_writers_do_not_wait_for_each_other_for_ever() -> None:
     graphs = [SlowGraph(progress=False) for _ in range(2)]
     for graph in graphs:

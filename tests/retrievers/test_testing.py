@@ -24,6 +24,7 @@ from nodekin.retrievers.similarities import Bm25, registry
 from nodekin.retrievers.testing import check_index, check_retriever
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "similarity",
     ["bm25", Bm25(method="okapi"), Bm25(analyzer=str.split), "cosine", "exact"],

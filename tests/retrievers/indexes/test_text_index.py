@@ -96,6 +96,7 @@ def test_any_history_gives_what_a_fresh_graph_gives(brute, steps) -> None:
     run(brute, steps)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_limits")
 @settings(max_examples=300)
 @given(STEPS)
@@ -103,6 +104,7 @@ def test_also_where_blocks_are_merged_and_gaps_closed_all_the_time(brute, steps)
     run(brute, steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("small", [False, True])
 def test_a_long_history(brute, small: bool, request: pytest.FixtureRequest) -> None:
     """Thousands of changes: the journal forgets, gaps are closed, as they are in the field."""
