@@ -8,9 +8,13 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from ..nodegraph import nearest_names
+from ..nodegraph.errors import check_integer
 from .protocols import RetrieverProtocol
 
 ChoiceT = TypeVar("ChoiceT")
+
+whole = check_integer
+"""Check a whole number, by the name that this room uses."""
 
 
 def check_retriever(inner: RetrieverProtocol, name: str = "a retriever") -> RetrieverProtocol:
@@ -45,20 +49,6 @@ def number(value: float, name: str) -> float:
     if not 0 <= value < math.inf:
         raise ValueError(f"{name} must be 0 or more, and finite, not {value!r}")
     return float(value)
-
-
-def whole(number: int, name: str, least: int) -> int:
-    """Return a whole number that is at least so large.
-
-    Raises:
-        TypeError: If it is none.
-        ValueError: If it is smaller.
-    """
-    if isinstance(number, bool) or not isinstance(number, int):
-        raise TypeError(f"{name} is a whole number, not {number!r:.80}")
-    if number < least:
-        raise ValueError(f"{name} must be {least} or more, not {number!r}")
-    return number
 
 
 def seconds(number: float | None, name: str) -> float | None:
