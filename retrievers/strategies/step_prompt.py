@@ -36,6 +36,8 @@ MAX_ANSWER = 300
 
 _NO_ANSWER = {"zh": "（尚无答案）", "en": "(no answer yet)"}
 
+_VERDICTS = {True: "Yes", False: "No"}
+
 _NOTHING = {"zh": "（无）", "en": "(none)"}
 
 
@@ -192,7 +194,8 @@ def as_question(value: object) -> str | None:
 
 def as_answer(value: object) -> str | None:
     """Return the short answer in what a model wrote, None if it says that it does not know."""
-    is_answer = isinstance(value, str | int | float) and not isinstance(value, bool)
+    value = _VERDICTS[value] if isinstance(value, bool) else value
+    is_answer = isinstance(value, str | int | float)
     text = strip_markup(_line(str(value))) if is_answer else ""
     if not re.search(r"\w", text) or is_unknown(text):
         return None

@@ -150,7 +150,11 @@ Answer:""",
         check_answer(text)
         if text.startswith("{"):
             _, value = parse_answer(answer)
-            text = next(iter(texts_in(value, ("answer", "答案", "回答"))), "")
+            keys = ("answer", "答案", "回答")
+            verdict = value_of(value, keys) if isinstance(value, Mapping) else None
+            if isinstance(verdict, bool):
+                return as_answer(verdict)
+            text = next(iter(texts_in(value, keys)), "")
         elif label := ANSWER_LABEL.match(text):
             text = text[label.end() :]
         return as_answer(text)

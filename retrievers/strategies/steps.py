@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,11 +15,14 @@ Ended = Literal[
     "answered", "repeated", "nothing new", "no question", "steps", "calls", "seconds", "failed"
 ]
 
-TRUSTED = 1.5
+SUPPORTED = 1.5
 """The weight of a step that led to the answer, and whose own answer is in its results."""
 
+TRUSTED = 1.0
+"""The weight of any other step that led to the answer: the weight of the question itself."""
+
 DOUBTFUL = 0.15
-"""The weight of all other steps together: they add to those of the question, after the first 12."""
+"""The weight of all steps together that led to no answer: they add to what the question found."""
 
 RANK_CONSTANT = 1
 
@@ -98,11 +101,13 @@ def merge_steps(
     """Return one ranking of the results of all steps; that of the question if it is the only one.
 
     Reciprocal ranks, in which the first places stand out: what is first for one step matters more
-    than what several steps have in the middle. In a step with an answer, the passages that contain
-    the answer come first. If the whole question was answered in the end, such a step weighs more
-    than the question itself (1). Steps without an answer, or of a search that was not answered,
-    are added to the results of the question and hardly change its order, so that a model that asks
-    the wrong questions does little harm unless it also believes that it has the answer.
+    than what several steps have in the middle. In a step with an answer, a passage that contains
+    the answer comes first, then the step's own first passage. If the whole question was answered
+    in the end, a step weighs as much as the question itself, more if its results contain its
+    answer, and the first passage of each is among the ``top_k`` wherever there is room for them.
+    The steps of a search that was not answered are added to the results of the question and
+    hardly change its order, so that a model that asks the wrong questions does little harm unless
+    it also believes that it has the answer.
 
     Args:
         steps: The question itself, then the others.
@@ -113,15 +118,34 @@ def merge_steps(
     if not others:
         return list(first.results[:top_k])
     supporting = [_supporting(step) for step in others]
-    trusted = [bool(results) and answered for results in supporting]
-    doubtful = DOUBTFUL / max(1, trusted.count(False))
     rankings = [first.results, *map(_results_after, supporting, others)]
-    weights = [1.0, *(TRUSTED if is_trusted else doubtful for is_trusted in trusted)]
-    return fuse(rankings, "rrf", weights, top_k, RANK_CONSTANT)
+    if not answered:
+        doubtful = [DOUBTFUL / len(others)] * len(others)
+        return fuse(rankings, "rrf", [1.0, *doubtful], top_k, RANK_CONSTANT)
+    weights = [1.0, *(SUPPORTED if results else TRUSTED for results in supporting)]
+    ranking = fuse(rankings, "rrf", weights, None, RANK_CONSTANT)
+    firsts = {_key(step.results[0]) for step in (first, *others) if step.results}
+    return _best_with(ranking, firsts, len(ranking) if top_k is None else top_k)
 
 
-def _results_after(first: Sequence[ScoredNode], step: Step) -> Sequence[ScoredNode]:
-    """Return a step's results, some of them first."""
+def _best_with(
+    ranking: Sequence[ScoredNode], required: Collection[tuple[str, str]], top_k: int
+) -> list[ScoredNode]:
+    """Return the first results, some of which have their place before others, in their order."""
+    first = sorted(ranking, key=lambda result: _key(result) not in required)[:top_k]
+    keys = {_key(result) for result in first}
+    return [result for result in ranking if _key(result) in keys]
+
+
+def _key(result: ScoredNode) -> tuple[str, str]:
+    return result.node.id, result.node.text
+
+
+def _results_after(supporting: Sequence[ScoredNode], step: Step) -> Sequence[ScoredNode]:
+    """Return a step's results: the best one with its answer, its own first, the others."""
+    own = step.results[0]
+    first = [own] if own in supporting[:1] else [*supporting[:1], own]
+    first += [result for result in supporting if result not in first]
     return [*first, *(result for result in step.results if result not in first)]
 
 

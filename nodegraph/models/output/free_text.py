@@ -57,6 +57,9 @@ _UNKNOWN = re.compile(
 )
 
 
+_NO = re.compile(r"[\s*_\"'“”「」`]*(?:no|没有)[\s*_\"'“”「」`.。!！]*", re.I)
+
+
 def parse_passage(answer: str, query: str) -> str:
     """Return the passage that a model wrote for a query.
 
@@ -100,10 +103,16 @@ def parse_partial_answer(answer: str) -> str | None:
 def is_unknown(text: str) -> bool:
     """Check whether a cleaned answer says that the answer is not known, or not in the passages.
 
+    "No" and "没有" are answers here, though the same words mean "nothing to write" elsewhere.
+
     Example:
         >>> is_unknown("Not mentioned in the passages."), is_unknown("Unknown Pleasures")
         (True, False)
+        >>> [is_unknown(text) for text in ("None.", "No.", "没有")]
+        [True, False, False]
     """
+    if _NO.fullmatch(text):
+        return False
     return is_no_answer(text) or _UNKNOWN.match(text) is not None
 
 

@@ -66,6 +66,32 @@ def scored(results: Any) -> list[tuple[str, float]]:
     return [(result.node.id, result.score) for result in results]
 
 
+@pytest.mark.parametrize("answer", ["Manila", "luxury hotel", "A hotel.", "Yes", "No"])
+def test_the_passage_that_a_step_found_first_is_kept_whatever_the_answer_is(answer: str) -> None:
+    graph = NodeGraph(progress=False)
+    hotels = [f"Grand Hotel number {n} is a luxury house in the capital." for n in range(12)]
+    graph.add([Document("The album Cool is by Ann Lee."), *map(Document, hotels)])
+    graph.add(Document("Grand Hotel Manila is a luxury hotel in Manila."))
+    graph.add(Document("Ann Lee was born in Manila.", id="birth"))
+    model = saying(lines("unknown", "no", "Where was Ann Lee born?"), lines(answer, "yes", "NONE"))
+    done = MultiStepRetriever(Retriever(graph, "ROOT", top_k=10), model, top_k=10).steps(
+        "What is the Grand Hotel in the birthplace of the maker of the album Cool?"
+    )
+    assert (done.ended, done.answer) == ("answered", answer.strip("."))
+    assert "birth" in ids(done.results)[:4]
+
+
+@pytest.mark.parametrize("answer", ["No", "no.", "没有", "**No**"])
+def test_no_is_an_answer(plain: Retriever, answer: str) -> None:
+    model = saying(WRITER, lines(answer, "yes", "NONE"))
+    done = MultiStepRetriever(plain, model).steps("Are Brand and tea both drinks?")
+    assert done.ended == "answered"
+    assert done.answer in ("No", "no", "没有")
+    assert StepReader(lambda _: lines(answer, "yes", "NONE"))("Are both?").answer == done.answer
+    assert StepAnswer(lambda _: f"Answer: {answer}")("Are both?") == done.answer
+    assert StepAnswer(lambda _: '{"answer": false}')("Are both?") == "No"
+
+
 def test_step_by_step_to_the_answer(plain: Retriever) -> None:
     prompts: list[str] = []
     model = saying(WRITER, WORLD, DONE)

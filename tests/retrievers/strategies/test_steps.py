@@ -48,6 +48,16 @@ def test_many_doubtful_steps_weigh_as_little_as_one() -> None:
     assert ranking[:12] == [f"plain {n}" for n in range(12)]
 
 
-def test_steps_without_an_answer_are_doubtful_also_where_the_question_was_answered() -> None:
-    ranking = texts(merge_steps([PLAIN, Step("Who?", results("Stray."))], answered=True))
-    assert ranking.index("Stray.") == 12
+def test_a_step_of_an_answered_question_counts_whatever_its_answer_looks_like() -> None:
+    for answer in (None, "Yes", "No", "A hotel.", "没有"):
+        ranking = texts(merge_steps([PLAIN, Step("Who?", results("Ann."), answer)], answered=True))
+        assert ranking[:2] == ["plain 0", "Ann."], answer
+
+
+def test_a_first_passage_stays_in_front_of_others_that_have_the_answer() -> None:
+    hotels = [f"Grand hotel {n}." for n in range(12)]
+    step = Step("Where was she born?", results("She was born in Manila.", *hotels), "hotel")
+    assert "She was born in Manila." in texts(merge_steps([PLAIN, step], answered=True))[:4]
+    steps = [Step(f"{n}?", results(f"First {n}.", *hotels), "hotel") for n in range(4)]
+    ranking = texts(merge_steps([PLAIN, *steps], answered=True, top_k=10))
+    assert {f"First {n}." for n in range(4)} <= set(ranking)

@@ -53,6 +53,14 @@ def test_groups_are_by_part(plain: Retriever, scripted: Any) -> None:
     assert not any(group.results for group in chinese)
 
 
+@pytest.mark.parametrize("answer", ["No", "No.", "没有"])
+def test_no_is_an_answer_to_a_sub_question(plain: Retriever, scripted: Any, answer: str) -> None:
+    replies = {f"{PASSAGE}Nile": answer, f"{PASSAGE}Amazon": "None."}
+    retriever = SubQuestionRetriever(plain, scripted({**replies, "Simpler": PARTS}), answers=True)
+    answers = {group.question: group.answer for group in retriever.grouped(QUERY)}
+    assert answers == {QUERY: None, NILE: answer, AMAZON: None}
+
+
 def test_a_simple_question_is_searched_for_as_it_is(plain: Retriever, scripted: Any) -> None:
     for include_query in (True, False):
         retriever = SubQuestionRetriever(plain, scripted("NONE"), include_query=include_query)
