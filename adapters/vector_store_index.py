@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..nodegraph import Changes, Node, NodeGraph
 from ..nodegraph.hashing import digest
-from ..retrievers.filters import Condition
+from ..retrievers.filters import Filter
 from ..retrievers.indexes import NodeTable, SyncedIndex, unit
 from ..retrievers.protocols import Similarity
 from ..retrievers.results import Hits
@@ -156,19 +156,17 @@ class StoreIndex(SyncedIndex):
             if self._revision == since:
                 self.apply(changes, None)
 
-    def search(
-        self, query: Vectors, limit: int | None, conditions: Mapping[str, Condition]
-    ) -> Hits:
+    def search(self, query: Vectors, limit: int | None, filter: Filter) -> Hits:
         """Return the nodes that are nearest to a vector, ties in document order.
 
         Args:
             query: The query's vector (dimension,); one of zeros matches nothing.
             limit: How many; None for all.
-            conditions: What their metadata must meet.
+            filter: What their metadata must meet.
         """
         table = self._table
         direction = unit(query[np.newaxis])[0]
-        matching = table.matching(conditions)
+        matching = table.matching(filter)
         allowed = table.alive if matching is None else matching & table.alive
         count = int(allowed.sum())
         if not count or not direction.any():

@@ -7,7 +7,7 @@ import math
 
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import Retriever, TextAnalyzer
-from nodekin.retrievers.indexes import Saturation, SyncedIndex, TermWeights, TextIndex, matches
+from nodekin.retrievers.indexes import Saturation, SyncedIndex, TermWeights, TextIndex
 from nodekin.retrievers.results import Hits
 from nodekin.retrievers.similarities import Bm25
 from nodekin.retrievers.testing import check_index
@@ -42,10 +42,10 @@ class TrigramIndex(SyncedIndex):
     def add(self, nodes, prepared):
         self.nodes.update((node.id, (node, trigrams(node.text))) for node in nodes)
 
-    def search(self, query, limit, conditions):
+    def search(self, query, limit, filter):
         in_query, scored = trigrams(query), []
         for node, in_node in self.nodes.values():
-            if matches(node, conditions) and (common := in_query & in_node):
+            if filter.matches(node) and (common := in_query & in_node):
                 scored.append((len(common) / len(in_query), node))
         scored.sort(key=lambda pair: (-pair[0], pair[1].order))
         return Hits([node.id for _, node in scored[:limit]], [score for score, _ in scored[:limit]])

@@ -11,7 +11,7 @@ from .composite import (
     RecursiveRetriever,
     WindowRetriever,
 )
-from .filters import Filters, parse_filters
+from .filters import Filter, Filters, all_of, parse_filters
 from .plans import Prompt
 from .protocols import RetrieverProtocol
 from .rerankers import KeywordFilter, Reranker, RerankRetriever, register_reranker
@@ -38,6 +38,7 @@ __all__ = [
     "Cosine",
     "DocumentCompletionRetriever",
     "Evidence",
+    "Filter",
     "Filters",
     "FusionRetriever",
     "HyDERetriever",
@@ -61,6 +62,7 @@ __all__ = [
     "SubQuestionRetriever",
     "TextAnalyzer",
     "WindowRetriever",
+    "all_of",
     "child_k_override",
     "get_similarity",
     "observe",

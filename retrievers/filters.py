@@ -6,13 +6,16 @@ import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import reduce
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from ..nodegraph import Node
+
 Filters = Mapping[str, Any]
-"""Field to condition: a value, a list of values any of which will do, or a range."""
+"""Field to condition, and ``"and"``, ``"or"``, ``"not"`` around such; see ``parse_filters``."""
 
 _MAX_CACHED = 32  # conditions whose answers a column remembers
 
@@ -56,31 +59,141 @@ _BOUNDS: dict[str, Callable[[Any, Any], bool]] = {
 _MISSING = object()
 
 
-def parse_filters(filters: Filters | None) -> dict[str, Condition]:
-    """Check filters and make a condition of each.
+_FIELD = "metadata."  # before a field's name, whatever that is
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Filters that were checked: conditions on fields, joined.
+
+    Attributes:
+        join: Whether all parts must hold, one of them, or the only one must not; or this is the
+            condition on a field.
+        parts: The filters that are joined; none, of a condition.
+        field: The metadata field of a condition.
+        condition: What its value must meet.
+    """
+
+    join: Literal["and", "or", "not", "field"] = "and"
+    parts: tuple[Filter, ...] = ()
+    field: str = ""
+    condition: Condition | None = None
+
+    def __bool__(self) -> bool:
+        """Return whether there is any condition."""
+        return bool(self.parts) or self.condition is not None
+
+    def matches(self, node: Node) -> bool:
+        """Return whether a node meets the filter."""
+        return self._holds(node.metadata)
+
+    def mask(
+        self, meets: Callable[[str, Condition], npt.NDArray[np.bool_]]
+    ) -> npt.NDArray[np.bool_] | None:
+        """Return which rows of a table meet the filter, None where there is no condition.
+
+        Args:
+            meets: Returns which rows meet the condition on a field.
+        """
+        if self.condition is not None:
+            return meets(self.field, self.condition)
+        masks = [mask for part in self.parts if (mask := part.mask(meets)) is not None]
+        if not masks:
+            return None
+        if self.join == "not":
+            return ~masks[0]
+        return reduce(np.logical_and if self.join == "and" else np.logical_or, masks)
+
+    def _holds(self, metadata: Mapping[str, Any]) -> bool:
+        if self.condition is not None:
+            return self.field in metadata and self.condition(metadata[self.field])
+        holds = (part._holds(metadata) for part in self.parts)
+        return any(holds) if self.join == "or" else all(holds) != (self.join == "not")
+
+
+def all_of(*filters: Filters | None) -> Filters | None:
+    """Return filters that hold where all of these hold; None where none has a condition.
+
+    Choose it to add conditions to those of somebody else: none replaces another, not even on the
+    same field.
+
+    Example:
+        >>> all_of({"tenant": "a"}, None, {"tenant": ["a", "b"], "year": 2020})
+        {'and': [{'tenant': 'a'}, {'tenant': ['a', 'b'], 'year': 2020}]}
+        >>> all_of(None, {"year": 2020})
+        {'year': 2020}
+    """
+    some = [part for part in filters if part is not None and part != {}]
+    return None if not some else some[0] if len(some) == 1 else {"and": some}
+
+
+def parse_filters(filters: Filters | None) -> Filter:
+    """Check filters, and make of them what indexes evaluate.
 
     Every field must meet its condition. A value must be equal; of a list, any; a mapping is a
     range with ``gt``, ``gte``, ``lt``, ``lte``. A field that holds a list meets a condition with
     any of its items. A node without the field meets none, and neither does a value that can't be
     compared with a bound.
 
+    ``"and"`` and ``"or"`` have a list of filters, all of which or one of which must hold;
+    ``"not"`` has filters that must not hold. They may be nested. A field that has such a name is
+    written ``"metadata.or"``; so may any other be.
+
     Raises:
-        TypeError: If the filters are no mapping from field names.
+        TypeError: If filters are no mapping from field names.
         ValueError: If a list is empty, or a range has unknown bounds or NaN.
 
     Example:
-        >>> conditions = parse_filters({"year": {"gte": 2000}, "author": ["A", "B"]})
-        >>> conditions["year"](1999), conditions["author"](["B", "C"])
-        (False, True)
+        >>> from nodekin.nodegraph import Node
+        >>> filter = parse_filters({"year": {"gte": 2000}, "author": ["A", "B"]})
+        >>> filter.matches(Node("", {"year": 1999, "author": "A"}))
+        False
+        >>> filter = parse_filters({"or": [{"year": 1999}, {"not": {"author": "A"}}]})
+        >>> filter.matches(Node("", {"year": 1999, "author": "A"}))
+        True
     """
     if filters is None:
-        return {}
+        return Filter()
     if not isinstance(filters, Mapping) or not all(isinstance(f, str) for f in filters):
         raise TypeError(
             f"filters map metadata fields to values, like {{'author': ['A', 'B']}}, "
             f"not {filters!r:.80}"
         )
-    return {field: Condition(_requirement(field, r), repr(r)) for field, r in filters.items()}
+    parts = [part for name, value in filters.items() if (part := _part(name, value))]
+    return parts[0] if len(parts) == 1 else Filter("and", tuple(parts))
+
+
+def _part(name: str, value: Any) -> Filter:
+    """Return one entry of a mapping as a filter."""
+    if name in ("and", "or"):
+        if isinstance(value, str) or not isinstance(value, Sequence) or not value:
+            raise ValueError(
+                f"the filter {name!r} has a list of filters, not {value!r:.80}; a field that is "
+                f"called so is written {_FIELD + name!r}"
+            )
+        parts = tuple(map(parse_filters, value))
+        if name == "and":
+            return Filter("and", tuple(filter(None, parts)))
+        _check_conditions(name, parts, value)
+        return Filter("or", parts)
+    if name == "not":
+        if not isinstance(value, Mapping):
+            raise ValueError(
+                f"the filter 'not' has filters, like {{'author': 'A'}}, not {value!r:.80}; a field "
+                f"that is called so is written {_FIELD + name!r}"
+            )
+        part = parse_filters(value)
+        _check_conditions(name, (part,), value)
+        return Filter("not", (part,))
+    field = name.removeprefix(_FIELD)
+    return Filter("field", (), field, Condition(_requirement(field, value), repr(value)))
+
+
+def _check_conditions(name: str, parts: Sequence[Filter], value: Any) -> None:
+    if not all(parts):
+        raise ValueError(
+            f"the filter {name!r} has {value!r:.80}, where a filter has no condition; leave it out"
+        )
 
 
 def _requirement(field: str, requirement: Any) -> Any:

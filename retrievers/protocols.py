@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, TypeVar
 
 from ..nodegraph import NodeGraph
-from .filters import Condition, Filters
+from .filters import Filter, Filters
 from .results import Hits, ScoredNode
 
 PreparedT = TypeVar("PreparedT", contravariant=True)
@@ -43,10 +43,8 @@ class Index(Protocol[PreparedT]):
         """Take in what has changed in the graph; called while the graph is held."""
         ...
 
-    def search(
-        self, query: PreparedT, limit: int | None, conditions: Mapping[str, Condition]
-    ) -> Hits:
-        """Return the best nodes that meet the conditions; ``limit`` None for all that match."""
+    def search(self, query: PreparedT, limit: int | None, filter: Filter) -> Hits:
+        """Return the best nodes that meet the filter; ``limit`` None for all that match."""
         ...
 
 

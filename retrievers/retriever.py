@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from ..nodegraph import NodeGraph
 from ..nodegraph.models import Vectors
 from .base_retriever import BaseRetriever, check_queries, effective_child_k
-from .filters import Filters, parse_filters
+from .filters import Filters, all_of, parse_filters
 from .protocols import Similarity
 from .ranking import Lift
 from .results import OutputOptions, ScoredNode
@@ -119,7 +119,7 @@ class Retriever(BaseRetriever):
         self.embed_keys = [scope.key for scope in self._scopes if scope.key is not None]
         self.top_k = check_top_k(top_k)
         self.similarity_cut_off = check_cut_off(similarity_cut_off, self.embed_keys)
-        self._conditions = parse_filters(filters)
+        self._filter = parse_filters(filters)
         self.filters = filters
         self.lift = choice(lift, "lift", get_args(Lift))
         child_k = options.get("child_k")
@@ -139,7 +139,7 @@ class Retriever(BaseRetriever):
         Args:
             query: What to look for; a blank query finds nothing.
             top_k: In place of the retriever's own.
-            filters: Conditions beside the retriever's own; a field here replaces one there.
+            filters: Conditions beside the retriever's own; all must hold.
 
         Raises:
             TypeError: If the query is no text.
@@ -191,7 +191,7 @@ class Retriever(BaseRetriever):
             vectors_of: Returns the vectors for a graph and the key of one of its embeddings, an
                 array (queries, dimension); is called for each that is searched.
             top_k: In place of the retriever's own.
-            filters: Conditions beside the retriever's own; a field here replaces one there.
+            filters: Conditions beside the retriever's own; all must hold.
 
         Raises:
             ValueError: If the similarity compares texts, or there is not one vector a query.
@@ -304,9 +304,7 @@ class Retriever(BaseRetriever):
             self.similarity_cut_off,
             self.lift,
             self.top_k if top_k is None else check_top_k(top_k),
-            {**self._conditions, **parse_filters(filters)}
-            if filters is not None
-            else self._conditions,
+            self._filter if filters is None else parse_filters(all_of(self.filters, filters)),
             hits=effective_child_k(self.child_k),
         )
 

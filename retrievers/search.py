@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from ..nodegraph import Kin, Node, NodeGraph, nearest_names
 from ..nodegraph.navigation import kin, path_to
-from .filters import Condition
+from .filters import Filter
 from .protocols import Index, Similarity
 from .ranking import Lift, lift, lift_all, merge_hits, merge_results
 from .results import Evidence, Hits, ScoredNode
@@ -56,7 +56,7 @@ class Search:
         cut_off: Keeps scores from here, for all scopes or by their key.
         lift: What a target scores.
         limit: How many results for each query and scope.
-        conditions: What nodes must meet.
+        filter: What nodes must meet.
         stays: Tells hits that are answered with as they are, and not lifted.
         pooled: Whether texts are scored as if all groups were one, or each by its own.
         hits: How many hits are read and lifted for each query and scope; None for as many as it
@@ -71,7 +71,7 @@ class Search:
     cut_off: float | Mapping[str, float] | None
     lift: Lift
     limit: int
-    conditions: Mapping[str, Condition]
+    filter: Filter
     stays: Callable[[Node], bool] | None = None
     pooled: bool = False
     hits: int | None = None
@@ -155,7 +155,7 @@ class Search:
         while open_queries:
             limit = exactly or (None if lifting and self.lift != "max" else fetch)
             hits_by_index = [
-                _search(index, [ready[at] for at in open_queries], limit, self.conditions)
+                _search(index, [ready[at] for at in open_queries], limit, self.filter)
                 for index, ready in zip(indexes, prepared, strict=True)
             ]
             short = []
@@ -224,14 +224,14 @@ def _search(
     index: Index[Any],
     prepared: Sequence[Any],
     limit: int | None,
-    conditions: Mapping[str, Condition],
+    filter: Filter,
 ) -> list[Hits]:
     """Search an index for all queries, at once where it can."""
     search_many = getattr(index, "search_many", None)
     if search_many is not None:
-        hits: list[Hits] = search_many(prepared, limit, conditions)
+        hits: list[Hits] = search_many(prepared, limit, filter)
         return hits
-    return [index.search(query, limit, conditions) for query in prepared]
+    return [index.search(query, limit, filter) for query in prepared]
 
 
 @dataclass(frozen=True, slots=True)

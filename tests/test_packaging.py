@@ -105,10 +105,12 @@ PUBLIC = {
     "nodekin.nodegraph.sqlite": "SQLiteStore",
     "nodekin.retrievers": """
         Answer AutoMergeRetriever BaseRetriever Bm25 DocumentCompletionRetriever Conversation Cosine
-        Evidence Filters FusionRetriever HyDERetriever KeywordFilter LinkOptions LinkRetriever
+        Evidence Filter Filters
+        FusionRetriever HyDERetriever KeywordFilter LinkOptions LinkRetriever
         MultiQueryRetriever MultiStepRetriever Prompt QaRetriever QueryEngine QueryRewriteRetriever
         RecursiveRetriever RerankRetriever Reranker Retriever RetrieverProtocol
         RouterRetriever ScoredNode Span SubQuestionRetriever TextAnalyzer WindowRetriever
+        all_of
         child_k_override get_similarity observe parse_filters register_index register_reranker
         register_similarity trace
     """,
@@ -138,7 +140,7 @@ PUBLIC_BELOW = {
         PROMPTS PresetAnswer QaRetriever QueryEngine Source
     """,
     "nodekin.retrievers.indexes": """
-        Exact NodeTable Saturation SyncedIndex TermWeights TextIndex VectorIndex matches
+        Exact NodeTable Saturation SyncedIndex TermWeights TextIndex VectorIndex
     """,
     "nodekin.retrievers.testing": "check_index check_retriever",
     "nodekin.retrievers.plans": "Ask Each Effect Find Plan Prompt arun astream run stream",

@@ -14,7 +14,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 from ...nodegraph import ROOT, NodeGraph
-from ...retrievers import Filters, Retriever, ScoredNode, parse_filters
+from ...retrievers import Filters, Retriever, ScoredNode, all_of, parse_filters
 from ...retrievers.indexes import Exact
 from ...retrievers.plans import Compute, Find, Plan, arun, run
 from ...retrievers.protocols import Similarity
@@ -57,7 +57,7 @@ class NodeGraphVectorStore(VectorStore):
         target: The group to answer with; None for the group itself.
         embed_key: Which of the graph's embeddings, where it has several.
         index: As in ``Retriever``.
-        filter: Conditions on metadata for all searches; one of a search replaces the same field.
+        filter: Conditions on metadata for all searches; those of a search are added.
         score_key: A metadata field for the score; None for none, so that documents come back
             as they were added.
         details: Whether ``metadata["nodekin"]`` has a result's position and evidence.
@@ -369,7 +369,7 @@ class NodeGraphVectorStore(VectorStore):
             cut_off=None,
             lift=retriever.lift,
             limit=check_top_k(k),
-            conditions={**parse_filters(retriever.filters), **parse_filters(filter)},
+            filter=parse_filters(all_of(retriever.filters, filter)),
         )
         return search([""], [[vector[np.newaxis]]])[0]
 

@@ -9,6 +9,7 @@ from llama_index.core.schema import BaseNode
 
 from ...nodegraph import Node, NodeGraph
 from ...nodegraph.hashing import digest
+from ...retrievers import Filter
 from ...retrievers.indexes import Exact
 from .nodes import LLAMA_INDEX_ID, NODEKIN_ID, id_in_llama_index
 
@@ -66,6 +67,6 @@ def find_node(graph: NodeGraph, node: BaseNode | str) -> Node | None:
             index = by_original_id.open(graph, group)
             with graph.reading(group):
                 index.sync()
-                for match in index.search(node_id, 1, {}).ids:
+                for match in index.search(node_id, 1, Filter()).ids:
                     return graph.node(match)
     return None

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...nodegraph import Node, NodeGraph
-from ..filters import Filters, parse_filters
+from ..filters import Filters, all_of, parse_filters
 from ..indexes import Exact, normal_question
 from ..planned_retriever import PlannedRetriever
 from ..plans import Compute, Find, Plan, arun, run
@@ -190,12 +190,12 @@ class QaRetriever(PlannedRetriever):
     def _exact_match(self, query: str, filters: Filters | None) -> PresetAnswer | None:
         if not isinstance(query, str):
             raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
-        conditions = {**parse_filters(self.retriever.filters), **parse_filters(filters)}
+        filter = parse_filters(all_of(self.retriever.filters, filters))
         for graph in self.retriever.graphs if query.strip() else ():
             index = _SAME_QUESTION.open(graph, self.group)
             with graph.reading(self.group):
                 index.sync()
-                hits = index.search(_SAME_QUESTION.key(query), None, conditions)
+                hits = index.search(_SAME_QUESTION.key(query), None, filter)
                 nodes = graph.nodes_by_id(hits.ids)
             for node in nodes:
                 if (answer := answer_of(node)) is not None:

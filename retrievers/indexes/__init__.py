@@ -5,7 +5,7 @@ from .max_score import Saturation, TermWeights
 from .nearest_vectors import unit
 from .node_table import NodeTable
 from .scan_index import ScanIndex
-from .synced_index import SyncedIndex, matches
+from .synced_index import SyncedIndex
 from .text_index import TextIndex
 from .vector_index import VectorIndex
 
@@ -18,7 +18,6 @@ __all__ = [
     "TermWeights",
     "TextIndex",
     "VectorIndex",
-    "matches",
     "normal_question",
     "unit",
 ]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from ...nodegraph import Node, NodeGraph
 from ...nodegraph.splitters import UNSPACED
-from ..filters import SEVERAL, Condition
+from ..filters import SEVERAL, Filter
 from ..results import Hits
-from .synced_index import SyncedIndex, matches
+from .synced_index import SyncedIndex
 
 _PUNCTUATION = re.compile(r"[\W_]+")
 
@@ -127,9 +127,9 @@ class ExactIndex(SyncedIndex):
             for key in self._exact.keys(node):
                 self._ids.setdefault(key, {})[node.id] = None
 
-    def search(self, query: str, limit: int | None, conditions: Mapping[str, Condition]) -> Hits:
+    def search(self, query: str, limit: int | None, filter: Filter) -> Hits:
         """Return the nodes of a key in document order, each with the score 1."""
         nodes = [self._nodes[node_id] for node_id in self._ids.get(query, ())]
-        nodes = [node for node in nodes if matches(node, conditions)]
+        nodes = [node for node in nodes if filter.matches(node)]
         nodes.sort(key=lambda node: node.order)
         return Hits([node.id for node in nodes[:limit]], [1.0] * len(nodes[:limit]))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ...nodegraph import Node
 from ...nodegraph.codec import decode, encode
-from ..filters import Column, Condition
+from ..filters import Column, Condition, Filter
 from .array_files import Arrays, join, pack, split, unpack
 
 _GAPS = 1_000  # empty rows up to which gaps are never worth closing
@@ -101,18 +101,17 @@ class NodeTable:
         self._rows = {node_id: row for row, node_id in enumerate(self.ids)}
         self._columns.clear()
 
-    def matching(self, conditions: Mapping[str, Condition]) -> Mask | None:
-        """Return which rows meet every condition, None where there is no condition.
+    def matching(self, filter: Filter) -> Mask | None:
+        """Return which rows meet a filter, None where it has no condition.
 
         Empty rows may be among them; combine the result with ``alive``.
         """
-        matching = None
-        for field, condition in conditions.items():
-            column = self._columns.setdefault(field, Column(field))
-            column.extend(self._metadata.values())
-            meets = column.meets(condition)
-            matching = meets if matching is None else matching & meets
-        return matching
+        return filter.mask(self._meets)
+
+    def _meets(self, field: str, condition: Condition) -> Mask:
+        column = self._columns.setdefault(field, Column(field))
+        column.extend(self._metadata.values())
+        return column.meets(condition)
 
     def arrays(self) -> Arrays:
         """Return arrays for a file, from which ``from_arrays`` restores the table.

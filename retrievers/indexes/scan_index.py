@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...nodegraph import Node, NodeGraph
-from ..filters import Condition
+from ..filters import Filter
 from ..results import Hits
 from .node_table import NodeTable
 from .synced_index import SyncedIndex
@@ -55,17 +55,17 @@ class ScanIndex(SyncedIndex):
         self,
         query: Callable[[Sequence[Node], Any], Sequence[float | None]],
         limit: int | None,
-        conditions: Mapping[str, Condition],
+        filter: Filter,
     ) -> Hits:
         """Return the best nodes, ties in document order.
 
         Args:
             query: Scores nodes; None for one that does not match.
             limit: How many; None for all that match.
-            conditions: What their metadata must meet.
+            filter: What their metadata must meet.
         """
         table = self._table
-        matching = table.matching(conditions)
+        matching = table.matching(filter)
         allowed = table.alive if matching is None else matching & table.alive
         nodes = [self._nodes[i] for i, use in zip(table.ids, allowed, strict=True) if use]
         if not nodes:

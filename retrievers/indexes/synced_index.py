@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ...nodegraph import Changes, Node, NodeGraph
 from ...nodegraph.hashing import digest
-from ..filters import Condition
 from .array_files import Arrays, load_arrays, save_arrays
 
 logger = logging.getLogger(__name__)
@@ -33,7 +32,7 @@ class SyncedIndex:
     - ``clear()`` empties the index; it is called first of all.
     - ``remove(ids)`` and ``add(nodes, prepared)`` change it. Ids may be unknown. A node whose
       text, metadata or place changed is removed and added again.
-    - ``search(query, limit, conditions)``, see ``nodekin.retrievers.protocols.Index``.
+    - ``search(query, limit, filter)``, see ``nodekin.retrievers.protocols.Index``.
 
     Optional:
 
@@ -66,9 +65,9 @@ class SyncedIndex:
         ...             self.nodes.pop(id, None)
         ...     def add(self, nodes, prepared):
         ...         self.nodes.update((node.id, node) for node in nodes)
-        ...     def search(self, query, limit, conditions):
+        ...     def search(self, query, limit, filter):
         ...         nodes = [n for n in self.nodes.values() if n.text.startswith(query)]
-        ...         nodes = [n for n in nodes if matches(n, conditions)]
+        ...         nodes = [n for n in nodes if filter.matches(n)]
         ...         nodes = sorted(nodes, key=lambda node: node.order)[:limit]
         ...         return Hits([n.id for n in nodes], [1.0] * len(nodes))
         >>> graph = NodeGraph()
@@ -245,11 +244,3 @@ class SyncedIndex:
         except Exception as error:  # whatever is in the file, the index can be built anew
             logger.warning("the index in %s does not fit and is rebuilt: %s", path, error)
             self._reset()
-
-
-def matches(node: Node, conditions: Mapping[str, Condition]) -> bool:
-    """Return whether a node's metadata meets all conditions of a filter."""
-    metadata = node.metadata
-    return all(
-        field in metadata and condition(metadata[field]) for field, condition in conditions.items()
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,7 +14,7 @@ import Stemmer
 from ...nodegraph import Node, NodeGraph
 from ...nodegraph.hashing import fingerprint
 from ...nodegraph.progress import track
-from ..filters import Condition
+from ..filters import Filter
 from ..results import Hits
 from ..text_analyzer import Analyzer
 from .array_files import Arrays, pack, unpack
@@ -82,9 +82,7 @@ class TextIndex(SyncedIndex):
             self._frequencies = np.sort(self._postings.document_frequencies(self.table.alive))
         return self._frequencies
 
-    def search(
-        self, query: TermWeights, limit: int | None, conditions: Mapping[str, Condition]
-    ) -> Hits:
+    def search(self, query: TermWeights, limit: int | None, filter: Filter) -> Hits:
         """Return the best nodes, ties in document order.
 
         The heaviest terms are added up first, in every index that is searched for the query, so
@@ -93,13 +91,13 @@ class TextIndex(SyncedIndex):
         Args:
             query: From ``Bm25.prepare``, for this index among others.
             limit: How many; None for all that share a term.
-            conditions: What their metadata must meet.
+            filter: What their metadata must meet.
         """
         terms = sorted(query.weights.items(), key=lambda item: (-item[1], item[0]))
         lists = [(weight, self.postings(term)) for term, weight in terms]
         lists = [(weight, postings) for weight, postings in lists if len(postings.rows)]
         table = self.table
-        matching = table.matching(conditions)
+        matching = table.matching(filter)
         with self._scratch() as scratch:
             rows, scores = best_rows(
                 lists, query.saturation, scratch, limit, matching, table.orders

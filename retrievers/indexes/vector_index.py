@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ...nodegraph import EmbeddingError, Node, NodeGraph
 from ...nodegraph.hashing import digest
-from ..filters import Condition
+from ..filters import Filter
 from ..results import Hits
 from .array_files import Arrays
 from .nearest_vectors import Floats, NearestVectors, Numbers, Scores, unit
@@ -89,28 +89,28 @@ class VectorIndex(SyncedIndex):
         finally:
             self._linking.release()
 
-    def search(self, query: Floats, limit: int | None, conditions: Mapping[str, Condition]) -> Hits:
+    def search(self, query: Floats, limit: int | None, filter: Filter) -> Hits:
         """Return the nearest nodes, ties in document order.
 
         Args:
             query: The query's vector (dimension,), of any length but 0, which matches nothing.
             limit: How many; None for all.
-            conditions: What their metadata must meet; applied before ranking.
+            filter: What their metadata must meet; applied before ranking.
 
         Raises:
             EmbeddingError: If the vector has not the dimension of the nodes' vectors.
         """
-        return self.search_many([query], limit, conditions)[0]
+        return self.search_many([query], limit, filter)[0]
 
     def search_many(
-        self, queries: Sequence[Floats], limit: int | None, conditions: Mapping[str, Condition]
+        self, queries: Sequence[Floats], limit: int | None, filter: Filter
     ) -> list[Hits]:
         """Return what ``search`` returns for each query, in one pass over the vectors."""
         if self._vectors is None or not self.size:
             return [Hits([], [])] * len(queries)
         for query in queries:
             self._check_dimension(query, self._vectors.dimension)
-        matching = self.table.matching(conditions)
+        matching = self.table.matching(filter)
         if matching is None:
             allowed = None if self.size == len(self.table) else self.table.alive
             allowed_vectors = self._living

@@ -4,14 +4,14 @@ import math
 import pytest
 
 from nodekin.nodegraph import Document, Node, NodeGraph
-from nodekin.retrievers import Retriever, parse_filters
+from nodekin.retrievers import Retriever, all_of, parse_filters
 from nodekin.retrievers.similarities import Bm25
 
 WORDS = Bm25(analyzer=str.split)
 
 
 def meets(wanted: object, value: object) -> bool:
-    return parse_filters({"field": wanted})["field"](value)
+    return parse_filters({"field": wanted}).matches(Node("", {"field": value}))
 
 
 @pytest.mark.parametrize(
@@ -52,11 +52,11 @@ def test_conditions(wanted: object, yes: list, no: list) -> None:
 
 def test_a_condition_keeps_what_it_was_made_of() -> None:
     bounds, values = {"gt": 1}, ["a"]
-    conditions = parse_filters({"range": bounds, "any": values})
+    filter = parse_filters({"range": bounds, "any": values})
     bounds["gt"] = 5
     values.append("b")
-    assert conditions["range"](2)
-    assert not conditions["any"]("b")
+    assert filter.matches(Node("", {"range": 2, "any": "a"}))
+    assert not filter.matches(Node("", {"range": 2, "any": "b"}))
 
 
 @pytest.mark.parametrize("filters", ["topic", ["topic"], {1: "a"}, 5])
@@ -151,6 +151,64 @@ def test_metadata_changes_with_the_document() -> None:
 def test_filters_of_the_call_join_those_of_the_retriever(library) -> None:
     retriever = Retriever(library, "sentence", WORDS, filters={"year": 2005, "topic": "money"})
     assert [r.node.text for r in retriever("bank")] == ["bank money"]
-    assert [r.node.text for r in retriever("bank", filters={"topic": "river"})] == ["river bank"]
-    assert retriever("bank", filters={"year": 1999}) == []
+    assert retriever("bank", filters={"topic": "river"}) == []  # none replaces another
+    assert [r.node.text for r in retriever("bank", filters={"year": [2005, 1]})] == ["bank money"]
     assert [r.node.text for r in retriever("bank")] == ["bank money"]  # nothing is left behind
+
+
+@pytest.mark.parametrize(
+    ("filters", "numbers"),
+    [
+        ({"or": [{"n": 1}, {"topic": "tea"}]}, [0, 1, 2]),
+        ({"and": [{"n": {"gte": 1}}, {"topic": "tea"}]}, [2]),
+        ({"not": {"topic": "tea"}}, [1, 3]),
+        ({"not": {"topic": "tea", "n": 0}}, [1, 2, 3]),
+        ({"n": {"lt": 3}, "not": {"topic": "tea"}}, [1]),
+        ({"or": [{"not": {"or": [{"n": 0}, {"n": 1}]}}, {"and": [{"n": 1}]}]}, [1, 2, 3]),
+        ({"metadata.or": "x"}, [3]),
+        ({"metadata.n": 3}, [3]),
+        ({"and": [{}, {"n": 3}]}, [3]),
+        ({"and": [{}], "n": 3}, [3]),
+    ],
+)
+def test_filters_may_be_nested(filters: dict, numbers: list[int]) -> None:
+    graph = NodeGraph(progress=False)
+    fields = [{"topic": "tea"}, {}, {"topic": ["tea", "ice"]}, {"or": "x"}]
+    graph.add([Document(f"tea {n}", {"n": n} | other) for n, other in enumerate(fields)])
+    retriever = Retriever(graph, "ROOT")
+    assert [r.node.metadata["n"] for r in retriever("tea", filters=filters)] == numbers
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"or": "x"},
+        {"or": []},
+        {"and": []},
+        {"and": {"n": 1}},
+        {"not": [{"n": 1}]},
+        {"not": {}},
+        {"or": [{}]},
+    ],
+)
+def test_joined_filters_that_can_not_be(filters: dict) -> None:
+    with pytest.raises(ValueError, match=r"the filter '(and|or|not)' has"):
+        parse_filters(filters)
+
+
+def test_all_of_adds_conditions_and_replaces_none() -> None:
+    assert all_of() is all_of(None, {}, None) is None
+    assert all_of(None, {"a": 1}, {}) == {"a": 1}
+    both = all_of({"tenant": "a"}, {"tenant": "b"})
+    assert not parse_filters(both).matches(Node("", {"tenant": "a"}))
+    assert parse_filters(both).matches(Node("", {"tenant": ["a", "b"]}))
+    nested = all_of(both, {"or": [{"n": 1}, {"n": 2}]})
+    assert parse_filters(nested).matches(Node("", {"tenant": ["a", "b"], "n": 2}))
+
+
+def test_conditions_of_the_call_are_added_to_those_of_the_retriever() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add([Document("tea a", {"tenant": "a"}), Document("tea b", {"tenant": "b"})])
+    retriever = Retriever(graph, "ROOT", filters={"tenant": "a"})
+    assert [r.node.text for r in retriever("tea", filters={"tenant": ["a", "b"]})] == ["tea a"]
+    assert retriever("tea", filters={"tenant": "b"}) == []

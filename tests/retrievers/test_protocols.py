@@ -1,7 +1,7 @@
 """What fits the contracts, by name and by a similarity of one's own."""
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -10,6 +10,7 @@ import pytest
 
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import (
+    Filter,
     FusionRetriever,
     Retriever,
     RetrieverProtocol,
@@ -38,7 +39,7 @@ class LengthIndex:
         """Read everything."""
         self._nodes = self._graph.changes(self._group, 0).added
 
-    def search(self, query: int, limit: int | None, conditions: Mapping[str, object]) -> Hits:
+    def search(self, query: int, limit: int | None, filter: Filter) -> Hits:
         """Score by the difference."""
         scored = sorted((-abs(len(n.text) - query), n.order, n.id) for n in self._nodes)
         scored.sort(key=lambda row: (-row[0], row[1]))

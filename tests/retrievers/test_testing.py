@@ -17,8 +17,8 @@ from nodekin.retrievers import (
     ScoredNode,
     register_similarity,
 )
-from nodekin.retrievers.filters import Condition
-from nodekin.retrievers.indexes import SyncedIndex, matches
+from nodekin.retrievers.filters import Filter
+from nodekin.retrievers.indexes import SyncedIndex
 from nodekin.retrievers.results import Hits
 from nodekin.retrievers.similarities import Bm25, registry
 from nodekin.retrievers.testing import check_index, check_retriever
@@ -70,13 +70,13 @@ class WordIndex(SyncedIndex):
     def score(self, query: str, node: Node) -> float:
         return float((Counter(query.split()) & Counter(node.text.split())).total())
 
-    def scored(self, query: str, conditions: Mapping[str, Condition]) -> list[tuple[float, Node]]:
+    def scored(self, query: str, filter: Filter) -> list[tuple[float, Node]]:
         nodes = sorted(self.nodes.values(), key=lambda node: node.order)
-        scored = [(self.score(query, n), n) for n in nodes if matches(n, conditions)]
+        scored = [(self.score(query, n), n) for n in nodes if filter.matches(n)]
         return sorted((pair for pair in scored if pair[0]), key=lambda pair: -pair[0])
 
-    def search(self, query: str, limit: int | None, conditions: Mapping[str, Condition]) -> Hits:
-        best = self.scored(query, conditions)[:limit]
+    def search(self, query: str, limit: int | None, filter: Filter) -> Hits:
+        best = self.scored(query, filter)[:limit]
         return Hits([node.id for _, node in best], [score for score, _ in best])
 
 
@@ -110,20 +110,20 @@ def test_an_index_with_a_file_of_someone_else() -> None:
 
 
 class Truncated(WordIndex):
-    def search(self, query: str, limit: int | None, conditions: Mapping[str, Condition]) -> Hits:
-        best = [(s, n) for s, n in self.scored(query, {})[:limit] if matches(n, conditions)]
+    def search(self, query: str, limit: int | None, filter: Filter) -> Hits:
+        best = [(s, n) for s, n in self.scored(query, Filter())[:limit] if filter.matches(n)]
         return Hits([node.id for _, node in best], [score for score, _ in best])
 
 
 class ByFiltered(WordIndex):
-    def search(self, query: str, limit: int | None, conditions: Mapping[str, Condition]) -> Hits:
-        hits = super().search(query, limit, conditions)
-        return Hits(hits.ids, [score / (1 + len(conditions)) for score in hits.scores])
+    def search(self, query: str, limit: int | None, filter: Filter) -> Hits:
+        hits = super().search(query, limit, filter)
+        return Hits(hits.ids, [score / (1 + bool(filter)) for score in hits.scores])
 
 
 class BackwardTies(WordIndex):
-    def search(self, query: str, limit: int | None, conditions: Mapping[str, Condition]) -> Hits:
-        scored = sorted(self.scored(query, conditions), key=lambda p: (-p[0], -p[1].order))
+    def search(self, query: str, limit: int | None, filter: Filter) -> Hits:
+        scored = sorted(self.scored(query, filter), key=lambda p: (-p[0], -p[1].order))
         best = scored[:limit]
         return Hits([node.id for _, node in best], [score for score, _ in best])
 

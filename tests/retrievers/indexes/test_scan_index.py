@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
+from nodekin.retrievers import Filter
 from nodekin.retrievers.indexes import ScanIndex, node_table
 
 
@@ -26,7 +27,7 @@ def test_gaps_are_closed(monkeypatch: pytest.MonkeyPatch, key: str | None) -> No
         index.ready()
         with graph.reading("ROOT"):
             index.sync()
-            hits = index.search(longest, 1, {})
+            hits = index.search(longest, 1, Filter())
         assert (hits.ids, hits.scores) == ([str(number % 3)], [number + 1])
         assert len(index._table) <= 2 * index._table.living + 2
     assert seen[-1] == [node.id for node in graph.nodes("ROOT")]

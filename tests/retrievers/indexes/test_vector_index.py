@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.errors import EmbeddingError
 from nodekin.nodegraph.models.embedder import Embedder
-from nodekin.retrievers.filters import parse_filters
+from nodekin.retrievers.filters import Filter, parse_filters
 from nodekin.retrievers.indexes import nearest_vectors, node_table, synced_index, vector_index
 from nodekin.retrievers.indexes.array_files import load_arrays, save_arrays
 from nodekin.retrievers.indexes.vector_index import VectorIndex, VectorRows
@@ -149,7 +149,7 @@ def test_nothing_to_find() -> None:
     synced(index, graph)
     assert ask(index, "a", 5, {"color": "blue"}) == []
     with graph.reading("line"):
-        (zeros,) = index.search_many([np.zeros(9, np.float32)], 5, {})
+        (zeros,) = index.search_many([np.zeros(9, np.float32)], 5, Filter())
     assert zeros.ids == []  # a vector of zeros has no direction
     assert len(ask(index, "a", 5, {"color": "red"})) == 2
     graph.remove("1")
@@ -171,7 +171,7 @@ def test_a_query_of_another_dimension() -> None:
     with graph.reading("line"):
         for vector in (np.ones(5, np.float32), np.ones((1, 8), np.float32)):
             with pytest.raises(EmbeddingError, match=r"group 'line' have 9: the .* 'letters'"):
-                index.search(vector, 3, {})
+                index.search(vector, 3, Filter())
 
 
 def test_texts_are_embedded_once_and_before_the_graph_is_held() -> None:
@@ -399,7 +399,7 @@ def test_every_answer_is_that_of_one_state() -> None:
             index.ready()
             with graph.reading("line"):
                 index.sync()
-                hits = index.search(vector, None, {})
+                hits = index.search(vector, None, Filter())
                 texts = [graph.node(i).text for i in hits.ids]
             assert len(set(hits.ids)) == len(hits.ids) == index.size or finished
             pairs = [text for text in texts if text != "cd"]

@@ -1,6 +1,6 @@
 """Similarities and indexes that users bring."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ import pytest
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import (
+    Filter,
     FusionRetriever,
     Retriever,
     get_similarity,
@@ -166,7 +167,7 @@ def test_an_index_of_ones_own(graph: NodeGraph) -> None:
         def sync(self) -> None:
             self.nodes = self.graph.nodes(self.group)
 
-        def search(self, query: Any, limit: int | None, conditions: Mapping[str, Any]) -> Hits:
+        def search(self, query: Any, limit: int | None, filter: Filter) -> Hits:
             ids = [node.id for node in reversed(self.nodes)][:limit]
             return Hits(ids, [float(-at) for at in range(len(ids))])
 
