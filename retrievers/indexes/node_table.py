@@ -106,6 +106,8 @@ class NodeTable:
 
         Empty rows may be among them; combine the result with ``alive``.
         """
+        if filter.condition is None and not filter.parts:
+            return None
         return filter.mask(self._meets)
 
     def _meets(self, field: str, condition: Condition) -> Mask:
