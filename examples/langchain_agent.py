@@ -43,7 +43,8 @@ notes = NodeGraph(Path(__file__).parent / "data" / "zh", progress=False)
 notes.create_node_group("paragraph", split_paragraphs)
 notes.create_node_group("sentence", split_sentences, parent="paragraph")
 search = Retriever(notes, "sentence", "bm25", target="paragraph", top_k=3)
-tools = [retriever_tool(NodeGraphRetriever(retriever=search), "search_notes", "My notes.")]
+retriever = NodeGraphRetriever(retriever=search, details=True)  # scores and what matched, too
+tools = [retriever_tool(retriever, "search_notes", "My notes.")]
 model = ScriptedModel().bind_tools(tools)
 
 steps = StateGraph(MessagesState)
@@ -59,7 +60,7 @@ for question in ("大熊猫每天要花多少时间吃东西？", "《茶经》�
         print(f"{message.type:<6} {message.content or message.tool_calls[0]['args']}"[:100])
         if isinstance(message, ToolMessage):
             for number, document in enumerate(message.artifact, 1):  # the tool's documents
-                node = document.metadata["nodekin"]
-                where = f"{node['document_id']}[{node['start']}:{node['end']}]"
-                print(f"       [{number}] {document.metadata['relevance_score']:.2f} {where}")
+                hit = document.metadata
+                where = f"{hit['file_name']}[{hit['start']}:{hit['end']}]"
+                print(f"       [{number}] {hit['score']:.2f} {where} {hit['evidence']}"[:100])
     print()

@@ -24,7 +24,8 @@ def open_index(file: Path) -> NodeGraphIndex:
     """Open or create the file: search sentences, answer with their documents."""
     graph = NodeGraph(store=file, progress=False)
     graph.create_node_group("sentence", split_sentences)
-    return NodeGraphIndex(graph=graph, retriever=Retriever(graph, "sentence", target="ROOT"), k=2)
+    search = Retriever(graph, "sentence", target="ROOT")
+    return NodeGraphIndex(graph=graph, retriever=search, k=2, details=True)
 
 
 def sync(documents: NodeGraphIndex, records: InMemoryRecordManager, texts: dict, how: str) -> None:
@@ -39,9 +40,9 @@ def sync(documents: NodeGraphIndex, records: InMemoryRecordManager, texts: dict,
 def ask(documents: NodeGraphIndex, query: str) -> None:
     """Show the best parent, and where in it the answer is."""
     (best,) = documents.invoke(query, k=1)
-    hit = best.metadata["nodekin"]["evidence"][0]
-    text = best.page_content[hit["start"] : hit["end"]]
-    print(f"{query:<12} {best.metadata['source']}[{hit['start']}:{hit['end']}] = {text.strip()}")
+    start, end = best.metadata["start"], best.metadata["end"]
+    text = best.page_content[start:end]
+    print(f"{query:<12} {best.metadata['source']}[{start}:{end}] = {text.strip()}")
 
 
 with tempfile.TemporaryDirectory() as folder:

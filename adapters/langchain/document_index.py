@@ -96,4 +96,4 @@ class NodeGraphIndex(NodeGraphRetriever, DocumentIndex):
     def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
         """Return the documents that exist as they were put in, in the order of the ids."""
         check_no_kwargs("get", kwargs)
-        return [to_document(node, details=False) for node in existing_nodes(self.graph, ids)]
+        return [to_document(node) for node in existing_nodes(self.graph, ids)]

@@ -1,14 +1,13 @@
-"""Convert nodes to LangChain documents and back, losing nothing; read and write by id."""
+"""Convert nodes to LangChain documents and back; read and write documents by id."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from typing import Annotated, Any
+from typing import Any, Literal, TypeAlias
 
 from langchain_core.documents import Document
-from pydantic import AfterValidator
 
 from ...nodegraph import ROOT, Node, NodeGraph
 from ...nodegraph import Document as SourceDocument
@@ -16,126 +15,135 @@ from ...retrievers import ScoredNode
 from ..conversion import different_text, evidence_dicts, inherited_fields, restore_inherited
 
 NODE_KEY = "nodekin"
-"""The metadata field of nodekin's own; the others are the user's, and the score."""
+"""The metadata field of nodekin's own, where it is asked for; all others are the user's."""
 
+DOCUMENT_ID_KEY = "nodekin_document_id"
+"""The metadata field in which a graph keeps what ``NodeGraphStore`` needs; never a document's."""
 
-def _check_score_key(key: str | None) -> str | None:
-    if key in ("", NODE_KEY):
-        raise ValueError(
-            f"score_key can't be {key!r}; give another name, or None to leave the score out"
-        )
-    return key
-
-
-ScoreKey = Annotated[str | None, AfterValidator(_check_score_key)]
-"""The metadata field for the score; None leaves it out."""
+Details: TypeAlias = Literal[False, True, "nested"]
+"""What a result's document says of it besides: nothing, four flat fields, or everything."""
 
 _POSITION = ("group", "document_id", "parent_id", "start", "end", "offset", "order")
 
+_ATOMIC = (str, int, float, bool, type(None))
 
-def to_document(
-    item: Node | ScoredNode, *, score_key: str | None = "relevance_score", details: bool = True
-) -> Document:
+
+def to_document(item: Node | ScoredNode, *, details: Details = False) -> Document:
     """Convert a node or a retrieval result to a LangChain document that shares nothing with it.
 
     The page content is the node's content (as a text, if it is none), the id the node's, the
-    metadata the node's own and inherited fields, flat. All that only nodekin has is in one field,
-    ``metadata["nodekin"]``: ``group``, ``document_id``,
-    ``parent_id``, ``start``, ``end``, ``offset``, ``order``, for a result its ``evidence`` (the
-    matches that led to it), and under ``restore`` what the way back needs besides: a text that
-    differs from the content, which fields were inherited, fields that were replaced.
+    metadata the node's own and inherited fields. So a node's document is the same for every query,
+    and that of a document of the graph is the one that was added.
 
     Args:
         item: The node or result.
-        score_key: The field for a result's score (a float, higher is better); None for none.
-        details: Whether to add the field ``"nodekin"``. Without it there is no way back.
+        details: What the metadata has besides. True: of a result its ``score`` (a float, higher
+            is better) and the text of its best match as ``evidence``, and where in the document
+            that is (``start``, ``end``), as plain values that JSON and vector stores can hold;
+            of a node where it is. ``"nested"``: one field, ``metadata["nodekin"]``, with the
+            score, all evidence, the position in the graph, and what ``from_document`` needs to
+            restore the node.
 
     Raises:
         TypeError: If the item is neither.
-        ValueError: If the score would replace a field, which would be lost without details.
+        ValueError: If one of the four flat fields would replace one of the node's.
 
     Example:
-        >>> document = to_document(Node("Tea is a drink.", {"page": 3}, id="n1", group="line"))
-        >>> document.page_content, document.id, document.metadata["page"]
-        ('Tea is a drink.', 'n1', 3)
-        >>> document.metadata["nodekin"]["group"]
+        >>> node = Node("Tea is a drink.", {"page": 3}, id="n1", group="line")
+        >>> to_document(node)
+        Document(id='n1', metadata={'page': 3}, page_content='Tea is a drink.')
+        >>> to_document(ScoredNode(node, 1.5), details=True).metadata
+        {'page': 3, 'score': 1.5}
+        >>> to_document(node, details="nested").metadata["nodekin"]["group"]
         'line'
     """
     node = item.node if isinstance(item, ScoredNode) else item
     if not isinstance(node, Node):
         raise TypeError(f"a document is made of a Node or a ScoredNode, not {item!r:.80}")
-    metadata = deepcopy(node.metadata)
-    added: dict[str, Any] = {}
-    if isinstance(item, ScoredNode) and score_key is not None:
-        added[score_key] = float(item.score)
-    replaced = {field: metadata[field] for field in added if field in metadata}
-    if not details and replaced:
-        raise ValueError(
-            f"the score would replace the field {next(iter(replaced))!r} of node {node.id!r}; give "
-            "another score_key (None leaves the score out), or details=True, which keeps both"
-        )
+    metadata = _copy(node.metadata)
+    metadata.pop(DOCUMENT_ID_KEY, None)
     content = node.content if isinstance(node.content, str) else str(node.content)
-    if details:
-        if NODE_KEY in metadata:
-            replaced[NODE_KEY] = metadata[NODE_KEY]
-        inherited, overridden = inherited_fields(node)
-        restore = {
-            "inherited": inherited,
-            "overridden": overridden,
-            "added": dict(added),
-            "replaced": replaced,
-            **different_text(node, content),
-        }
-        evidence = evidence_dicts(item) if isinstance(item, ScoredNode) else []
-        position = {name: getattr(node, name) for name in _POSITION}
-        metadata[NODE_KEY] = {**position, "evidence": evidence, "restore": restore}
-    return Document(content, metadata={**metadata, **added}, id=node.id or None)
+    if details == "nested":
+        metadata[NODE_KEY] = _nested(item, node, content, metadata)
+    elif details:
+        for field, value in _match_fields(item).items():
+            if field in metadata:
+                raise ValueError(
+                    f"details=True would replace the field {field!r} of node {node.id!r}; give "
+                    f'details="nested", which puts all of it into metadata[{NODE_KEY!r}]'
+                )
+            metadata[field] = value
+    return Document(content, metadata=metadata, id=node.id or None)
 
 
-def to_documents(
-    items: Iterable[Node | ScoredNode],
-    *,
-    score_key: str | None = "relevance_score",
-    details: bool = True,
-) -> list[Document]:
-    """Make documents that all have the same metadata fields, None where a node lacks one.
+def _copy(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a deep copy of metadata, quick where the values are plain."""
+    return {
+        field: value if type(value) in _ATOMIC else deepcopy(value)
+        for field, value in metadata.items()
+    }
 
-    A prompt that names a field fails at a document without it; ``from_document`` removes the
-    fields that were filled in.
-    """
-    documents = [to_document(item, score_key=score_key, details=details) for item in items]
-    fields = dict.fromkeys(field for document in documents for field in document.metadata)
-    for document in documents:
-        missing = dict.fromkeys(field for field in fields if field not in document.metadata)
-        document.metadata.update(missing)
-        if details:
-            document.metadata[NODE_KEY]["restore"]["added"].update(missing)
-    return documents
+
+def _match_fields(item: Node | ScoredNode) -> dict[str, Any]:
+    """Return the score and the best match of a result, as flat fields; only what it has."""
+    fields: dict[str, Any] = {}
+    match: Node | None = None
+    if isinstance(item, Node):
+        match = item
+    else:
+        fields["score"] = float(item.score)
+        if item.evidence:
+            match = item.evidence[0].node
+            fields["evidence"] = match.text
+    if match is not None and match.start is not None and match.end is not None:
+        fields |= {"start": match.start, "end": match.end}
+    return fields
+
+
+def _nested(
+    item: Node | ScoredNode, node: Node, content: str, metadata: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return all that a document itself does not say of a node or a result."""
+    inherited, overridden = inherited_fields(node)
+    restore = {"inherited": inherited, "overridden": overridden, **different_text(node, content)}
+    if NODE_KEY in metadata:
+        restore["replaced"] = metadata[NODE_KEY]
+    position = {name: getattr(node, name) for name in _POSITION}
+    if not isinstance(item, ScoredNode):
+        return {**position, "evidence": [], "restore": restore}
+    evidence = evidence_dicts(item)
+    return {"score": float(item.score), **position, "evidence": evidence, "restore": restore}
+
+
+def nested_details(document: Document) -> dict[str, Any] | None:
+    """Return what ``to_document(..., details="nested")`` added to a document, None for others."""
+    details = document.metadata.get(NODE_KEY)
+    is_nested = isinstance(details, dict) and details.keys() >= {*_POSITION, "evidence", "restore"}
+    return details if is_nested else None
 
 
 def from_document(document: Document) -> Node | SourceDocument:
     """Convert a LangChain document back to its node, or to a source document.
 
-    A document of ``to_document`` gives the node (without a graph; ``graph.node(node.id)``
-    is the one in the graph). Fields that were added to its metadata since become the node's own.
-    Any other document gives a nodekin ``Document``, which can be added to a graph.
+    A document of ``to_document(..., details="nested")`` gives the node (without a graph;
+    ``graph.node(node.id)`` is the one in the graph). Fields that were added to its metadata since
+    become the node's own. Any other document gives a nodekin ``Document``, which can be added to
+    a graph.
 
     Example:
-        >>> from_document(to_document(Node("Tea", {"page": 3}, id="n1", group="line")))
+        >>> node = Node("Tea", {"page": 3}, id="n1", group="line")
+        >>> from_document(to_document(node, details="nested"))
         Node('Tea', group='line', id='n1')
         >>> from_document(Document("Tea is a drink.", id="tea"))
         Document(text='Tea is a drink.', metadata={}, id='tea')
     """
     metadata = deepcopy(document.metadata)
-    details = metadata.get(NODE_KEY)
-    if not (isinstance(details, Mapping) and details.keys() >= {*_POSITION, "restore"}):
+    if nested_details(document) is None:
         return SourceDocument(document.page_content, metadata, id=document.id or None)
-    del metadata[NODE_KEY]
+    details = metadata.pop(NODE_KEY)
     restore = details["restore"]
-    for field, value in restore["added"].items():
-        if field in metadata and metadata[field] == value:
-            del metadata[field]
-    metadata.update(restore["replaced"])
+    if "replaced" in restore:
+        metadata[NODE_KEY] = restore["replaced"]
     inherited = restore_inherited(metadata, restore["inherited"], restore["overridden"])
     return Node(
         restore.get("text", document.page_content),

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.stores import BaseStore
 
 from ...nodegraph import ROOT, Node, NodeGraph
-from .documents import NODE_KEY, delete_documents, existing_nodes, to_document
-
-_OWN_ID = "document_id_put"
-
-_REPLACED = "replaced"
+from .documents import DOCUMENT_ID_KEY, Details, delete_documents, existing_nodes, to_document
 
 
 class NodeGraphStore(BaseStore[str, Document]):
@@ -26,14 +21,13 @@ class NodeGraphStore(BaseStore[str, Document]):
     LangChain's ``ParentDocumentRetriever`` for example. The value of a key becomes the document
     of that id in the graph, and the nodes below it are updated with it.
 
-    Documents come back as they were put in, also with an id that is not the key; one without an
-    id gets the key as its id. With ``details=True`` they have their position in the graph
-    besides, as in ``to_document``.
+    Documents come back as they were put in, also with an id that is not the key, or without one.
+    With ``details`` they have their position in the graph besides, as in ``to_document``.
 
     Args:
         graph: The node graph.
         group: The group whose nodes are the values.
-        details: Whether ``metadata["nodekin"]`` has a node's position.
+        details: What the metadata has besides the document's own, as in ``to_document``.
 
     Raises:
         TypeError: If ``graph`` is no ``NodeGraph``.
@@ -48,7 +42,7 @@ class NodeGraphStore(BaseStore[str, Document]):
         ['tea']
     """
 
-    def __init__(self, graph: NodeGraph, group: str = ROOT, *, details: bool = False) -> None:
+    def __init__(self, graph: NodeGraph, group: str = ROOT, *, details: Details = False) -> None:
         if not isinstance(graph, NodeGraph):
             raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
         graph.ancestry(group)
@@ -95,18 +89,15 @@ class NodeGraphStore(BaseStore[str, Document]):
             )
 
     def _document(self, node: Node) -> Document:
-        original = node.own_metadata.get(NODE_KEY)
-        if not (isinstance(original, dict) and original.keys() == {_OWN_ID, _REPLACED}):
-            return to_document(node, details=self.details)
-        fields: dict[str, Any] = {k: v for k, v in node.metadata.items() if k != NODE_KEY}
-        metadata = deepcopy({**fields, **original[_REPLACED]})
-        return Document(node.text, metadata=metadata, id=original[_OWN_ID])
+        document = to_document(node, details=self.details)
+        if DOCUMENT_ID_KEY in node.own_metadata:
+            document.id = node.own_metadata[DOCUMENT_ID_KEY]
+        return document
 
 
 def _with_key(key: str, document: Document) -> Document:
-    """Return the document with the key as its id; its own id, if another, is stored in it."""
+    """Return the document with the key as its id; its own, if another or none, is kept in it."""
     metadata = deepcopy(document.metadata)
-    if document.id and document.id != key:
-        replaced = {NODE_KEY: metadata.pop(NODE_KEY)} if NODE_KEY in metadata else {}
-        metadata[NODE_KEY] = {_OWN_ID: document.id, _REPLACED: replaced}
+    if document.id != key:
+        metadata[DOCUMENT_ID_KEY] = document.id
     return Document(document.page_content, metadata=metadata, id=key)

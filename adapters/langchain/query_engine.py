@@ -17,7 +17,7 @@ from pydantic import ConfigDict, Field, SkipValidation, field_validator
 
 from ...retrievers import Answer, QueryEngine, child_k_override
 from .callbacks import achild_runs, child_runs
-from .documents import ScoreKey, merge_filters
+from .documents import Details, merge_filters
 from .graph_drawing import draw_runnable
 from .query_engine_io import (
     first_fields,
@@ -49,8 +49,8 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
         question_key: Where in a mapping the question is; None for ``question``, ``input`` or
             ``query``.
         history_key: Where in a mapping the conversation so far is: messages.
-        score_key: The metadata field of documents for the score; None leaves it out.
-        details: Whether documents have their position and evidence in ``metadata["nodekin"]``.
+        details: What the metadata of documents has besides its own fields; see
+            ``NodeGraphRetriever``. Scores are in ``sources`` anyway.
 
     Instantiate:
         >>> from langchain_core.language_models import FakeListChatModel
@@ -117,11 +117,8 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
     history_key: str = "chat_history"
     """Where in a mapping the conversation is."""
 
-    score_key: ScoreKey = "relevance_score"
-    """The metadata field of documents for the score; None leaves it out."""
-
-    details: bool = True
-    """Whether documents have their position and evidence."""
+    details: Details = False
+    """What the metadata of documents has besides its own fields."""
 
     @field_validator("engine", mode="before")
     @classmethod
@@ -204,7 +201,7 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
         return arguments, self.child_k if child_k is None else child_k
 
     def _first_chunk(self, answer: Answer) -> AddableDict:
-        return AddableDict(first_fields(answer, score_key=self.score_key, details=self.details))
+        return AddableDict(first_fields(answer, self.details))
 
     def _output(self, answer: Answer) -> Any:
         if self.output == "text":

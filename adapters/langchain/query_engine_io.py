@@ -20,7 +20,7 @@ from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables.utils import AddableDict
 
 from ...retrievers import Answer
-from .documents import to_documents
+from .documents import Details, to_document
 
 Message = Mapping[str, str]
 
@@ -174,16 +174,9 @@ async def stream_from_task(
         await asyncio.gather(task, return_exceptions=True)
 
 
-def first_fields(answer: Answer, *, score_key: str | None, details: bool) -> dict[str, Any]:
-    """Return the fields of an answer's mapping that come before its text.
-
-    Args:
-        answer: The answer.
-        score_key: The documents' field for the score.
-        details: Whether documents have their position and evidence.
-    """
-    results = [source.result for source in answer.sources]
-    context = to_documents(results, score_key=score_key, details=details)
+def first_fields(answer: Answer, details: Details = False) -> dict[str, Any]:
+    """Return the fields of an answer's mapping that come before its text."""
+    context = [to_document(source.result, details=details) for source in answer.sources]
     return {"question": answer.question, "context": context}
 
 

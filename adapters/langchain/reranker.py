@@ -18,7 +18,7 @@ from ...nodegraph import Node
 from ...retrievers import Reranker, ScoredNode
 from ..conversion import evidence_dicts, input_positions
 from .callbacks import achild_runs, child_runs
-from .documents import NODE_KEY, ScoreKey, from_document
+from .documents import from_document, nested_details
 
 
 class NodeGraphReranker(BaseDocumentCompressor):
@@ -32,7 +32,7 @@ class NodeGraphReranker(BaseDocumentCompressor):
             below ``@register_reranker``, an object with ``name`` and ``rerank``.
         top_n: How many documents to return at most; None for the reranker's own ``top_k``.
         score_key: The metadata field for the score, a float, higher is better, of the
-            input documents too; None leaves it out.
+            input documents too; None leaves the metadata as it is.
 
     Instantiate:
         >>> def relevance(query, texts):
@@ -43,12 +43,13 @@ class NodeGraphReranker(BaseDocumentCompressor):
 
     Usage:
         >>> documents = [Document("black tea", id="1"), Document("green tea", id="2")]
-        >>> [(d.id, d.metadata) for d in reranker.compress_documents(documents, "Which is green?")]
-        [('2', {'relevance_score': 1.0})]
+        >>> reranker.compress_documents(documents, "Which is green?")
+        [Document(id='2', metadata={}, page_content='green tea')]
 
-        Documents are copies, with their ids; in those of ``NodeGraphRetriever`` the reranker's
-        score is the first of the ``evidence``. A trace shows one run, with a child run for each
-        span. A reranker that fails raises ``RerankError``.
+        Documents are copies, with all that they have; only in those with nested details, of
+        ``NodeGraphRetriever(details="nested")``, the reranker's score becomes the ``score``, and
+        the first of the ``evidence``. A trace shows one run, with a child run for each span. A
+        reranker that fails raises ``RerankError``.
 
     Use within a chain:
         >>> from langchain_core.runnables import RunnablePassthrough
@@ -70,8 +71,8 @@ class NodeGraphReranker(BaseDocumentCompressor):
     top_n: int | None = Field(default=None, ge=1, strict=True)
     """How many documents to return at most; None for the reranker's own ``top_k``."""
 
-    score_key: ScoreKey = "relevance_score"
-    """The metadata field for the score; None leaves it out."""
+    score_key: str | None = Field(default=None, min_length=1)
+    """The metadata field for the score; None leaves the metadata as it is."""
 
     @field_validator("reranker", mode="before")
     @classmethod
@@ -119,7 +120,9 @@ class NodeGraphReranker(BaseDocumentCompressor):
         for id, document in zip(_unique_ids(documents), documents, strict=True):
             source = from_document(document)
             node = source if isinstance(source, Node) else Node(source.text, source.metadata)
-            score = None if self.score_key is None else document.metadata.get(self.score_key)
+            score = (nested_details(document) or {}).get("score")
+            if self.score_key is not None:
+                score = document.metadata.get(self.score_key, score)
             if not isinstance(score, int | float) or isinstance(score, bool):
                 score = 0.0
             candidates.append(ScoredNode(replace(node, id=id), float(score)))
@@ -131,7 +134,7 @@ class NodeGraphReranker(BaseDocumentCompressor):
         candidates: Sequence[ScoredNode],
         results: Sequence[ScoredNode],
     ) -> list[Document]:
-        """Return copies of the documents that stay, with the reranker's score and evidence."""
+        """Return copies of the documents that stay, best first."""
         reranked = []
         for result, position in zip(results, input_positions(results, candidates), strict=True):
             if position is None:
@@ -145,29 +148,15 @@ class NodeGraphReranker(BaseDocumentCompressor):
         return reranked
 
     def _add_score(self, result: ScoredNode, document: Document) -> None:
-        metadata, score = document.metadata, float(result.score)
-        details: Any = metadata.get(NODE_KEY)
-        if _is_details(details):
+        score = float(result.score)
+        if details := nested_details(document):
             evidence = evidence_dicts(result)
             for match in evidence:  # a window of a passage has no id
                 match["id"] = match["id"] and (document.id or "")
             details["evidence"][:0] = evidence
-            restore, field = details["restore"], self.score_key
-            if field is not None:  # from_document removes it again
-                if field in metadata and field not in restore["added"]:
-                    restore["replaced"].setdefault(field, metadata[field])
-                restore["added"][field] = score
+            details["score"] = score
         if self.score_key is not None:
-            metadata[self.score_key] = score
-
-
-def _is_details(details: Any) -> bool:
-    """Return whether metadata has the details that ``to_document`` adds."""
-    return (
-        isinstance(details, dict)
-        and isinstance(details.get("evidence"), list)
-        and isinstance(details.get("restore"), dict)
-    )
+            document.metadata[self.score_key] = score
 
 
 def _unique_ids(documents: Sequence[Document]) -> list[str]:

@@ -23,7 +23,7 @@ from ...retrievers import RetrieverProtocol, ScoredNode, child_k_override
 from ...retrievers.plans import Compute, Plan, arun, run
 from .batching import MAX_BATCH, batch_runs, embed_queries, supports_batch
 from .callbacks import acall_with_config, achild_runs, call_with_config, child_runs, parent_runs
-from .documents import ScoreKey, merge_filters, to_documents
+from .documents import Details, merge_filters, to_document
 from .graph_drawing import draw_runnable
 
 
@@ -42,10 +42,11 @@ class NodeGraphRetriever(BaseRetriever):
             it lifts them; None for as many as ``k`` results need.
         filter: Conditions on metadata, checked before ranking, beside the retriever's own.
         score_threshold: Keeps results that score this or more.
-        score_key: The metadata field that holds the score, a float, higher is better; None
-            leaves it out.
-        details: Whether ``metadata["nodekin"]`` has a result's position in the graph and in its
-            document (``start``, ``end``), and its ``evidence``; ``from_document`` needs it.
+        details: What the metadata of a document has besides its own fields. False: nothing, so
+            that a document is the same whatever the query. True: ``score`` (a float, higher is
+            better), ``evidence`` (the text that matched best), and where in the document it is
+            (``start``, ``end``). ``"nested"``: one field ``"nodekin"`` with everything, from which
+            ``from_document`` restores the node.
 
     Instantiate:
         >>> from nodekin.nodegraph import NodeGraph, split_sentences
@@ -60,7 +61,10 @@ class NodeGraphRetriever(BaseRetriever):
         >>> (document,) = retriever.invoke("Which tea is black?")
         >>> document.page_content
         'Green tea is unfermented. Black tea is not.'
-        >>> document.metadata["nodekin"]["evidence"][0]["text"]
+        >>> document.metadata
+        {}
+        >>> detailed = NodeGraphRetriever(retriever=search, details=True)
+        >>> detailed.invoke("Which tea is black?")[0].metadata["evidence"]
         'Black tea is not.'
 
         Each call takes ``k``, ``child_k``, ``filter`` and ``score_threshold``, also for retrievers
@@ -70,8 +74,7 @@ class NodeGraphRetriever(BaseRetriever):
         []
 
         A trace shows one run for the retriever and a child run for every span: searches, fusions,
-        rerankings, calls of a language model, and LangChain's own runs below them. All documents
-        of a call have the same metadata fields, None where a node lacks one.
+        rerankings, calls of a language model, and LangChain's own runs below them.
 
     Use within a chain:
         >>> from langchain_core.language_models import FakeListChatModel
@@ -111,11 +114,8 @@ class NodeGraphRetriever(BaseRetriever):
     score_threshold: float | None = Field(default=None, allow_inf_nan=False)
     """Keeps results that score this or more."""
 
-    score_key: ScoreKey = "relevance_score"
-    """The metadata field for the score; None leaves it out."""
-
-    details: bool = True
-    """Whether ``metadata["nodekin"]`` has a result's position and evidence."""
+    details: Details = False
+    """What the metadata of a document has besides its own fields."""
 
     @field_validator("retriever", mode="before")
     @classmethod
@@ -296,11 +296,11 @@ class NodeGraphRetriever(BaseRetriever):
     ) -> list[list[Document]]:
         least = -math.inf if options.score_threshold is None else options.score_threshold
         return [
-            to_documents(
-                [result for result in of_query if result.score >= least],
-                score_key=self.score_key,
-                details=self.details,
-            )
+            [
+                to_document(result, details=self.details)
+                for result in of_query
+                if result.score >= least
+            ]
             for of_query in results
         ]
 

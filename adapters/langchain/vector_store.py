@@ -23,6 +23,7 @@ from ...retrievers.search import Search, search_scopes
 from ...retrievers.similarities import DEFAULT, Bm25, Cosine, MakeIndex
 from ...retrievers.validation import check_top_k
 from .documents import (
+    Details,
     check_no_kwargs,
     check_same_length,
     delete_documents,
@@ -58,9 +59,8 @@ class NodeGraphVectorStore(VectorStore):
         embed_key: Which of the graph's embeddings, where it has several.
         index: As in ``Retriever``.
         filter: Conditions on metadata for all searches; those of a search are added.
-        score_key: A metadata field for the score; None for none, so that documents come back
-            as they were added.
-        details: Whether ``metadata["nodekin"]`` has a result's position and evidence.
+        details: What the metadata of a document has besides its own fields; see
+            ``NodeGraphRetriever``. By default documents come back as they were added.
         relevance_score_fn: Turns a score into a number from 0 to 1. By default a negative cosine
             becomes 0, and a BM25 score ``score / (1 + score)``.
 
@@ -100,8 +100,7 @@ class NodeGraphVectorStore(VectorStore):
         embed_key: str | None = None,
         index: str | MakeIndex = DEFAULT,
         filter: Filters | None = None,
-        score_key: str | None = None,
-        details: bool = False,
+        details: Details = False,
         relevance_score_fn: Callable[[float], float] | None = None,
     ) -> None:
         if not isinstance(graph, NodeGraph):
@@ -114,7 +113,6 @@ class NodeGraphVectorStore(VectorStore):
             graph, group, similarity, target=target, index=index, filters=filter, embed_keys=keys
         )
         self._key = embed_key
-        self._score_key = score_key
         self._details = details
         self._relevance_score_fn = relevance_score_fn
 
@@ -397,9 +395,5 @@ class NodeGraphVectorStore(VectorStore):
 
     def _with_scores(self, results: Iterable[ScoredNode]) -> list[tuple[Document, float]]:
         return [
-            (
-                to_document(result, score_key=self._score_key, details=self._details),
-                float(result.score),
-            )
-            for result in results
+            (to_document(result, details=self._details), float(result.score)) for result in results
         ]

@@ -5,7 +5,7 @@ from langchain_classic.chains import create_history_aware_retriever, create_retr
 from langchain_classic.chains.combine_documents import create_stuff_documents_chain
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.output_parsers import StrOutputParser
-from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
+from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableParallel, RunnablePassthrough
 from langchain_core.tools import create_retriever_tool
 
@@ -38,11 +38,10 @@ async def test_an_lcel_chain_gets_the_same_nodes(retriever, native, model, promp
         | StrOutputParser()
     )
     chain = RunnableParallel(documents=retriever, input=RunnablePassthrough()).assign(answer=answer)
-    alone = [(each.node.id, each.score) for each in native.retrieve(question)]
+    alone = [each.node.id for each in native.retrieve(question)]
     for result in (chain.invoke(question), await chain.ainvoke(question)):
         assert result["answer"] == ANSWER
-        found = [(d.id, d.metadata["relevance_score"]) for d in result["documents"]]
-        assert found == alone
+        assert [document.id for document in result["documents"]] == alone
     pieces = [each["answer"] for each in chain.stream(question) if "answer" in each]
     assert len(pieces) > 1
     assert "".join(pieces) == ANSWER
@@ -84,12 +83,3 @@ def test_a_retriever_tool_with_documents(retriever):
     )
     call = {"type": "tool_call", "id": "1", "name": "tea", "args": {"query": "fermented tea"}}
     assert tool.invoke(call).artifact == retriever.invoke("fermented tea")
-
-
-async def test_a_tools_prompt_may_name_a_field_that_only_some_nodes_have(retriever):
-    prompt = PromptTemplate.from_template("{topic}, page {page}: {page_content}")
-    tool = create_retriever_tool(retriever, "tea", "Looks up tea.", document_prompt=prompt)
-    text = tool.invoke({"query": "rivers, tea and printing"})
-    assert "rivers, page 3: Rivers run" in text
-    assert "printing, page None: A printing press" in text
-    assert await tool.ainvoke({"query": "rivers, tea and printing"}) == text

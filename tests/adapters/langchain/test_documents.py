@@ -10,7 +10,6 @@ from nodekin.adapters.langchain.documents import (
     delete_documents,
     existing_nodes,
     put_documents,
-    to_documents,
 )
 from nodekin.nodegraph import Document as SourceDocument
 from nodekin.nodegraph import Node, NodeGraph, split_sentences
@@ -59,41 +58,31 @@ nodes = st.builds(
     metadata,
 )
 scores = st.floats(allow_nan=False)
-score_keys = st.none() | st.sampled_from(["relevance_score", "score", "page"])
 
 
 @given(nodes)
 def test_a_node_comes_back(node):
-    assert same(from_document(to_document(node)), node)
+    assert same(from_document(to_document(node, details="nested")), node)
 
 
-@given(nodes, scores, score_keys)
-def test_the_node_of_a_result_comes_back(node, score, key):
-    document = to_document(ScoredNode(node, score), score_key=key)
+@given(nodes, scores)
+def test_the_node_of_a_result_comes_back(node, score):
+    document = to_document(ScoredNode(node, score), details="nested")
     assert same(from_document(document), node)
-    if key is not None:
-        assert document.metadata[key] == score
-
-
-@given(st.lists(nodes, max_size=4), score_keys)
-def test_nodes_come_back_from_documents_with_the_same_fields(many, key):
-    documents = to_documents([ScoredNode(node, 1.0) for node in many], score_key=key)
-    assert len({frozenset(document.metadata) for document in documents}) <= 1
-    for document, node in zip(documents, many, strict=True):
-        assert same(from_document(document), node)
+    assert document.metadata["nodekin"]["score"] == score
 
 
 @given(nodes, scores)
 def test_a_node_comes_back_from_json(node, score):
-    document = to_document(ScoredNode(node, score))
+    document = to_document(ScoredNode(node, score), details="nested")
     again = Document.model_validate(json.loads(json.dumps(document.model_dump())))
     assert same(from_document(again), node)
 
 
 @given(nodes)
 def test_nothing_is_shared(node):
-    before = from_document(to_document(node))
-    document = to_document(node)
+    before = from_document(to_document(node, details="nested"))
+    document = to_document(node, details="nested")
     for value in [*document.metadata.values(), document.metadata["nodekin"]["restore"]]:
         if isinstance(value, list | dict):
             value.clear()
@@ -101,12 +90,19 @@ def test_nothing_is_shared(node):
     assert same(node, before)
 
 
+@given(nodes, scores)
+def test_a_document_has_the_fields_of_its_node_alone(node, score):
+    plain = Document(to_document(node).page_content, metadata=node.metadata, id=node.id or None)
+    assert to_document(node) == plain
+    assert to_document(ScoredNode(node, score)) == plain
+
+
 @given(nodes)
 def test_a_document_of_documents_comes_back(node):
     """A retrieved document that was put into another graph carries our field as its own."""
-    first = to_document(ScoredNode(node, 1.0))
+    first = to_document(ScoredNode(node, 1.0), details="nested")
     outer = Node(first.page_content, first.metadata, id="outer")
-    again = from_document(to_document(ScoredNode(outer, 2.0)))
+    again = from_document(to_document(ScoredNode(outer, 2.0), details="nested"))
     assert same(again, outer)
     assert same(
         from_document(Document(again.content, metadata=dict(again.metadata), id=node.id)), node
@@ -120,7 +116,7 @@ def test_what_users_know_is_flat_and_what_is_ours_stands_apart():
         "sentence", lambda text: [Node(s, {"n": 1}) for s in split_sentences(text)]
     )
     _, node = graph.nodes("sentence")
-    document = to_document(node)
+    document = to_document(node, details="nested")
     assert (document.page_content, document.id) == ("红茶发酵。", node.id)
     ours = document.metadata.pop("nodekin")
     assert document.metadata == {"topic": "茶", "n": 1}
@@ -133,13 +129,13 @@ def test_what_users_know_is_flat_and_what_is_ours_stands_apart():
         "offset": 6,
         "order": node.order,
         "evidence": [],
-        "restore": {"inherited": ["topic"], "overridden": {}, "added": {}, "replaced": {}},
+        "restore": {"inherited": ["topic"], "overridden": {}},
     }
 
 
 def test_the_content_is_what_is_returned():
     node = Node("What is tea?", content="What is tea? A drink.", id="qa")
-    document = to_document(node)
+    document = to_document(node, details="nested")
     assert document.page_content == "What is tea? A drink."
     assert from_document(document).text == "What is tea?"
 
@@ -147,32 +143,35 @@ def test_the_content_is_what_is_returned():
 @pytest.mark.parametrize("content", [5, True, 2.5, ["a"], {"answer": "A drink."}])
 def test_content_that_is_no_text_has_its_text_form(content):
     node = Node("What is tea?", content=content, id="qa")
-    document = to_document(node)
+    document = to_document(node, details="nested")
     assert document.page_content == str(content)
     assert from_document(document).content == content
     assert type(from_document(document).content) is type(content)
 
 
-def test_a_score_in_the_place_of_a_field_keeps_both():
-    result = ScoredNode(Node("Tea", {"relevance_score": "high"}, id="n"), 1.5)
-    document = to_document(result)
-    assert document.metadata["relevance_score"] == 1.5
-    assert from_document(document).metadata == {"relevance_score": "high"}
-    with pytest.raises(ValueError, match="another score_key"):
-        to_document(result, details=False)
-    assert to_document(result, details=False, score_key="score").metadata == {
-        "relevance_score": "high",
-        "score": 1.5,
-    }
+def test_details_do_not_replace_a_field():
+    result = ScoredNode(Node("Tea", {"score": "high"}, id="n"), 1.5)
+    with pytest.raises(ValueError, match=r"replace the field 'score' of node 'n'.*nested"):
+        to_document(result, details=True)
+    document = to_document(result, details="nested")
+    assert document.metadata["score"] == "high"
+    assert document.metadata["nodekin"]["score"] == 1.5
 
 
-def test_without_details_there_is_only_what_users_know():
-    node = Node("Tea", {"page": 3}, id="n", inherited={"topic": "tea"})
-    assert to_document(node, details=False).metadata == {"page": 3, "topic": "tea"}
+def test_details_are_flat_values_that_json_and_chroma_hold():
+    graph = NodeGraph(progress=False)
+    graph.add(Document("Tea is a drink. Tea is hot.", metadata={"page": 3}, id="tea"))
+    graph.create_node_group("sentence", split_sentences)
+    (result,) = Retriever(graph, "sentence", target="ROOT").retrieve("hot tea")
+    fields = to_document(result, details=True).metadata
+    assert list(fields) == ["page", "score", "evidence", "start", "end"]
+    assert (fields["evidence"], fields["start"], fields["end"]) == ("Tea is hot.", 16, 27)
+    assert all(type(value) in (str, int, float) for value in fields.values())
 
 
 def test_fields_changed_since_belong_to_the_node():
-    document = to_document(Node("Tea", {"page": 3}, id="n", inherited={"topic": "tea"}))
+    node = Node("Tea", {"page": 3}, id="n", inherited={"topic": "tea"})
+    document = to_document(node, details="nested")
     document.metadata["checked"] = True
     document.metadata["page"] = 4
     node = from_document(document)
@@ -180,21 +179,12 @@ def test_fields_changed_since_belong_to_the_node():
     assert node.inherited == {"topic": "tea"}
 
 
-def test_a_field_that_was_filled_in_and_then_given_a_value_stays():
-    nodes = [Node("a", {"page": 1}, id="a"), Node("b", {}, id="b")]
-    _, document = to_documents(nodes)
-    assert document.metadata["page"] is None
-    assert from_document(document).metadata == {}
-    document.metadata["page"] = 2
-    assert from_document(document).metadata == {"page": 2}
-
-
 def test_evidence_can_be_written_as_json():
     graph = NodeGraph(progress=False)
     graph.add(["Tea is a drink. Tea is hot."])
     graph.create_node_group("sentence", split_sentences)
     (result,) = Retriever(graph, "sentence", target="ROOT").retrieve("hot tea")
-    evidence = to_document(result).metadata["nodekin"]["evidence"]
+    evidence = to_document(result, details="nested").metadata["nodekin"]["evidence"]
     assert json.loads(json.dumps(evidence)) == evidence
     assert [each["text"] for each in evidence] == ["Tea is hot.", "Tea is a drink."]
 
@@ -204,9 +194,10 @@ def test_numbers_of_numpy_become_plain():
 
     node = Node("Tea", id="n")
     result = ScoredNode(node, np.float32(0.5), (Evidence(node, np.float32(0.5), "x", "q"),))
-    document = to_document(result)
-    assert type(document.metadata["relevance_score"]) is float
-    assert type(document.metadata["nodekin"]["evidence"][0]["score"]) is float
+    details = to_document(result, details="nested").metadata["nodekin"]
+    assert type(details["score"]) is float
+    assert type(details["evidence"][0]["score"]) is float
+    assert type(to_document(result, details=True).metadata["score"]) is float
 
 
 def test_another_document_becomes_a_source_document():

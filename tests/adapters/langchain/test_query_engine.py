@@ -126,20 +126,20 @@ async def test_sources_tell_where_they_are_from(full, way):
     made = await call(full, way, "fermented tea")
     document, source = made["context"][0], made["sources"][0]
     assert document.metadata["topic"] == "tea"
-    assert document.metadata["relevance_score"] == source["score"]
-    (match, *_) = document.metadata["nodekin"]["evidence"]
-    assert match["group"] == "sentence"
-    assert document.page_content[match["start"] : match["end"]].strip() == match["text"].strip()
+    assert type(source["score"]) is float
     assert (source["number"], source["id"], source["document_id"]) == (1, "tea", "tea")
     assert source["text"] == document.page_content
 
 
 def test_what_documents_tell_is_chosen(native_engine):
-    plain = NodeGraphQueryEngine(
-        engine=native_engine, output="dict", details=False, score_key="score"
-    )
+    plain = NodeGraphQueryEngine(engine=native_engine, output="dict")
     metadata = plain.invoke("fermented tea")["context"][0].metadata
-    assert set(metadata) == {"topic", "language", "page", "score"}
+    assert set(metadata) == {"topic", "language"}
+    detailed = NodeGraphQueryEngine(engine=native_engine, output="dict", details=True)
+    document = detailed.invoke("fermented tea")["context"][0]
+    assert set(document.metadata) == {"topic", "language", "score", "evidence", "start", "end"}
+    start, end = document.metadata["start"], document.metadata["end"]
+    assert document.page_content[start:end] == document.metadata["evidence"]
 
 
 @every_way
@@ -527,8 +527,8 @@ def test_it_says_what_it_takes_and_gives(engine, full):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"k": 0}, {"k": True}, {"child_k": 0}, {"output": "json"}, {"score_key": ""}, {"top_k": 3},
-     {"score_key": "nodekin"}],
+    [{"k": 0}, {"k": True}, {"child_k": 0}, {"output": "json"}, {"top_k": 3},
+     {"details": "flat"}],
 )  # fmt: skip
 def test_settings_are_checked(native_engine, settings):
     with pytest.raises(ValidationError):

@@ -114,7 +114,7 @@ async def test_an_error_of_a_task_comes_after_its_chunks():
 
 def test_the_fields_of_an_answer(native):
     answer = QueryEngine(native, lambda prompt: "Black tea is [1].").query("fermented tea")
-    first = first_fields(answer, score_key=None, details=False)
+    first = first_fields(answer)
     assert [d.id for d in first["context"]] == ["tea", "rivers", "press"]
     last = last_fields(answer)
     assert [s["cited"] for s in last["sources"]] == [True, False, False]

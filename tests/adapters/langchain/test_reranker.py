@@ -32,7 +32,9 @@ def documents():
 
 @pytest.fixture
 def reranker():
-    return NodeGraphReranker(reranker=Reranker("ModuleReranker", model=green))
+    return NodeGraphReranker(
+        reranker=Reranker("ModuleReranker", model=green), score_key="relevance_score"
+    )
 
 
 async def rerank(reranker, mode, documents, query="Which tea is green?", **kwargs):
@@ -121,7 +123,7 @@ def test_what_a_reranker_is_made_of(documents):
         ({"reranker": "Module"}, ValidationError),
         ({"reranker": "KeywordFilter", "top_n": 0}, ValidationError),
         ({"reranker": "KeywordFilter", "topn": 1}, ValidationError),
-        ({"reranker": "KeywordFilter", "score_key": "nodekin"}, ValidationError),
+        ({"reranker": "KeywordFilter", "score_key": ""}, ValidationError),
     ],
 )
 def test_what_is_wrong_is_refused(arguments, error):
@@ -138,7 +140,9 @@ async def test_score_key(documents, mode):
 
 
 async def test_what_our_retriever_found_gets_more_evidence(native, graph, reranker, mode):
-    documents = NodeGraphRetriever(retriever=native).invoke("fermented tea 绿茶")
+    retriever = NodeGraphRetriever(retriever=native, details="nested")
+    documents = retriever.invoke("fermented tea 绿茶")
+    reranker = NodeGraphReranker(reranker=reranker.reranker)
     found = await rerank(reranker, mode, documents, "绿茶")
     before = {d.id: d.metadata["nodekin"]["evidence"] for d in documents}
     assert {d.id for d in found} == set(before)
@@ -153,16 +157,14 @@ async def test_what_our_retriever_found_gets_more_evidence(native, graph, rerank
         assert node.metadata == graph.node(document.id).metadata
 
 
-def test_a_field_of_the_users_own_with_the_scores_name_comes_back(graph, native, reranker):
-    graph.add(
-        "Tea with a price.",
-    )
-    retriever = NodeGraphRetriever(retriever=native, score_key=None)
-    document = retriever.invoke("price")[0]
-    assert "relevance_score" not in document.metadata
-    (found,) = reranker.compress_documents([document], "price")
-    assert found.metadata["relevance_score"] == -5.0
-    assert "relevance_score" not in from_document(found).metadata
+def test_documents_are_kept_as_they_were_given(graph, native):
+    reranker = NodeGraphReranker(reranker=Reranker("ModuleReranker", model=green))
+    graph.add("Tea with a price.")
+    documents = NodeGraphRetriever(retriever=native).invoke("price")
+    assert reranker.compress_documents(documents, "price") == documents
+    nested = NodeGraphRetriever(retriever=native, details="nested").invoke("price")
+    (reranked,) = reranker.compress_documents(nested, "price")
+    assert reranked.metadata["nodekin"]["score"] == -5.0
 
 
 async def test_the_runs(reranker, documents, mode):
@@ -204,7 +206,7 @@ async def test_in_a_contextual_compression_retriever(native, graph, mode):
         found = await compressing.ainvoke(query, config)
     ours = RerankRetriever(native, model, top_k=2).retrieve(query)
     assert [d.id for d in found] == [each.node.id for each in ours]
-    assert [d.metadata["relevance_score"] for d in found] == [each.score for each in ours]
+    assert [d.metadata for d in found] == [each.node.metadata for each in ours]
     (run,) = tracer.roots
     assert [each.name for each in run.child_runs] == ["NodeGraphRetriever", "NodeGraphReranker"]
     assert compressing.invoke("zeppelin") == []

@@ -27,17 +27,20 @@ def test_documents_are_the_native_results(retriever, native):
     documents = retriever.invoke("Which tea is fermented?")
     assert ids(documents) == [each.node.id for each in found]
     assert [d.page_content for d in documents] == [each.node.content for each in found]
-    assert [d.metadata["relevance_score"] for d in documents] == [each.score for each in found]
+    detailed = NodeGraphRetriever(retriever=native, details=True)
+    documents = detailed.invoke("Which tea is fermented?")
+    assert [d.metadata["score"] for d in documents] == [each.score for each in found]
 
 
 async def test_sync_and_async_find_the_same(retriever):
     assert await retriever.ainvoke("tea by the rivers") == retriever.invoke("tea by the rivers")
 
 
-def test_chinese(retriever):
-    (document, *_) = retriever.invoke("红茶发酵吗？")
+def test_chinese(native):
+    detailed = NodeGraphRetriever(retriever=native, details=True)
+    (document, *_) = detailed.invoke("红茶发酵吗？")
     assert document.id == "茶"
-    assert document.metadata["nodekin"]["evidence"][0]["text"] == "红茶是全发酵的茶。"
+    assert document.metadata["evidence"] == "红茶是全发酵的茶。"
 
 
 @pytest.mark.parametrize("query", ["", "  \n", "　"])
@@ -154,10 +157,10 @@ def test_what_is_no_retriever_is_refused(graph):
         NodeGraphRetriever(retriever=graph)
 
 
-@pytest.mark.parametrize("key", ["", "nodekin"])
-def test_a_score_key_that_is_taken_is_refused(native, key):
-    with pytest.raises(ValidationError, match="score_key"):
-        NodeGraphRetriever(retriever=native, score_key=key)
+@pytest.mark.parametrize("details", ["flat", "yes", 2, None])
+def test_details_of_no_kind_are_refused(native, details):
+    with pytest.raises(ValidationError, match=r"details\n.*False, True or 'nested'"):
+        NodeGraphRetriever(retriever=native, details=details)
 
 
 def test_construction_does_not_touch_the_engine(graph):
@@ -184,9 +187,9 @@ async def test_child_k_in_the_constructor_and_in_the_call(native):
     def matches(documents):
         return [(d.id, len(d.metadata["nodekin"]["evidence"])) for d in documents]
 
-    query = "Which tea is fermented?"
-    assert matches(NodeGraphRetriever(retriever=native, k=1).invoke(query)) == [("tea", 1)]
-    retriever = NodeGraphRetriever(retriever=native, k=1, child_k=3)
+    query, nested = "Which tea is fermented?", {"retriever": native, "details": "nested"}
+    assert matches(NodeGraphRetriever(**nested, k=1).invoke(query)) == [("tea", 1)]
+    retriever = NodeGraphRetriever(**nested, k=1, child_k=3)
     assert matches(retriever.invoke(query)) == [("tea", 3)]
     assert matches(await retriever.ainvoke(query)) == [("tea", 3)]
     assert matches(retriever.invoke(query, k=9, child_k=1)) == [("tea", 1)]
@@ -219,19 +222,10 @@ def test_child_k_is_a_whole_number_from_one(native, retriever, child_k):
 # The documents
 
 
-def test_all_documents_of_an_answer_have_the_same_fields(retriever):
-    documents = retriever.invoke("tea rivers")
-    assert {"rivers", "press"} <= set(ids(documents))
-    assert len({frozenset(d.metadata) for d in documents}) == 1
-    by_id = {d.id: d.metadata for d in documents}
-    assert by_id["rivers"]["page"] == 3
-    assert by_id["press"]["page"] is None
-
-
-def test_every_document_has_an_id_and_a_float_score(retriever):
-    for document in retriever.invoke("tea 茶 rivers"):
+def test_every_document_has_an_id_and_a_float_score(native):
+    for document in NodeGraphRetriever(retriever=native, details=True).invoke("tea 茶 rivers"):
         assert document.id
-        assert type(document.metadata["relevance_score"]) is float
+        assert type(document.metadata["score"]) is float
 
 
 def test_changing_a_result_changes_nothing_else(graph):
@@ -242,30 +236,26 @@ def test_changing_a_result_changes_nothing_else(graph):
     assert before == spoilt
     assert before[0] is not spoilt[0]
     spoilt[0].metadata["tags"].append("b")
-    spoilt[0].metadata["nodekin"]["evidence"].clear()
     spoilt[0].metadata["topic"] = "spoilt"
     spoilt[0].page_content = "spoilt"
     assert retriever.invoke("tags") == before
     assert graph.node("tags").metadata == {"tags": ["a"], "topic": "tags"}
 
 
-def test_score_and_details_can_be_left_out(native, graph):
-    plain = NodeGraphRetriever(retriever=native, score_key=None, details=False)
-    (document,) = plain.invoke("dry rivers")
+def test_documents_have_the_metadata_of_their_nodes(retriever, graph):
+    (document,) = retriever.invoke("dry rivers")
     assert document.metadata == graph.node("rivers").metadata
-    named = NodeGraphRetriever(retriever=native, score_key="score")
-    assert "score" in named.invoke("tea")[0].metadata
-    assert "relevance_score" not in named.invoke("tea")[0].metadata
 
 
-def test_evidence_tells_what_matched(retriever, graph):
-    (document,) = retriever.invoke("Do rivers dry out?", k=1)
+def test_evidence_tells_what_matched(native, graph):
+    query = "Do rivers dry out?"
+    (document,) = NodeGraphRetriever(retriever=native, details="nested").invoke(query, k=1)
     (match, *_) = document.metadata["nodekin"]["evidence"]
     assert match["text"] == "Some rivers dry out."
     assert match["group"] == "sentence"
     assert match["similarity"] == "bm25"
     assert match["query"] == "Do rivers dry out?"
-    assert match["score"] == document.metadata["relevance_score"]
+    assert match["score"] == document.metadata["nodekin"]["score"]
     assert graph.node("rivers").text[match["start"] : match["end"]] == match["text"]
     assert graph.node(match["id"]).parent.id == document.id
 

@@ -39,7 +39,6 @@ async def test_passages_are_numbered_and_their_documents_come_along(tool, retrie
     assert first.startswith("[1] (topic: rivers, page: 3)\nRivers run to the sea.")
     assert second.startswith("[2] (topic: printing)\nA printing press.")
     assert [d.id for d in message.artifact][:2] == ["rivers", "press"]
-    assert message.artifact[0].metadata["nodekin"]["evidence"]
 
 
 async def test_the_model_may_narrow_the_search(tool, mode):

@@ -126,14 +126,16 @@ def test_to_delete_nothing_in_particular_is_refused(store):
 
 
 def test_pieces_are_found_and_have_a_place():
-    store = filled(group="sentence", details=True, score_key="score")
+    store = filled(group="sentence", details="nested")
     (found,) = store.similarity_search("红茶", k=1)
     assert found.page_content == "红茶是红的。"
     place = found.metadata["nodekin"]
     text = store.get_by_ids([place["document_id"]])[0].page_content
     assert text[place["start"] : place["end"]] == found.page_content
     assert found.metadata["topic"] == "tea"
-    assert 0 < found.metadata["score"] <= 1
+    assert 0 < place["score"] <= 1
+    flat = filled(group="sentence", details=True).similarity_search("红茶", k=1)[0].metadata
+    assert (flat["start"], flat["score"]) == (place["start"], place["score"])
     assert from_document(found).group == "sentence"
     assert store.get_by_ids([found.id])[0].page_content == found.page_content
 
