@@ -56,6 +56,16 @@ class BaseRetriever:
         inner: RetrieverProtocol | None = getattr(self, "inner", None)
         return [] if inner is None else [("inner", inner)]
 
+    @property
+    def is_free(self) -> bool:
+        """Whether it may be queried again for more results without paying for a model again.
+
+        It is, unless it or one of the retrievers within calls a model.
+        """
+        return not self.calls_model and all(
+            getattr(inner, "is_free", True) for _, inner in self.inner_retrievers
+        )
+
     def retrieve(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> list[ScoredNode]:

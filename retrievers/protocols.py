@@ -94,7 +94,9 @@ class RerankerProtocol(Protocol):
     """Puts results in a new order, or drops some; ``Reranker`` holds one.
 
     One that can work without blocking the event loop has ``arerank`` besides, with the same
-    arguments; for others a thread is used.
+    arguments; for others a thread is used. One that costs nothing and decides of each result by
+    itself whether it stays, as ``KeywordFilter`` does, says so by ``is_filter = True``:
+    ``RerankRetriever`` gives it more candidates until enough of them have stayed.
     """
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from ...nodegraph import Node
 from ..base_retriever import effective_child_k
 from ..filters import Filters
 from ..planned_retriever import PlannedRetriever
-from ..plans import Compute, Find, Plan
+from ..plans import Compute, Find, Plan, fetch_until_full
 from ..protocols import RetrieverProtocol
 from ..ranking import merge
 from ..results import OutputOptions, Results, ScoredNode
@@ -38,6 +39,8 @@ class PostprocessRetriever(PlannedRetriever):
 
     name = "postprocess"
     over_fetch = OVER_FETCH
+    fetches_on = False
+    """Whether more hits are retrieved where they make fewer than ``top_k`` results."""
 
     def __init__(
         self,
@@ -60,13 +63,30 @@ class PostprocessRetriever(PlannedRetriever):
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> Plan[list[Results]]:
         """Return the results of each query as a plan."""
-        hit_count = effective_child_k(None if limit is None else self.over_fetch * limit)
-        with start_span(self.name, query=summarize_queries(queries)) as span:
-            hits = yield from Find(self.inner, queries, hit_count, filters)
+        fetch = None if limit is None else self.over_fetch * limit
+        hit_count = effective_child_k(fetch)
+        fetches_on = self.fetches_on and hit_count == fetch and self.is_free
+        hit_counts: dict[str, int] = {}
+
+        def select(
+            queries: Sequence[str], hits: Sequence[Results]
+        ) -> Plan[list[tuple[Results, bool]]]:
+            hit_counts.update(zip(queries, map(len, hits), strict=True))
             results = yield from Compute(
                 lambda: [self.postprocess(query_hits, limit) for query_hits in hits]
             )
-            span.attributes["hits"] = sum(map(len, hits))
+            return [(made, limit is not None and len(made) < limit) for made in results]
+
+        with start_span(self.name, query=summarize_queries(queries)) as span:
+            if hit_count is None:
+                hits = yield from Find(self.inner, queries, None, filters)
+                results = [made for made, _ in (yield from select(queries, hits))]
+            else:
+                most = sys.maxsize if fetches_on else hit_count
+                results = yield from fetch_until_full(
+                    *(self.inner, queries, select), fetch=hit_count, most=most, filters=filters
+                )
+            span.attributes["hits"] = sum(hit_counts[query] for query in queries)
             span.attributes["results"] = sum(map(len, results))
         return results
 

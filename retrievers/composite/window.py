@@ -39,8 +39,9 @@ class WindowRetriever(PostprocessRetriever):
             Equal windows always do.
         boundary: What a window does not cross: the ``"document"``, or the ``"parent"`` of the hit.
         top_k: How many results at most. Four times as many hits are retrieved, and read best first
-            until there are enough windows. None for the windows of all hits that the inner
-            retriever's own ``top_k`` gives.
+            until there are enough windows; more where they make fewer, unless a model within has
+            to be paid for it or ``child_k`` says how many. None for the windows of all hits that
+            the inner retriever's own ``top_k`` gives.
         **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Raises:
@@ -62,6 +63,7 @@ class WindowRetriever(PostprocessRetriever):
     """
 
     name = "window"
+    fetches_on = True
 
     def __init__(
         self,

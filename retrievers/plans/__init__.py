@@ -10,6 +10,7 @@ from .effects import (
     gather,
     results_or_errors,
 )
+from .fetching import fetch_until_full
 from .limits import Budget, BudgetExceededError, Call, CallCounter, count_calls
 from .passages import fit_passages, neutralize, passage_title
 from .plan import Effect, Plan, arun, astream, interpose, run, stream
@@ -41,6 +42,7 @@ __all__ = [
     "ask_and_parse",
     "astream",
     "count_calls",
+    "fetch_until_full",
     "find_one",
     "fit_passages",
     "gather",

@@ -46,6 +46,7 @@ class KeywordFilter:
     """
 
     name = "KeywordFilter"
+    is_filter = True
 
     def __init__(
         self,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 from ..filters import Filters
 from ..planned_retriever import PlannedRetriever
-from ..plans import Find, Plan, gather
+from ..plans import Plan, fetch_until_full, gather
 from ..protocols import RerankerProtocol, RetrieverProtocol
+from ..ranking import cut_scores
 from ..results import Evidence, OutputFormat, Results
+from ..tracing import start_span
 from ..validation import check_retriever, check_top_k, choice, whole
 from .reranker import Reranker, get_reranker
 
@@ -33,12 +36,20 @@ class RerankRetriever(PlannedRetriever):
     reranker fails, the retriever's results are returned in their own order, and the
     ``similarity`` of their first evidence begins with ``"rerank failed"``.
 
+    Where a ``KeywordFilter``, or another reranker that says ``is_filter``, leaves fewer than
+    ``top_k``, more candidates are retrieved until there are ``top_k`` results or no more
+    candidates. What costs calls is not repeated by itself: where another reranker (or a model in
+    ``inner``) leaves fewer, because of its ``cut_off``, say, the trace has a span ``"short"``, and
+    ``max_fetch`` says how many candidates may be tried.
+
     Args:
         inner: Any retriever, also a fusion.
         reranker: A ``Reranker``, or its first argument: a name, a function, an object.
         top_k: How many results at most.
         fetch: How many candidates to retrieve from the inner retriever; None for four times
             ``top_k``. Never less than ``top_k``.
+        max_fetch: How many candidates to rerank at most where fewer than ``top_k`` are left, four
+            times as many in each further attempt; None for all of a filter, ``fetch`` of others.
         on_error: ``"keep"`` the retriever's order if the reranker fails, or ``"raise"``.
         output_format: What a call returns: None for scored nodes, ``"content"``, ``"dict"``.
         join: Join contents to one text: True with line breaks, or the separator.
@@ -68,6 +79,7 @@ class RerankRetriever(PlannedRetriever):
         *,
         top_k: int = 6,
         fetch: int | None = None,
+        max_fetch: int | None = None,
         on_error: OnError = "keep",
         output_format: OutputFormat | None = None,
         join: bool | str = False,
@@ -81,6 +93,7 @@ class RerankRetriever(PlannedRetriever):
             else Reranker(get_reranker(reranker, settings))
         )
         self.fetch = None if fetch is None else whole(fetch, "fetch", 1)
+        self.max_fetch = None if max_fetch is None else whole(max_fetch, "max_fetch", 1)
         self.on_error = choice(on_error, "on_error", ("keep", "raise"))
 
     def __repr__(self) -> str:
@@ -92,15 +105,45 @@ class RerankRetriever(PlannedRetriever):
         """Return the results of each query as a plan."""
         assert limit is not None
         fetch = OVER_FETCH * limit if self.fetch is None else max(self.fetch, limit)
-        candidates = yield from Find(self.inner, queries, fetch, filters)
-        reranked = yield from gather(
-            [
-                self._rerank(query_candidates, query)
-                for query_candidates, query in zip(candidates, queries, strict=True)
-            ],
-            max_threads=1,  # a user's function need not be safe for threads
+        most = max(fetch, self.max_fetch or 0)
+        if self.max_fetch is None and self.is_free:
+            most = sys.maxsize
+        reranker = self.reranker
+        wanted = limit if reranker.top_k is None else min(limit, reranker.top_k)
+
+        def select_one(query: str, candidates: Results) -> Plan[tuple[Results, bool]]:
+            results = yield from self._rerank(candidates, query)
+            short = len(results) < wanted and self._may_lead_on(results, candidates)
+            if short and len(candidates) >= most:
+                counts = {"candidates": len(candidates), "results": len(results)}
+                with start_span("short", reranker=reranker.name, query=query, **counts):
+                    pass
+            return results[:limit], short
+
+        def select(
+            queries: Sequence[str], candidates: Sequence[Results]
+        ) -> Plan[list[tuple[Results, bool]]]:
+            # A user's function need not be safe for threads.
+            return gather(list(map(select_one, queries, candidates)), max_threads=1)
+
+        return (
+            yield from fetch_until_full(
+                *(self.inner, queries, select), fetch=fetch, most=most, filters=filters
+            )
         )
-        return [results[:limit] for results in reranked]
+
+    @property
+    def is_free(self) -> bool:
+        """Whether neither the reranker nor the retrievers within call a model."""
+        return self.reranker.is_filter and super().is_free
+
+    def _may_lead_on(self, results: Results, candidates: Results) -> bool:
+        """Return whether a filter would take the last candidate, or a later one, for its score."""
+        reranker = self.reranker
+        if not candidates or not reranker.is_filter:
+            return bool(candidates)
+        last = candidates[-1]
+        return last in cut_scores([*results, last], reranker.cut_off, reranker.relative_cut)
 
     def _rerank(self, candidates: Results, query: str) -> Plan[Results]:
         """Return reranked candidates; if that fails, in their order with evidence of the error."""

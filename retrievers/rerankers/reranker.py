@@ -77,6 +77,11 @@ class Reranker:
         self.join = join
         self.name = name or self.reranker.name
 
+    @property
+    def is_filter(self) -> bool:
+        """Whether it costs nothing and decides of each result by itself whether it stays."""
+        return getattr(self.reranker, "is_filter", False) is True
+
     def __repr__(self) -> str:
         return f"Reranker({self.name!r}, top_k={self.top_k})"
 
