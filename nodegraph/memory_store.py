@@ -196,11 +196,20 @@ def _ranges_by_parent(nodes: Sequence[Node]) -> dict[str, tuple[int, int]]:
 
 
 def as_store(store: str | Path | NodeStore | None) -> NodeStore:
-    """Take a store, or the path of a file for one; None for memory."""
+    """Take a store, or the path of a file for one; None for memory.
+
+    Raises:
+        TypeError: If it is none of these.
+    """
     if store is None:
         return MemoryStore()
-    if not isinstance(store, str | Path):
+    if isinstance(store, NodeStore):
         return store
+    if not isinstance(store, str | Path):
+        raise TypeError(
+            f"store is the path of a file, a NodeStore, or None for memory, not {store!r:.80}; "
+            'write NodeGraph(store="graph.db")'
+        )
     from .sqlite import SQLiteStore  # loads SQLite, which a graph in memory does without
 
     return SQLiteStore(store)

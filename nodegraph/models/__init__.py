@@ -5,7 +5,14 @@ from .embedder import Embedder, as_embedder, as_embedders
 from .embedder_adapters import Encoder, Vectors, is_async
 from .embedding_cache import EmbeddingCache
 from .identity import model_name
-from .language import Language, fill_template, language_of, retry_note
+from .language import (
+    Language,
+    QuotedText,
+    fill_template,
+    language_of,
+    neutralize,
+    retry_note,
+)
 from .llm import LLM, as_llm
 
 __all__ = [
@@ -15,6 +22,7 @@ __all__ = [
     "EmbeddingCache",
     "Encoder",
     "Language",
+    "QuotedText",
     "Vectors",
     "as_embedder",
     "as_embedders",
@@ -23,5 +31,6 @@ __all__ = [
     "is_async",
     "language_of",
     "model_name",
+    "neutralize",
     "retry_note",
 ]

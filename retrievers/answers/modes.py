@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from ...nodegraph import ModelError
+from ...nodegraph.models import QuotedText
 from ...nodegraph.models.output import FinalAnswer
 from ..plans import Plan, neutralize
 from .answer import Source
@@ -170,4 +171,4 @@ def _cut_pair(first: str, second: str, has_room: Callable[[Sequence[str]], bool]
 
 def _reduce_prompt(context: AnswerContext, partials: Iterable[str]) -> str:
     tagged = (f"<partial>\n{neutralize(text)}\n</partial>" for text in partials)
-    return context.prompt("reduce", partials="\n".join(tagged))
+    return context.prompt("reduce", partials=QuotedText("\n".join(tagged)))

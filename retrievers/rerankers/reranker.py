@@ -114,7 +114,8 @@ class Reranker:
             **settings: For this call, in place of the reranker's own: ``required=[...]``.
 
         Raises:
-            TypeError: If the query is no text, or the reranker has no such setting for a call.
+            TypeError: If the query is no text, a result no ``ScoredNode``, or the reranker has no
+                such setting for a call.
             RerankError: If the model or function fails, or its scores are no finite numbers.
         """
         return run(self.plan(results, query, top_k=top_k, **settings))
@@ -144,6 +145,14 @@ class Reranker:
         """Return the same as a plan."""
         if not isinstance(query, str):
             raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
+        if not isinstance(results, Sequence) or not all(
+            isinstance(result, ScoredNode) for result in results
+        ):
+            wrong = next(iter(results), "") if isinstance(results, list | tuple) else results
+            raise TypeError(
+                f"a reranker takes the results of a retriever, a list of ScoredNode, not "
+                f"{wrong!r:.80}; of nodes write [ScoredNode(node, 0.0) for node in nodes]"
+            )
         limit = self.top_k if top_k is None else check_top_k(top_k)
         with start_span("rerank", reranker=self.name, query=query, candidates=len(results)) as span:
             reranked: Sequence[ScoredNode] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from .cleaning import LONGEST_ANSWER, check_answer, clean, is_no_answer, is_opening, strip_lead
-from .json_values import find_json, texts_in
+from .json_values import begins_like_json, find_json, texts_in, value_of
 from .lines import TEXT_KEYS, normalize, strip_label, unwrap
 
 MAX_PASSAGE_LENGTH = 2000
@@ -70,14 +70,37 @@ def parse_passage(answer: str, query: str) -> str:
         >>> parse_passage("Passage: The Nile is 6,650 km long.", "How long is the Nile?")
         'The Nile is 6,650 km long.'
     """
-    text = _content(clean(answer)[:LONGEST_ANSWER])
+    cleaned = clean(answer)[:LONGEST_ANSWER]
+    check_answer(cleaned)
+    if _is_data(cleaned):
+        raise ValueError("the answer is data and no passage")
+    text = _content(cleaned)
     if is_no_answer(text) or is_opening(text):
         raise ValueError("the model says that there is nothing to write")
+    if not _WORD.search(_ADDRESS.sub("", text)):
+        raise ValueError("there are no words in the answer")
     if normalize(text).strip("?？") == normalize(query).strip("?？"):
         raise ValueError("the answer repeats the query")
     if "\n" not in text and text.endswith(("?", "？")):
         raise ValueError("the answer is a question and no passage")
     return text[:MAX_PASSAGE_LENGTH].rstrip()
+
+
+_WORD = re.compile(r"[^\W\d_]{2}|[\u3400-\u9fff]")
+
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{1,20}://\S*|\bwww\.\S*|\S{1,100}@\S*", re.I)
+
+_FAILURE_KEYS = ("error", "errors", "detail", "traceback", "exception", "错误")
+
+
+def _is_data(text: str) -> bool:
+    """Check whether a cleaned answer is JSON that is broken, or tells of a failure."""
+    if not (begins_like_json(text) or text.startswith("{")):
+        return False
+    value = find_json(text)
+    if value is None:
+        return True
+    return isinstance(value, dict) and value_of(value, _FAILURE_KEYS) is not None
 
 
 def parse_partial_answer(answer: str) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from .cleaning import is_no_answer, usable_text
 from .json_values import find_json, texts_in
-from .lines import TEXT_KEYS, Line, normalize, parse_lines, strip_markup, unique
+from .lines import TEXT_KEYS, Line, normalize, parse_lines, strip_markup
 from .questions import (
     MAX_QUERY_LENGTH,
     is_phrase,
@@ -97,7 +97,7 @@ def parse_sub_questions(answer: str, query: str, limit: int) -> list[str]:
     if not listed and _SIMPLE.match(text):
         return []
     questions = listed or [question for question, _ in candidates]
-    if questions and {*map(normalize, questions)} == {normalize(query)}:
+    if questions and {*map(_same, questions)} == {_same(query)}:
         return []
     return _usable(questions, query, limit, "question")
 
@@ -153,11 +153,22 @@ def _has_list(value: Any) -> bool:
 
 def _usable(texts: Sequence[str], query: str, limit: int, what: str) -> list[str]:
     """Return the different queries among texts, except the query itself; at most ``limit``."""
-    original = normalize(query)
-    queries = [text for text in texts if is_query(text) and normalize(text) != original]
+    queries: dict[str, str] = {}
+    for text in texts:
+        if is_query(text):
+            queries.setdefault(_same(text), text)
+    queries.pop(_same(query), None)
     if not queries:
         raise ValueError(f"there is no {what} in the answer")
-    return unique(queries)[:limit]
+    return list(queries.values())[:limit]
+
+
+_MARKS = re.compile(r"[\s?.!。,、;:…\"'“”‘’`*_-]+")
+
+
+def _same(text: str) -> str:
+    """Return the form in which near-copies are the same: marks do not count, nor do spaces."""
+    return _MARKS.sub(" ", normalize(text)).strip()
 
 
 def _named(text: str, names: Sequence[str]) -> list[str]:

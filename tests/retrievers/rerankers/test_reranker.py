@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from typing import Any
 
 import pytest
 from cross_encoders import Reranks, Scores, scoring
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Node
-from nodekin.retrievers import Reranker, ScoredNode, register_reranker, trace
+from nodekin.retrievers import KeywordFilter, Reranker, ScoredNode, register_reranker, trace
 from nodekin.retrievers.protocols import RerankError
 from nodekin.retrievers.ranking import cut_scores
 
@@ -209,3 +210,17 @@ def test_what_is_traced() -> None:
     assert [(s.name, s.attributes) for s in done.children] == [
         ("model", {"passages": 2, "windows": 2})
     ]
+
+
+@pytest.mark.parametrize("results", [[Node("tea")], Node("tea"), ["tea"], "tea", None])
+def test_what_are_no_results_is_named(results: Any) -> None:
+    for reranker in (
+        Reranker(KeywordFilter(required="tea")),
+        Reranker("ModuleReranker", model=_ones),
+    ):
+        with pytest.raises(TypeError, match=r"a list of ScoredNode, not .*tea|not None"):
+            reranker(results, "tea")
+
+
+def _ones(query: str, texts: list[str]) -> list[float]:
+    return [1.0] * len(texts)

@@ -51,6 +51,17 @@ def test_a_failing_model_leaves_the_plain_search(embedded: Retriever) -> None:
     assert retriever.batch([" ", "nile"]) == [[], found]
 
 
+@pytest.mark.parametrize(
+    "garbage", ['{"a": [1,2', '{"a": 1}', "42", "https://example.org/nile", '{"error": "busy"}']
+)
+def test_garbage_leaves_the_plain_search(embedded: Retriever, garbage: str) -> None:
+    for inner in (embedded, FusionRetriever([embedded])):
+        found = HyDERetriever(inner, lambda prompt: garbage).retrieve("nile")
+        assert [(r.node, r.score) for r in found] == [
+            (r.node, r.score) for r in inner.retrieve("nile")
+        ]
+
+
 def test_filters_top_k_and_blanks(embedded: Retriever) -> None:
     retriever = HyDERetriever(embedded, lambda prompt: "Tea.")
     assert len(retriever.retrieve("nile", top_k=2)) == 2

@@ -131,3 +131,37 @@ def test_short_answers_that_nothing_is_known(text: str) -> None:
 def test_unclear_endings_are_answers() -> None:
     assert not is_unknown("他没有找到工作。")
     assert not is_unknown("It is unclear water.")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"a": [1,2',
+        '{"a": 1}',
+        "42",
+        "-1.5e3",
+        "https://example.org/a/passage",
+        "www.example.org",
+        '{"error": "rate limit exceeded for this model"}',
+        "{sub_questions: [",
+        "...",
+        "8 / 10",
+    ],
+)
+def test_what_is_no_passage_is_refused(answer: str) -> None:
+    with pytest.raises(ValueError, match="answer"):
+        parse_passage(answer, "How long is the Nile?")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "[1] The Nile is 6,650 km long.",
+        "茶",
+        "See https://example.org for the Nile.",
+        '{"passage": "The Nile is long."}',
+        '{"paragraph": "An error of the map."}',
+    ],
+)
+def test_short_passages_and_passages_with_addresses_are_passages(answer: str) -> None:
+    assert parse_passage(answer, "How long is the Nile?")

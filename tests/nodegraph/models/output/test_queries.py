@@ -431,3 +431,21 @@ def test_a_million_characters_of_anything_are_read(unit: str) -> None:
     ):
         with contextlib.suppress(ValueError):
             read()
+
+
+@pytest.mark.parametrize(
+    "copy", ["What is a state ?", "what is a state？", "“What is a state”", "What is a state...?"]
+)
+def test_near_copies_of_the_question_are_no_questions(copy: str) -> None:
+    query = "What is a state?"
+    assert parse_sub_questions(f"1. {copy}", query, 5) == []
+    assert parse_sub_questions(f"1. {copy}\n2. What is law?", query, 5) == ["What is law?"]
+    assert parse_phrasings(f"1. {copy}\n2. A state is what?", query, 5) == ["A state is what?"]
+    assert parse_sub_questions(f"1. What is law?\n2. What is law ?\n{copy}", query, 5) == [
+        "What is law?"
+    ]
+
+
+def test_signs_of_names_make_another_question() -> None:
+    answer = "1. Is C fast?\n2. Is C++ fast?\n3. Is C# fast?"
+    assert len(parse_sub_questions(answer, "Is C the fastest?", 5)) == 3
