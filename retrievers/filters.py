@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Literal
@@ -13,53 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from ..nodegraph import Node
+from .conditions import MISSING, Condition, parse_conditions
 
 Filters = Mapping[str, Any]
 """Field to condition, and ``"and"``, ``"or"``, ``"not"`` around such; see ``parse_filters``."""
 
-_MAX_CACHED = 32  # conditions whose answers a column remembers
+DOCUMENT_ID = "document.id"
+"""What filters call the id of a node's document."""
 
+_METADATA = "metadata."  # before a field's name, whatever that is
 
-SEVERAL = (list, tuple, set, frozenset)
+_JOINS = ("and", "or", "not")
 
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """Decide whether a metadata value meets a requirement.
-
-    Attributes:
-        requirement: A value, a list of values any of which will do, or a dict of bounds.
-        key: Names the condition: equal keys, equal decisions.
-    """
-
-    requirement: Any
-    key: str
-
-    def __call__(self, value: Any) -> bool:
-        """Decide on a value; a list meets the requirement as such, or with any item."""
-        if isinstance(value, SEVERAL):
-            return any(map(self._meets, value)) or self._meets(value)
-        return self._meets(value)
-
-    def _meets(self, value: Any) -> bool:
-        if isinstance(self.requirement, dict):
-            return _in_range(value, self.requirement)
-        if isinstance(self.requirement, list):
-            return any(_equal(value, allowed) for allowed in self.requirement)
-        return _equal(value, self.requirement)
-
-
-_BOUNDS: dict[str, Callable[[Any, Any], bool]] = {
-    "gt": lambda value, bound: value > bound,
-    "gte": lambda value, bound: value >= bound,
-    "lt": lambda value, bound: value < bound,
-    "lte": lambda value, bound: value <= bound,
-}
-
-_MISSING = object()
-
-
-_FIELD = "metadata."  # before a field's name, whatever that is
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +31,14 @@ class Filter:
     """Filters that were checked: conditions on fields, joined.
 
     Attributes:
-        join: Whether all parts must hold, one of them, or the only one must not; or this is the
-            condition on a field.
+        join: Whether all parts must hold, one of them, or the only one must not; or this is a
+            condition on a field, or on the document's id.
         parts: The filters that are joined; none, of a condition.
         field: The metadata field of a condition.
         condition: What its value must meet.
     """
 
-    join: Literal["and", "or", "not", "field"] = "and"
+    join: Literal["and", "or", "not", "field", "document"] = "and"
     parts: tuple[Filter, ...] = ()
     field: str = ""
     condition: Condition | None = None
@@ -83,20 +47,25 @@ class Filter:
         """Return whether there is any condition."""
         return bool(self.parts) or self.condition is not None
 
+    @property
+    def key(self) -> Hashable:
+        """What names the filter: equal keys, equal decisions."""
+        condition = None if self.condition is None else self.condition.key
+        return self.join, self.field, condition, tuple(part.key for part in self.parts)
+
     def matches(self, node: Node) -> bool:
         """Return whether a node meets the filter."""
-        return self._holds(node.metadata)
+        return self._holds(node.metadata, node.document_id)
 
-    def mask(
-        self, meets: Callable[[str, Condition], npt.NDArray[np.bool_]]
-    ) -> npt.NDArray[np.bool_] | None:
+    def mask(self, meets: Callable[[str | None, Condition], Mask]) -> Mask | None:
         """Return which rows of a table meet the filter, None where there is no condition.
 
         Args:
-            meets: Returns which rows meet the condition on a field.
+            meets: Returns which rows meet the condition on a field; on the document's id, where
+                the field is None.
         """
         if self.condition is not None:
-            return meets(self.field, self.condition)
+            return meets(self.field if self.join == "field" else None, self.condition)
         masks = [mask for part in self.parts if (mask := part.mask(meets)) is not None]
         if not masks:
             return None
@@ -104,10 +73,11 @@ class Filter:
             return ~masks[0]
         return reduce(np.logical_and if self.join == "and" else np.logical_or, masks)
 
-    def _holds(self, metadata: Mapping[str, Any]) -> bool:
+    def _holds(self, metadata: Mapping[str, Any], document_id: str) -> bool:
         if self.condition is not None:
-            return self.field in metadata and self.condition(metadata[self.field])
-        holds = (part._holds(metadata) for part in self.parts)
+            is_field = self.join == "field"
+            return self.condition(metadata.get(self.field, MISSING) if is_field else document_id)
+        holds = (part._holds(metadata, document_id) for part in self.parts)
         return any(holds) if self.join == "or" else all(holds) != (self.join == "not")
 
 
@@ -130,26 +100,41 @@ def all_of(*filters: Filters | None) -> Filters | None:
 def parse_filters(filters: Filters | None) -> Filter:
     """Check filters, and make of them what indexes evaluate.
 
-    Every field must meet its condition. A value must be equal; of a list, any; a mapping is a
-    range with ``gt``, ``gte``, ``lt``, ``lte``. A field that holds a list meets a condition with
-    any of its items. A node without the field meets none, and neither does a value that can't be
-    compared with a bound.
+    All entries of a mapping must hold. A field has a value, which it must be equal to; a list of
+    values, one of which it must be; or operators, all of which must hold:
 
-    ``"and"`` and ``"or"`` have a list of filters, all of which or one of which must hold;
-    ``"not"`` has filters that must not hold. They may be nested. A field that has such a name is
-    written ``"metadata.or"``; so may any other be.
+    - ``eq``, ``ne``, ``in``, ``nin``: equal to a value, or one of a list; or not
+    - ``gt``, ``gte``, ``lt``, ``lte``: greater, less; together they are a range
+    - ``contains``: a text has this text in it, a list has this item; ``any``, ``all``: that of
+      any, or of all, of a list
+    - ``like``: a text of this form, in which ``%`` is any characters and ``_`` is one; upper and
+      lower case are the same, but not for ``like_case``; a backslash takes a sign as it is
+    - ``exists``: whether the field is there; ``empty``: whether it is not, or None, or nothing
+      is in it
+
+    ``"and"`` and ``"or"`` have a list of filters, ``"not"`` has filters that must not all hold;
+    nested as you like. ``"document.id"`` is the id of the node's document. A field that has one
+    of these names, or begins with ``$``, is written ``"metadata.or"``; so may any other be.
+
+    A field that holds a list meets a condition with any of its items, or as a whole. One that is
+    missing meets none, but ``ne``, ``nin`` and ``not``, which are the opposite of others. Values
+    compare as in Python, besides: truth values are no numbers, NaN equals nothing, values that
+    have no order are in no range. Dates are compared as dates, whether they are dates, datetimes
+    or texts (``read_date``), as exactly as both of them are given: a datetime is equal to its
+    day. A range also compares a number with a text that is a number.
 
     Raises:
         TypeError: If filters are no mapping from field names.
-        ValueError: If a list is empty, or a range has unknown bounds or NaN.
+        ValueError: If there is no such operator, or it can't compare with that.
 
     Example:
         >>> from nodekin.nodegraph import Node
-        >>> filter = parse_filters({"year": {"gte": 2000}, "author": ["A", "B"]})
-        >>> filter.matches(Node("", {"year": 1999, "author": "A"}))
+        >>> node = Node("", {"year": 1999, "author": "A", "read": "2024-01-31T10:00Z"})
+        >>> parse_filters({"year": {"gte": 2000}, "author": ["A", "B"]}).matches(node)
         False
-        >>> filter = parse_filters({"or": [{"year": 1999}, {"not": {"author": "A"}}]})
-        >>> filter.matches(Node("", {"year": 1999, "author": "A"}))
+        >>> parse_filters({"or": [{"year": 1999}, {"not": {"author": "A"}}]}).matches(node)
+        True
+        >>> parse_filters({"read": "2024-01-31", "author": {"like": "a%"}}).matches(node)
         True
     """
     if filters is None:
@@ -159,117 +144,45 @@ def parse_filters(filters: Filters | None) -> Filter:
             f"filters map metadata fields to values, like {{'author': ['A', 'B']}}, "
             f"not {filters!r:.80}"
         )
-    parts = [part for name, value in filters.items() if (part := _part(name, value))]
+    return _all([part for name, value in filters.items() if (part := _part(name, value))])
+
+
+def _all(parts: Sequence[Filter]) -> Filter:
     return parts[0] if len(parts) == 1 else Filter("and", tuple(parts))
 
 
 def _part(name: str, value: Any) -> Filter:
     """Return one entry of a mapping as a filter."""
-    if name in ("and", "or"):
-        if isinstance(value, str) or not isinstance(value, Sequence) or not value:
-            raise ValueError(
-                f"the filter {name!r} has a list of filters, not {value!r:.80}; a field that is "
-                f"called so is written {_FIELD + name!r}"
-            )
-        parts = tuple(map(parse_filters, value))
-        if name == "and":
-            return Filter("and", tuple(filter(None, parts)))
-        _check_conditions(name, parts, value)
-        return Filter("or", parts)
-    if name == "not":
-        if not isinstance(value, Mapping):
-            raise ValueError(
-                f"the filter 'not' has filters, like {{'author': 'A'}}, not {value!r:.80}; a field "
-                f"that is called so is written {_FIELD + name!r}"
-            )
-        part = parse_filters(value)
-        _check_conditions(name, (part,), value)
-        return Filter("not", (part,))
-    field = name.removeprefix(_FIELD)
-    return Filter("field", (), field, Condition(_requirement(field, value), repr(value)))
+    if name in _JOINS:
+        return _joined(name, value)
+    if name.startswith("$"):
+        raise ValueError(
+            f"a filter has the name {name!r}; filters are joined by 'and', 'or', 'not', and a "
+            f"field that is called so is written {_METADATA + name!r}"
+        )
+    field = name.removeprefix(_METADATA)
+    join: Literal["field", "document"] = "document" if name == DOCUMENT_ID else "field"
+    leaves = [
+        (Filter(join, (), field, condition), holds)
+        for condition, holds in parse_conditions(field, value)
+    ]
+    return _all([leaf if holds else Filter("not", (leaf,)) for leaf, holds in leaves])
 
 
-def _check_conditions(name: str, parts: Sequence[Filter], value: Any) -> None:
+def _joined(name: str, value: Any) -> Filter:
+    several = name != "not"
+    is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+    if not (is_list if several else isinstance(value, Mapping)) or (several and not value):
+        allowed = "a list of filters" if several else "filters, like {'author': 'A'}"
+        raise ValueError(
+            f"the filter {name!r} has {value!r:.80}; it takes {allowed}. A field that is called "
+            f"so is written {_METADATA + name!r}"
+        )
+    parts = tuple(map(parse_filters, value if several else [value]))
+    if name == "and":
+        return _all(tuple(filter(None, parts)))
     if not all(parts):
         raise ValueError(
-            f"the filter {name!r} has {value!r:.80}, where a filter has no condition; leave it out"
+            f"the filter {name!r} has {value!r:.80}, in which one has no condition; leave it out"
         )
-
-
-def _requirement(field: str, requirement: Any) -> Any:
-    """Return a copy of a requirement: a dict of bounds, a list of values, or a value."""
-    if isinstance(requirement, SEVERAL):
-        if not requirement:
-            raise ValueError(
-                f"the filter on {field!r} allows no value at all ([]); leave the field out to "
-                "allow any"
-            )
-        return list(requirement)
-    if not isinstance(requirement, Mapping):
-        return requirement
-    if not requirement or any(bound not in _BOUNDS for bound in requirement):
-        raise ValueError(
-            f"the filter on {field!r} is a range with the bounds {list(requirement)!r}; it takes "
-            f"one or more of {', '.join(_BOUNDS)}"
-        )
-    for name, bound in requirement.items():
-        if bound is None or (isinstance(bound, float) and math.isnan(bound)):
-            raise ValueError(f"the filter on {field!r} has the bound {name}={bound!r}")
-    return dict(requirement)
-
-
-def _in_range(value: Any, bounds: Mapping[str, Any]) -> bool:
-    if isinstance(value, bool):  # no number, as in _equal
-        return False
-    try:
-        return all(_BOUNDS[name](value, bound) for name, bound in bounds.items())
-    except TypeError:
-        return False
-
-
-def _equal(value: Any, required: Any) -> bool:
-    return bool(value == required) and isinstance(value, bool) == isinstance(required, bool)
-
-
-class Column:
-    """One metadata field of all slots, its distinct values numbered.
-
-    A condition is asked once a distinct value, not once a node, and its answers are kept for the
-    next query. Many threads may ask at once.
-    """
-
-    def __init__(self, field: str) -> None:
-        self._field = field
-        self._values: list[Any] = []
-        self._numbers: dict[Any, int] = {}
-        self._codes: npt.NDArray[np.int32] = np.zeros(0, np.int32)
-        self._decided: dict[str, npt.NDArray[np.bool_]] = {}
-        self._extending = threading.Lock()
-
-    def extend(self, metadata: Sequence[Mapping[str, Any] | None]) -> None:
-        """Take in the slots that came since the last call."""
-        with self._extending:
-            if len(metadata) > len(self._codes):
-                new = [
-                    self._number(values.get(self._field, _MISSING) if values else _MISSING)
-                    for values in metadata[len(self._codes) :]
-                ]
-                self._codes = np.concatenate([self._codes, np.array(new, np.int32)])
-
-    def meets(self, condition: Condition) -> npt.NDArray[np.bool_]:
-        """Return which slots meet a condition."""
-        good = self._decided.get(condition.key, np.zeros(0, np.bool_))
-        if len(good) < len(self._values):
-            new = [v is not _MISSING and condition(v) for v in self._values[len(good) :]]
-            good = np.concatenate([good, np.array(new, np.bool_)])
-            if len(self._decided) >= _MAX_CACHED:
-                self._decided = {}
-            self._decided[condition.key] = good
-        return good[self._codes]
-
-    def _number(self, value: Any) -> int:
-        key = (type(value), repr(value))
-        if key not in self._numbers:
-            self._numbers[key] = len(self._values)
-            self._values.append(value)
-        return self._numbers[key]
+    return Filter("or" if several else "not", parts)

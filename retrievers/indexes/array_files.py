@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 logger = logging.getLogger(__name__)
 
-_FORMAT = 1
+_FORMAT = 2
 
 _ABANDONED = 3600  # seconds after which a temporary file belongs to a process that died
 

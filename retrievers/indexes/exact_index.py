@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Literal
 
 from ...nodegraph import Node, NodeGraph
 from ...nodegraph.splitters import UNSPACED
-from ..filters import SEVERAL, Filter
+from ..conditions import SEVERAL
+from ..filters import Filter
 from ..results import Hits
 from .synced_index import SyncedIndex
 

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import chain, groupby, repeat
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ...nodegraph import Node
+from ...nodegraph import Node, nearest_names
 from ...nodegraph.codec import decode, encode
-from ..filters import Column, Condition, Filter
+from ..conditions import MISSING, Condition
+from ..filters import Filter
 from .array_files import Arrays, join, pack, split, unpack
+from .column import Column
+
+logger = logging.getLogger(__name__)
+
+_MAX_MASKS = 8  # filters whose rows a table remembers
 
 _GAPS = 1_000  # empty rows up to which gaps are never worth closing
 
@@ -38,7 +46,12 @@ class NodeTable:
         self._alive: Mask = np.zeros(1024, np.bool_)
         self._orders: Orders = np.zeros(1024, np.int64)
         self._metadata = MetadataColumn()
-        self._columns: dict[str, Column] = {}
+        self._documents: list[str] = []  # ids, by row
+        self._clear_filters()
+
+    def _clear_filters(self) -> None:
+        self._columns: dict[str | None, Column] = {}
+        self._masks: dict[Hashable, Mask] = {}
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -72,6 +85,11 @@ class NodeTable:
         if self._rows is not None:
             self._rows.update(zip(self.ids[first:], range(first, size), strict=True))
         self._metadata.extend(n.metadata if n.own_metadata else n.inherited for n in nodes)
+        document = self._documents[-1] if self._documents else ""
+        for node in nodes:  # one text for the nodes of a document, as they come from a file
+            document = node.document_id if node.document_id != document else document
+            self._documents.append(document)
+        self._masks = {}
         self.living += len(nodes)
         return first
 
@@ -98,8 +116,9 @@ class NodeTable:
         self._alive = np.arange(len(self._orders)) < len(living)
         self.ids = [self.ids[row] for row in living]
         self._metadata.select(living)
+        self._documents = [self._documents[row] for row in living]
         self._rows = {node_id: row for row, node_id in enumerate(self.ids)}
-        self._columns.clear()
+        self._clear_filters()
 
     def matching(self, filter: Filter) -> Mask | None:
         """Return which rows meet a filter, None where it has no condition.
@@ -108,12 +127,43 @@ class NodeTable:
         """
         if filter.condition is None and not filter.parts:
             return None
-        return filter.mask(self._meets)
+        masks, key = self._masks, filter.key
+        mask = masks.get(key)
+        if mask is None:
+            mask = filter.mask(self._meets)
+            if mask is not None and len(masks) < _MAX_MASKS:
+                masks[key] = mask
+            elif mask is not None:
+                self._masks = {key: mask}
+        return mask
 
-    def _meets(self, field: str, condition: Condition) -> Mask:
-        column = self._columns.setdefault(field, Column(field))
-        column.extend(self._metadata.values())
+    def _meets(self, field: str | None, condition: Condition) -> Mask:
+        column = self._columns.get(field)
+        if column is None:
+            column = self._columns.setdefault(field, Column())
+            column.extend(*self._values(field))
+            if column.is_empty and condition.compares:
+                self._warn_of(field)
+        column.extend(*self._values(field))
         return column.meets(condition)
+
+    def _values(self, field: str | None) -> tuple[int, Callable[[int], Iterable[Any]]]:
+        if field is None:
+            return len(self.ids), lambda begin: self._documents[begin:]
+        metadata = self._metadata.values()
+        return len(metadata), lambda begin: [
+            values.get(field, MISSING) if values else MISSING for values in metadata[begin:]
+        ]
+
+    def _warn_of(self, field: str | None) -> None:
+        """Say once that no node has a field: it may be misspelt."""
+        metadata = {id(values): values for values in self._metadata.values() if values}
+        fields = sorted({str(name) for values in metadata.values() for name in values})
+        logger.warning(
+            "no node that is searched has the metadata field %r, which a filter compares; they "
+            "have %s",
+            *(field, nearest_names(str(field), fields)),
+        )
 
     def arrays(self) -> Arrays:
         """Return arrays for a file, from which ``from_arrays`` restores the table.
@@ -123,12 +173,19 @@ class NodeTable:
         """
         ids, id_lengths = join(self.ids)
         steps = np.diff(self.orders, prepend=0)
+        # Of documents themselves nothing: the ids are there already.
+        runs = [] if self._documents == self.ids else groupby(self._documents)
+        documents = [(document, sum(1 for _ in rows)) for document, rows in runs]
+        document_ids, document_lengths = join([document for document, _ in documents])
         return {
             "ids": ids,
             "id_lengths": id_lengths,
             "alive": np.packbits(self.alive),
             "orders_low": pack(steps),
             "orders_high": pack(steps >> 32, mostly_zero=True),
+            "documents": document_ids,
+            "document_lengths": document_lengths,
+            "document_rows": pack(np.array([size for _, size in documents], np.uint32)),
             **self._metadata.arrays(),
         }
 
@@ -150,6 +207,13 @@ class NodeTable:
         table._alive = np.unpackbits(alive, count=size).view(np.bool_)
         table._orders = np.cumsum(high << 32 | low)
         table._metadata = MetadataColumn.from_arrays(arrays, size)
+        documents = split(arrays["documents"], arrays["document_lengths"])
+        rows = unpack(arrays["document_rows"]).tolist()
+        if len(documents) != len(rows) or (documents and sum(rows) != size):
+            raise ValueError(f"the documents don't fit {size} nodes")
+        table._documents = list(chain.from_iterable(map(repeat, documents, rows)))
+        if not documents:
+            table._documents = list(table.ids)
         table.living = int(table._alive.sum())
         return table
 

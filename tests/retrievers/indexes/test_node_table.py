@@ -38,7 +38,10 @@ def test_tables_come_back_after_any_history(steps: list) -> None:
     restored, plain = NodeTable(), NodeTable()
     for what, given_ in steps:
         if what == "add":
-            nodes = [Node("", data, id=i, order=order) for i, data, order in given_]
+            nodes = [
+                Node("", data, id=i, order=order, document_id=f"d{order % 3}")
+                for i, data, order in given_
+            ]
             nodes = [*{node.id: node for node in nodes}.values()]
             for table in (restored, plain):
                 table.remove([node.id for node in nodes])
@@ -61,7 +64,10 @@ def same_tables(restored: NodeTable, plain: NodeTable) -> None:
     assert restored.living == plain.living
     assert restored.alive.tolist() == plain.alive.tolist()
     assert restored.orders.tolist() == plain.orders.tolist()
-    for filters in ({"n": 1}, {"n": True}, {"day": {"gt": datetime(2024, 1, 1)}}, {"tags": "a"}):
+    for filters in (
+        *({"n": 1}, {"n": True}, {"day": {"gt": datetime(2024, 1, 1)}}, {"tags": "a"}),
+        *({"not": {"n": 1}}, {"document.id": "d1"}),
+    ):
         conditions = parse_filters(filters)
         got, expected = restored.matching(conditions), plain.matching(conditions)
         assert got is not None
@@ -88,6 +94,6 @@ def test_arrays_that_are_not_all_there(missing: str) -> None:
 def test_arrays_that_do_not_fit(other: str) -> None:
     one, two = NodeTable(), NodeTable()
     one.add([Node("", {"n": 1}, id="1")])
-    two.add([Node("", {"n": i}, id=f"0{i}") for i in range(20)])
+    two.add([Node("", {"n": i}, id=f"0{i}", document_id=f"{i}") for i in range(20)])
     with pytest.raises(ValueError, match=r"fit|packed|characters|decode"):
         NodeTable.from_arrays({**two.arrays(), other: one.arrays()[other]})

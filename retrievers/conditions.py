@@ -1,0 +1,428 @@
+"""What the value of one metadata field must be: the operators of filters."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from ..nodegraph import nearest_names
+from .dates import DAY, INSTANT, MONTH, CalendarTime, is_ambiguous, read_date
+
+SEVERAL = (list, tuple, set, frozenset)
+
+_LISTS = (np.ndarray, *SEVERAL)
+
+BOUNDS = ("gt", "gte", "lt", "lte")
+
+OPERATORS = (
+    *("eq", "ne", "in", "nin", *BOUNDS),
+    *("contains", "any", "all", "like", "like_case", "exists", "empty"),
+)
+
+MISSING = object()
+"""Stands for the value of a field that is not there."""
+
+_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,3})?\s*$")
+
+_BY_VALUE = (str, int, bool, bytes, date, UUID, type(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Decide whether a metadata value meets a requirement.
+
+    Attributes:
+        decide: Decides on a value, or on ``MISSING``.
+        key: Names the condition: equal keys, equal decisions.
+        compares: Whether it needs the field's value; else it but asks whether the field is there.
+    """
+
+    decide: Callable[[Any], bool]
+    key: Hashable
+    compares: bool = True
+
+    def __call__(self, value: Any) -> bool:
+        """Decide on a value, or on ``MISSING``; never raises."""
+        return self.decide(plain(value))
+
+
+def parse_conditions(field: str, requirement: Any) -> list[tuple[Condition, bool]]:
+    """Return the conditions that a requirement makes, each with whether it must hold or must not.
+
+    Args:
+        field: The field's name, for messages.
+        requirement: A value, a list of values any of which will do, or a mapping from operators
+            to what they compare with, as ``parse_filters`` describes them.
+
+    Raises:
+        ValueError: If there is no such operator, or it can't compare with that.
+    """
+    if isinstance(requirement, _LISTS):
+        values = _values(field, "in", requirement)
+        if any(isinstance(value, Mapping) for value in values):
+            raise ValueError(
+                f"the filter on {field!r} has a list of mappings, {requirement!r:.80}; filters are "
+                "joined by 'and', 'or' or 'not'"
+            )
+        return [(_one_of(values), True)]
+    if not isinstance(requirement, Mapping):
+        return [(_one_of([plain(requirement)]), True)]
+    names = list(requirement)
+    unknown = [name for name in names if name not in OPERATORS]
+    if unknown or not names:
+        raise ValueError(
+            f"the filter on {field!r} has the operators {names!r:.80}; it takes one or more of "
+            f"{nearest_names(str(unknown[0]) if names else '', OPERATORS, limit=99)}"
+        )
+    bounds = {name: requirement[name] for name in names if name in BOUNDS}
+    conditions = [(_range(field, bounds), True)] if bounds else []
+    return conditions + [
+        _condition(field, name, requirement[name]) for name in names if name not in BOUNDS
+    ]
+
+
+def _condition(field: str, name: str, operand: Any) -> tuple[Condition, bool]:
+    if name in ("eq", "ne"):
+        return _one_of([plain(operand)]), name == "eq"
+    if name in ("in", "nin"):
+        return _one_of(_values(field, name, operand)), name == "in"
+    if name in ("any", "all"):
+        parts = [_contains(value) for value in _values(field, name, operand)]
+        join = any if name == "any" else all
+        key = (name, *(part.key for part in parts))
+        return Condition(lambda value: join(part.decide(value) for part in parts), key), True
+    if name == "contains":
+        if isinstance(operand, (Mapping, *_LISTS)):
+            raise _unfit(field, name, operand, "one value; 'any' and 'all' take several")
+        return _contains(plain(operand)), True
+    if name in ("like", "like_case"):
+        if not isinstance(operand, str) or not operand:
+            raise _unfit(field, name, operand, "a pattern, a text in which % is any characters")
+        return _like(operand, folded=name == "like"), True
+    if not isinstance(operand, bool | np.bool_):
+        raise _unfit(field, name, operand, "True or False")
+    condition = _EXISTS if name == "exists" else _EMPTY
+    return condition, bool(operand)
+
+
+def plain(value: Any) -> Any:
+    """Return a value of NumPy as one of Python, any other as it is."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.datetime64):
+        if np.isnat(value):
+            return math.nan
+        unit = "D" if np.datetime_data(value.dtype)[0] in ("Y", "M", "W", "D") else "us"
+        return value.astype(f"datetime64[{unit}]").item()
+    if isinstance(value, np.longdouble):
+        return float(value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def identity(value: Any) -> Hashable:
+    """Return what equals that of another value only if no condition tells the two apart."""
+    value = plain(value)
+    kind = type(value)
+    if kind is datetime:  # equal instants may be of different days
+        return kind, value.isoformat()
+    if kind is float or kind is Decimal:
+        return kind, str(value)
+    if kind in _BY_VALUE:
+        return kind, value
+    if kind is dict:
+        return kind, tuple((identity(k), identity(v)) for k, v in value.items())
+    if kind in SEVERAL:
+        return kind, tuple(map(identity, value))
+    return kind, _Same(value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Same:
+    """Equals itself alone, whatever its value's own equality is."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def _values(field: str, name: str, operand: Any) -> list[Any]:
+    if not isinstance(operand, _LISTS):
+        raise _unfit(field, name, operand, "a list of values")
+    if not len(operand):
+        raise ValueError(
+            f"the filter on {field!r} allows no value at all ({name}={operand!r}); leave the field "
+            "out to allow any"
+        )
+    return [plain(value) for value in operand]
+
+
+def _unfit(field: str, name: str, operand: Any, allowed: str) -> ValueError:
+    return ValueError(f"the filter on {field!r} has {name}={operand!r:.80}; it takes {allowed}")
+
+
+def _on_items(decide: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """Return a decision that a list meets as such, or with any item."""
+
+    def on_items(value: Any) -> bool:
+        if isinstance(value, SEVERAL):
+            return any(decide(plain(item)) for item in value) or decide(value)
+        return value is not MISSING and decide(value)
+
+    return on_items
+
+
+# Equality
+
+
+def _one_of(values: Sequence[Any]) -> Condition:
+    """Return the condition to be equal to any of several values; quick also with thousands."""
+    known, others = set(), []
+    for value in values:
+        try:
+            known.add(_hashed(value))
+        except TypeError:  # a list, a signalling NaN
+            others.append(value)
+    dates = _Dates(values)
+
+    def equal(value: Any) -> bool:
+        try:
+            if value == value and _hashed(value) in known:  # NaN equals nothing
+                return True
+        except Exception:  # it has no hash, or raises when compared
+            pass
+        return dates.have(value) or any(_same(value, other) for other in others)
+
+    return Condition(_on_items(equal), ("in", frozenset(map(identity, values))))
+
+
+def _hashed(value: Any) -> Hashable:
+    hash(value)
+    return isinstance(value, bool), value
+
+
+def _same(value: Any, other: Any) -> bool:
+    try:
+        return bool(value == other)
+    except Exception:  # whatever a value's own comparison raises
+        return False
+
+
+class _Dates:
+    """The dates among values, to look others up in.
+
+    Two texts are the same date only if both have a day: "1999-01" may be a code as well.
+    """
+
+    def __init__(self, values: Iterable[Any]) -> None:
+        self._dates = [(when, isinstance(v, str)) for v in values if (when := read_date(v))]
+        self._wide = [when for when, _ in self._dates if when.precision < DAY]
+        self._keys: set[Hashable] = set()
+        for when, _ in self._dates:
+            if when.precision == INSTANT:
+                self._keys |= {when.instant, ("instants", when.calendar)}
+            elif when.precision == DAY:
+                self._keys.add(("day", when.calendar))
+
+    def have(self, value: Any) -> bool:
+        """Return whether a value is one of these dates."""
+        if not self._dates or (when := read_date(value)) is None:
+            return False
+        if when.precision < DAY:
+            return any(when.compare(other) == 0 for other, is_text in self._dates if not is_text)
+        if ("day", when.calendar) in self._keys:
+            return True
+        exact = when.instant if when.precision == INSTANT else ("instants", when.calendar)
+        is_date = not isinstance(value, str)
+        return exact in self._keys or (is_date and any(not when.compare(w) for w in self._wide))
+
+
+# Order
+
+
+def _range(field: str, bounds: Mapping[str, Any]) -> Condition:
+    """Return the condition to be within bounds; one item of a list is within all of them."""
+    checks = []
+    for name, bound in bounds.items():
+        bound = plain(bound)
+        if bound is None or isinstance(bound, (bool, Mapping, *SEVERAL)) or _is_nan(bound):
+            raise ValueError(
+                f"the filter on {field!r} has the bound {name}={bound!r:.80}; a bound is a number, "
+                "a text or a date"
+            )
+        if is_ambiguous(bound):
+            raise ValueError(
+                f"the filter on {field!r} has the bound {name}={bound!r}, of which both numbers "
+                "may be the month; write the year first, like 2024-01-31"
+            )
+        checks.append((_HOLDS[name], bound, read_date(bound)))
+
+    def within(value: Any) -> bool:
+        when = read_date(value) if any(date for _, _, date in checks) else None
+        return all(
+            (order := _order(value, when, bound, date)) is not None and holds(order)
+            for holds, bound, date in checks
+        )
+
+    key = ("range", *((name, identity(bound)) for name, bound in bounds.items()))
+    return Condition(_on_items(within), key)
+
+
+def _is_nan(value: Any) -> bool:
+    return value.is_nan() if isinstance(value, Decimal) else not _same(value, value)
+
+
+_HOLDS: dict[str, Callable[[int], bool]] = {
+    "gt": lambda order: order > 0,
+    "gte": lambda order: order >= 0,
+    "lt": lambda order: order < 0,
+    "lte": lambda order: order <= 0,
+}
+
+
+def _order(
+    value: Any, when: CalendarTime | None, bound: Any, date_of_bound: CalendarTime | None
+) -> int | None:
+    """Return -1, 0 or 1: a value is below a bound, equal, above; None where neither is true."""
+    if isinstance(value, bool):  # no number, as in equality
+        return None
+    if when is not None and date_of_bound is not None:
+        texts = isinstance(value, str) and isinstance(bound, str)
+        if not texts or max(when.precision, date_of_bound.precision) >= MONTH:
+            return when.compare(date_of_bound)
+    if isinstance(value, str) and isinstance(bound, _NUMBERS):
+        value = _number(value)
+    elif isinstance(bound, str) and isinstance(value, _NUMBERS):
+        bound = _number(bound)
+    try:
+        return 0 if value == bound else 1 if value > bound else -1 if value < bound else None
+    except Exception:  # values that have no order, or raise whatever
+        return None
+
+
+_NUMBERS = (int, float, Decimal, Real)
+
+
+def _number(text: str) -> int | float | None:
+    """Return the number that a text is, None where it is none."""
+    if not _NUMBER.match(text):
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+# Texts and lists
+
+
+def _contains(required: Any) -> Condition:
+    """Return the condition to be a text with this text in it, or a list with this item."""
+    equal = _one_of([required])
+
+    def contains(value: Any) -> bool:
+        if isinstance(value, str):
+            return isinstance(required, str) and required in value
+        return isinstance(value, SEVERAL) and any(equal.decide(plain(item)) for item in value)
+
+    return Condition(contains, ("contains", identity(required)))
+
+
+def _like(pattern: str, folded: bool) -> Condition:
+    """Return the condition to be a text of the form of a pattern of SQL.
+
+    Part by part from the left, which is linear where a regular expression with several ``.*`` is
+    not.
+    """
+    first, *parts = (_Part(part) for part in _split(_folded(pattern) if folded else pattern))
+
+    def like(value: Any) -> bool:
+        if not isinstance(value, str):
+            return False
+        text = _folded(value) if folded else value
+        if not parts:
+            return len(text) == first.size and first.stands(text, 0)
+        end = len(text) - parts[-1].size
+        at = first.size
+        if end < at or not first.stands(text, 0) or not parts[-1].stands(text, end):
+            return False
+        for part in parts[:-1]:
+            start = part.find(text, at, end)
+            if start < 0:
+                return False
+            at = start + part.size
+        return True
+
+    return Condition(_on_items(like), ("like", folded, pattern))
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFC", text.casefold())
+
+
+def _split(pattern: str) -> Iterable[str]:
+    """Return the parts of a pattern between ``%``, with their escapes."""
+    return re.split(r"%", pattern) if "\\" not in pattern else _split_escaped(pattern)
+
+
+def _split_escaped(pattern: str) -> list[str]:
+    parts = [""]
+    for token in re.findall(r"\\.|\\$|%|[^%\\]+", pattern, re.DOTALL):
+        if token == "%":
+            parts.append("")
+        else:
+            parts[-1] += token
+    return parts
+
+
+class _Part:
+    """The characters between two ``%`` of a pattern, in which ``_`` is any one character."""
+
+    def __init__(self, escaped: str) -> None:
+        tokens = re.findall(r"\\.|.", escaped, re.DOTALL)
+        characters = [None if t == "_" else t[-1] for t in tokens]
+        self.size = len(characters)
+        self._text = "".join(c for c in characters if c is not None)
+        self._form = (
+            re.compile("".join("." if c is None else re.escape(c) for c in characters), re.DOTALL)
+            if None in characters
+            else None
+        )
+
+    def stands(self, text: str, at: int) -> bool:
+        """Return whether the text goes on with this."""
+        if self._form is None:
+            return text.startswith(self._text, at)
+        return self._form.match(text, at) is not None
+
+    def find(self, text: str, at: int, end: int) -> int:
+        """Return where this begins between two places, -1 where it does not."""
+        if self._form is None:
+            return text.find(self._text, at, end)
+        match = self._form.search(text, at, end)
+        return -1 if match is None else match.start()
+
+
+_EXISTS = Condition(lambda value: value is not MISSING, "exists", compares=False)
+
+
+def _is_empty(value: Any) -> bool:
+    if value is MISSING or value is None:
+        return True
+    return isinstance(value, (str, dict, *SEVERAL)) and not value
+
+
+_EMPTY = Condition(_is_empty, "empty", compares=False)

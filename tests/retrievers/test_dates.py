@@ -1,0 +1,100 @@
+from datetime import date, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodekin.retrievers.dates import read_date
+
+MORNING = datetime(2024, 1, 31, 10, 0, tzinfo=timezone.utc)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2024-01-31T10:00:00Z",
+        "2024-01-31 10:00",
+        "2024-01-31T11:00+01:00",
+        "2024-01-31t05:00:00.000000-0500",
+        "2024-01-31T10:00:00.000000000Z",
+        "20240131T100000Z",
+        "D:20240131110000+01'00'",
+        "Wed, 31 Jan 2024 10:00:00 GMT",
+        "Wed, 31 Jan 2024 12:00:00 +0200",
+        "January 31, 2024 10:00 AM",
+        "31 January 2024, 10:00",
+        "1/31/2024 10:00",
+        "31.01.2024 10:00",
+        "2024年1月31日 10:00",
+        " 2024/1/31 10:00:00 ",
+    ],
+)
+def test_instants_as_they_are_written(text: str) -> None:
+    when = read_date(text)
+    assert when is not None
+    assert when.compare(read_date(MORNING)) == 0
+    assert when.compare(read_date(date(2024, 1, 31))) == 0
+    assert when.compare(read_date(MORNING + timedelta(minutes=1))) == -1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("2024-01-31", "20240131", "2024/01/31", "31.1.2024", "31 Jan 2024", "Jan. 31, 2024"),
+        *("January 31st, 2024", "Wednesday, 31 January 2024", "31-Jan-2024", "2024-1-31"),
+        *("2024年1月31日", "31/01/2024", "1/31/2024"),
+    ],
+)
+def test_days_as_they_are_written(text: str) -> None:
+    when = read_date(text)
+    assert when is not None
+    assert when.compare(read_date(MORNING)) == 0
+    assert when.compare(read_date("2024-01")) == when.compare(read_date("2024")) == 0
+    assert when.compare(read_date("2024-02-01")) == when.compare(read_date("Feb 2024")) == -1
+    assert when.compare(read_date("2023")) == 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("", "tea", "1/2/2024", "2024-13-01", "2024-02-30", "31.31.2024", "12", "2024-01-31x"),
+        *("2024-01-31T25:00", "1.2.3", "10:00", "２０２４", "may", "May be 2024", "0000-01-01"),
+        *("-2024", "2024-01-31 " * 9, 2024, 2024.5, None, [date(2024, 1, 1)]),
+    ],
+)
+def test_what_is_no_date(value: object) -> None:
+    assert read_date(value) is None
+
+
+def test_a_text_of_any_length_is_read_at_once() -> None:
+    assert read_date("2024-01-31" + " " * 1_000_000 + "x") is None
+    assert read_date("1" * 1_000_000) is None
+
+
+MOMENTS = st.datetimes(
+    timezones=st.one_of(
+        st.none(),
+        st.integers(-14 * 60, 14 * 60).map(lambda n: timezone(timedelta(minutes=n))),
+    )
+)
+
+FORMS = ("%Y-%m-%dT%H:%M:%S.%f%z", "%Y-%m-%d %H:%M:%S.%f%z", "%d %B %Y %H:%M:%S.%f %z")
+
+
+@given(MOMENTS, MOMENTS, st.sampled_from(FORMS))
+def test_instants_compare_as_python_does(one: datetime, other: datetime, form: str) -> None:
+    def moment(value: datetime) -> datetime:
+        return value if value.tzinfo else value.replace(tzinfo=timezone.utc)
+
+    expected = (moment(one) > moment(other)) - (moment(one) < moment(other))
+    # strftime pads no years everywhere
+    text = one.strftime(form.replace("%Y", f"{one.year:04}")).strip()
+    for value in (one, text):
+        when = read_date(value)
+        assert when is not None, value
+        assert when.compare(read_date(other)) == expected
+        day = (one.date() > other.date()) - (one.date() < other.date())
+        assert when.compare(read_date(other.date())) == day
+        assert when.compare(read_date(other.date().isoformat()[:4])) == (
+            (one.year > other.year) - (one.year < other.year)
+        )
