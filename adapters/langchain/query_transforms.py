@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, Ty
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
 
-from ...retrievers import Prompt
+from ...retrievers.plans import PromptReplacement
 from ...retrievers.strategies import (
     STRATEGIES,
     QueryTransform,
@@ -36,8 +36,9 @@ class QueryStep(RunnableSerializable[str, Output], Generic[Output]):
 
     Attributes:
         llm: The model: a LangChain one, or in any other form that ``LLM`` takes.
-        prompt: In place of the built-in one: a text with the same names in braces, or texts by
-            language, ``{"zh": ..., "en": ...}``.
+        prompt: In place of the built-in one: a text with the same names in braces, a LangChain
+            prompt template (``{question}`` is understood as well as ``{query}``, and a system
+            message stays one), or either of them by language, ``{"zh": ..., "en": ...}``.
         language: Of the prompt: ``"zh"`` or ``"en"``; None for that of each query.
         on_error: What to do if the model fails: ``"keep"`` the query as it is, or ``"raise"``.
         retries: How often to repeat a call whose answer can't be used.
@@ -47,9 +48,7 @@ class QueryStep(RunnableSerializable[str, Output], Generic[Output]):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     llm: Annotated[Any, SkipValidation]
-    prompt: str | Mapping[Literal["zh", "en"], str] | Annotated[Prompt, SkipValidation] | None = (
-        None
-    )
+    prompt: Annotated[PromptReplacement | None, SkipValidation] = None
     language: Literal["zh", "en"] | None = None
     on_error: Literal["keep", "raise"] = "keep"
     retries: int = 1

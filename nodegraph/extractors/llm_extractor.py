@@ -7,7 +7,16 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from ..errors import ModelError, check_integer, nearest_names
-from ..models import LLM, Language, as_llm, fill_template, language_of, retry_note
+from ..models import (
+    LLM,
+    Language,
+    PromptTemplate,
+    as_llm,
+    fill_template,
+    language_of,
+    prompt_text,
+    retry_note,
+)
 from ..models.output import PARSERS
 from ..node import Node
 
@@ -34,7 +43,8 @@ class LLMExtractor:
         task: ``"summary"`` (one node), ``"keywords"``, ``"questions"`` or ``"qa"`` (one for each).
         language: Of the prompt and what is made; ``"auto"`` takes the text's.
         prompt: In place of the built-in one: a text with ``{text}``, and ``{limit}`` where it
-            says how many. Its answers are read like those to the built-in one.
+            says how many, or a prompt template of LangChain or LlamaIndex with these. Its answers
+            are read like those to the built-in one.
         limit: How many keywords, questions or pairs at most, or sentences of a summary; 8, 5, 5
             and 3 by default. What is too much is left out, but for sentences.
         retries: How often the model is asked again where its answer can't be used.
@@ -59,7 +69,7 @@ class LLMExtractor:
         llm: object,
         task: Task = "summary",
         language: Literal["auto", "zh", "en"] = "auto",
-        prompt: str | None = None,
+        prompt: str | PromptTemplate | None = None,
         *,
         limit: int | None = None,
         retries: int = 1,
@@ -72,8 +82,7 @@ class LLMExtractor:
                 raise ValueError(
                     f"no {what} {value!r}; there is {nearest_names(str(value), allowed)}"
                 )
-        if prompt is not None and not isinstance(prompt, str):
-            raise TypeError(f"prompt is a text with {{text}} in it, not {prompt!r:.80}")
+        prompt = None if prompt is None else prompt_text(prompt, _NAMES)
         if prompt is not None and "{text}" not in prompt:
             raise ValueError(
                 f"the prompt {prompt!r:.80} has no place for the text; write {{text}} in it"
@@ -133,6 +142,8 @@ class LLMExtractor:
         content = f"{question_label}{question}\n{answer_label}{answer}"
         return Node(question, {"answer": answer}, content)
 
+
+_NAMES = ("text", "limit", "in_language")
 
 Task = Literal["summary", "keywords", "questions", "qa"]
 

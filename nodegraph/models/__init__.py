@@ -14,14 +14,17 @@ from .language import (
     retry_note,
 )
 from .llm import LLM, as_llm
+from .prompt_templates import ChatPrompt, PromptTemplate, prompt_text
 
 __all__ = [
     "LLM",
     "CachedLLM",
+    "ChatPrompt",
     "Embedder",
     "EmbeddingCache",
     "Encoder",
     "Language",
+    "PromptTemplate",
     "QuotedText",
     "Vectors",
     "as_embedder",
@@ -32,5 +35,6 @@ __all__ = [
     "language_of",
     "model_name",
     "neutralize",
+    "prompt_text",
     "retry_note",
 ]

@@ -117,7 +117,19 @@ def check_is_model(model: Any, remedy: str) -> None:
 
 def has(model: object, *methods: str) -> bool:
     """Check whether an object has all of some methods."""
-    return all(callable(getattr(model, method, None)) for method in methods)
+    return all(callable(attribute(model, method)) for method in methods)
+
+
+def attribute(model: object, name: str) -> Any:
+    """Return an attribute of an object, None where it has none.
+
+    Some models look an attribute up in others, and fail there with any error: LangChain's
+    ``with_fallbacks`` with a NameError.
+    """
+    try:
+        return getattr(model, name, None)
+    except Exception:
+        return None
 
 
 def _one_by_one(call: Callable[[str], Any], texts: Iterable[str]) -> list[Any]:

@@ -13,6 +13,7 @@ from pathlib import PurePath
 from typing import Any
 
 from ..hashing import digest, fingerprint
+from .embedder_adapters import attribute, has
 
 _MODEL = ("model", "model_name", "model_id", "model_name_or_path", "deployment")
 
@@ -44,8 +45,8 @@ def model_name(model: Any) -> str:
         >>> model_name(lambda texts: [[len(text), 1] for text in texts])[:8]
         '<lambda>'
     """
-    name = getattr(model, "name", None)
-    is_model = any(callable(getattr(model, method, None)) for method in ("embed", "complete"))
+    name = attribute(model, "name")
+    is_model = any(has(model, method) for method in ("embed", "complete"))
     if isinstance(name, str) and name and is_model:
         return name
     return f"{_label(model)} {fingerprint(_describe(model, _DEEP))[:16]}"
@@ -64,7 +65,7 @@ def _label(model: Any) -> str:
 
 def _stated(model: Any) -> list[str]:
     """Return the model that an object says it is."""
-    values = (getattr(model, attribute, None) for attribute in _MODEL)
+    values = (attribute(model, name) for name in _MODEL)
     stated = [value for value in values if isinstance(value, str) and value not in ("", "unknown")]
     return stated[:1]
 
@@ -85,7 +86,7 @@ def _describe(value: Any, depth: int) -> Any:
         return {
             str(key): _describe(item, depth - 1)
             for key, item in value.items()
-            if not _is_ignored(str(key)) and not hasattr(item, "get_secret_value")
+            if not _is_ignored(str(key)) and not has(item, "get_secret_value")
         }
     if isinstance(value, list | tuple):
         return [_describe(item, depth - 1) for item in value]
@@ -100,9 +101,9 @@ def _describe(value: Any, depth: int) -> Any:
         return _function(value, depth)
     if isinstance(value, types.BuiltinFunctionType):
         return f"{value.__module__}.{value.__qualname__}"
-    if hasattr(value, "__array__") and hasattr(value, "tobytes"):
+    if has(value, "__array__", "tobytes"):
         return [str(value.dtype), value.shape, digest(value.tobytes().hex())]
-    if hasattr(value, "named_parameters"):
+    if has(value, "named_parameters"):
         return _weights(value)
     return _object(value, depth)
 

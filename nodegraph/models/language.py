@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Literal
 
+from .prompt_templates import ChatPrompt
+
 Language = Literal["zh", "en"]
 
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
@@ -70,6 +72,8 @@ def fill_template(template: str, **values: object) -> str:
         value = values[place[1]]
         return value if isinstance(value, QuotedText) else neutralize(str(value), tags)
 
+    if isinstance(template, ChatPrompt):
+        return template.map(lambda text: _PLACE.sub(value, text))
     return _PLACE.sub(value, template)
 
 

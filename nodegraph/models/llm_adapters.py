@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from .embedder_adapters import check_is_model, has, is_async
+from .embedder_adapters import attribute, check_is_model, has, is_async
+from .prompt_templates import ChatPrompt
 
 T = TypeVar("T")
 
@@ -90,15 +91,26 @@ async def astream_texts(stream: Any) -> AsyncIterator[str]:
 
 def _langchain(model: Any) -> LLMCalls:
     def structured(prompt: str, schema: Mapping[str, Any]) -> Any:
-        return model.with_structured_output(_titled(schema)).invoke(prompt)
+        return model.with_structured_output(_titled(schema)).invoke(_input(prompt))
 
     async def astructured(prompt: str, schema: Mapping[str, Any]) -> Any:
-        return await model.with_structured_output(_titled(schema)).ainvoke(prompt)
+        return await model.with_structured_output(_titled(schema)).ainvoke(_input(prompt))
 
-    others = [_first(model, name) for name in ("ainvoke", "stream", "astream")]
+    others: list[Any] = [
+        _with_messages(_first(model, name)) for name in ("ainvoke", "stream", "astream")
+    ]
     if _supports_schema(model):
         others += [structured, astructured]
-    return LLMCalls(model.invoke, *others)
+    return LLMCalls(lambda prompt: model.invoke(_input(prompt)), *others)
+
+
+def _with_messages(call: Callable[..., Any] | None) -> Callable[[str], Any] | None:
+    return None if call is None else lambda prompt: call(_input(prompt))
+
+
+def _input(prompt: str) -> str | list[tuple[str, str]]:
+    """Return what a model of LangChain takes: the messages of a prompt that has some."""
+    return list(prompt.messages) if isinstance(prompt, ChatPrompt) else prompt
 
 
 def _supports_schema(model: Any) -> bool:
@@ -127,7 +139,8 @@ def _titled(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def _chatting(model: Any) -> LLMCalls:
     def messages(prompt: str) -> list[dict[str, str]]:
-        return [{"role": "user", "content": prompt}]
+        roles = prompt.messages if isinstance(prompt, ChatPrompt) else [("user", prompt)]
+        return [{"role": role, "content": text} for role, text in roles]
 
     achat = _first(model, "achat")
     return LLMCalls(
@@ -156,7 +169,7 @@ def _check_model(model: Any) -> None:
     check_is_model(
         model, "name it to a server: OpenAIChat({name}), from nodekin.adapters.openai_chat"
     )
-    create = getattr(getattr(getattr(model, "chat", None), "completions", None), "create", None)
+    create = attribute(attribute(attribute(model, "chat"), "completions"), "create")
     if callable(create):
         its = type(model).__name__.startswith("Async")
         argument = "async_client=client" if its or is_async(create) else "client=client"

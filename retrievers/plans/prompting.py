@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeVar, get_args
+from typing import Any, ClassVar, TypeAlias, TypeVar, get_args
 
 from ...nodegraph import LLM, ModelError, ModelTimeoutError, nearest_names
-from ...nodegraph.models import Language, fill_template, retry_note
+from ...nodegraph.models import Language, PromptTemplate, fill_template, prompt_text, retry_note
 from .effects import Ask
 from .plan import Plan
 
@@ -73,12 +73,15 @@ class Prompt:
         """Return the prompt in a language with values in their places."""
         return fill_template(self.of(language), **values)
 
-    def replaced(self, replacement: str | Mapping[Language, str] | Prompt | None) -> Prompt:
+    def replaced(self, replacement: PromptReplacement | None) -> Prompt:
         """Return the prompt with other texts in place of its own.
 
         Args:
-            replacement: A text, for both languages; ``{"zh": ...}`` or ``{"en": ...}`` or both; a
-                ``Prompt``; None for no change.
+            replacement: A text, or a prompt template of LangChain or LlamaIndex, for both
+                languages; ``{"zh": ...}`` or ``{"en": ...}`` or both; a ``Prompt``; None for no
+                change. Names of the frameworks are understood (``{question}`` for ``{query}``,
+                ``{context}`` for ``{passages}``), and messages stay messages for models that take
+                them.
 
         Raises:
             TypeError: If it is none of these.
@@ -88,24 +91,24 @@ class Prompt:
             return self
         if isinstance(replacement, Prompt):
             replacement = {"zh": replacement.zh, "en": replacement.en}
-        if isinstance(replacement, str):
-            replacement = {"zh": replacement, "en": replacement}
+        names = (*self.required, *self.optional)
         if not isinstance(replacement, Mapping):
-            raise TypeError(
-                f'a prompt is a text, or texts by language {{"zh": ..., "en": ...}}, '
-                f"not {replacement!r:.80}"
-            )
+            text = prompt_text(replacement, names)
+            replacement = {"zh": text, "en": text}
         for language in replacement:
             if language not in get_args(Language):
                 raise ValueError(
                     f"no prompts in the language {language!r}; there is "
                     f"{nearest_names(str(language), get_args(Language))}"
                 )
-        texts = {"zh": self.zh, "en": self.en, **replacement}
+        own = {language: prompt_text(text, names) for language, text in replacement.items()}
+        texts = {"zh": self.zh, "en": self.en, **own}
         return Prompt(texts["zh"], texts["en"], self.required, self.optional)
 
 
-PromptReplacement = str | Mapping[Language, str] | Prompt
+PromptText: TypeAlias = str | PromptTemplate
+
+PromptReplacement: TypeAlias = PromptText | Mapping[Language, PromptText] | Prompt
 """A text for both languages, texts by language, or a prompt; see ``Prompt.replaced``."""
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypedDict, TypeVar, get_args
 
 from ...nodegraph import LLM, nearest_names
 from ...nodegraph.models import Language, as_llm, language_of
-from ..plans import Plan, Prompt, PromptMixin, ask_and_parse, json_instruction
+from ..plans import Plan, Prompt, PromptMixin, PromptReplacement, ask_and_parse, json_instruction
 from ..validation import seconds, whole
 
 T = TypeVar("T")
@@ -16,7 +16,7 @@ T = TypeVar("T")
 class PromptOptions(TypedDict, total=False):
     """The options of every ``ModelPrompt``, to type ``**options``."""
 
-    prompt: str | Mapping[Language, str] | Prompt | None
+    prompt: PromptReplacement | None
     language: Language | None
     retries: int
     timeout: float | None
@@ -27,8 +27,9 @@ class ModelPrompt(PromptMixin):
 
     Args:
         llm: The model, in any form that ``LLM`` takes.
-        prompt: In place of the built-in one: a text with the same names in braces, or texts by
-            language, ``{"zh": ..., "en": ...}``, or a ``Prompt``.
+        prompt: In place of the built-in one: a text with the same names in braces, a prompt
+            template of LangChain or LlamaIndex, either of them by language, ``{"zh": ...,
+            "en": ...}``, or a ``Prompt``.
         language: Of the prompt: ``"zh"`` or ``"en"``; None for that of each query.
         retries: How often to repeat a call whose answer can't be used.
         timeout: Seconds to wait for each answer of the model; None leaves it to its client.
@@ -58,7 +59,7 @@ class ModelPrompt(PromptMixin):
         self,
         llm: object,
         *,
-        prompt: str | Mapping[Language, str] | Prompt | None = None,
+        prompt: PromptReplacement | None = None,
         language: Language | None = None,
         retries: int = 1,
         timeout: float | None = None,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ...nodegraph.models import Language, as_llm
+from ...nodegraph.models import as_llm
 from ...nodegraph.models.output import parse_partial_answer, parse_sub_questions
 from ..filters import Filters
-from ..plans import Plan, Prompt, arun, ask_and_parse, fit_passages, gather, run
+from ..plans import Plan, Prompt, PromptReplacement, arun, ask_and_parse, fit_passages, gather, run
 from ..protocols import RetrieverProtocol
 from ..ranking import Mode
 from ..results import ScoredNode
@@ -248,7 +248,7 @@ class SubQuestionRetriever(TransformRetriever):
         *,
         answers: bool = False,
         answer_llm: object = None,
-        answer_prompt: str | Mapping[Language, str] | Prompt | None = None,
+        answer_prompt: PromptReplacement | None = None,
         mode: Mode = "relative",
         query_weight: float = 1.0,
         **options: Unpack[SubQuestionOptions],

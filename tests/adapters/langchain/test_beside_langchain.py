@@ -7,18 +7,23 @@ from langchain_classic.retrievers import EnsembleRetriever, MultiQueryRetriever
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.load import dumps, loads
+from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 from langchain_core.vectorstores import InMemoryVectorStore
 from letters import Letters
+from pydantic import Field
 
 from nodekin.adapters.langchain import (
     NodeGraphIndex,
+    NodeGraphQueryEngine,
     NodeGraphReranker,
     NodeGraphRetriever,
     NodeGraphVectorStore,
     retriever_tool,
+    rewrite_query,
 )
-from nodekin.nodegraph import NodeGraph, split_sentences
-from nodekin.retrievers import Reranker, Retriever
+from nodekin.nodegraph import LLMExtractor, NodeGraph, split_sentences
+from nodekin.retrievers import QueryEngine, Reranker, Retriever
+from nodekin.retrievers.strategies import STRATEGIES, make_strategy, simple_strategies
 
 LOADED = [
     Document("Green tea is steamed.", metadata={"source": "docs/tea.md", "page": 1}, id="1"),
@@ -143,3 +148,129 @@ def test_d1_every_face_returns_the_documents_as_they_were_added(graph, ours):
     ):
         assert documents
         assert documents == [by_id[document.id] for document in documents]
+
+
+# Models and prompts of a program that exists
+
+
+class Recording(FakeListChatModel):
+    """A chat model that shows what it was sent."""
+
+    sent: list = Field(default_factory=list)
+
+    def _call(self, messages, *args, **kwargs):
+        self.sent.append([(message.type, message.content) for message in messages])
+        return super()._call(messages, *args, **kwargs)
+
+    def _stream(self, messages, *args, **kwargs):
+        self.sent.append([(message.type, message.content) for message in messages])
+        yield from super()._stream(messages, *args, **kwargs)
+
+    async def _astream(self, messages, *args, **kwargs):
+        for chunk in self._stream(messages, *args, **kwargs):
+            yield chunk
+
+
+class Broken(FakeListChatModel):
+    def _call(self, *args, **kwargs):
+        raise ConnectionError("the first model is down")
+
+
+@pytest.fixture
+def fallback():
+    answering = FakeListChatModel(responses=["Which tea is green?"])
+    return Broken(responses=[""]).with_fallbacks([answering])
+
+
+@pytest.mark.parametrize("name", [name for name, s in STRATEGIES.items() if s.transform])
+async def test_d4_a_model_with_fallbacks_in_every_transform(fallback, name):
+    options = {"routes": {"Which tea is green?": "tea"}} if name == "router" else {}
+    if name == "hyde":
+        fallback.fallbacks[0].responses[0] = "Green tea is steamed."
+    transform = STRATEGIES[name].transform(fallback, on_error="raise", **options)
+    assert fallback.fallbacks[0].responses[0] in transform.transform("tea?")
+    assert fallback.fallbacks[0].responses[0] in await transform.atransform("tea?")
+
+
+@pytest.mark.parametrize("name", simple_strategies())
+def test_d4_a_model_with_fallbacks_in_every_strategy(graph, fallback, name):
+    retriever = make_strategy(name, Retriever(graph, "ROOT", "cosine"), fallback)
+    assert NodeGraphRetriever(retriever=retriever).invoke("Is tea green, and is coffee?")
+
+
+def test_d4_a_model_with_fallbacks_in_an_engine_and_an_extractor(graph, fallback):
+    engine = NodeGraphQueryEngine(engine=QueryEngine(Retriever(graph, "ROOT"), fallback))
+    assert engine.invoke("green tea") == "Which tea is green?"
+    assert "".join(engine.stream("green tea")) == "Which tea is green?"
+    graph.create_node_group("question", LLMExtractor(fallback, "questions"))
+    assert {node.text for node in graph.nodes("question")} == {"Which tea is green?"}
+
+
+TEMPLATES = [
+    "Search for: {question}",
+    "Search for: {query}",
+    PromptTemplate.from_template("Search for: {question}"),
+    ChatPromptTemplate.from_template("Search for: {question}"),
+    ChatPromptTemplate([("system", "You search."), ("human", "Search for: {question}")]),
+]
+
+
+@pytest.mark.parametrize("name", [name for name in simple_strategies() if name != "multi_step"])
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_d11_langchains_prompts_in_every_strategy(graph, template, name):
+    model = Recording(responses=["Which tea is green?"])
+    inner = Retriever(graph, "ROOT", "cosine")
+    retriever = make_strategy(name, inner, model, prompt=template)
+    assert NodeGraphRetriever(retriever=retriever).invoke("tea?")
+    *system, (role, text) = model.sent[0]
+    assert (role, text) == ("human", "Search for: tea?")
+    assert system == ([("system", "You search.")] if template is TEMPLATES[-1] else [])
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
+async def test_d11_langchains_prompt_in_a_query_engine(graph, way):
+    """As in LangChain's RAG tutorials."""
+    prompt = ChatPromptTemplate(
+        [
+            ("system", "Use the context to answer.\n\n{context}"),
+            ("human", "{input}"),
+        ]
+    )
+    model = Recording(responses=["It is steamed."])
+    search = Retriever(graph, "ROOT", "bm25", top_k=1)
+    engine = QueryEngine(search, model, prompts={"answer": prompt})
+    answers = NodeGraphQueryEngine(engine=engine)
+    call = getattr(answers, way)("green tea")
+    if way == "astream":
+        answer = "".join([text async for text in call])
+    else:
+        answer = "".join(call if way in ("invoke", "stream") else await call)
+    assert answer == "It is steamed."
+    (((system, context), (human, question)),) = model.sent
+    assert (system, human, question) == ("system", "human", "green tea")
+    assert context.startswith("Use the context to answer.\n\n")
+    assert "Green tea is steamed." in context
+
+
+def test_d11_langchains_prompt_in_an_extractor(graph):
+    prompt = ChatPromptTemplate([("system", "Summarize."), ("human", "{context}")])
+    model = Recording(responses=["A summary."])
+    graph.create_node_group("summary", LLMExtractor(model, "summary", prompt=prompt))
+    assert {node.text for node in graph.nodes("summary")} == {"A summary."}
+    assert sorted(text for _, (_, text) in model.sent) == sorted(d.page_content for d in LOADED)
+
+
+def test_d11_langchains_prompt_in_a_step_of_a_chain():
+    model = Recording(responses=["green tea"])
+    step = rewrite_query(model, prompt=TEMPLATES[-1])
+    assert step.invoke("gren tea") == "green tea"
+    assert model.sent == [[("system", "You search."), ("human", "Search for: gren tea")]]
+
+
+def test_d11_a_prompt_without_a_place_for_the_query_says_what_to_write():
+    with pytest.raises(ValueError, match=r"no place for 'query'; write \{query\} in it"):
+        rewrite_query(Recording(responses=[""]), prompt=PromptTemplate.from_template("Search."))
+    with pytest.raises(ValueError, match=r"a place 'topic', which nothing fills; .*\.partial\("):
+        rewrite_query(
+            Recording(responses=[""]), prompt=PromptTemplate.from_template("{topic} {query}")
+        )

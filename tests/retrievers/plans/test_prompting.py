@@ -74,11 +74,11 @@ def test_a_prompt_is_replaced_by_what_people_have(given: Any, zh: str, en: str) 
 @pytest.mark.parametrize(
     ("given", "error", "says"),
     [
-        (7, TypeError, "a prompt is a text, or texts by language .* not 7"),
+        (7, TypeError, "a prompt is a text with .*query.* in it, or a prompt template .* not 7"),
         ({"fr": "{query}"}, ValueError, "no prompts in the language 'fr'; there is 'zh', 'en'"),
         ("nothing", ValueError, "no place for 'query'"),
         (Prompt("{text}", "{text}", ("text",)), ValueError, "no place for 'query'"),
-        ({"zh": 3}, TypeError, "a prompt is a text, not 3"),
+        ({"zh": 3}, TypeError, "a prompt is a text with .*, not 3"),
     ],
 )
 def test_a_replacement_is_checked(given: Any, error: Any, says: str) -> None:

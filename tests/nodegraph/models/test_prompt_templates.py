@@ -1,0 +1,114 @@
+import copy
+import pickle
+
+import pytest
+from langchain_core.messages import AIMessage
+from langchain_core.prompts import (
+    ChatPromptTemplate,
+    FewShotPromptTemplate,
+    MessagesPlaceholder,
+    PromptTemplate,
+)
+from llama_index.core.prompts import ChatPromptTemplate as LlamaIndexChatTemplate
+from llama_index.core.prompts import PromptTemplate as LlamaIndexTemplate
+
+from nodekin.nodegraph.models import ChatPrompt, fill_template, prompt_text
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "Rewrite {query} in JSON.",
+        "Rewrite {question} in JSON.",
+        PromptTemplate.from_template("Rewrite {query} in JSON."),
+        PromptTemplate.from_template("Rewrite {question} in JSON."),
+        PromptTemplate.from_template("Rewrite {{ question }} in JSON.", template_format="mustache"),
+        PromptTemplate.from_template("Rewrite {input} in {form}.").partial(form="JSON"),
+        ChatPromptTemplate.from_template("Rewrite {question} in JSON."),
+        LlamaIndexTemplate("Rewrite {query_str} in JSON."),
+    ],
+)
+def test_d11_a_template_is_a_prompt(template):
+    assert prompt_text(template, ["query", "limit"]) == "Rewrite {query} in JSON."
+
+
+def test_d11_examples_of_a_template_stay():
+    template = FewShotPromptTemplate(
+        examples=[{"a": "nile lenght", "b": "length of the Nile"}],
+        example_prompt=PromptTemplate.from_template("{a} -> {b}"),
+        suffix="{question} ->",
+        input_variables=["question"],
+    )
+    text = prompt_text(template, ["query"])
+    assert text == "nile lenght -> length of the Nile\n\n{query} ->"
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        ChatPromptTemplate(
+            [("system", "Be brief about {{tea}}."), ("human", "What is {question}?")]
+        ),
+        LlamaIndexChatTemplate.from_messages(
+            [("system", "Be brief about {tea}."), ("user", "What is {question}?")]
+        ),
+    ],
+)
+def test_d11_messages_stay_messages(template):
+    prompt = prompt_text(template, ["query", "tea"])
+    assert prompt.messages == (("system", "Be brief about {tea}."), ("user", "What is {query}?"))
+    filled = fill_template(prompt, query="{tea}", tea="green tea")
+    assert filled.messages[1] == ("user", "What is {tea}?")
+    assert filled == "Be brief about green tea.\n\nWhat is {tea}?"
+
+
+def test_a_conversation_as_a_text_has_roles():
+    template = ChatPromptTemplate([("human", "Hello."), AIMessage("Yes?"), ("human", "{question}")])
+    prompt = prompt_text(template, ["query"])
+    assert prompt == "User: Hello.\n\nAssistant: Yes?\n\nUser: {query}"
+
+
+def test_the_place_for_messages_of_a_conversation():
+    messages = [("system", "Rewrite."), MessagesPlaceholder("chat_history"), ("human", "{input}")]
+    prompt = prompt_text(ChatPromptTemplate(messages), ["history", "question"])
+    assert prompt.messages == (
+        ("system", "Rewrite."),
+        ("user", "{history}"),
+        ("user", "{question}"),
+    )
+    with pytest.raises(ValueError, match="a place for messages 'chat_history', which nothing"):
+        prompt_text(ChatPromptTemplate(messages), ["question"])
+    messages[1] = MessagesPlaceholder("chat_history", optional=True)
+    assert len(prompt_text(ChatPromptTemplate(messages), ["question"]).messages) == 2
+
+
+def test_two_names_for_one_value_are_not_mixed():
+    template = PromptTemplate.from_template("{question} {query}")
+    with pytest.raises(ValueError, match=r"a place 'question', which nothing fills; there is \{q"):
+        prompt_text(template, ["query"])
+
+
+def test_what_is_added_goes_to_the_last_message():
+    prompt = ChatPrompt([("system", "Be brief."), ("user", "Why?")]) + " (In JSON.)"
+    assert prompt.messages == (("system", "Be brief."), ("user", "Why? (In JSON.)"))
+    assert prompt == "Be brief.\n\nWhy? (In JSON.)"
+
+
+@pytest.mark.parametrize("clone", [copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
+def test_messages_are_copied_and_pickled(clone):
+    prompt = ChatPrompt([("system", "Be brief."), ("user", "Why?")])
+    assert clone(prompt).messages == prompt.messages
+    assert clone(prompt) == prompt
+
+
+@pytest.mark.parametrize("prompt", [5, None, ["{query}"], str.upper])
+def test_what_is_no_prompt_is_refused(prompt):
+    with pytest.raises(TypeError, match=r"a text with \{query\} in it, or a prompt template"):
+        prompt_text(prompt, ["query"])
+
+
+def test_a_picture_is_no_text():
+    image = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+    template = ChatPromptTemplate([("human", [{"type": "text", "text": "{question}"}, image])])
+    with pytest.raises(TypeError, match="a message of a prompt is a text"):
+        prompt_text(template, ["query"])
