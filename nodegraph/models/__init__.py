@@ -1,6 +1,7 @@
 """Models: embedders and language models, coerced from what people have, and their caches."""
 
 from .cached_llm import CachedLLM
+from .chat_prompt import ChatPrompt, PromptTemplate, prompt_text
 from .embedder import Embedder, as_embedder, as_embedders
 from .embedder_adapters import Encoder, Vectors, is_async
 from .embedding_cache import EmbeddingCache
@@ -14,7 +15,6 @@ from .language import (
     retry_note,
 )
 from .llm import LLM, as_llm
-from .prompt_templates import ChatPrompt, PromptTemplate, prompt_text
 
 __all__ = [
     "LLM",

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Literal
 
-from .prompt_templates import ChatPrompt
+from .chat_prompt import ChatPrompt
 
 Language = Literal["zh", "en"]
 

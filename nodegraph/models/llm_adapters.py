@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
+from .chat_prompt import ChatPrompt
 from .embedder_adapters import attribute, check_is_model, has, is_async
-from .prompt_templates import ChatPrompt
 
 T = TypeVar("T")
 
