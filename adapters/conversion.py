@@ -37,6 +37,26 @@ def evidence_dicts(result: ScoredNode) -> list[dict[str, Any]]:
     ]
 
 
+def explain_match(match: Mapping[str, Any]) -> list[str]:
+    """Return in words what one of ``evidence_dicts`` says: a line, and one for each variant."""
+    key = "" if match.get("embed_key") is None else f" ({match['embed_key']})"
+    share = "" if match.get("share") is None else f", which gave {match['share']:.4f}"
+    lines = [
+        f"  {match['score']:.4f}  {match['group']}  {match['similarity']}{key} for "
+        f"{shorten(match['query'])}: {shorten(match['text'])}{share}"
+    ]
+    for variant in reversed(match.get("variants", [])):
+        note = "" if variant["note"] is None else f" ({variant['note']})"
+        lines.append(f"    {variant['strategy']} of {shorten(variant['query'])}{note}")
+    return lines
+
+
+def shorten(text: str) -> str:
+    """Return a text in quotation marks on one line, cut after 60 characters."""
+    line = " ".join(text.split())
+    return f'"{line}"' if len(line) <= 60 else f'"{line[:57]}..."'
+
+
 def input_positions(
     reranked: Iterable[ScoredNode], candidates: Sequence[ScoredNode]
 ) -> list[int | None]:

@@ -395,6 +395,30 @@ class NodeGraph:
             return [n for n in self.linked(node, MEMBER, incoming=True) if n.group == group]
         return [self.attach(child) for child in self._store.children(group, node)]
 
+    def neighbours(self, node: Node) -> tuple[Node | None, Node | None]:
+        """Return the nodes before and after a node in its group and document, across parents.
+
+        None where there is none, and for documents and nodes made from a whole group, which have
+        no neighbours. Quick: the rest of the document is not read.
+
+        Raises:
+            LookupError: If the node has been removed or changed.
+
+        Example:
+            >>> graph = NodeGraph()
+            >>> _ = graph.add("One. Two.\\nThree.")
+            >>> graph.create_node_group("word", str.split)
+            >>> one, two, three = graph.nodes("word")
+            >>> graph.neighbours(two) == (one, three), graph.neighbours(one) == (None, two)
+            (True, True)
+        """
+        with self.reading():
+            current = self.node(node.id)
+            if current.group == ROOT or not current.document_id:
+                return None, None
+            before, after = self._store.neighbours(current)
+            return before and self.attach(before), after and self.attach(after)
+
     # Links
 
     def link(

@@ -185,6 +185,14 @@ class NodeStore(ABC):
         nodes = () if derivation is None else derivation.nodes
         return [node for node in nodes if node.parent_id == parent.id]
 
+    def neighbours(self, node: Node) -> tuple[Node | None, Node | None]:
+        """Return the nodes before and after a node in its group and document, across parents."""
+        derivation = self.derivation(node.group, node.document_id)
+        nodes = () if derivation is None else derivation.nodes
+        place = node.order % DOCUMENT_STRIDE
+        before = nodes[place - 1] if 0 < place <= len(nodes) else None
+        return before, nodes[place + 1] if place + 1 < len(nodes) else None
+
     def links(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
         """Return the links from (or to) each node, in the order they were put.
 

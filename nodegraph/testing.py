@@ -446,9 +446,15 @@ def _check_graph(store: NodeStore) -> None:
         for graph in graphs:
             change(graph)
             nodes = [node for group in ("line", "word") for node in graph.nodes(group)]
-            lists.append([(node.id, *_row(node), node.metadata) for node in nodes])
+            lists.append(
+                [(n.id, *_row(n), n.metadata, *map(_id_of, graph.neighbours(n))) for n in nodes]
+            )
         _check_equal(lists[0], lists[1], f"a graph's nodes after {what}")
     graphs[0].close()
+
+
+def _id_of(node: Node | None) -> str | None:
+    return node and node.id
 
 
 _LINES = ("one two\nthree four", "five\nsix seven", "eight nine\n\nten")

@@ -68,6 +68,20 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class TextSplitter:
+    """Call a text splitter of LangChain or LlamaIndex.
+
+    Unlike its bound method, which LlamaIndex decorates, the splitter can be copied and pickled.
+    """
+
+    splitter: Any
+
+    def __call__(self, text: str) -> Any:
+        """Return the splitter's pieces of a text."""
+        return self.splitter.split_text(text)
+
+
+@dataclass(frozen=True, slots=True)
 class PatternRule:
     """Choose the rule by the file's name: the first pattern that matches decides.
 
@@ -145,8 +159,7 @@ def _callable(transform: object) -> Transform:
             "it: nodekin.adapters.llama_index.as_transform(parser)"
         )
     if hasattr(transform, "split_text"):  # LangChain and LlamaIndex text splitters
-        split: Transform = transform.split_text
-        return split
+        return TextSplitter(transform)
     if callable(transform):
         return transform
     raise TypeError(

@@ -6,13 +6,15 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from llama_index.core.schema import BaseNode, NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.schema import BaseNode
 from llama_index.core.storage.docstore.types import BaseDocumentStore, RefDocInfo
 
 from ...nodegraph import ROOT, Node, NodeGraph
 from .export_nodes import export_nodes
+from .imported_fields import id_in_llama_index
 from .node_lookup import find_node
-from .nodes import id_in_llama_index, related, to_text_node
+from .nodes import to_text_node
+from .relationships import all_relationships
 
 
 class NodeGraphDocstore(BaseDocumentStore):
@@ -78,37 +80,14 @@ class NodeGraphDocstore(BaseDocumentStore):
         with self.graph.reading(*groups):
             node = find_node(self.graph, doc_id)
             if node is not None and node.group in groups:
-                return self._related(node, groups)
+                text_node = to_text_node(node)
+                text_node.relationships = all_relationships(node, groups)
+                return text_node
         if raise_error:
             raise ValueError(
                 f"no node {doc_id!r} in the groups {groups}; it may have been removed or changed"
             )
         return None
-
-    def _related(self, node: Node, groups: Sequence[str]) -> TextNode:
-        text_node = to_text_node(node)
-        by_group = node.children
-        children = [child for name in by_group if name in groups for child in by_group[name]]
-        if children:
-            ids = map(id_in_llama_index, children)
-            text_node.relationships[NodeRelationship.CHILD] = [*map(related, ids)]
-        text_node.relationships.update(self._neighbours(node))
-        return text_node
-
-    def _neighbours(self, node: Node) -> dict[NodeRelationship, RelatedNodeInfo]:
-        """Return the nodes before and after a node in its group and document."""
-        if node.group == ROOT or not node.document_id:
-            return {}
-        siblings = self.graph.find(node.group)(node.root)
-        position = [sibling.id for sibling in siblings].index(node.id)
-        return {
-            relationship: related(id_in_llama_index(siblings[at]))
-            for relationship, at in (
-                (NodeRelationship.PREVIOUS, position - 1),
-                (NodeRelationship.NEXT, position + 1),
-            )
-            if 0 <= at < len(siblings)
-        }
 
     async def aget_document(self, doc_id: str, raise_error: bool = True) -> BaseNode | None:
         """Do what ``get_document`` does, in a thread."""

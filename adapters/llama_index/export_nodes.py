@@ -9,20 +9,27 @@ from itertools import pairwise
 from llama_index.core.schema import IndexNode, NodeRelationship, RelatedNodeInfo, TextNode
 
 from ...nodegraph import ROOT, Node, NodeGraph
-from .nodes import id_in_llama_index, related, to_text_node
+from .imported_fields import id_in_llama_index
+from .nodes import to_exported_node, to_text_node
+from .relationships import link_neighbours, related
 
 
 def export_nodes(graph: NodeGraph, *groups: str) -> list[TextNode]:
-    """Make LlamaIndex nodes of groups, of the groups above them, and of the documents.
+    """Make LlamaIndex nodes of groups and of the groups above them, independent of the graph.
 
-    Choose it to fill a docstore or a vector index, or for components that follow relationships:
-    none refers to a missing node. In addition to ``to_text_node``, a node has its children in the
-    exported groups (CHILD, absent on leaves), and its neighbours in its group and document, across
-    parents (PREVIOUS, NEXT). A retrieval result has neither: each would cost a walk through its
-    document.
+    Choose it to fill a docstore or a vector index, or for components that follow relationships.
+    They are what ``to_text_node`` makes, with children in the exported groups (CHILD, absent on
+    leaves), and neighbours in their group and document, across parents (PREVIOUS, NEXT). Documents
+    are not among them, and are nobody's PARENT, as with LlamaIndex's own parsers: a vector index
+    must not return whole documents, nor a merging retriever climb to them. Name ``"ROOT"`` to get
+    them first, with their children: ``import_nodes`` makes the same graph of these again.
+
+    Args:
+        graph: The node graph.
+        groups: Names of groups; none for the documents alone.
 
     Returns:
-        The documents, then each group in document order, parents before children.
+        Each group in document order, parents before children.
 
     Raises:
         UnknownGroupError: If there is no such group.
@@ -37,8 +44,9 @@ def export_nodes(graph: NodeGraph, *groups: str) -> list[TextNode]:
         >>> [node.text for node in get_leaf_nodes(export_nodes(graph, "word"))]
         ['One.', 'Two.', 'Three.']
     """
+    roots = [ROOT] if ROOT in groups or not groups else []
     names = dict.fromkeys(
-        [ROOT, *(group.name for name in groups for group in graph.ancestry(name))]
+        [*roots, *(group.name for name in groups for group in graph.ancestry(name))]
     )
     with graph.reading(*names):
         return relate([node for name in names for node in graph.nodes(name)])
@@ -50,7 +58,7 @@ def relate(nodes: Sequence[Node]) -> list[TextNode]:
     Args:
         nodes: Whole groups, each in document order.
     """
-    pairs = [(node, to_text_node(node)) for node in nodes]
+    pairs = [(node, to_exported_node(node)) for node in nodes]
     children: dict[str, list[RelatedNodeInfo]] = defaultdict(list)
     for node, text_node in pairs:
         if node.parent_id is not None:
@@ -62,12 +70,6 @@ def relate(nodes: Sequence[Node]) -> list[TextNode]:
         if (node.group, node.document_id) == (following.group, following.document_id):
             link_neighbours(text_node, next_text_node)
     return [text_node for _, text_node in pairs]
-
-
-def link_neighbours(previous: TextNode, following: TextNode) -> None:
-    """Relate two nodes as PREVIOUS and NEXT."""
-    previous.relationships[NodeRelationship.NEXT] = related(following.node_id)
-    following.relationships[NodeRelationship.PREVIOUS] = related(previous.node_id)
 
 
 def export_index_nodes(graph: NodeGraph, group: str, target: str) -> list[IndexNode]:

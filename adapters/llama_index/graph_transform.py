@@ -20,8 +20,8 @@ from llama_index.core.schema import (
 from llama_index.core.schema import Document as LlamaIndexDocument
 
 from ...nodegraph import ROOT, Document, Node, NodeGraph, fingerprint
-from .export_nodes import link_neighbours
-from .nodes import NamedByClass, related
+from .nodes import NamedByClass
+from .relationships import link_neighbours, related
 
 _GROUP = "chunk"
 

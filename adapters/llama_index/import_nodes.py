@@ -98,6 +98,7 @@ def import_nodes(
         earlier = imported_children(graph, name)
         rule = ImportedChildren({**(earlier.children if earlier else {}), **children[name]})
         graph.create_node_group(name, rule, parent, version=rule.version, replace=True)
+    graph.build(*parents)
     return ImportResult(tuple(ids), tuple(parents), tuple(hierarchy.blank))
 
 

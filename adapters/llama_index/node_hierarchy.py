@@ -15,15 +15,14 @@ from llama_index.core.schema import Document as LlamaIndexDocument
 
 from ...nodegraph import ROOT, Document, Node
 from ..conversion import is_start, own_metadata
-from .nodes import (
-    GROUP,
-    IMPORT_FIELDS,
+from .graph_text_node import read_record
+from .imported_fields import (
     LLAMA_INDEX_ID,
     LLAMA_INDEX_PROPERTIES,
     TEMPLATES,
-    from_text_node,
     hidden_fields,
 )
+from .nodes import from_text_node, user_fields
 
 GroupName = Callable[[BaseNode], str]
 """Returns the name of a node's group."""
@@ -68,7 +67,7 @@ class NodeHierarchy:
     def _add(self, node: BaseNode, *, is_document: bool = False) -> None:
         _check(node)
         node_id = node.node_id
-        exported_document = node.metadata.get(GROUP) == ROOT
+        exported_document = exported_group(node) == ROOT
         if is_document or exported_document or isinstance(node, LlamaIndexDocument):
             document = document_of(node)
             same = self.documents.setdefault(node_id, document) == document
@@ -105,7 +104,7 @@ class NodeHierarchy:
             if parent not in self.nodes and parent not in self.documents:
                 missing[parent].append(self.nodes[node_id])
         for document_id, nodes in missing.items():
-            first, *others = map(user_fields, nodes)
+            first, *others = (user_fields(node.metadata) for node in nodes)
             different = {name for fields in others for name in own_metadata(first, fields)}
             shared = {name: deepcopy(first[name]) for name in first if name not in different}
             self.documents[document_id] = Document(joined_text(nodes), shared, id=document_id)
@@ -142,7 +141,7 @@ class NodeHierarchy:
             node, depth = self.nodes[node_id], self._depths[node_id]
             if callable(groups):
                 return groups(node)
-            return groups[depth - 1] if groups else str(node.metadata.get(GROUP, f"level {depth}"))
+            return groups[depth - 1] if groups else exported_group(node) or f"level {depth}"
 
         return {
             node_id: name(node_id) for node_id in sorted(self.nodes, key=self._depths.__getitem__)
@@ -219,11 +218,11 @@ def child_of(node: BaseNode, parent: Node) -> Node:
 
 def _imported_metadata(node: BaseNode, inherited: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that a node does not inherit, its id, and its properties."""
-    fields = user_fields(node)
+    fields = user_fields(node.metadata)
     own = deepcopy(own_metadata(fields, inherited))
     properties = _properties(node)
-    if without := [name for name in inherited if name not in fields and name not in IMPORT_FIELDS]:
-        properties["without"] = without
+    if list(fields) != list(user_fields({**inherited, **own})):
+        properties["fields"] = list(fields)
     own[LLAMA_INDEX_ID] = node.node_id
     if properties or LLAMA_INDEX_PROPERTIES in inherited:
         own[LLAMA_INDEX_PROPERTIES] = json.dumps(properties, ensure_ascii=False)
@@ -235,15 +234,16 @@ def document_of(node: BaseNode) -> Document:
     source = from_text_node(node)
     if isinstance(source, Node):
         return Document(source.text, source.own_metadata, id=source.id)
-    metadata = deepcopy(user_fields(node))
+    metadata = deepcopy(user_fields(node.metadata))
     if properties := _properties(node):
         metadata[LLAMA_INDEX_PROPERTIES] = json.dumps(properties, ensure_ascii=False)
     return Document(source.text, metadata, id=node.node_id)
 
 
-def user_fields(node: BaseNode) -> dict[str, Any]:
-    """Return a node's metadata without the fields that ``import_nodes`` writes."""
-    return {name: value for name, value in node.metadata.items() if name not in IMPORT_FIELDS}
+def exported_group(node: BaseNode) -> str | None:
+    """Return the group that a node was exported from, None if it was not."""
+    record = read_record(node)
+    return None if record is None else str(record["group"])
 
 
 def _properties(node: BaseNode) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from ...nodegraph import Node, NodeGraph
 from ...nodegraph.hashing import digest
 from ...retrievers import Filter
 from ...retrievers.indexes import Exact
-from .nodes import LLAMA_INDEX_ID, NODEKIN_ID, id_in_llama_index
+from .graph_text_node import read_record
+from .imported_fields import LLAMA_INDEX_ID, id_in_llama_index
 
 
 class ImportedChildren:
@@ -58,15 +59,17 @@ def find_node(graph: NodeGraph, node: BaseNode | str) -> Node | None:
         graph: The node graph.
         node: The id, or the LlamaIndex node.
     """
-    node_id = node if isinstance(node, str) else str(node.metadata.get(NODEKIN_ID, node.node_id))
+    if isinstance(node, BaseNode):
+        record = read_record(node)
+        node = node.node_id if record is None else str(record["id"])
     with suppress(LookupError):
-        return graph.node(node_id)
+        return graph.node(node)
     by_original_id = Exact(LLAMA_INDEX_ID, normalize=False)
     for group in graph.groups:
         if imported_children(graph, group) is not None:
             index = by_original_id.open(graph, group)
             with graph.reading(group):
                 index.sync()
-                for match in index.search(node_id, 1, Filter()).ids:
+                for match in index.search(node, 1, Filter()).ids:
                     return graph.node(match)
     return None

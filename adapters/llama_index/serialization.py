@@ -16,6 +16,7 @@ from llama_index.core.schema import (
     TextNode,
 )
 
+from .graph_text_node import GraphTextNode
 from .nodes import NodeWithEvidence
 
 _FORMAT = "nodekin llama_index nodes"
@@ -72,6 +73,8 @@ def load_nodes(text: str) -> list[Any]:
 
 
 def _to_json(item: BaseNode | NodeWithScore) -> dict[str, Any]:
+    if isinstance(item, GraphTextNode):
+        item = item.plain()
     name = type(item).__name__
     if _CLASSES.get(name) is not type(item):
         raise TypeError(

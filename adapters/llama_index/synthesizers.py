@@ -25,8 +25,9 @@ from llama_index.core.settings import Settings
 from ...retrievers import Answer, Filters, QueryEngine, ScoredNode
 from ...retrievers.plans import Compute, Plan
 from ...retrievers.strategies import PlannedRetriever
+from .imported_fields import id_in_llama_index
 from .instrumentation import report_spans
-from .nodes import id_in_llama_index, to_node_with_score
+from .nodes import to_node_with_score
 from .prompt_templates import changed_prompts, to_templates
 from .reranker import to_scored_node
 from .retrieval_record import RetrievalRecord

@@ -12,10 +12,12 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore, Vector
 
 from ...nodegraph import Node, NodeGraph
 from ..vector_store_index import StoreIndexes
-from .nodes import GROUP, related
+from .relationships import related
 
 MakeStore = Callable[[str], BasePydanticVectorStore]
 """Returns a vector store for a group, empty or the one of an earlier process."""
+
+_GROUP = "nodekin_group"
 
 _FINGERPRINT = "nodekin_vector"  # hash of the model and the text of a stored vector
 
@@ -124,7 +126,7 @@ class LlamaIndexBackend:
 
     def _text_node(self, node: Node, vector: list[float], fingerprint: str) -> TextNode:
         """Return the node for the store: many stores allow only few, flat metadata fields."""
-        metadata = {GROUP: node.group, _FINGERPRINT: fingerprint}
+        metadata = {_GROUP: node.group, _FINGERPRINT: fingerprint}
         # A store that deletes by source only can delete a node that is its own.
         source = node.document_id if self._deletes_nodes and node.document_id else node.id
         return TextNode(

@@ -341,6 +341,15 @@ class SQLiteStore(NodeStore):
         with self._file.snapshot():
             return tuple(self._nodes_of(self._file.db.rows(query, params)))
 
+    def neighbours(self, node: Node) -> tuple[Node | None, Node | None]:
+        """Return the nodes before and after a node in its group and document."""
+        place = node.order % DOCUMENT_STRIDE
+        query = f"{_NODE} WHERE groups.name = ? AND docs.id = ? AND n.place IN (?, ?)"
+        params = [node.group, to_column(node.document_id), place - 1, place + 1]
+        with self._file.snapshot():
+            found = {n.order: n for n in self._nodes_of(self._file.db.rows(query, params))}
+        return found.get(node.order - 1), found.get(node.order + 1)
+
     def _nodes_in(self, db: Connection, derivation: int | None) -> Iterator[Node]:
         if derivation is None:
             return iter(())

@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -194,3 +195,26 @@ def test_a_node_travels_alone(graph: NodeGraph) -> None:
     assert (alone.text, alone.start, alone.metadata) == ("b", 2, {})
     with pytest.raises(ValueError, match="belongs to no graph yet"):
         _ = alone.parent
+
+
+def test_neighbours_stand_in_the_group_and_document_across_parents(tmp_path: Path) -> None:
+    for store in (None, tmp_path / "graph.db"):
+        with NodeGraph(store=store, progress=False) as graph:
+            graph.add([Document("a b\nc", id="1"), Document("d", id="2")])
+            graph.create_node_group("line", str.splitlines)
+            graph.create_node_group("word", str.split, parent="line")
+            graph.create_node_group(
+                "all", lambda nodes: " ".join(n.text for n in nodes), scope="group"
+            )
+            pairs = [graph.neighbours(node) for node in graph.nodes("word")]
+            shown = [tuple(n and n.text for n in pair) for pair in pairs]
+            assert shown == [(None, "b"), ("a", "c"), ("b", None), (None, None)]
+            assert graph.neighbours(graph.node("1")) == (None, None)
+            assert graph.neighbours(graph.nodes("all")[0]) == (None, None)
+            word = graph.nodes("word")[1]
+            graph.add(Document("new a b c", id="1"))
+            graph.build("word")
+            assert [n and n.text for n in graph.neighbours(word)] == ["a", "c"]
+            graph.remove("1")
+            with pytest.raises(LookupError, match="removed or changed"):
+                graph.neighbours(word)

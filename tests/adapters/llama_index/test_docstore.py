@@ -11,6 +11,7 @@ from nodekin.adapters.llama_index import (
     NodeGraphDocstore,
     NodeGraphRetriever,
     export_nodes,
+    from_text_node,
     to_text_node,
 )
 from nodekin.nodegraph import NodeGraph, UnknownGroupError
@@ -84,7 +85,7 @@ async def test_auto_merging_reads_it(
     storage = StorageContext.from_defaults(docstore=docstore)
     merging = AutoMergingRetriever(search, storage, simple_ratio_thresh=0.5)
     found = await asyncio.to_thread(merging.retrieve, "green leaves, not fermented")
-    assert [result.node.metadata["nodekin_group"] for result in found] == ["paragraph"]
+    assert [from_text_node(result.node).group for result in found] == ["paragraph"]
 
 
 def test_neighbours_are_read_from_it(graph: NodeGraph, docstore: NodeGraphDocstore) -> None:

@@ -11,7 +11,7 @@ from llama_index.core.base.base_selector import BaseSelector, SelectorResult, Si
 from llama_index.core.indices.query.query_transform.base import BaseQueryTransform
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata, MockLLM
-from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.node_parser import SentenceSplitter, get_leaf_nodes
 from llama_index.core.postprocessor import (
     LongContextReorder,
     MetadataReplacementPostProcessor,
@@ -34,6 +34,7 @@ from nodekin.adapters.llama_index import (
     NodeWithEvidence,
     as_transform,
     export_nodes,
+    from_text_node,
 )
 from nodekin.nodegraph import NodeGraph, split_sentences
 from nodekin.retrievers import Retriever
@@ -142,15 +143,24 @@ def test_fusion_merges_the_same_nodes(
         assert scores == sorted(scores, reverse=True)
 
 
-def test_fusion_keeps_repeated_sentences_apart(llm: Scripted) -> None:
+def test_fusion_merges_equal_nodes_as_it_does_those_of_llama_index(llm: Scripted) -> None:
     graph = NodeGraph()
-    graph.add(["Tea. Leaves. Tea.", "Tea. Water."])
+    graph.add(
+        [
+            Document(text="Tea. Leaves. Tea.", metadata={"file_path": "a.txt"}),
+            Document(text="Tea. Water.", metadata={"file_path": "b.txt"}),
+        ]
+    )
     graph.create_node_group("sentence", split_sentences)
     retriever = NodeGraphRetriever(Retriever(graph, "sentence"))
     fusion = QueryFusionRetriever([retriever, retriever], llm=llm, num_queries=1)
     fusion.similarity_top_k = 9
     assert len(retriever.retrieve("tea")) == 3
-    assert ids(fusion.retrieve("tea")) == ids(retriever.retrieve("tea"))
+    merged = fusion.retrieve("tea")
+    assert [(r.text, r.metadata) for r in merged] == [
+        ("Tea.", {"file_path": "a.txt"}),
+        ("Tea.", {"file_path": "b.txt"}),
+    ]
 
 
 async def test_async_fusion(retriever: NodeGraphRetriever) -> None:
@@ -185,7 +195,7 @@ def test_router(graph: NodeGraph, retriever: NodeGraphRetriever) -> None:
     assert ids(router.retrieve(QUERY)) == ids(retriever.retrieve(QUERY))
     assert ids(asyncio.run(router.aretrieve(QUERY))) == ids(retriever.retrieve(QUERY))
     both = RouterRetriever(Choose(0, 1), tools, llm=MockLLM()).retrieve(QUERY)
-    assert {r.metadata["nodekin_group"] for r in both} == {"ROOT", "paragraph"}
+    assert {from_text_node(r.node).group for r in both} == {"ROOT", "paragraph"}
 
 
 def test_retriever_tool(retriever: NodeGraphRetriever) -> None:
@@ -312,9 +322,7 @@ def test_citations(retriever: NodeGraphRetriever, llm: Scripted) -> None:
         texts = [source.node.get_content() for source in answer.source_nodes]
         assert texts[0].startswith("Source 1:\n")
         assert any("红茶是全发酵茶。" in text for text in texts)
-        assert {source.node.metadata["nodekin_group"] for source in answer.source_nodes} == {
-            "paragraph"
-        }
+        assert {source.node.metadata["topic"] for source in answer.source_nodes} <= {"tea", "panda"}
     assert "nodekin" not in llm.prompts[-1]
 
 
@@ -378,7 +386,7 @@ def test_a_pipeline_into_a_vector_index_and_up_again(graph: NodeGraph) -> None:
     from llama_index.core.embeddings import MockEmbedding
 
     index = VectorStoreIndex(
-        [n for n in export_nodes(graph, "sentence") if n.metadata["nodekin_group"] == "sentence"],
+        get_leaf_nodes(export_nodes(graph, "sentence")),
         embed_model=MockEmbedding(3),
     )
     found = index.as_retriever(similarity_top_k=9).retrieve("tea")

@@ -8,7 +8,6 @@ from llama_index.core.schema import (
     Document,
     ImageNode,
     MetadataMode,
-    NodeRelationship,
     ObjectType,
     TextNode,
 )
@@ -108,26 +107,26 @@ def test_graph_nodes_there_and_back(graph: NodeGraph, group: str) -> None:
 def test_place_in_document_and_relationships(graph: NodeGraph) -> None:
     node = graph.nodes("sentence")[2]
     made = to_text_node(node)
-    assert type(made) is TextNode
+    assert made.class_name() == "TextNode"
     assert made.ref_doc_id == "tea"
     assert graph.node("tea").text[made.start_char_idx : made.end_char_idx] == made.text
     assert made.parent_node.node_id == node.parent_id
     assert made.source_node.node_type == ObjectType.DOCUMENT
     assert made.parent_node.node_type == ObjectType.TEXT
-    assert set(made.relationships) == {NodeRelationship.SOURCE, NodeRelationship.PARENT}
+    before, after = graph.nodes("sentence")[1], graph.nodes("sentence")[3]
+    assert (made.prev_node.node_id, made.next_node.node_id) == (before.id, after.id)
+    assert made.child_nodes is None
     for info in made.relationships.values():
-        assert info.metadata == {}
+        assert info.metadata.keys() <= {"nodekin"}
         assert info.hash is None
     (root,) = (to_text_node(n) for n in graph.nodes("ROOT")[:1])
     assert root.parent_node is None
     assert root.ref_doc_id == "tea"
 
 
-def test_metadata_is_flat_and_ours_kept_from_models(graph: NodeGraph) -> None:
+def test_metadata_is_that_of_the_user(graph: NodeGraph) -> None:
     made = to_text_node(graph.nodes("sentence")[0])
-    assert made.metadata["topic"] == "tea"
-    assert made.metadata["nodekin_group"] == "sentence"
-    assert {type(value) for value in made.metadata.values()} <= {str, int, float}
+    assert made.metadata == {"topic": "tea", "year": 1999, "file_size": 7}
     for mode in (MetadataMode.LLM, MetadataMode.EMBED):
         assert made.get_content(mode) == "topic: tea\nyear: 1999\n\nGreen tea is not fermented."
     node_to_metadata_dict(made, flat_metadata=True)
@@ -152,7 +151,7 @@ def test_content_is_what_a_model_reads() -> None:
     node = Node("What is tea?", content="What is tea? A drink.", id="n1", group="qa")
     made = to_text_node(node)
     assert made.text == "What is tea? A drink."
-    assert "nodekin_text" in made.excluded_embed_metadata_keys
+    assert made.metadata == {}
     assert from_text_node(made).text == "What is tea?"
 
 
