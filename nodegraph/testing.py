@@ -454,7 +454,7 @@ def _check_graph(store: NodeStore) -> None:
 
 
 def _id_of(node: Node | None) -> str | None:
-    return node and node.id
+    return None if node is None else node.id
 
 
 _LINES = ("one two\nthree four", "five\nsix seven", "eight nine\n\nten")
