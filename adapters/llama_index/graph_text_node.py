@@ -27,15 +27,7 @@ class GraphTextNode(TextNode):
     pickled, written as JSON or compared, it is a plain ``TextNode`` with all of them.
     """
 
-    _graph_node: Node = PrivateAttr()
-
-    @classmethod
-    def create(cls, node: Node, **fields: Any) -> GraphTextNode:
-        """Create the LlamaIndex node of a graph's node, without its relationships yet."""
-        text_node = cls(**fields)
-        del text_node.__dict__[_LAZY]
-        text_node._graph_node = node
-        return text_node
+    _graph_node: Node = PrivateAttr()  # of one whose dict has no relationships yet
 
     def __getattr__(self, name: str) -> Any:
         # Called for what is not in the instance's dict.

@@ -22,19 +22,6 @@ TEMPLATES = ("metadata_template", "metadata_separator", "text_template", "mimety
 their order, where those differ from what an exported node has.
 """
 
-# Fields of a file that LlamaIndex's own reader hides from models, too.
-_FILE_FIELDS = (
-    *("file_name", "file_type", "file_size"),
-    *("creation_date", "last_modified_date", "last_accessed_date"),
-)
-
-_HIDDEN = frozenset((*_FILE_FIELDS, *IMPORT_FIELDS))
-
-
-def hidden_fields(metadata: Mapping[str, Any]) -> list[str]:
-    """Return the metadata fields that are hidden from models."""
-    return [field for field in metadata if field in _HIDDEN]
-
 
 def original_id(node: Node) -> str | None:
     """Return the id that a node had in LlamaIndex, None if it was not imported."""
@@ -75,8 +62,6 @@ def original_properties(node: Node) -> dict[str, Any]:
 def original_metadata(node: Node) -> Mapping[str, Any]:
     """Return a node's metadata as it is in LlamaIndex: the same fields in the same order."""
     metadata = node.metadata
-    if not any(field in metadata for field in IMPORT_FIELDS):
-        return metadata
     for field in IMPORT_FIELDS:
         metadata.pop(field, None)
     fields = original_properties(node).get("fields")

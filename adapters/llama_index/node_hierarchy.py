@@ -20,9 +20,8 @@ from .imported_fields import (
     LLAMA_INDEX_ID,
     LLAMA_INDEX_PROPERTIES,
     TEMPLATES,
-    hidden_fields,
 )
-from .nodes import from_text_node, user_fields
+from .nodes import from_text_node, hidden_fields, user_fields
 
 GroupName = Callable[[BaseNode], str]
 """Returns the name of a node's group."""

@@ -16,12 +16,19 @@ from .graph_text_node import GraphTextNode, read_record
 from .imported_fields import (
     IMPORT_FIELDS,
     TEMPLATES,
-    hidden_fields,
     id_in_llama_index,
     original_metadata,
     original_properties,
 )
 from .relationships import fixed_relationships
+
+# Fields of a file that LlamaIndex's own reader hides from models, too.
+_FILE_FIELDS = (
+    *("file_name", "file_type", "file_size"),
+    *("creation_date", "last_modified_date", "last_accessed_date"),
+)
+
+_HIDDEN = frozenset((*_FILE_FIELDS, *IMPORT_FIELDS))
 
 _SCALARS = (str, int, float, bool, type(None))
 
@@ -55,7 +62,10 @@ def to_text_node(node: Node) -> TextNode:
         >>> text_node.get_content("llm")
         'page: 3\\n\\nTea is a drink.'
     """
-    return GraphTextNode.create(node, **_fields(node))
+    text_node = GraphTextNode(**_fields(node))
+    text_node.__dict__.pop("relationships")
+    text_node._graph_node = node
+    return text_node
 
 
 def to_exported_node(node: Node) -> TextNode:
@@ -69,11 +79,13 @@ def _fields(node: Node) -> dict[str, Any]:
         raise TypeError(f"to_text_node takes a nodekin Node, not {node!r:.80}")
     if not node.id:
         raise ValueError(f"{node!r} has no id yet; take it from a graph, or give it one")
-    metadata = original_metadata(node)
-    properties = original_properties(node)
+    node_id, metadata, properties = node.id, node.metadata, {}
+    if any(field in metadata for field in IMPORT_FIELDS):
+        properties = original_properties(node)
+        node_id, metadata = id_in_llama_index(node), dict(original_metadata(node))
     hidden = hidden_fields(metadata)
     return {
-        "id_": id_in_llama_index(node),
+        "id_": node_id,
         "text": node.content if isinstance(node.content, str) else str(node.content),
         "metadata": _copied(metadata),
         "excluded_embed_metadata_keys": properties.get("embed", hidden),
@@ -147,6 +159,11 @@ def from_text_node(text_node: BaseNode) -> Node | Document:
         record["order"],
         inherited,
     )
+
+
+def hidden_fields(metadata: Mapping[str, Any]) -> list[str]:
+    """Return the metadata fields that are hidden from models."""
+    return [field for field in metadata if field in _HIDDEN]
 
 
 def user_fields(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from llama_index.core.schema import BaseNode, Document, TransformComponent
 
 from ...nodegraph import Node, fingerprint
 from ..conversion import is_start, own_metadata
-from .imported_fields import hidden_fields
+from .nodes import hidden_fields
 
 
 def as_transform(parser: Any) -> ParserTransform:
