@@ -333,13 +333,16 @@ async def test_without_return_exceptions_it_raises(retriever, mode):
         await batch(retriever, mode, ["tea", "poison"])
 
 
-async def test_a_cancelled_batch_reports_each(native):
+async def test_a_cancelled_batch_reports_each():
+    waiting = asyncio.Semaphore(0)
+
     class Endless:
         def retrieve(self, query, *, top_k=None, filters=None):
             raise NotImplementedError
 
         async def aretrieve(self, query, *, top_k=None, filters=None):
-            await asyncio.sleep(60)
+            waiting.release()
+            await asyncio.Event().wait()
 
     class Errors(BaseCallbackHandler):
         seen = 0
@@ -351,11 +354,11 @@ async def test_a_cancelled_batch_reports_each(native):
     errors = Errors()
     retriever = NodeGraphRetriever(retriever=Endless())
     task = asyncio.create_task(retriever.abatch(["a", "b", "c"], {"callbacks": [errors]}))
-    await asyncio.sleep(0.05)
+    for _ in range(3):
+        await waiting.acquire()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await asyncio.sleep(0.05)
     assert errors.seen == 3
 
 

@@ -90,7 +90,7 @@ async def test_a_task_ends_with_its_consumer():
     async def produce(emit):
         emit(1)
         try:
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
         except asyncio.CancelledError:
             cancelled.append(True)
             raise

@@ -153,7 +153,7 @@ async def test_a_cancelled_call_is_reported_and_raises(trace):
         async def aretrieve(self, query, *, top_k=None, filters=None):
             with start_span("work"):
                 self.started.set()
-                await asyncio.sleep(60)
+                await asyncio.Event().wait()
 
     engine = Endless()
     engine.started = asyncio.Event()

@@ -145,7 +145,7 @@ async def test_one_failing_query_cancels_the_others():
             if text == "bad":
                 raise OSError("down")
             try:
-                await asyncio.sleep(60)
+                await asyncio.Event().wait()
             except asyncio.CancelledError:
                 ended.append(text)
                 raise

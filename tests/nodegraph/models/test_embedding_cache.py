@@ -266,7 +266,7 @@ async def test_the_store_is_not_read_in_the_event_loop():
 
 async def test_a_cancelled_query_is_cancelled():
     async def never(texts):
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
 
     kept = make(Embedder(lambda texts: [[1.0]] * len(texts), "m", aembed_queries=never))
     task = asyncio.create_task(kept.aquery_vectors(["tea"], "default"))

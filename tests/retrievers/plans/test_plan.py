@@ -277,7 +277,7 @@ def test_a_cancelled_task_ends_the_plan() -> None:
     ended: list[str] = []
 
     async def never(prompt: str) -> str:
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
         return prompt
 
     def plan() -> Plan[str]:

@@ -142,7 +142,7 @@ async def test_cancelled_is_not_failed() -> None:
             raise AssertionError("asked")
 
         async def arerank(self, query, texts):
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
 
     task = asyncio.create_task(
         RerankRetriever(fixed(), "ModuleReranker", model=Endless()).aretrieve("q")
