@@ -12,8 +12,9 @@ from .composite import (
     WindowRetriever,
 )
 from .filters import Filter, Filters, all_of, parse_filters
+from .foreign import as_retriever
 from .plans import Prompt
-from .protocols import RetrieverProtocol
+from .protocols import RetrieverLike, RetrieverProtocol
 from .rerankers import KeywordFilter, Reranker, RerankRetriever, register_reranker
 from .results import Evidence, ScoredNode
 from .retriever import Retriever
@@ -55,6 +56,7 @@ __all__ = [
     "RerankRetriever",
     "Reranker",
     "Retriever",
+    "RetrieverLike",
     "RetrieverProtocol",
     "RouterRetriever",
     "ScoredNode",
@@ -63,6 +65,7 @@ __all__ = [
     "TextAnalyzer",
     "WindowRetriever",
     "all_of",
+    "as_retriever",
     "child_k_override",
     "get_similarity",
     "observe",

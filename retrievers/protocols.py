@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from ..nodegraph import NodeGraph
 from .filters import Filter, Filters
@@ -26,6 +26,10 @@ class RetrieverProtocol(Protocol):
     ) -> list[ScoredNode]:
         """Return the same without blocking the event loop."""
         ...
+
+
+RetrieverLike: TypeAlias = RetrieverProtocol | Any
+"""A retriever, or what ``as_retriever`` takes for one: that of another framework, as it is."""
 
 
 class Index(Protocol[PreparedT]):

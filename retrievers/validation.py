@@ -9,23 +9,11 @@ from typing import Any, TypeVar
 
 from ..nodegraph import nearest_names
 from ..nodegraph.errors import check_integer
-from .protocols import RetrieverProtocol
 
 ChoiceT = TypeVar("ChoiceT")
 
 whole = check_integer
 """Check a whole number, by the name that this room uses."""
-
-
-def check_retriever(inner: RetrieverProtocol, name: str = "a retriever") -> RetrieverProtocol:
-    """Return what is a retriever.
-
-    Raises:
-        TypeError: If it is none.
-    """
-    if not all(callable(getattr(inner, method, None)) for method in ("retrieve", "aretrieve")):
-        raise TypeError(f"{name} is an object with retrieve() and aretrieve(), not {inner!r:.80}")
-    return inner
 
 
 def check_number(value: object, name: str, what: str = "a number") -> None:

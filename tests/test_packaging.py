@@ -108,9 +108,9 @@ PUBLIC = {
         Evidence Filter Filters
         FusionRetriever HyDERetriever KeywordFilter LinkOptions LinkRetriever
         MultiQueryRetriever MultiStepRetriever Prompt QaRetriever QueryEngine QueryRewriteRetriever
-        RecursiveRetriever RerankRetriever Reranker Retriever RetrieverProtocol
+        RecursiveRetriever RerankRetriever Reranker Retriever RetrieverLike RetrieverProtocol
         RouterRetriever ScoredNode Span SubQuestionRetriever TextAnalyzer WindowRetriever
-        all_of
+        all_of as_retriever
         child_k_override get_similarity observe parse_filters register_index register_reranker
         register_similarity trace
     """,
@@ -119,15 +119,16 @@ PUBLIC = {
     "nodekin.adapters.langchain": """
         GraphEmbeddings NodeGraphIndex NodeGraphQueryEngine NodeGraphReranker NodeGraphRetriever
         NodeGraphStore NodeGraphVectorStore NodeTextSplitter StructuredFilter answer_tool
-        as_embedder as_index as_llm as_transform decompose_query expand_query from_document
-        hypothesize retriever_tool rewrite_query route_query to_document transform_query
+        as_embedder as_index as_llm as_retriever as_transform decompose_query expand_query
+        from_document hypothesize retriever_tool rewrite_query route_query to_document
+        transform_query
     """,
     "nodekin.adapters.llama_index": """
         ImportResult LiftPostprocessor NodeGraphDocstore NodeGraphQueryEngine
         NodeGraphQueryTransform NodeGraphQuestionGenerator NodeGraphReranker NodeGraphRetriever
         NodeGraphTransform NodeWithEvidence SpanEndEvent SpanObserver SpanStartEvent
-        as_embedder as_index as_llm as_transform dump_nodes export_index_nodes export_nodes
-        from_text_node import_nodes load_nodes to_node_with_score to_text_node
+        as_embedder as_index as_llm as_retriever as_transform dump_nodes export_index_nodes
+        export_nodes from_text_node import_nodes load_nodes to_node_with_score to_text_node
     """,
 }
 

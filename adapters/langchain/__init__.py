@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from ...nodegraph.models import as_embedder, as_llm
+from ...retrievers import as_retriever
 from ..extras import extra
 
 with extra("langchain", "langchain_core"):
@@ -43,6 +44,7 @@ __all__ = [
     "as_embedder",
     "as_index",
     "as_llm",
+    "as_retriever",
     "as_transform",
     "decompose_query",
     "expand_query",

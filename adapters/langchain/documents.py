@@ -12,6 +12,7 @@ from langchain_core.documents import Document
 from ...nodegraph import ROOT, Node, NodeGraph
 from ...nodegraph import Document as SourceDocument
 from ...retrievers import ScoredNode
+from ...retrievers.foreign import ForeignNode
 from ..conversion import different_text, evidence_dicts, inherited_fields, restore_inherited
 
 NODE_KEY = "nodekin"
@@ -73,7 +74,13 @@ def to_document(item: Node | ScoredNode, *, details: Details = False) -> Documen
                     f'details="nested", which puts all of it into metadata[{NODE_KEY!r}]'
                 )
             metadata[field] = value
-    return Document(content, metadata=metadata, id=node.id or None)
+    return Document(content, metadata=metadata, id=_own_id(node))
+
+
+def _own_id(node: Node) -> str | None:
+    """Return a document's id; None where it had none when a retriever of LangChain returned it."""
+    original = node.original if isinstance(node, ForeignNode) else None
+    return original.id if isinstance(original, Document) else node.id or None
 
 
 def _copy(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,14 @@ from langchain_core.runnables.graph import Graph
 from langchain_core.runnables.utils import AddableDict
 from pydantic import ConfigDict, Field, SkipValidation, field_validator
 
-from ...retrievers import Answer, QueryEngine, child_k_override
+from ...retrievers import (
+    Answer,
+    QueryEngine,
+    RetrieverProtocol,
+    as_retriever,
+    child_k_override,
+)
+from ...retrievers.foreign import configured
 from .callbacks import achild_runs, child_runs
 from .documents import Details, merge_filters
 from .graph_drawing import draw_runnable
@@ -129,6 +136,11 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
                 "goes into NodeGraphRetriever"
             )
         return value
+
+    @property
+    def native_retriever(self) -> RetrieverProtocol:
+        """The engine with this one's conditions as a retriever, whose result is the answer."""
+        return configured(as_retriever(self.engine), filters=self.filter)
 
     @property
     def OutputType(self) -> Any:

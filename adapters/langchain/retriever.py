@@ -19,7 +19,14 @@ from langchain_core.runnables.config import get_config_list
 from langchain_core.runnables.graph import Graph
 from pydantic import ConfigDict, Field, SkipValidation, field_validator
 
-from ...retrievers import RetrieverProtocol, ScoredNode, child_k_override
+from ...retrievers import (
+    RetrieverLike,
+    RetrieverProtocol,
+    ScoredNode,
+    as_retriever,
+    child_k_override,
+)
+from ...retrievers.foreign import configured
 from ...retrievers.plans import Compute, Plan, arun, run
 from .batching import MAX_BATCH, batch_runs, embed_queries, supports_batch
 from .callbacks import acall_with_config, achild_runs, call_with_config, child_runs, parent_runs
@@ -99,8 +106,8 @@ class NodeGraphRetriever(BaseRetriever):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
-    retriever: Annotated[RetrieverProtocol, SkipValidation]
-    """Any nodekin retriever."""
+    retriever: Annotated[RetrieverLike, SkipValidation]
+    """Any nodekin retriever, or what ``as_retriever`` takes for one."""
 
     k: int | None = Field(default=None, ge=1, strict=True)
     """How many documents to return at most; None for the retriever's own ``top_k``."""
@@ -120,12 +127,18 @@ class NodeGraphRetriever(BaseRetriever):
     @field_validator("retriever", mode="before")
     @classmethod
     def _check_retriever(cls, value: object) -> object:
-        if not all(callable(getattr(value, name, None)) for name in ("retrieve", "aretrieve")):
-            raise TypeError(
-                f"retriever is an object with retrieve() and aretrieve(), such as "
-                f"nodekin.retrievers.Retriever(graph, 'group'), not {value!r:.80}"
-            )
-        return value
+        return as_retriever(value, "retriever")
+
+    @property
+    def native_retriever(self) -> RetrieverProtocol:
+        """The retriever, with this one's settings: what ``as_retriever`` returns."""
+        return configured(
+            self.retriever,
+            top_k=self.k,
+            filters=self.filter,
+            child_k=self.child_k,
+            cut_off=self.score_threshold,
+        )
 
     def invoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any

@@ -117,6 +117,11 @@ class NodeGraphVectorStore(VectorStore):
         self._relevance_score_fn = relevance_score_fn
 
     @property
+    def native_retriever(self) -> Retriever:
+        """The retriever that searches the group: what ``as_retriever`` returns."""
+        return self.retriever
+
+    @property
     def embeddings(self) -> Embeddings | None:
         """The LangChain model of the graph, None where it has none, or one of another kind."""
         if not self.graph.embeddings.embedders:

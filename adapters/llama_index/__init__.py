@@ -1,6 +1,7 @@
 """Use node graphs in LlamaIndex, and LlamaIndex's parsers and vector stores in node graphs."""
 
 from ...nodegraph.models import as_embedder, as_llm
+from ...retrievers import as_retriever
 from ..extras import extra
 
 with extra("llama-index", "llama_index"):
@@ -37,6 +38,7 @@ __all__ = [
     "as_embedder",
     "as_index",
     "as_llm",
+    "as_retriever",
     "as_transform",
     "dump_nodes",
     "export_index_nodes",

@@ -11,6 +11,7 @@ from llama_index.core.schema import BaseNode, NodeWithScore, TextNode
 
 from ...nodegraph import Document, Node
 from ...retrievers import ScoredNode
+from ...retrievers.foreign import ForeignNode
 from ..conversion import evidence_dicts, explain_match, restore_inherited, shorten
 from .graph_text_node import GraphTextNode, read_record
 from .imported_fields import (
@@ -48,7 +49,8 @@ def to_text_node(node: Node) -> TextNode:
     looked up in the graph when a relationship is first read. All are ids only.
 
     A node that ``import_nodes`` imported is restored: its id, text, metadata, hash, parent,
-    templates and excluded fields are the original ones.
+    templates and excluded fields are the original ones. One that a retriever of LlamaIndex
+    returned (``as_retriever``) is copied as it was.
 
     Raises:
         TypeError: If it is no node.
@@ -62,6 +64,10 @@ def to_text_node(node: Node) -> TextNode:
         >>> text_node.get_content("llm")
         'page: 3\\n\\nTea is a drink.'
     """
+    if isinstance(node, ForeignNode) and isinstance(node.original, BaseNode):
+        original: Any = node.original.model_copy(deep=True)
+        retrieved: TextNode = original
+        return retrieved
     text_node = GraphTextNode(**_fields(node))
     text_node.__dict__.pop("relationships")
     text_node._graph_node = node

@@ -18,7 +18,15 @@ from llama_index.core.settings import Settings
 from llama_index.core.vector_stores.types import MetadataFilters
 
 from ...nodegraph import NodeGraph
-from ...retrievers import Filters, QueryEngine, Retriever, RetrieverProtocol, SubQuestionRetriever
+from ...retrievers import (
+    Filters,
+    QueryEngine,
+    Retriever,
+    RetrieverLike,
+    RetrieverProtocol,
+    SubQuestionRetriever,
+    as_retriever,
+)
 from ...retrievers.plans import Compute, Plan, arun, run
 from ...retrievers.strategies import StrategyName, make_strategy
 from .prompt_templates import llm_or_settings
@@ -51,8 +59,8 @@ class NodeGraphQueryEngine(BaseQueryEngine):
     ``retriever:`` (the strategy's, ``retriever:rewrite_en``) and ``response_synthesizer:``.
 
     Args:
-        source: A nodekin retriever; a ``NodeGraph``, of which ``group`` is searched; or nodekin's
-            ``QueryEngine``.
+        source: A nodekin retriever, or what ``as_retriever`` takes for one; a ``NodeGraph``, of
+            which ``group`` is searched; or nodekin's ``QueryEngine``.
         llm: The model, for the strategy and the answer; None for ``Settings.llm``, read at each
             query, or for that of the ``QueryEngine``. A strategy takes it in any form; to answer
             with a model that is not LlamaIndex's, a synthesizer is required.
@@ -84,7 +92,7 @@ class NodeGraphQueryEngine(BaseQueryEngine):
 
     def __init__(
         self,
-        source: RetrieverProtocol | NodeGraph | QueryEngine,
+        source: RetrieverLike | NodeGraph | QueryEngine,
         llm: object = None,
         *,
         strategy: StrategyName | Literal["none"] = "none",
@@ -118,7 +126,10 @@ class NodeGraphQueryEngine(BaseQueryEngine):
                 streaming=streaming,
                 callback_manager=callback_manager,
             )
-            inner = Retriever(source, group) if isinstance(source, NodeGraph) else source
+            if isinstance(source, NodeGraph):
+                inner = Retriever(source, group)
+            else:
+                inner = as_retriever(source, "source")
         if strategy == "sub_question":
             options.setdefault("answers", engine is None)
         if strategy != "none":

@@ -14,7 +14,16 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import MetadataFilters
 
-from ...retrievers import Filters, Prompt, Retriever, RetrieverProtocol, ScoredNode
+from ...retrievers import (
+    Filters,
+    Prompt,
+    Retriever,
+    RetrieverLike,
+    RetrieverProtocol,
+    ScoredNode,
+    as_retriever,
+)
+from ...retrievers.foreign import configured
 from ...retrievers.plans import Plan, PromptMixin
 from ...retrievers.strategies import FindMean, PlannedRetriever
 from .instrumentation import report_spans
@@ -41,7 +50,7 @@ class NodeGraphRetriever(BaseRetriever):
     ``SpanObserver``.
 
     Args:
-        retriever: Any nodekin retriever: an object with ``retrieve`` and ``aretrieve``.
+        retriever: Any nodekin retriever, or what ``as_retriever`` takes for one.
         similarity_top_k: How many nodes to return at most, counted after lifting to the target
             group; None for the retriever's own ``top_k``.
         filters: Conditions on metadata, checked before ranking, in addition to the retriever's:
@@ -75,7 +84,7 @@ class NodeGraphRetriever(BaseRetriever):
 
     def __init__(
         self,
-        retriever: RetrieverProtocol,
+        retriever: RetrieverLike,
         *,
         similarity_top_k: int | None = None,
         filters: MetadataFilters | Filters | None = None,
@@ -84,17 +93,15 @@ class NodeGraphRetriever(BaseRetriever):
         objects: list[IndexNode] | None = None,
         verbose: bool = False,
     ) -> None:
-        if isinstance(retriever, BaseRetriever) or not all(
-            callable(getattr(retriever, name, None)) for name in ("retrieve", "aretrieve")
-        ):
-            raise TypeError(
-                f"retriever is a nodekin retriever, an object with retrieve() and aretrieve() "
-                f"such as nodekin.retrievers.Retriever(graph, 'group'), not {retriever!r:.80}"
-            )
         super().__init__(callback_manager, object_map, objects, verbose)
-        self.retriever = retriever
+        self.retriever = as_retriever(retriever, "retriever")
         self.similarity_top_k = similarity_top_k
         self.filters = as_filters(filters)
+
+    @property
+    def native_retriever(self) -> RetrieverProtocol:
+        """The retriever, with this one's settings: what ``as_retriever`` returns."""
+        return configured(self.retriever, top_k=self.similarity_top_k, filters=self.filters)
 
     @property
     def similarity_top_k(self) -> int | None:

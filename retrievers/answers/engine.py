@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from ...nodegraph import LLM
 from ...nodegraph.models import Language, as_llm, language_of
 from ..filters import Filters, parse_filters
+from ..foreign import as_retriever
 from ..plans import Plan, Prompt, PromptMixin, PromptReplacement, arun, replace_prompts, run
-from ..protocols import RetrieverProtocol
-from ..validation import check_options, check_retriever, check_top_k
+from ..protocols import RetrieverLike
+from ..validation import check_options, check_top_k
 from .answer import Answer
 from .context import AnswerContext
 from .conversation import Conversation, parse_history
@@ -77,7 +78,7 @@ class QueryEngine(PromptMixin):
 
     def __init__(
         self,
-        retriever: RetrieverProtocol,
+        retriever: RetrieverLike,
         llm: object,
         mode: AnswerMode = "stuff",
         *,
@@ -94,7 +95,7 @@ class QueryEngine(PromptMixin):
         ):
             raise TypeError(f"qa is a QaRetriever, not {qa!r:.80}")
         check_options(options, AnswerOptions.__annotations__, "QueryEngine")
-        self.retriever = check_retriever(retriever)
+        self.retriever = as_retriever(retriever)
         self.qa = qa
         self.top_k = None if top_k is None else check_top_k(top_k)
         self.settings = AnswerSettings(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...nodegraph import ROOT, Kin, Node
 from ...nodegraph.navigation import path_to
-from ..protocols import RetrieverProtocol
+from ..protocols import RetrieverLike
 from ..ranking import Lift
 from ..results import OutputOptions, Results, ScoredNode
 from ..search import reading
@@ -69,10 +69,11 @@ class AutoMergeRetriever(PostprocessRetriever):
     """
 
     name = "merge"
+    needs_graph = True
 
     def __init__(
         self,
-        inner: RetrieverProtocol,
+        inner: RetrieverLike,
         *,
         ratio: float = 0.5,
         target: str = ROOT,

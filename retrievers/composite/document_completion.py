@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...nodegraph import Node, count_tokens
-from ..protocols import RetrieverProtocol
+from ..protocols import RetrieverLike
 from ..results import OutputOptions, Results, ScoredNode
 from ..validation import whole
 from .postprocessing import PostprocessRetriever, merge_hits, span_node
@@ -54,10 +54,11 @@ class DocumentCompletionRetriever(PostprocessRetriever):
 
     name = "complete"
     over_fetch = 1
+    needs_graph = True
 
     def __init__(
         self,
-        inner: RetrieverProtocol,
+        inner: RetrieverLike,
         *,
         share: float = 0.5,
         limit: int = 2000,

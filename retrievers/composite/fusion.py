@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from ..filters import Filters
+from ..foreign import as_retriever
 from ..planned_retriever import PlannedRetriever
 from ..plans import Each, Find, Plan
-from ..protocols import RetrieverProtocol
+from ..protocols import RetrieverLike, RetrieverProtocol
 from ..ranking import RANK_CONSTANT, Mode, check_mode, fuse
 from ..results import OutputOptions, Results
 from ..tracing import start_span, summarize_queries
-from ..validation import check_retriever, check_top_k, choice, number
+from ..validation import check_top_k, choice, number
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -67,7 +68,7 @@ class FusionRetriever(PlannedRetriever):
 
     def __init__(
         self,
-        retrievers: Sequence[RetrieverProtocol],
+        retrievers: Sequence[RetrieverLike],
         mode: Mode = "rrf",
         weights: Sequence[float] | None = None,
         top_k: int = 6,
@@ -78,7 +79,7 @@ class FusionRetriever(PlannedRetriever):
     ) -> None:
         super().__init__(top_k=check_top_k(top_k), **output)
         self.on_error = choice(on_error, "on_error", ("raise", "skip"))
-        self.retrievers = [check_retriever(retriever) for retriever in retrievers]
+        self.retrievers = [as_retriever(retriever) for retriever in retrievers]
         if not self.retrievers:
             raise ValueError("retrievers=[] leaves nothing to fuse; give one or more")
         self.mode: Mode = check_mode(mode)

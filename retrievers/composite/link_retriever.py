@@ -10,13 +10,14 @@ import numpy as np
 
 from ...nodegraph import Node, NodeGraph
 from ..filters import Filters, parse_filters
+from ..foreign import as_retriever, check_in_graph
 from ..planned_retriever import PlannedRetriever
 from ..plans import Compute, Find, Plan
-from ..protocols import RetrieverProtocol
+from ..protocols import RetrieverLike
 from ..results import Evidence, OutputOptions, Results, ScoredNode
 from ..similarities import Bm25
 from ..tracing import start_span
-from ..validation import check_retriever, check_top_k
+from ..validation import check_top_k
 from .link_graph import LinkGraph, LinkOptions, Pair, best_pairs, term_scores
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class LinkRetriever(PlannedRetriever):
 
     def __init__(
         self,
-        inner: RetrieverProtocol,
+        inner: RetrieverLike,
         graph: NodeGraph,
         *,
         via: str | None = None,
@@ -101,12 +102,14 @@ class LinkRetriever(PlannedRetriever):
             raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
         if via is not None:
             graph.ancestry(via)
-        self.inner = check_retriever(inner)
+        self.inner = as_retriever(inner)
+        check_in_graph(self.inner, "LinkRetriever")
         self.graph = graph
         self.via = via
         self.types = (types,) if isinstance(types, str) else None if types is None else tuple(types)
         self.options = LinkOptions() if options is None else options
-        inherited = getattr(inner, "similarity", None) or getattr(inner, "bm25", None)
+        retriever = self.inner
+        inherited = getattr(retriever, "similarity", None) or getattr(retriever, "bm25", None)
         self.bm25 = bm25 or (inherited if isinstance(inherited, Bm25) else Bm25())
         parse_filters(filters)
         self.filters = filters

@@ -5,18 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from ...nodegraph import Node
 from ..base_retriever import effective_child_k
 from ..filters import Filters
+from ..foreign import as_retriever, check_in_graph
 from ..planned_retriever import PlannedRetriever
 from ..plans import Compute, Find, Plan, fetch_until_full
-from ..protocols import RetrieverProtocol
+from ..protocols import RetrieverLike
 from ..ranking import merge
 from ..results import OutputOptions, Results, ScoredNode
 from ..tracing import start_span, summarize_queries
-from ..validation import check_retriever
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -42,15 +42,20 @@ class PostprocessRetriever(PlannedRetriever):
     fetches_on = False
     """Whether more hits are retrieved where they make fewer than ``top_k`` results."""
 
+    needs_graph: ClassVar[bool] = False
+    """Whether results are made of the hits' kin, which documents of other frameworks lack."""
+
     def __init__(
         self,
-        inner: RetrieverProtocol,
+        inner: RetrieverLike,
         *,
         top_k: int | None = None,
         **output: Unpack[OutputOptions],
     ) -> None:
         super().__init__(top_k=top_k, **output)
-        self.inner = check_retriever(inner, "inner")
+        self.inner = as_retriever(inner, "inner")
+        if self.needs_graph:
+            check_in_graph(self.inner, type(self).__name__)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.inner!r}, top_k={self.top_k})"

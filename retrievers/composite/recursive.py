@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ...nodegraph import Node, NodeGraph, nearest_names
 from ...nodegraph.navigation import path_to
 from ..filters import Filters
+from ..foreign import as_retriever
 from ..planned_retriever import PlannedRetriever
 from ..plans import Find, Plan, find_one, gather
 from ..protocols import RetrieverProtocol, Similarity
@@ -154,7 +155,11 @@ class RecursiveRetriever(PlannedRetriever):
     def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
         """The retrievers that nodes refer to, by name."""
         references = self.references if isinstance(self.references, Mapping) else {}
-        return [(n, r) for n, r in references.items() if not isinstance(r, NodeGraph)]
+        return [
+            (name, as_retriever(reference))
+            for name, reference in references.items()
+            if not isinstance(reference, NodeGraph)
+        ]
 
     def __repr__(self) -> str:
         return (
@@ -269,7 +274,9 @@ class RecursiveRetriever(PlannedRetriever):
         return self.references[name]
 
     def _as_retriever(self, reference: Reference) -> RetrieverProtocol:
-        return _GroupPool(self, reference) if isinstance(reference, NodeGraph) else reference
+        if isinstance(reference, NodeGraph):
+            return _GroupPool(self, reference)
+        return as_retriever(reference)
 
 
 class _GroupPool(Retriever):

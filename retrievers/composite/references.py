@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...nodegraph import Node, NodeGraph
-from ..protocols import RetrieverProtocol
+from ..foreign import as_retriever
+from ..protocols import RetrieverLike
 from ..ranking import by_node, merge
 from ..results import Evidence, Results, ScoredNode
 
-Reference = RetrieverProtocol | NodeGraph
+Reference = RetrieverLike | NodeGraph
 
 References = Mapping[str, Reference] | Callable[[Node], Reference | None]
 
@@ -81,17 +82,14 @@ def check_references(references: References | None) -> References | None:
 
 
 def check_reference(reference: Any, source: str | Node) -> Any:
-    """Return what a name or a node refers to: a retriever or a graph, for a node also None.
+    """Return what a name or a node refers to, as it is: a retriever, a query engine or a graph.
+
+    For a node also None.
 
     Raises:
         TypeError: If it is none of them.
     """
-    methods = (getattr(reference, name, None) for name in ("retrieve", "aretrieve"))
-    if isinstance(reference, NodeGraph) or all(map(callable, methods)):
+    if isinstance(reference, NodeGraph) or (reference is None and isinstance(source, Node)):
         return reference
-    if reference is None and isinstance(source, Node):
-        return None
-    raise TypeError(
-        f"what {source!r:.120} refers to is an object with retrieve() and aretrieve(), or a "
-        f"NodeGraph, not {reference!r:.80}"
-    )
+    as_retriever(reference, f"what {source!r:.120} refers to, besides a NodeGraph,")
+    return reference  # as it is: the same object is queried once

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from ...nodegraph import Kin, Node
-from ..protocols import RetrieverProtocol
+from ..protocols import RetrieverLike
 from ..results import OutputOptions, Results, ScoredNode
 from ..validation import choice, whole
 from .postprocessing import PostprocessRetriever, joined_node, merge_hits, span_node
@@ -64,10 +64,11 @@ class WindowRetriever(PostprocessRetriever):
 
     name = "window"
     fetches_on = True
+    needs_graph = True
 
     def __init__(
         self,
-        inner: RetrieverProtocol,
+        inner: RetrieverLike,
         before: int = 1,
         after: int = 1,
         *,

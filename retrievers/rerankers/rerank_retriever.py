@@ -9,13 +9,14 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from ..filters import Filters
+from ..foreign import as_retriever
 from ..planned_retriever import PlannedRetriever
 from ..plans import Plan, fetch_until_full, gather
-from ..protocols import RerankerProtocol, RetrieverProtocol
+from ..protocols import RerankerProtocol, RetrieverLike
 from ..ranking import cut_scores
 from ..results import Evidence, OutputFormat, Results
 from ..tracing import start_span
-from ..validation import check_retriever, check_top_k, choice, whole
+from ..validation import check_top_k, choice, whole
 from .reranker import Reranker, get_reranker
 
 logger = logging.getLogger(__name__)
@@ -74,7 +75,7 @@ class RerankRetriever(PlannedRetriever):
 
     def __init__(
         self,
-        inner: RetrieverProtocol,
+        inner: RetrieverLike,
         reranker: Reranker | str | RerankerProtocol | Callable[..., Any],
         *,
         top_k: int = 6,
@@ -86,7 +87,7 @@ class RerankRetriever(PlannedRetriever):
         **settings: object,
     ) -> None:
         super().__init__(top_k=check_top_k(top_k), output_format=output_format, join=join)
-        self.inner = check_retriever(inner)
+        self.inner = as_retriever(inner)
         self.reranker = (
             reranker
             if isinstance(reranker, Reranker) and not settings

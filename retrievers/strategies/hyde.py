@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from ...nodegraph.models.output import parse_passage
 from ..filters import Filters
 from ..plans import Each, Plan, Prompt
-from ..protocols import RetrieverProtocol
+from ..protocols import RetrieverLike
 from ..retriever import Retriever
 from ..validation import whole
 from .mean_search import FindMean, mean_name
@@ -127,14 +127,15 @@ class HyDERetriever(TransformRetriever):
 
     def __init__(
         self,
-        inner: RetrieverProtocol,
+        inner: RetrieverLike,
         llm: object,
         *,
         mean: bool | None = None,
         **options: Unpack[HyDEOptions],
     ) -> None:
         super().__init__(inner, llm, **options)
-        able = isinstance(inner, Retriever) and inner.similarity.mode == "embedding"
+        retriever = self.inner
+        able = isinstance(retriever, Retriever) and retriever.similarity.mode == "embedding"
         if mean and not able:
             raise ValueError(
                 "mean=True wants a Retriever that compares embeddings as the inner one, not "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...nodegraph.models.output import parse_phrasings
 from ..plans import Plan, Prompt
-from ..protocols import RetrieverProtocol
+from ..protocols import RetrieverLike
 from ..validation import whole
 from .model_prompt import TEXTS_SCHEMA, object_schema
 from .query_transform import QueryVariants, SupplementingTransform, SupplementOptions
@@ -125,6 +125,6 @@ class MultiQueryRetriever(TransformRetriever):
     transform_type = QueryExpansion
 
     def __init__(
-        self, inner: RetrieverProtocol, llm: object, **options: Unpack[MultiQueryOptions]
+        self, inner: RetrieverLike, llm: object, **options: Unpack[MultiQueryOptions]
     ) -> None:
         super().__init__(inner, llm, **options)

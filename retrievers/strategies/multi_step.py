@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, get_args
 
 from ...nodegraph.models.output import normalize
 from ..filters import Filters
+from ..foreign import as_retriever
 from ..planned_retriever import PlannedRetriever, join_notes
 from ..plans import Budget, BudgetExceededError, Find, Plan, PromptMixin, arun, gather, run
-from ..protocols import RetrieverProtocol
+from ..protocols import RetrieverLike
 from ..ranking import with_variant
 from ..results import QueryVariant, Results, ScoredNode
 from ..tracing import start_span
-from ..validation import check_retriever, check_top_k, choice, seconds, whole
+from ..validation import check_top_k, choice, seconds, whole
 from .model_prompt import model_or
 from .query_transform import OnError, describe_error
 from .step_prompt import StepOptions
@@ -96,7 +97,7 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
 
     def __init__(
         self,
-        inner: RetrieverProtocol,
+        inner: RetrieverLike,
         llm: object,
         *,
         max_steps: int = 4,
@@ -111,7 +112,7 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
             output_format=options.pop("output_format", None),
             join=options.pop("join", False),
         )
-        self.inner = check_retriever(inner)
+        self.inner = as_retriever(inner)
         self.max_steps = whole(max_steps, "max_steps", 0)
         self.max_calls = whole(max_calls, "max_calls", 0)
         self.max_seconds = seconds(max_seconds, "max_seconds")

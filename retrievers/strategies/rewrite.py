@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...nodegraph.models.output import parse_query
 from ..plans import Plan, Prompt
-from ..protocols import RetrieverProtocol
+from ..protocols import RetrieverLike
 from .model_prompt import object_schema
 from .query_transform import QueryTransform, QueryVariants, TransformOptions
 from .transform_retriever import FusionOptions, TransformRetriever
@@ -141,6 +141,6 @@ class QueryRewriteRetriever(TransformRetriever):
     transform_type = QueryRewrite
 
     def __init__(
-        self, inner: RetrieverProtocol, llm: object, **options: Unpack[RewriteOptions]
+        self, inner: RetrieverLike, llm: object, **options: Unpack[RewriteOptions]
     ) -> None:
         super().__init__(inner, llm, **options)

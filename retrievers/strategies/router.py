@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from ...nodegraph import nearest_names
 from ...nodegraph.models.output import parse_routes
 from ..filters import Filters
+from ..foreign import as_retriever
 from ..planned_retriever import PlannedRetriever, join_notes
 from ..plans import Call, Plan, Prompt, PromptMixin, gather, results_or_errors
-from ..protocols import RetrieverProtocol
+from ..protocols import RetrieverLike, RetrieverProtocol
 from ..ranking import Mode, check_mode, with_variant
 from ..results import OutputFormat, QueryVariant, Results, ScoredNode
 from ..tracing import start_span, summarize_queries
-from ..validation import check_retriever
 from .model_prompt import object_schema
 from .query_transform import (
     OnError,
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 Choose = Callable[[str], "str | Iterable[str] | Awaitable[str | Iterable[str]]"]
 """Chooses a route's name, or several, for a query."""
 
-Route = RetrieverProtocol | tuple[str, RetrieverProtocol]
+Route = RetrieverLike | tuple[str, RetrieverLike]
 """A retriever, or a description and a retriever."""
 
 RouteResults = dict[str, Results | Exception]
@@ -369,9 +369,9 @@ class RouterRetriever(PromptMixin, PlannedRetriever):
 def _described(route: Route) -> tuple[str, RetrieverProtocol]:
     """Return a route's description, empty by default, and its retriever."""
     if not isinstance(route, tuple | list):
-        return "", check_retriever(route)
+        return "", as_retriever(route)
     if len(route) != 2 or not isinstance(route[0], str):
         raise TypeError(
             f"a route is a retriever or a pair (description, retriever), not {route!r:.80}"
         )
-    return route[0], check_retriever(route[1])
+    return route[0], as_retriever(route[1])

@@ -9,7 +9,7 @@ from typing import Literal
 
 from ...nodegraph import nearest_names
 from ..planned_retriever import PlannedRetriever
-from ..protocols import RetrieverProtocol
+from ..protocols import RetrieverLike
 from .hyde import HyDE, HyDERetriever
 from .multi_query import MultiQueryRetriever, QueryExpansion
 from .multi_step import MultiStepRetriever
@@ -65,7 +65,7 @@ def simple_strategies() -> dict[str, Strategy]:
 
 
 def make_strategy(
-    name: str, inner: RetrieverProtocol, llm: object, **options: object
+    name: str, inner: RetrieverLike, llm: object, **options: object
 ) -> PlannedRetriever:
     """Return the retriever of a strategy around another one.
 

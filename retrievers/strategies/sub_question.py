@@ -14,7 +14,7 @@ from ...nodegraph.models import as_llm
 from ...nodegraph.models.output import parse_partial_answer, parse_sub_questions
 from ..filters import Filters
 from ..plans import Plan, Prompt, PromptReplacement, arun, ask_and_parse, fit_passages, gather, run
-from ..protocols import RetrieverProtocol
+from ..protocols import RetrieverLike
 from ..ranking import Mode
 from ..results import ScoredNode
 from ..tracing import start_span
@@ -243,7 +243,7 @@ class SubQuestionRetriever(TransformRetriever):
 
     def __init__(
         self,
-        inner: RetrieverProtocol,
+        inner: RetrieverLike,
         llm: object,
         *,
         answers: bool = False,

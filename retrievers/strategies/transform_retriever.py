@@ -10,13 +10,13 @@ from itertools import islice
 from typing import ClassVar
 
 from ..filters import Filters
+from ..foreign import as_retriever
 from ..planned_retriever import PlannedRetriever, join_notes
 from ..plans import Plan, PromptMixin, gather, results_or_errors
-from ..protocols import RetrieverProtocol
+from ..protocols import RetrieverLike
 from ..ranking import Mode, check_mode, fuse, with_variant
 from ..results import OutputFormat, OutputOptions, QueryVariant, Results, ScoredNode
 from ..tracing import start_span, summarize_queries
-from ..validation import check_retriever
 from .model_prompt import model_or
 from .query_transform import QueryTransform, QueryVariants, describe_error
 
@@ -101,7 +101,7 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
 
     def __init__(
         self,
-        inner: RetrieverProtocol,
+        inner: RetrieverLike,
         transform: object,
         *,
         mode: Mode = "rrf",
@@ -112,7 +112,7 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
         **options: object,
     ) -> None:
         super().__init__(top_k=top_k, output_format=output_format, join=join)
-        self.inner = check_retriever(inner)
+        self.inner = as_retriever(inner)
         create = type(self).transform_type
         if create is None and not isinstance(transform, QueryTransform):
             raise TypeError(f"transform is a QueryTransform, not {transform!r:.80}")

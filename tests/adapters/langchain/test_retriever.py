@@ -153,7 +153,9 @@ def test_what_is_no_filter_is_refused_by_the_core(retriever):
 
 
 def test_what_is_no_retriever_is_refused(graph):
-    with pytest.raises(TypeError, match=r"Retriever\(graph, 'group'\), not NodeGraph"):
+    with pytest.raises(
+        TypeError, match=r"not NodeGraph.*; search a graph with Retriever\(graph, 'group'\)"
+    ):
         NodeGraphRetriever(retriever=graph)
 
 

@@ -213,7 +213,7 @@ def test_what_is_wrong_is_said(search: Retriever, scripted: Scripted) -> None:
         NodeGraphQueryEngine(search, llm, max_steps=2)
     with pytest.raises(TypeError, match="answers with a LlamaIndex LLM"):
         NodeGraphQueryEngine(search, lambda prompt: "Tea.")
-    with pytest.raises(TypeError, match="retriever is a nodekin retriever"):
+    with pytest.raises(TypeError, match="source is an object with retrieve"):
         NodeGraphQueryEngine(llm, llm)
     synthesizer = get_response_synthesizer(llm=llm)
     with pytest.raises(TypeError, match="response_synthesizer is LlamaIndex's"):

@@ -1,0 +1,17 @@
+"""Retrievers of other frameworks, recognised by their shape, as retrievers of this package."""
+
+from .coercion import as_retriever
+from .configured_retriever import ConfiguredRetriever, configured
+from .foreign_node import ForeignNode
+from .foreign_retriever import ForeignRetriever, check_in_graph
+from .outputs import read_output
+
+__all__ = [
+    "ConfiguredRetriever",
+    "ForeignNode",
+    "ForeignRetriever",
+    "as_retriever",
+    "check_in_graph",
+    "configured",
+    "read_output",
+]

@@ -1,0 +1,90 @@
+"""Take a retriever of any framework as one of this package, wherever one is expected."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ...nodegraph import NodeGraph
+from ..protocols import RetrieverProtocol
+from .configured_retriever import ConfiguredRetriever
+from .foreign_retriever import ForeignRetriever
+from .retriever_adapters import adapt_retriever, is_native
+
+FACE = "native_retriever"
+"""The property of this package's classes in a framework that has what they are made of."""
+
+_STORE_K = 4  # how many documents LangChain's vector stores return
+
+
+def as_retriever(
+    source: Any,
+    what: str = "a retriever",
+    *,
+    name: str | None = None,
+    score_key: str | None = "relevance_score",
+) -> RetrieverProtocol:
+    """Return a retriever of any framework as a retriever of this package.
+
+    Every retriever, strategy, fusion, reranker, router, reference and query engine that holds a
+    retriever calls it: whatever it takes can be held as it is. Taken are
+
+    - retrievers of this package, and their faces in LangChain and LlamaIndex: the retriever itself;
+    - of LangChain: a retriever, a vector store, any other Runnable from a text to documents or an
+      answer, a tool with one argument;
+    - of LlamaIndex: a retriever, an index, a query engine, and the tools of these;
+    - a ``QueryEngine``: its answer is the only result, with the evidence of its sources.
+
+    They are known by their methods; no framework is imported. See ``ForeignRetriever`` for what
+    becomes of scores, ``top_k`` and conditions.
+
+    Args:
+        source: The retriever.
+        what: What errors call it.
+        name: What evidence and traces call a retriever of another framework; None for the name of
+            its class, or its own.
+        score_key: The metadata field of documents that may have a score; None for none.
+
+    Raises:
+        TypeError: If it is none of these.
+
+    Example:
+        >>> class Store:  # has the methods of LangChain's vector stores
+        ...     def similarity_search_with_score(self, query, k=4):
+        ...         from types import SimpleNamespace
+        ...         return [(SimpleNamespace(page_content="Tea", metadata={}, id="1"), 0.5)][:k]
+        ...     def similarity_search(self, query, k=4): ...
+        ...     def as_retriever(self): ...
+        >>> print(as_retriever(Store())("tea?")[0].explain())
+        0.5000    "Tea"
+          0.5000    Store for "tea?": itself
+    """
+    if hasattr(type(source), FACE):  # a Runnable around one may show the attributes of it, too
+        native: RetrieverProtocol = getattr(source, FACE)
+        return native
+    if hasattr(type(getattr(source, "vectorstore", None)), FACE) and _only_searches(source):
+        options = source.search_kwargs
+        return ConfiguredRetriever(
+            getattr(source.vectorstore, FACE),
+            top_k=options.get("k", _STORE_K),
+            filters=options.get("filter"),
+        )
+    if is_native(source):
+        checked: RetrieverProtocol = source
+        return checked
+    calls = adapt_retriever(source)
+    if calls is None:
+        remedy = "; search a graph with Retriever(graph, 'group')" * isinstance(source, NodeGraph)
+        raise TypeError(
+            f"{what} is an object with retrieve() and aretrieve() that take a query, top_k and "
+            "filters, or a retriever, vector store, index or query engine of LangChain or "
+            f"LlamaIndex, not {source!r:.80}{remedy}"
+        )
+    calls = calls if name is None else replace(calls, name=name)
+    return ForeignRetriever(calls, score_key=score_key)
+
+
+def _only_searches(source: Any) -> bool:
+    """Return whether a retriever of LangChain does no more than to search its vector store."""
+    kinds = ("k", "filter")
+    return source.search_type == "similarity" and all(key in kinds for key in source.search_kwargs)

@@ -1,0 +1,169 @@
+"""Search with a retriever or query engine of another framework."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ..base_retriever import inner_retrievers
+from ..filters import Filters, parse_filters
+from ..planned_retriever import PlannedRetriever
+from ..plans import Compute, Plan, gather
+from ..results import OutputOptions, Results
+from ..tracing import start_span, summarize_queries
+from .outputs import read_output
+from .retriever_adapters import RetrieverCalls
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+MAX_READ = 10_000
+"""How many results are read at most, where conditions are checked on what comes back."""
+
+
+class ForeignRetriever(PlannedRetriever):
+    """Retrieve by a retriever, vector store, index or query engine of another framework.
+
+    ``as_retriever`` makes it, wherever a retriever is expected. Results are nodes that no graph
+    has, with the document's text, metadata and id (made from text and metadata where it has none).
+    Their score is the one that the other retriever returns, or 1, 1/2, 1/3 by rank, and their
+    evidence says which. An answer is one result.
+
+    ``top_k`` is given to a retriever that takes a number in a call, or that has a number and can be
+    copied; of any other the first ``top_k`` results are returned, however few there are. Conditions
+    of a call are checked on results, of which as many are requested as it takes; a retriever that
+    takes no number can't have them.
+
+    Args:
+        calls: How it is called.
+        score_key: The metadata field that may have a score; None for none.
+        top_k: How many results at most; None for its own number.
+        **output: ``output_format`` and ``join``, see ``OutputOptions``.
+
+    Raises:
+        ValueError: In a retrieval, if there are conditions that it can't have.
+        TypeError: In a retrieval, if it returns neither documents nor an answer.
+    """
+
+    name = "search"
+
+    def __init__(
+        self,
+        calls: RetrieverCalls,
+        *,
+        score_key: str | None = "relevance_score",
+        top_k: int | None = None,
+        **output: Unpack[OutputOptions],
+    ) -> None:
+        super().__init__(top_k=top_k, **output)
+        self._calls = calls
+        self._score_key = score_key
+
+    @property
+    def source_name(self) -> str:
+        """What evidence calls it."""
+        return self._calls.name
+
+    @property
+    def answers(self) -> bool:
+        """Whether it is a query engine: a result is an answer."""
+        return self._calls.answers
+
+    def __repr__(self) -> str:
+        return f"ForeignRetriever({self.source_name!r})"
+
+    def check_limit(self, top_k: int | None, filters: Filters | None) -> int | None:
+        """Check the arguments of a call; return how many results at most."""
+        limit = super().check_limit(top_k, filters)
+        if filters and not self._calls.takes_top_k and self._calls.filtered is None:
+            raise ValueError(
+                f"{self.source_name} takes no conditions, and no number of results by which "
+                f"enough could be read to check {dict(filters)!r:.120}; set its conditions where "
+                "it is made, or search with a retriever that takes them"
+            )
+        return limit
+
+    def plans(
+        self, queries: Sequence[str], limit: int | None, filters: Filters | None
+    ) -> Plan[list[Results]]:
+        """Return the results of each query as a plan; none of a blank one."""
+        for query in queries:
+            if not isinstance(query, str):
+                raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
+        texts = [query for query in queries if query.strip()]
+        attributes = {"retriever": self.source_name, "query": summarize_queries(texts or [""])}
+        with start_span(self.name, **attributes) as span:
+            if filters and self._calls.filtered is None:
+                results = yield from gather([self._checked(q, limit, filters) for q in texts])
+            else:
+                results = yield from self._search(texts, limit, filters)
+            span.attributes["results"] = sum(map(len, results))
+        rest = iter(results)
+        return [next(rest) if query.strip() else [] for query in queries]
+
+    def _search(
+        self, queries: Sequence[str], limit: int | None, filters: Filters | None
+    ) -> Plan[list[Results]]:
+        """Search for all queries, in one call if there is one for many."""
+        calls = self._calls
+        if filters and calls.filtered is not None:
+            calls = calls.filtered(filters)
+        if len(queries) > 1 and calls.batch is not None:
+            abatch = calls.abatch and partial(calls.abatch, list(queries), limit)
+            outputs: list[Any] = yield from Compute(
+                partial(calls.batch, list(queries), limit), abatch
+            )
+        else:
+            outputs = yield from gather([_call(calls, query, limit) for query in queries])
+        return [
+            self._results(output, query)[:limit]
+            for query, output in zip(queries, outputs, strict=True)
+        ]
+
+    def _checked(self, query: str, limit: int | None, filters: Filters) -> Plan[Results]:
+        """Read as many results as it takes for ``limit`` that meet conditions."""
+        conditions = parse_filters(filters)
+        output = yield from _call(self._calls, query, limit)
+        wanted = count = len(output) if limit is None else limit
+        before = -1
+        while True:
+            results = self._results(output, query)
+            meeting = [r for r in results if conditions.matches(r.node)][:wanted]
+            if len(meeting) == wanted or len(output) == before or len(output) < count:
+                return meeting
+            if count >= MAX_READ:
+                raise ValueError(
+                    f"of the first {count} results of {self.source_name} only {len(meeting)} "
+                    f"meet {dict(filters)!r:.120}; set such conditions in its own terms where it "
+                    "is made"
+                )
+            before, count = len(output), min(4 * count, MAX_READ)
+            output = yield from _call(self._calls, query, count)
+
+    def _results(self, output: Any, query: str) -> Results:
+        return read_output(output, self.source_name, query, score_key=self._score_key)
+
+
+def _call(calls: RetrieverCalls, query: str, limit: int | None) -> Plan[Any]:
+    asearch = calls.asearch and partial(calls.asearch, query, limit)
+    return (yield from Compute(partial(calls.search, query, limit), asearch))
+
+
+def check_in_graph(retriever: object, owner: str) -> None:
+    """Check that not all results of a retriever are of no graph, for one that needs their kin.
+
+    Raises:
+        TypeError: If they are.
+    """
+    sources = list(_leaves(retriever))
+    if sources and all(isinstance(leaf, ForeignRetriever) for leaf in sources):
+        raise TypeError(
+            f"{owner} needs the parents or neighbours of results, and those of {sources[0]!r} are "
+            "in no node graph; add the documents to a NodeGraph, and search that"
+        )
+
+
+def _leaves(retriever: object) -> Sequence[object]:
+    inner = [item for _, item in inner_retrievers(retriever)]
+    return [leaf for item in inner for leaf in _leaves(item)] if inner else [retriever]

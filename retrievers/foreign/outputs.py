@@ -1,0 +1,175 @@
+"""Read what retrievers, query engines and chains of any framework return."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple, cast
+
+from ...nodegraph import Node
+from ..results import Evidence, ScoredNode
+from .foreign_node import is_document, text_node, to_node
+
+ANSWER_KEYS = ("answer", "result", "output", "response")
+"""Where a mapping that a chain returns has the answer."""
+
+SOURCE_KEYS = ("context", "source_documents", "documents")
+"""Where it has the documents."""
+
+NOTHING = "Empty Response"
+"""What LlamaIndex answers where nothing was retrieved."""
+
+BY_RANK = ", by rank"
+"""Ends the ``similarity`` of evidence whose score is the rank: 1, 1/2, 1/3."""
+
+
+class Item(NamedTuple):
+    """A document that was returned, its score if there is one, and earlier evidence."""
+
+    node: Node
+    score: float | None
+    evidence: tuple[Evidence, ...] = ()
+
+
+def read_output(
+    output: Any, name: str, query: str, *, score_key: str | None = "relevance_score"
+) -> list[ScoredNode]:
+    """Return what a retriever or query engine of any framework returned as results.
+
+    Documents stay in their order, one that is there twice at its first place. Scores are used
+    where all documents have one, in the metadata or beside it, and the first is the highest; if
+    in pairs of a document and a score the first is the lowest, they are distances, and the score
+    is the negative one. Else the score is the rank (1, 1/2, 1/3), and the evidence's
+    ``similarity`` ends with ``", by rank"``. An answer is one result, with
+    its sources as further evidence; none where nothing was found.
+
+    Args:
+        output: Documents of LangChain, nodes of LlamaIndex, with scores or without; an answer: a
+            text, a response, a message, or a mapping with one.
+        name: What evidence calls the one that returned it.
+        query: What it was searched with.
+        score_key: The metadata field that may have a score; None for none.
+
+    Raises:
+        TypeError: If it is none of these.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> tea = SimpleNamespace(page_content="Tea", metadata={}, id="t")
+        >>> [result] = read_output([(tea, 0.8)], "store", "tea?")
+        >>> result.score, result.evidence[0].similarity
+        (0.8, 'store')
+        >>> read_output("Tea is a drink.", "chain", "tea?")[0].node.text
+        'Tea is a drink.'
+    """
+    if (answer := _answer(output)) is not None:
+        text, sources = answer
+        return _answer_result(text, read_output(list(sources), name, query), name, query)
+    documents = _documents(output, name)
+    items = [_item(document, name, score_key) for document in documents]
+    in_pairs = all(isinstance(document, tuple) for document in documents)
+    scores = _scores([item.score for item in items], distances=in_pairs)
+    label = name if scores is not None else name + BY_RANK
+    ranks = [1 / rank for rank in range(1, len(items) + 1)]
+    results: dict[tuple[str, str], ScoredNode] = {}
+    for (node, _, earlier), score in zip(items, scores or ranks, strict=True):
+        evidence = earlier or (Evidence(node, score, label, query),)
+        results.setdefault((node.id, node.text), ScoredNode(node, score, evidence))
+    return sorted(results.values(), key=lambda result: -result.score)
+
+
+def _answer(output: Any) -> tuple[str, Sequence[Any]] | None:
+    """Return an answer's text and sources; None where the output is no answer."""
+    if output is None or isinstance(output, str):
+        return output or "", ()
+    if isinstance(output, Mapping):
+        sources = next((output[key] for key in SOURCE_KEYS if _is_list(output.get(key))), ())
+        texts = (output[key] for key in ANSWER_KEYS if isinstance(output.get(key), str))
+        text = next(texts, None)
+        return None if text is None else (text, sources)
+    if isinstance(getattr(output, "answered", None), bool):  # an Answer of ours
+        return (output.text if output.answered else ""), [s.result for s in output.sources]
+    if hasattr(output, "source_nodes"):  # LlamaIndex
+        if hasattr(output, "async_response_gen"):
+            raise TypeError(f"{output!r:.80} is streamed; give a query engine without streaming")
+        text = str(output)
+        sources = output.source_nodes or ()
+        return ("" if text.strip() == NOTHING and not sources else text), sources
+    content = getattr(output, "content", None)
+    if isinstance(content, str) and not is_document(output):  # a message, of a tool perhaps
+        artifact = getattr(output, "artifact", None)
+        return None if _is_list(artifact) and artifact else (content, ())
+    return None
+
+
+def _answer_result(
+    text: str, sources: Sequence[ScoredNode], name: str, query: str
+) -> list[ScoredNode]:
+    if not text.strip():
+        return []
+    node = text_node(text.strip(), name)
+    evidence = [match for source in sources for match in source.evidence]
+    return [ScoredNode(node, 1.0, (Evidence(node, 1.0, f"answer of {name}", query), *evidence))]
+
+
+def _documents(output: Any, name: str) -> Sequence[Any]:
+    """Return the documents of an output that is no answer.
+
+    Raises:
+        TypeError: If there are none.
+    """
+    if isinstance(output, Mapping):
+        output = next((output[key] for key in SOURCE_KEYS if _is_list(output.get(key))), output)
+    elif _is_list(artifact := getattr(output, "artifact", None)):
+        output = artifact
+    if is_document(output) or is_document(getattr(output, "node", None)):
+        return [output]
+    if not _is_list(output):
+        raise TypeError(
+            f"{name} returned {output!r:.80}; a retriever returns documents or nodes, with scores "
+            f"or without, and a query engine an answer: a text, or a mapping with one of "
+            f"{', '.join(map(repr, ANSWER_KEYS))}"
+        )
+    return list(output)
+
+
+def _item(item: Any, name: str, score_key: str | None) -> Item:
+    if isinstance(item, ScoredNode):
+        return Item(item.node, item.score, item.evidence)
+    document, score = item, cast("Any", None)
+    if isinstance(item, tuple) and len(item) == 2:
+        document, score = item
+    elif is_document(getattr(item, "node", None)):  # LlamaIndex's NodeWithScore
+        document, score = item.node, item.score
+    if not is_document(document):
+        raise TypeError(
+            f"{name} returned a list with {item!r:.80}, which is no document of LangChain, no node "
+            "of LlamaIndex, and no pair of one and its score"
+        )
+    node = to_node(document, score_key)
+    if score is None and score_key is not None:
+        score = node.metadata.get(score_key)
+    if isinstance(score, bool) or not hasattr(score, "__float__"):
+        return Item(node, None)
+    return Item(node, float(score))  # of numpy, perhaps
+
+
+def _scores(scores: Sequence[float | None], *, distances: bool) -> list[float] | None:
+    """Return scores, higher is better, in the order of the ranking; None for ranks instead.
+
+    Args:
+        scores: Of the documents, best first.
+        distances: Whether they may be distances, as those that vector stores return in pairs.
+    """
+    numbers = [score for score in scores if score is not None]
+    if not numbers or len(numbers) < len(scores) or any(n != n for n in numbers):
+        return None
+    if all(one >= other for one, other in pairwise(numbers)):
+        return numbers
+    if distances and all(one <= other for one, other in pairwise(numbers)):
+        return [-number for number in numbers]
+    return None
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)

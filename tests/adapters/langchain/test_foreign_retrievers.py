@@ -1,0 +1,395 @@
+"""LangChain's own retrievers and stores, wherever nodekin expects a retriever."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import threading
+from typing import Any
+
+import pytest
+from foreign_retrievers import HOLDERS, answers, ways
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import create_retriever_tool
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_runs import FinishedRuns, tree
+
+from nodekin.adapters.langchain import (
+    NodeGraphQueryEngine,
+    NodeGraphRetriever,
+    NodeGraphVectorStore,
+    as_retriever,
+    to_document,
+)
+from nodekin.nodegraph import NodeGraph
+from nodekin.retrievers import (
+    AutoMergeRetriever,
+    DocumentCompletionRetriever,
+    FusionRetriever,
+    LinkRetriever,
+    MultiQueryRetriever,
+    QueryEngine,
+    RerankRetriever,
+    Retriever,
+    WindowRetriever,
+)
+
+DOCUMENTS = [
+    Document("Green tea is steamed.", metadata={"topic": "tea", "year": 1999}, id="green"),
+    Document("Black tea is fermented.", metadata={"topic": "tea", "year": 2005}, id="black"),
+    Document("Rivers run to the sea.", metadata={"topic": "rivers", "year": 2010}, id="rivers"),
+    Document("Coffee is roasted.", metadata={"topic": "coffee", "year": 2020}, id="coffee"),
+    Document("Milk is white, as snow is.", metadata={"topic": "milk", "year": 1980}, id="milk"),
+]
+
+WORDS = ("green", "black", "tea", "rivers", "coffee", "milk", "is", "fermented", "steamed")
+
+
+class WordEmbeddings(Embeddings):
+    """Count words, and record in which thread texts are embedded."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [[*(float(text.lower().count(word)) for word in WORDS), 0.1] for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return self.embed_documents([text])[0]
+
+
+class Listed(BaseRetriever):
+    """Return the documents with a word of the query, in their order: no scores, no settings."""
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        words = {word.strip("?.").lower() for word in query.split()}
+        return [
+            d for d in DOCUMENTS if words & {w.strip(".,").lower() for w in d.page_content.split()}
+        ]
+
+
+class WithNumber(Listed):
+    """Have a number of its own, as BM25Retriever has."""
+
+    k: int = 2
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        return super()._get_relevant_documents(query, run_manager=run_manager)[: self.k]
+
+
+@pytest.fixture
+def store() -> InMemoryVectorStore:
+    store = InMemoryVectorStore(WordEmbeddings())
+    store.add_documents(DOCUMENTS)
+    return store
+
+
+SOURCES = {
+    "store": lambda store: store,
+    "retriever": lambda store: store.as_retriever(search_kwargs={"k": 3}),
+    "mmr": lambda store: store.as_retriever(search_type="mmr"),
+    "configured": lambda store: store.as_retriever().with_config(tags=["mine"]),
+    "own class": lambda store: Listed(),
+    "own number": lambda store: WithNumber(),
+    "function": lambda store: RunnableLambda(lambda query: store.similarity_search(query, k=3)),
+    "chain": lambda store: RunnableLambda(str.lower) | store.as_retriever(),
+    "tool": lambda store: create_retriever_tool(
+        *(store.as_retriever(), "search", "Search."), response_format="content_and_artifact"
+    ),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_a_retriever_of_langchain_goes_wherever_one_is_expected(store, source, holder):
+    retriever = HOLDERS[holder](SOURCES[source](store))
+    every = ways(retriever, "Which tea is green?")
+    assert every[0][0].node.id in ("green", "black")
+    assert [[r.node.id for r in results] for results in every] == 6 * [
+        [r.node.id for r in every[0]]
+    ]
+    for result in every[0]:
+        document = next(d for d in DOCUMENTS if d.id == result.node.id)
+        assert (result.node.text, result.node.metadata) == (
+            document.page_content,
+            document.metadata,
+        )
+        assert result.evidence
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_query_engine_answers_from_it_and_cites_its_documents(store, source):
+    for answer in answers(SOURCES[source](store), "Which tea is green?"):
+        assert [s.result.node.id for s in answer.cited] == ["green"]
+
+
+def test_a_retriever_of_langchain_is_asked_as_langchain_asks_it(store):
+    retriever = store.as_retriever(search_kwargs={"k": 3})
+    native = as_retriever(retriever)
+    for question in ("Which tea is black?", "rivers", "snow"):
+        expected = [d.id for d in retriever.invoke(question)]
+        assert [result.node.id for result in native.retrieve(question)] == expected
+        assert [result.node.id for result in native.retrieve(question, top_k=5)][:3] == expected
+
+
+def test_a_store_gives_its_scores_a_retriever_ranks(store):
+    pairs = store.similarity_search_with_score("Which tea is green?", k=2)
+    results = as_retriever(store).retrieve("Which tea is green?", top_k=2)
+    assert [(r.node.id, r.score) for r in results] == [(d.id, score) for d, score in pairs]
+    assert {r.evidence[0].similarity for r in results} == {"InMemoryVectorStore"}
+    results = as_retriever(store.as_retriever()).retrieve("Which tea is green?", top_k=2)
+    assert [r.score for r in results] == [1.0, 0.5]
+    assert {r.evidence[0].similarity for r in results} == {"VectorStoreRetriever, by rank"}
+
+
+def test_distances_of_a_store_become_scores():
+    class Distances(InMemoryVectorStore):
+        def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any):
+            pairs = super().similarity_search_with_score(query, k, **kwargs)
+            return [(document, 1 - score) for document, score in pairs]
+
+    store = Distances(WordEmbeddings())
+    store.add_documents(DOCUMENTS)
+    results = as_retriever(store).retrieve("green tea")
+    assert [r.score for r in results] == sorted((r.score for r in results), reverse=True)
+    assert results[0].node.id == "green"
+
+
+def test_a_store_without_scores_is_ranked():
+    class Plain(InMemoryVectorStore):
+        def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any):
+            raise NotImplementedError
+
+        async def asimilarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any):
+            raise NotImplementedError
+
+        def similarity_search(self, query: str, k: int = 4, **kwargs: Any):
+            return DOCUMENTS[:k]
+
+        async def asimilarity_search(self, query: str, k: int = 4, **kwargs: Any):
+            return DOCUMENTS[:k]
+
+    for results in ways(as_retriever(Plain(WordEmbeddings())), "tea", top_k=2):
+        assert [(r.node.id, r.score) for r in results] == [("green", 1.0), ("black", 0.5)]
+
+
+def test_a_relevance_score_in_the_metadata_is_the_score_and_not_part_of_the_id():
+    def search(query: str) -> list[Document]:
+        return [
+            Document(text, metadata={"relevance_score": score * len(query)})
+            for text, score in (("tea", 2.0), ("milk", 1.0))
+        ]
+
+    retriever = as_retriever(RunnableLambda(search))
+    one, other = retriever.retrieve("ab"), retriever.retrieve("abc")
+    assert [r.score for r in one] == [4.0, 2.0]
+    assert [r.node.id for r in one] == [r.node.id for r in other]
+    assert as_retriever(RunnableLambda(search), score_key=None).retrieve("ab")[0].score == 1.0
+
+
+@pytest.mark.parametrize("source", ["store", "retriever", "mmr", "configured", "own number"])
+def test_top_k_is_given_to_what_takes_it(store, source):
+    for results in ways(as_retriever(SOURCES[source](store)), "tea is green black", top_k=4):
+        assert len(results) == 4
+    assert len(as_retriever(SOURCES[source](store)).retrieve("tea is", top_k=1)) == 1
+
+
+def test_of_others_the_first_are_returned(store):
+    for results in ways(as_retriever(Listed()), "tea is", top_k=2):
+        assert [r.node.id for r in results] == ["green", "black"]
+
+
+@pytest.mark.parametrize("source", ["store", "retriever", "configured", "own number"])
+def test_conditions_leave_no_place_empty(store, source):
+    retriever = as_retriever(SOURCES[source](store))
+    for results in ways(retriever, "tea is", filters={"year": {"gte": 2010}}, top_k=2):
+        assert {r.node.id for r in results} <= {"rivers", "coffee"}
+        assert len(results) == (1 if source == "own number" else 2)
+    assert retriever.retrieve("tea is", filters={"topic": "tea"})[0].node.id == "green"
+
+
+@pytest.mark.parametrize("source", ["own class", "function", "chain", "tool"])
+def test_conditions_that_could_be_silently_short_are_an_error(store, source):
+    retriever = RerankRetriever(SOURCES[source](store), "ModuleReranker", model=lambda q, t: t)
+    with pytest.raises(ValueError, match="takes no conditions"):
+        retriever.retrieve("tea", filters={"topic": "tea"})
+    with pytest.raises(ValueError, match="takes no conditions"):
+        asyncio.run(retriever.aretrieve("tea", filters={"topic": "tea"}))
+
+
+def test_a_document_comes_back_as_it_was(store):
+    plain = [Document(d.page_content, metadata=dict(d.metadata)) for d in DOCUMENTS]
+    without_ids = RunnableLambda(lambda query: plain)
+    for source, originals in ((store, DOCUMENTS), (without_ids, plain)):
+        retriever = RerankRetriever(
+            source, "ModuleReranker", model=lambda q, texts: [0.5] * len(texts)
+        )
+        results = retriever.retrieve("tea", top_k=5)
+        for result in (*results, *pickle.loads(pickle.dumps(results))):
+            document = to_document(result)
+            assert document in originals
+
+
+def test_the_same_document_of_two_retrievers_is_one_result(store):
+    plain = [Document(d.page_content, metadata=d.metadata) for d in DOCUMENTS]
+    one, other = RunnableLambda(lambda query: plain[:2]), RunnableLambda(lambda query: plain[1:3])
+    results = FusionRetriever([one, other])("tea")
+    assert results[0].node.text == "Black tea is fermented."
+    assert [len(r.evidence) for r in results] == [2, 1, 1]
+    graph = NodeGraph(progress=False)
+    graph.add(DOCUMENTS)
+    results = FusionRetriever([store, Retriever(graph, "ROOT")])("black fermented tea")
+    assert len(results[0].evidence) == 2
+
+
+def test_async_searches_are_those_of_the_store_and_do_not_block_the_loop(store):
+    threads = []
+
+    class Threads(InMemoryVectorStore):
+        async def asimilarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any):
+            threads.append(threading.current_thread())
+            return await super().asimilarity_search_with_score(query, k, **kwargs)
+
+        def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any):
+            raise AssertionError("not the sync form")
+
+    other = Threads(WordEmbeddings())
+    other.add_documents(DOCUMENTS)
+
+    async def call() -> None:
+        await as_retriever(other).aretrieve("tea")
+        assert threads == [threading.current_thread()]
+
+    asyncio.run(call())
+
+    def slow(query: str) -> list[Document]:
+        assert threading.current_thread() is not threading.main_thread()
+        return DOCUMENTS
+
+    asyncio.run(as_retriever(RunnableLambda(slow)).aretrieve("tea"))
+
+
+def test_a_batch_is_one_batch_of_the_retriever():
+    batches = []
+
+    class Batching(Listed):
+        def batch(self, inputs: Any, config: Any = None, **kwargs: Any) -> Any:
+            batches.append(list(inputs))
+            return super().batch(inputs, config, **kwargs)
+
+    model = "1. black tea?\n2. green leaves?"
+    MultiQueryRetriever(Batching(), lambda prompt: model).retrieve("Which tea?")
+    assert batches == [["Which tea?", "black tea?", "green leaves?"]]
+
+
+@pytest.mark.parametrize(
+    "holder",
+    [
+        WindowRetriever,
+        AutoMergeRetriever,
+        DocumentCompletionRetriever,
+        lambda inner: LinkRetriever(inner, NodeGraph()),
+        lambda inner: WindowRetriever(FusionRetriever([inner, inner])),
+    ],
+)
+def test_what_needs_kin_says_early_that_documents_have_none(store, holder):
+    with pytest.raises(TypeError, match="in no node graph"):
+        holder(store.as_retriever())
+
+
+def test_windows_widen_what_is_in_a_graph_beside_what_is_not(store):
+    graph = NodeGraph(progress=False)
+    graph.add("Tea one. Tea two. Tea three.")
+    graph.create_node_group("sentence", lambda text: text.split(" T"))
+    fusion = FusionRetriever([store, Retriever(graph, "sentence", top_k=1)])
+    texts = [result.node.text for result in WindowRetriever(fusion)("tea")]
+    assert "Green tea is steamed." in texts
+
+
+def test_what_fails_in_the_retriever_is_its_own_error():
+    def fail(query: str) -> list[Document]:
+        raise ConnectionError("no route to the store")
+
+    with pytest.raises(ConnectionError, match="no route"):
+        as_retriever(RunnableLambda(fail)).retrieve("tea")
+
+
+@pytest.mark.parametrize("output", [3, [3], object(), {"a": 1}])
+def test_an_output_that_is_no_document_is_an_error(output):
+    with pytest.raises(TypeError, match="returned"):
+        as_retriever(RunnableLambda(lambda query: output)).retrieve("tea")
+
+
+def test_a_chain_that_answers_is_one_result_with_its_sources(store):
+    chain = RunnableLambda(
+        lambda query: {"input": query, "answer": "Green tea.", "context": DOCUMENTS[:1]}
+    )
+    (result,) = as_retriever(chain, name="ask tea").retrieve("Which tea is steamed?")
+    assert result.node.text == "Green tea."
+    assert [match.node.id for match in result.evidence][1:] == ["green"]
+    assert result.evidence[0].similarity == "answer of ask tea"
+    assert as_retriever(RunnableLambda(lambda query: "")).retrieve("tea") == []
+
+
+@pytest.mark.parametrize("nothing", ["store", None, 3, InMemoryVectorStore, NodeGraph()])
+def test_what_is_no_retriever_is_refused_with_what_is_allowed(nothing):
+    with pytest.raises(TypeError, match="of LangChain or LlamaIndex"):
+        as_retriever(nothing)
+
+
+def test_a_face_given_back_is_its_retriever():
+    graph = NodeGraph(progress=False)
+    graph.add(DOCUMENTS)
+    native = Retriever(graph, "ROOT")
+    assert as_retriever(NodeGraphRetriever(retriever=native)) is native
+    limited = NodeGraphRetriever(retriever=native, k=1, filter={"topic": ["tea", "rivers"]})
+    for results in ways(as_retriever(limited), "tea rivers"):
+        assert len(results) == 1
+        assert results[0].node.graph is graph
+    both = FusionRetriever([limited]).retrieve("tea rivers", filters={"topic": "rivers"}, top_k=3)
+    assert [r.node.id for r in both] == ["rivers"]
+    store = NodeGraphVectorStore(graph)
+    assert as_retriever(store) is store.retriever
+    bound = store.as_retriever(search_kwargs={"k": 1, "filter": {"topic": "tea"}})
+    (result,) = as_retriever(bound).retrieve("tea rivers fermented")
+    assert (result.node.id, result.node.graph) == ("black", graph)
+
+
+def test_a_configured_face_keeps_its_configuration():
+    graph = NodeGraph(progress=False)
+    graph.add(DOCUMENTS)
+    face = NodeGraphRetriever(retriever=Retriever(graph, "ROOT"))
+    assert len(as_retriever(face.bind(k=1)).retrieve("tea is")) == 1
+    assert len(as_retriever(face.with_config(tags=["x"])).retrieve("tea is", top_k=2)) == 2
+
+
+def test_an_engine_given_back_answers_with_its_conditions():
+    graph = NodeGraph(progress=False)
+    graph.add(DOCUMENTS)
+    engine = QueryEngine(Retriever(graph, "ROOT"), lambda prompt: "It is [1].")
+    face = NodeGraphQueryEngine(engine=engine, filter={"topic": "rivers"})
+    (result,) = as_retriever(face).retrieve("Which tea is green, and rivers?")
+    assert [match.node.id for match in result.evidence][1:] == ["rivers"]
+
+
+def test_the_face_holds_a_retriever_of_langchain(store):
+    face = NodeGraphRetriever(retriever=store.as_retriever(), k=2)
+    assert face.invoke("green tea") == store.similarity_search("green tea", k=2)
+    assert asyncio.run(face.ainvoke("green tea")) == store.similarity_search("green tea", k=2)
+    assert face.batch(["green tea", "rivers"]) == [
+        store.similarity_search("green tea", k=2),
+        store.similarity_search("rivers", k=2),
+    ]
+
+
+def test_runs_of_the_retriever_are_below_those_of_its_holder(store):
+    finished = FinishedRuns()
+    face = NodeGraphRetriever(retriever=FusionRetriever([store.as_retriever()]))
+    face.invoke("tea", {"callbacks": [finished]})
+    own = ("search", [("VectorStoreRetriever", [])])
+    assert list(map(tree, finished.roots)) == [("NodeGraphRetriever", [("fuse", [own])])]

@@ -1,0 +1,266 @@
+"""LlamaIndex's own retrievers, indexes and query engines, wherever a retriever is expected."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import threading
+from typing import Any
+
+import pytest
+from foreign_retrievers import HOLDERS, answers, ways
+from llama_index.core import SummaryIndex, VectorStoreIndex
+from llama_index.core.embeddings import BaseEmbedding
+from llama_index.core.llms import MockLLM
+from llama_index.core.query_engine import CustomQueryEngine
+from llama_index.core.retrievers import BaseRetriever, QueryFusionRetriever
+from llama_index.core.schema import (
+    IndexNode,
+    NodeRelationship,
+    NodeWithScore,
+    QueryBundle,
+    TextNode,
+)
+from llama_index.core.tools import QueryEngineTool, RetrieverTool
+
+from nodekin.adapters.llama_index import (
+    NodeGraphQueryEngine,
+    NodeGraphRetriever,
+    as_retriever,
+    to_node_with_score,
+)
+from nodekin.nodegraph import NodeGraph
+from nodekin.retrievers import (
+    FusionRetriever,
+    HyDERetriever,
+    QueryEngine,
+    RecursiveRetriever,
+    RerankRetriever,
+    Retriever,
+    WindowRetriever,
+)
+
+NODES = [
+    TextNode(text="Green tea is steamed.", metadata={"topic": "tea", "year": 1999}, id_="green"),
+    TextNode(text="Black tea is fermented.", metadata={"topic": "tea", "year": 2005}, id_="black"),
+    TextNode(
+        text="Rivers run to the sea.", metadata={"topic": "rivers", "year": 2010}, id_="rivers"
+    ),
+    TextNode(text="Coffee is roasted.", metadata={"topic": "coffee", "year": 2020}, id_="coffee"),
+    IndexNode(
+        text="All about milk is there.", index_id="dairy", metadata={"year": 1980}, id_="milk"
+    ),
+]
+
+WORDS = ("green", "black", "tea", "rivers", "coffee", "milk", "is", "fermented", "steamed")
+
+
+class WordEmbedding(BaseEmbedding):
+    """Count words."""
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return [*(float(text.lower().count(word)) for word in WORDS), 0.1]
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return self._get_text_embedding(query)
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._get_text_embedding(query)
+
+
+class Listed(BaseRetriever):
+    """Return the nodes with a word of the query, without scores; only a sync method."""
+
+    thread: Any = None
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        self.thread = threading.current_thread()
+        words = {word.strip("?.").lower() for word in query_bundle.query_str.split()}
+        return [
+            NodeWithScore(node=node)
+            for node in NODES
+            if words & {word.strip(".,").lower() for word in node.get_content().split()}
+        ]
+
+
+class Fixed(CustomQueryEngine):
+    """Answer every question alike."""
+
+    answer: str = "Green tea."
+
+    def custom_query(self, query_str: str) -> str:
+        return self.answer
+
+    async def acustom_query(self, query_str: str) -> str:
+        return self.answer
+
+
+@pytest.fixture
+def index() -> VectorStoreIndex:
+    return VectorStoreIndex(NODES, embed_model=WordEmbedding())
+
+
+def fused(index: VectorStoreIndex) -> QueryFusionRetriever:
+    retrievers = [index.as_retriever(similarity_top_k=3), Listed()]
+    return QueryFusionRetriever(retrievers, llm=MockLLM(), num_queries=1, use_async=False)
+
+
+SOURCES = {
+    "index": lambda index: index,
+    "retriever": lambda index: index.as_retriever(similarity_top_k=3),
+    "fusion": fused,
+    "own class": lambda index: Listed(),
+    "list": lambda index: SummaryIndex(NODES),
+    "tool": lambda index: RetrieverTool.from_defaults(
+        index.as_retriever(), name="tea", description="All about tea."
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def no_model(monkeypatch):
+    from llama_index.core import Settings
+
+    monkeypatch.setattr(Settings, "_llm", MockLLM())
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_a_retriever_of_llama_index_goes_wherever_one_is_expected(index, source, holder):
+    retriever = HOLDERS[holder](SOURCES[source](index))
+    every = ways(retriever, "Which tea is green?")
+    assert every[0][0].node.id in ("green", "black")
+    assert [[r.node.id for r in results] for results in every] == 6 * [
+        [r.node.id for r in every[0]]
+    ]
+    for result in every[0]:
+        node = next(node for node in NODES if node.node_id == result.node.id)
+        assert (result.node.text, result.node.metadata) == (node.get_content(), node.metadata)
+        assert result.evidence
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_query_engine_answers_from_it_and_cites_its_nodes(index, source):
+    for answer in answers(SOURCES[source](index), "Which tea is green?"):
+        assert [s.result.node.id for s in answer.cited] == ["green"]
+
+
+def test_results_and_scores_are_those_of_the_retriever(index):
+    retriever = index.as_retriever(similarity_top_k=3)
+    for question in ("Which tea is black?", "rivers"):
+        expected = [(r.node.node_id, r.score) for r in retriever.retrieve(question)]
+        results = as_retriever(retriever).retrieve(question)
+        assert [(r.node.id, r.score) for r in results] == expected
+        assert {r.evidence[0].similarity for r in results} == {"VectorIndexRetriever"}
+        assert len(as_retriever(retriever).retrieve(question, top_k=5)) == 5
+    assert retriever.similarity_top_k == 3
+    results = as_retriever(Listed()).retrieve("tea", top_k=1)
+    assert [(r.score, r.evidence[0].similarity) for r in results] == [(1.0, "Listed, by rank")]
+
+
+def test_conditions_leave_no_place_empty(index):
+    for results in ways(as_retriever(index), "tea is", filters={"year": {"gte": 2010}}, top_k=2):
+        assert {r.node.id for r in results} == {"rivers", "coffee"}
+    with pytest.raises(ValueError, match="Listed takes no conditions"):
+        FusionRetriever([Listed()]).retrieve("tea", filters={"topic": "tea"})
+
+
+def test_a_retriever_with_a_sync_method_only_does_not_block_the_loop():
+    listed = Listed()
+
+    async def call() -> None:
+        await FusionRetriever([listed]).aretrieve("tea")
+        assert listed.thread is not threading.current_thread()
+
+    asyncio.run(call())
+
+
+def test_a_node_comes_back_as_it_was(index):
+    retriever = RerankRetriever(
+        index, "ModuleReranker", model=lambda query, texts: [0.5] * len(texts)
+    )
+    results = retriever.retrieve("milk", top_k=5)
+    for result in (*results, *pickle.loads(pickle.dumps(results))):
+        node = to_node_with_score(result).node
+        original = next(node for node in NODES if node.node_id == result.node.id)
+        assert type(node) is type(original)
+        assert (node.hash, node.metadata) == (original.hash, original.metadata)
+    milk = next(r for r in results if r.node.id == "milk")
+    assert to_node_with_score(milk).node.index_id == "dairy"
+
+
+def test_places_in_the_document_are_kept():
+    node = TextNode(text="tea", id_="t", start_char_idx=4, end_char_idx=7)
+    node.relationships[NodeRelationship.SOURCE] = TextNode(id_="d").as_related_node_info()
+    index = VectorStoreIndex([node], embed_model=WordEmbedding())
+    (result,) = as_retriever(index).retrieve("tea")
+    assert (result.node.start, result.node.end, result.node.document_id) == (4, 7, "d")
+
+
+def test_the_faces_hold_it_too(index, scripted):
+    expected = [r.node.node_id for r in index.as_retriever().retrieve("green tea")]
+    face = NodeGraphRetriever(index.as_retriever())
+    assert [r.node.node_id for r in face.retrieve("green tea")] == expected
+    engine = NodeGraphQueryEngine(
+        index.as_retriever(), scripted("Is tea green?\nIs tea black?"), strategy="sub_question"
+    )
+    response = engine.query("Is tea green or black?")
+    assert {r.node.node_id for r in response.source_nodes} == {"green", "black"}
+    assert [question for question, _ in response.metadata["sub_qa"]] == [
+        "Is tea green?",
+        "Is tea black?",
+    ]
+
+
+def test_a_face_given_back_is_its_retriever():
+    letters = lambda texts: [[text.count(c) + 0.1 for c in "aeiou"] for text in texts]  # noqa: E731
+    graph = NodeGraph(embed=letters)
+    graph.add(["Tea one. Tea two. Tea three.", "Rivers run."])
+    graph.create_node_group("sentence", lambda text: text.split(" T"))
+    native = Retriever(graph, "sentence", "cosine")
+    assert as_retriever(NodeGraphRetriever(native)) is native
+    assert HyDERetriever(NodeGraphRetriever(native), lambda prompt: "tea").mean
+    limited = NodeGraphRetriever(native, similarity_top_k=1, filters={"a": 1})
+    assert WindowRetriever(NodeGraphRetriever(native, similarity_top_k=1))("two")[0].node.graph
+    assert FusionRetriever([limited])("tea") == []
+
+
+def test_what_needs_kin_says_early_that_nodes_have_none(index):
+    with pytest.raises(TypeError, match="in no node graph"):
+        WindowRetriever(index.as_retriever())
+
+
+def test_a_node_that_stands_for_a_query_engine_is_followed(index):
+    """LlamaIndex's recursive guide: an entry of a table of contents leads to a query engine."""
+    graph = NodeGraph(progress=False)
+    graph.add(["All about tea.", "All about rivers."])
+    tea, rivers = (node.id for node in graph.nodes("ROOT"))
+    own = QueryEngine(Retriever(graph, "ROOT"), lambda prompt: "To the sea [1].")
+    retriever = RecursiveRetriever(graph, ["ROOT"], references={tea: Fixed(), rivers: own})
+    for results in ways(retriever, "tea"):
+        assert [r.node.text for r in results] == ["Green tea."]
+        assert [match.similarity for match in results[0].evidence][:2] == [
+            "answer of Fixed",
+            "reference",
+        ]
+    assert [r.node.text for r in retriever("rivers")] == ["To the sea [1]."]
+
+
+def test_an_engine_that_finds_nothing_has_no_result(index):
+    assert as_retriever(Fixed(answer="Empty Response")).retrieve("tea") == []
+    engine = VectorStoreIndex([], embed_model=WordEmbedding()).as_query_engine()
+    assert as_retriever(engine).retrieve("tea") == []
+    own = QueryEngine(Retriever(NodeGraph(progress=False), "ROOT"), lambda prompt: "?")
+    assert as_retriever(own).retrieve("tea") == []
+
+
+def test_an_answer_has_the_evidence_of_its_sources(index, scripted):
+    engine = index.as_query_engine(llm=scripted("Green tea is."))
+    tool = QueryEngineTool.from_defaults(engine, name="teas", description="All about tea")
+    for results in ways(as_retriever(tool), "Which tea is green?"):
+        (result,) = results
+        assert result.node.text == "Green tea is."
+        assert result.evidence[1].node.id == "green"
+    streaming = as_retriever(index.as_query_engine(llm=scripted("Tea."), streaming=True))
+    with pytest.raises(TypeError, match="streamed"):
+        asyncio.run(streaming.aretrieve("tea"))

@@ -1,0 +1,56 @@
+"""What is a retriever, by its methods alone."""
+
+import re
+
+import pytest
+
+from nodekin.nodegraph import NodeGraph
+from nodekin.retrievers import FusionRetriever, QueryEngine, Retriever, as_retriever
+
+
+def test_a_retriever_of_this_package_is_itself():
+    retriever = Retriever(NodeGraph(progress=False), "ROOT")
+    assert as_retriever(retriever) is retriever
+
+
+def test_a_class_of_ones_own_is_itself():
+    class Own:
+        def retrieve(self, query, *, top_k=None, filters=None):
+            return []
+
+        async def aretrieve(self, query, **options):
+            return []
+
+    own = Own()
+    assert as_retriever(own) is own
+
+
+def test_one_that_takes_neither_number_nor_filters_is_refused_when_it_is_given():
+    class Bare:
+        def retrieve(self, query): ...
+
+        async def aretrieve(self, query): ...
+
+    with pytest.raises(TypeError, match="that take a query, top_k and filters"):
+        FusionRetriever([Bare()])
+
+
+def test_a_graph_and_a_class_are_told_what_to_write():
+    with pytest.raises(TypeError, match=re.escape("search a graph with Retriever(graph, 'group')")):
+        as_retriever(NodeGraph(progress=False))
+    with pytest.raises(TypeError, match="inner is an object"):
+        as_retriever(Retriever, "inner")
+
+
+def test_an_engine_is_a_retriever_of_its_answer_and_takes_conditions():
+    graph = NodeGraph(progress=False)
+    graph.add(["Tea is a drink.", "The Nile is a river."])
+    engine = QueryEngine(Retriever(graph, "ROOT"), lambda prompt: "A drink [1].")
+    (result,) = as_retriever(engine).retrieve("What is tea?")
+    assert result.node.text == "A drink [1]."
+    assert [m.similarity for m in result.evidence] == ["answer of QueryEngine", "bm25"]
+    assert result.evidence[1].node.graph is graph
+    assert as_retriever(engine).retrieve("What is tea?", filters={"topic": "rivers"}) == []
+    assert as_retriever(engine, name="drinks").retrieve("tea")[0].node.metadata == {
+        "title": "drinks"
+    }

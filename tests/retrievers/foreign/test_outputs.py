@@ -1,0 +1,67 @@
+"""What retrievers of any kind return, read as results."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from nodekin.nodegraph import Node
+from nodekin.retrievers import Evidence, ScoredNode
+from nodekin.retrievers.foreign import read_output
+
+
+def document(text, score=None, id=None):
+    metadata = {} if score is None else {"relevance_score": score}
+    return SimpleNamespace(page_content=text, metadata=metadata, id=id)
+
+
+def scores(output, **options):
+    results = read_output(output, "it", "q", **options)
+    return [(r.node.text, r.score, r.evidence[0].similarity) for r in results]
+
+
+def test_scores_are_used_where_all_have_one_and_the_first_is_the_highest():
+    assert scores([document("a", 2), document("b", 1)]) == [("a", 2.0, "it"), ("b", 1.0, "it")]
+    ranks = [("a", 1.0, "it, by rank"), ("b", 0.5, "it, by rank")]
+    assert scores([document("a", 1), document("b", 2)]) == ranks
+    assert scores([document("a", 1), document("b")]) == ranks
+    assert scores([document("a", float("nan")), document("b", 0)]) == ranks
+    assert scores([document("a", 2), document("b", 1)], score_key=None) == ranks
+
+
+def test_distances_in_pairs_become_negative_scores():
+    pairs = [(document("a"), 0.1), (document("b"), 0.4)]
+    assert scores(pairs) == [("a", -0.1, "it"), ("b", -0.4, "it")]
+    assert scores([(document("a"), 0.4), (document("b"), 0.1)])[0] == ("a", 0.4, "it")
+
+
+def test_a_score_of_zero_stays():
+    assert scores([(document("a"), 0.0)]) == [("a", 0.0, "it")]
+
+
+def test_a_document_that_is_there_twice_is_one_result_at_its_first_place():
+    output = [document("a"), document("b"), document("a")]
+    assert [text for text, _, _ in scores(output)] == ["a", "b"]
+    other_ids = [document("a", id="1"), document("a", id="2")]
+    assert len(scores(other_ids)) == 2
+
+
+def test_results_keep_their_evidence():
+    node = Node("tea", id="t")
+    match = Evidence(node, 0.7, "bm25", "q")
+    assert read_output([ScoredNode(node, 0.7, (match,))], "it", "q")[0].evidence == (match,)
+
+
+@pytest.mark.parametrize("empty", [None, "", "  ", [], {"answer": ""}, {"context": []}])
+def test_nothing_is_no_result(empty):
+    assert read_output(empty, "it", "q") == []
+
+
+def test_a_message_is_an_answer_or_brings_documents():
+    message = SimpleNamespace(content="Tea.", artifact=None)
+    assert scores(message) == [("Tea.", 1.0, "answer of it")]
+    message = SimpleNamespace(content="Tea.", artifact=[document("a")])
+    assert scores(message) == [("a", 1.0, "it, by rank")]
+
+
+def test_documents_in_a_mapping_without_an_answer_are_the_results():
+    assert scores({"context": [document("a")]}) == [("a", 1.0, "it, by rank")]
