@@ -205,7 +205,8 @@ class NodeGraph:
         return self._builder.read_failures if self.on_error == "skip" else None
 
     def compact(self) -> None:
-        """Give back the space of what was removed, and the vectors of texts that are gone.
+        """Give back the space of what was removed: also the vectors of texts that are gone, and
+        the answers of models, of which the nodes were made that are there.
 
         Raises:
             StoreError: If there is no room to write the file anew; nothing has changed then.
@@ -213,6 +214,7 @@ class NodeGraph:
         self._check_outside()
         with self._access.changing():
             self.embeddings.delete_unused()
+            self._builder.answers.clear()
         with self._store.writing():
             self._store.compact()
 
