@@ -112,28 +112,28 @@ class CachedLLM:
 
     def _answer(self, ask: Callable[..., Any], *request: Any) -> Any:
         """Return the stored answer to a request, or ask for one and store it."""
-        asked = []
+        asks = []
 
         def call() -> Any:
-            asked.append(self._count(hit=False))
+            asks.append(request)
             return ask(*request)
 
-        answer = self._answers.ask(answer_key(self.llm.name, *request), call)
-        if not asked:
-            self._count(hit=True)
-        return answer
+        try:
+            return self._answers.ask(answer_key(self.llm.name, *request), call)
+        finally:
+            self._count(hit=not asks)
 
     async def _aanswer(self, ask: Callable[..., Awaitable[Any]], *request: Any) -> Any:
-        asked = []
+        asks = []
 
         async def call() -> Any:
-            asked.append(self._count(hit=False))
+            asks.append(request)
             return await ask(*request)
 
-        answer = await self._answers.aask(answer_key(self.llm.name, *request), call)
-        if not asked:
-            self._count(hit=True)
-        return answer
+        try:
+            return await self._answers.aask(answer_key(self.llm.name, *request), call)
+        finally:
+            self._count(hit=not asks)
 
     def _get(self, prompt: str) -> Any:
         """Return the stored answer to a prompt, None where there is none."""
