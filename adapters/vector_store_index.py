@@ -49,7 +49,11 @@ class VectorBackend(Protocol):
         """Delete nodes, all of which the store has."""
 
     def add(self, nodes: Sequence[Node], vectors: Vectors, fingerprints: Sequence[str]) -> None:
-        """Add nodes, none of which the store has; a fingerprint is of a vector's model and text."""
+        """Add nodes, none of which the store has; a fingerprint is of a vector's model and text.
+
+        The vectors are of unit length: by any measure (cosine, inner product, L2) the nearest to
+        a query of unit length are the same.
+        """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -243,7 +247,7 @@ class StoreIndex(SyncedIndex):
             self._table.compact()
 
     def _change_store(self, changes: Changes) -> None:
-        new = {node.id: digest(self._model, node.text) for node in changes.added}
+        new = {node.id: digest("unit", self._model, node.text) for node in changes.added}
         if not self._stored_is_complete:
             stored = map(self._backend.stored, _batches([*self._stored, *new]))
             self._stored = {i: fingerprint for rows in stored for i, fingerprint in rows.items()}
@@ -260,7 +264,7 @@ class StoreIndex(SyncedIndex):
 
     def _add(self, nodes: Sequence[Node], fingerprints: Mapping[str, str]) -> None:
         for batch in _batches(nodes):
-            vectors = self._vectors(batch)
+            vectors = unit(self._vectors(batch))
             self._stored.update((node.id, "") for node in batch)  # perhaps, if it fails
             added = {node.id: fingerprints[node.id] for node in batch}
             self._backend.add(batch, vectors, list(added.values()))
