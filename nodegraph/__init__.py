@@ -1,6 +1,7 @@
 """What the corpus is: documents, groups of nodes made from them, transforms and the store."""
 
 from .build_writer import Failure
+from .concurrency import limit_concurrency, run_in_tasks, run_in_threads
 from .corpus import Refresh
 from .derivation import CORPUS, Derivation, Stamp
 from .document import Document
@@ -67,8 +68,11 @@ __all__ = [
     "UnknownGroupError",
     "count_tokens",
     "fingerprint",
+    "limit_concurrency",
     "nearest_names",
     "register_reader",
+    "run_in_tasks",
+    "run_in_threads",
     "split_paragraphs",
     "split_sentences",
 ]

@@ -1,5 +1,6 @@
 """How the graph is searched: similarities, their indexes, and the retriever that combines them."""
 
+from ..nodegraph import limit_concurrency
 from .answers import Answer, Conversation, QaRetriever, QueryEngine
 from .base_retriever import BaseRetriever, child_k_override
 from .composite import (
@@ -68,6 +69,7 @@ __all__ = [
     "as_retriever",
     "child_k_override",
     "get_similarity",
+    "limit_concurrency",
     "observe",
     "parse_filters",
     "register_index",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
-from ..nodegraph import NodeGraph
+from ..nodegraph import NodeGraph, run_in_tasks
 from ..nodegraph.models import Vectors
 from .base_retriever import BaseRetriever, check_queries, effective_child_k
 from .filters import Filters, all_of, parse_filters
@@ -257,11 +258,14 @@ class Retriever(BaseRetriever):
         ]
 
     async def _aquery_vectors(self, queries: Sequence[str]) -> list[list[Vectors]]:
-        calls = (
-            asyncio.gather(*(g.embeddings.aquery_vectors(queries, key) for g in graphs))
-            for key, graphs in (self._embedded if queries else ())
-        )
-        return await asyncio.gather(*calls)
+        embedded = self._embedded if queries else []
+        calls = [
+            partial(graph.embeddings.aquery_vectors, queries, key)
+            for key, graphs in embedded
+            for graph in graphs
+        ]
+        vectors = iter(await run_in_tasks(calls, len(calls)))
+        return [[next(vectors) for _ in graphs] for _, graphs in embedded]
 
     def _comparing(self, queries: Sequence[str]) -> list[tuple[str, Sequence[NodeGraph]]]:
         """Return the embeddings to search, and the graphs of each; none for no queries."""

@@ -100,7 +100,8 @@ PUBLIC = {
         GroupSummary Kin LLM LLMExtractor Link LinkedText MarkdownSplitter MemoryStore ModelError
         ModelTimeoutError Node NodeGraph NodeGroup NodeStore ROOT ReadError RecursiveSplitter
         Refresh SentenceSplitter Stamp StoreError TransformError UnknownGroupError count_tokens
-        fingerprint nearest_names register_reader split_paragraphs split_sentences
+        fingerprint limit_concurrency nearest_names register_reader run_in_tasks run_in_threads
+        split_paragraphs split_sentences
     """,
     "nodekin.nodegraph.sqlite": "SQLiteStore",
     "nodekin.retrievers": """
@@ -110,8 +111,8 @@ PUBLIC = {
         MultiQueryRetriever MultiStepRetriever Prompt QaRetriever QueryEngine QueryRewriteRetriever
         RecursiveRetriever RerankRetriever Reranker Retriever RetrieverLike RetrieverProtocol
         RouterRetriever ScoredNode Span SubQuestionRetriever TextAnalyzer WindowRetriever
-        all_of as_retriever
-        child_k_override get_similarity observe parse_filters register_index register_reranker
+        all_of as_retriever child_k_override
+        get_similarity limit_concurrency observe parse_filters register_index register_reranker
         register_similarity trace
     """,
     "nodekin.adapters": "",

@@ -22,6 +22,7 @@ from ...retrievers import (
     RetrieverProtocol,
     ScoredNode,
     as_retriever,
+    limit_concurrency,
 )
 from ...retrievers.foreign import configured
 from ...retrievers.plans import Plan, PromptMixin
@@ -59,6 +60,8 @@ class NodeGraphRetriever(BaseRetriever):
         object_map: As everywhere in LlamaIndex.
         objects: As everywhere in LlamaIndex.
         verbose: As everywhere in LlamaIndex.
+        num_workers: How many model calls, searches and branches of one retrieval run at the same
+            time at most, however deep they are nested; None for no limit of its own.
 
     Raises:
         TypeError: If the retriever is none, or an argument has the wrong type.
@@ -92,9 +95,13 @@ class NodeGraphRetriever(BaseRetriever):
         object_map: dict[str, Any] | None = None,
         objects: list[IndexNode] | None = None,
         verbose: bool = False,
+        num_workers: int | None = None,
     ) -> None:
         super().__init__(callback_manager, object_map, objects, verbose)
         self.retriever = as_retriever(retriever, "retriever")
+        self.num_workers = num_workers
+        with limit_concurrency(num_workers):  # checks the number
+            pass
         self.similarity_top_k = similarity_top_k
         self.filters = as_filters(filters)
 
@@ -119,7 +126,7 @@ class NodeGraphRetriever(BaseRetriever):
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         if not query_bundle.query_str.strip():
             return []
-        with report_spans(self.callback_manager, self):
+        with report_spans(self.callback_manager, self), limit_concurrency(self.num_workers):
             results = self.search_for(query_bundle).retrieve(
                 query_bundle.query_str, top_k=self.similarity_top_k, filters=self.filters
             )
@@ -129,7 +136,7 @@ class NodeGraphRetriever(BaseRetriever):
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         if not query_bundle.query_str.strip():
             return []
-        with report_spans(self.callback_manager, self):
+        with report_spans(self.callback_manager, self), limit_concurrency(self.num_workers):
             results = await self.search_for(query_bundle).aretrieve(
                 query_bundle.query_str, top_k=self.similarity_top_k, filters=self.filters
             )
