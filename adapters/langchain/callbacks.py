@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -121,7 +121,7 @@ def child_runs(
     token = None if config is None else var_child_runnable_config.set(child_config(config))
     limit = (var_child_runnable_config.get() or {}).get("max_concurrency")
     try:
-        with limit_concurrency(limit):
+        with nullcontext() if limit is None else limit_concurrency(limit):
             if _observer.get() is None and not _has_handlers():
                 yield None
             else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -100,8 +101,6 @@ class NodeGraphRetriever(BaseRetriever):
         super().__init__(callback_manager, object_map, objects, verbose)
         self.retriever = as_retriever(retriever, "retriever")
         self.num_workers = num_workers
-        with limit_concurrency(num_workers):  # checks the number
-            pass
         self.similarity_top_k = similarity_top_k
         self.filters = as_filters(filters)
 
@@ -123,10 +122,13 @@ class NodeGraphRetriever(BaseRetriever):
             raise ValueError(f"similarity_top_k must be 1 or more, not {value!r}")
         self._similarity_top_k = value
 
+    def _limited(self) -> AbstractContextManager[None]:
+        return nullcontext() if self.num_workers is None else limit_concurrency(self.num_workers)
+
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         if not query_bundle.query_str.strip():
             return []
-        with report_spans(self.callback_manager, self), limit_concurrency(self.num_workers):
+        with report_spans(self.callback_manager, self), self._limited():
             results = self.search_for(query_bundle).retrieve(
                 query_bundle.query_str, top_k=self.similarity_top_k, filters=self.filters
             )
@@ -136,7 +138,7 @@ class NodeGraphRetriever(BaseRetriever):
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         if not query_bundle.query_str.strip():
             return []
-        with report_spans(self.callback_manager, self), limit_concurrency(self.num_workers):
+        with report_spans(self.callback_manager, self), self._limited():
             results = await self.search_for(query_bundle).aretrieve(
                 query_bundle.query_str, top_k=self.similarity_top_k, filters=self.filters
             )

@@ -161,14 +161,16 @@ class Find(Effect[list[Results]]):
         batch: Callable[[], list[Results]] | None = self._batch_call("batch")
         if batch:
             return batch()
-        return run_in_threads(self._single_calls(self.retriever.retrieve), MAX_PARALLEL)
+        calls = self._single_calls(self.retriever.retrieve)
+        return [calls[0]()] if len(calls) == 1 else run_in_threads(calls, MAX_PARALLEL)
 
     async def arun(self) -> list[Results]:
         """Return the same without blocking the event loop."""
         abatch: Callable[[], Awaitable[list[Results]]] | None = self._batch_call("abatch")
         if abatch:
             return await abatch()
-        return await run_in_tasks(self._single_calls(self.retriever.aretrieve), MAX_PARALLEL)
+        calls = self._single_calls(self.retriever.aretrieve)
+        return [await calls[0]()] if len(calls) == 1 else await run_in_tasks(calls, MAX_PARALLEL)
 
     def _batch_call(self, name: str) -> Any:
         """Return a call of the retriever's own batch method; None for one query, or without one."""
