@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict
@@ -112,3 +113,13 @@ def own_metadata(metadata: Mapping[str, Any], inherited: Mapping[str, Any]) -> d
 def is_start(start: Any, part: str, text: str) -> bool:
     """Return whether a part of a text starts where a splitter says."""
     return isinstance(start, int) and start >= 0 and text.startswith(part, start)
+
+
+def pattern_within(text: str) -> str:
+    """Return the pattern of ``like`` for texts that have this text anywhere in them.
+
+    Example:
+        >>> pattern_within("100%")
+        '%100\\\\%%'
+    """
+    return "%" + re.sub(r"([%_\\])", r"\\\1", text) + "%"

@@ -12,7 +12,7 @@ from .composite import (
     RecursiveRetriever,
     WindowRetriever,
 )
-from .filters import Filter, Filters, all_of, parse_filters
+from .filters import Filter, Filters, all_of, metadata_key, parse_filters
 from .foreign import as_retriever
 from .plans import Prompt
 from .protocols import RetrieverLike, RetrieverProtocol
@@ -70,6 +70,7 @@ __all__ = [
     "child_k_override",
     "get_similarity",
     "limit_concurrency",
+    "metadata_key",
     "observe",
     "parse_filters",
     "register_index",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -15,8 +16,8 @@ from .filters import Filters, all_of, parse_filters
 from .protocols import Similarity
 from .ranking import Lift
 from .results import OutputOptions, ScoredNode
-from .search import Search, check_cut_off, search_scopes
-from .similarities import DEFAULT, MakeIndex, get_similarity, with_index
+from .search import Search, SearchScope, check_cut_off, search_scopes
+from .similarities import DEFAULT, MakeIndex, Unranked, get_similarity, with_index
 from .validation import check_options, check_top_k, choice, whole
 
 if TYPE_CHECKING:
@@ -138,7 +139,8 @@ class Retriever(BaseRetriever):
         """Return the best nodes, best first; fewer than ``top_k`` where fewer match.
 
         Args:
-            query: What to look for; a blank query finds nothing.
+            query: What to look for. A blank query lists what meets the filters, in document
+                order, with the score 0; nothing, where there are none.
             top_k: In place of the retriever's own.
             filters: Conditions beside the retriever's own; all must hold.
 
@@ -172,7 +174,8 @@ class Retriever(BaseRetriever):
         """
         search = self._search(queries, top_k, filters)
         texts = [query for query in queries if query.strip()]
-        return _spread(queries, search(texts, self._query_vectors(texts)))
+        listed = _listed(search, queries)
+        return _spread(queries, search(texts, self._query_vectors(texts)), listed)
 
     def batch_vectors(
         self,
@@ -237,7 +240,8 @@ class Retriever(BaseRetriever):
         search = self._search(queries, top_k, filters)
         texts = [query for query in queries if query.strip()]
         vectors = await self._aquery_vectors(texts)
-        return _spread(queries, await asyncio.to_thread(search, texts, vectors))
+        listed = await asyncio.to_thread(_listed, search, queries)
+        return _spread(queries, await asyncio.to_thread(search, texts, vectors), listed)
 
     def embed(self, queries: Sequence[str]) -> None:
         """Embed queries ahead, together; the next retrievals for them ask no model.
@@ -313,7 +317,18 @@ class Retriever(BaseRetriever):
         )
 
 
-def _spread(queries: Sequence[str], rankings: Sequence[list[ScoredNode]]) -> list[list[ScoredNode]]:
-    """Give each query its results, none to a blank one."""
+def _listed(search: Search, queries: Sequence[str]) -> list[ScoredNode]:
+    """Return what meets the filters of a search, if there are any, for the blank queries."""
+    if not search.filter or all(query.strip() for query in queries):
+        return []
+    scopes = [SearchScope(None, search.graphs)]
+    unranked = replace(search, similarity=Unranked(), scopes=scopes, cut_off=None)
+    return unranked([""], [[]])[0]
+
+
+def _spread(
+    queries: Sequence[str], rankings: Sequence[list[ScoredNode]], listed: list[ScoredNode]
+) -> list[list[ScoredNode]]:
+    """Give each query its results, and a blank one what meets the filters."""
     results = iter(rankings)
-    return [next(results) if query.strip() else [] for query in queries]
+    return [next(results) if query.strip() else list(listed) for query in queries]

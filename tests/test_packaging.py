@@ -112,7 +112,8 @@ PUBLIC = {
         RecursiveRetriever RerankRetriever Reranker Retriever RetrieverLike RetrieverProtocol
         RouterRetriever ScoredNode Span SubQuestionRetriever TextAnalyzer WindowRetriever
         all_of as_retriever child_k_override
-        get_similarity limit_concurrency observe parse_filters register_index register_reranker
+        get_similarity limit_concurrency metadata_key observe parse_filters register_index
+        register_reranker
         register_similarity trace
     """,
     "nodekin.adapters": "",

@@ -234,13 +234,6 @@ def delete_documents(graph: NodeGraph, ids: Iterable[str] | None) -> list[str]:
         return existing
 
 
-def merge_filters(
-    own: Mapping[str, Any] | None, filter: Mapping[str, Any] | None
-) -> Mapping[str, Any] | None:
-    """Return own conditions with those of a call, which replace the ones on the same field."""
-    return {**own, **filter} if own is not None and filter is not None else filter or own
-
-
 def check_same_length(name: str, some: Sequence[Any], other: str, others: Sequence[Any]) -> None:
     """Check that two lists go together.
 

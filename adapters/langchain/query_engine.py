@@ -24,7 +24,8 @@ from ...retrievers import (
 )
 from ...retrievers.foreign import configured
 from .callbacks import achild_runs, child_runs
-from .documents import Details, merge_filters
+from .documents import Details
+from .filters import merge_filters
 from .graph_drawing import draw_runnable
 from .query_engine_io import (
     first_fields,

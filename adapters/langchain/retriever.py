@@ -30,7 +30,8 @@ from ...retrievers.foreign import configured
 from ...retrievers.plans import Compute, Plan, arun, run
 from .batching import MAX_BATCH, batch_runs, embed_queries, supports_batch
 from .callbacks import acall_with_config, achild_runs, call_with_config, child_runs, parent_runs
-from .documents import Details, merge_filters, to_document
+from .documents import Details, to_document
+from .filters import merge_filters
 from .graph_drawing import draw_runnable
 
 

@@ -102,7 +102,7 @@ class NodeGraphRetriever(BaseRetriever):
         self.retriever = as_retriever(retriever, "retriever")
         self.num_workers = num_workers
         self.similarity_top_k = similarity_top_k
-        self.filters = as_filters(filters)
+        self._filters = as_filters(filters)
 
     @property
     def native_retriever(self) -> RetrieverProtocol:
@@ -125,22 +125,27 @@ class NodeGraphRetriever(BaseRetriever):
     def _limited(self) -> AbstractContextManager[None]:
         return nullcontext() if self.num_workers is None else limit_concurrency(self.num_workers)
 
+    @property
+    def filters(self) -> Filters | None:
+        """Conditions on metadata; LlamaIndex's are translated when they are set."""
+        return self._filters
+
+    @filters.setter
+    def filters(self, value: MetadataFilters | Filters | None) -> None:
+        self._filters = as_filters(value)
+
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        if not query_bundle.query_str.strip():
-            return []
         with report_spans(self.callback_manager, self), self._limited():
             results = self.search_for(query_bundle).retrieve(
-                query_bundle.query_str, top_k=self.similarity_top_k, filters=self.filters
+                _searched(query_bundle), top_k=self.similarity_top_k, filters=self.filters
             )
         return _nodes_with_scores(results)
 
     @dispatcher.span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        if not query_bundle.query_str.strip():
-            return []
         with report_spans(self.callback_manager, self), self._limited():
             results = await self.search_for(query_bundle).aretrieve(
-                query_bundle.query_str, top_k=self.similarity_top_k, filters=self.filters
+                _searched(query_bundle), top_k=self.similarity_top_k, filters=self.filters
             )
         return await asyncio.to_thread(_nodes_with_scores, results)
 
@@ -194,6 +199,11 @@ class MeanRetriever(PlannedRetriever):
 
 def _prompts(retriever: RetrieverProtocol) -> Mapping[str, Prompt]:
     return retriever.prompts if isinstance(retriever, PromptMixin) else {}
+
+
+def _searched(query_bundle: QueryBundle) -> str:
+    """Return what is searched for; nothing, for a blank query, lists what meets the filters."""
+    return query_bundle.query_str if query_bundle.query_str.strip() else ""
 
 
 def _nodes_with_scores(results: Sequence[ScoredNode]) -> list[NodeWithScore]:
