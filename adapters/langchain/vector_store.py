@@ -31,7 +31,7 @@ from .documents import (
     put_documents,
     to_document,
 )
-from .filters import as_filters
+from .filter_operators import as_filters
 
 StoreT = TypeVar("StoreT", bound="NodeGraphVectorStore")
 
@@ -122,6 +122,11 @@ class NodeGraphVectorStore(VectorStore):
         self._key = embed_key
         self._details = details
         self._relevance_score_fn = relevance_score_fn
+
+    @staticmethod
+    def native_filters(filter: Any) -> Filters | None:
+        """Return what a search of this store takes as a filter in nodekin's own words."""
+        return as_filters(filter)
 
     @property
     def native_retriever(self) -> Retriever:

@@ -10,7 +10,8 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore
-from nodekin.adapters.langchain.filters import as_filters
+from nodekin.adapters.langchain.filter_operators import as_filters
+from nodekin.retrievers import as_retriever
 
 MOVIES = [
     (
@@ -112,8 +113,10 @@ def test_filters_find_what_a_function_in_langchains_store_finds(stores, filter, 
     assert listed == sorted(expected)  # in the order of the documents
     retriever = own.as_retriever(search_kwargs={"k": 9, "filter": filter})
     assert {d.id for d in retriever.invoke("dream")} == expected
+    assert {r.node.document_id for r in as_retriever(retriever).retrieve("dream")} == expected
     native = NodeGraphRetriever(retriever=own.retriever, k=9, filter=filter)
     assert {d.id for d in native.invoke("dream")} == expected
+    assert {r.node.document_id for r in as_retriever(native).retrieve("dream")} == expected
     assert [d.id for d in native.invoke(" ")] == sorted(expected)
     with_call = NodeGraphRetriever(retriever=own.retriever, k=9)
     assert {d.id for d in with_call.invoke("dream", filter=filter)} == expected
