@@ -319,7 +319,7 @@ class Retriever(BaseRetriever):
 
 def _listed(search: Search, queries: Sequence[str]) -> list[ScoredNode]:
     """Return what meets the filters of a search, if there are any, for the blank queries."""
-    if not search.filter or all(query.strip() for query in queries):
+    if all(query.strip() for query in queries) or not search.filter:
         return []
     scopes = [SearchScope(None, search.graphs)]
     unranked = replace(search, similarity=Unranked(), scopes=scopes, cut_off=None)
