@@ -16,7 +16,13 @@ from .filters import Filter, Filters, all_of, metadata_key, parse_filters
 from .foreign import as_retriever
 from .plans import Prompt
 from .protocols import RetrieverLike, RetrieverProtocol
-from .rerankers import KeywordFilter, Reranker, RerankRetriever, register_reranker
+from .rerankers import (
+    KeywordFilter,
+    NearDuplicateFilter,
+    Reranker,
+    RerankRetriever,
+    register_reranker,
+)
 from .results import Evidence, ScoredNode
 from .retriever import Retriever
 from .similarities import Bm25, Cosine, get_similarity, register_index, register_similarity
@@ -49,6 +55,7 @@ __all__ = [
     "LinkRetriever",
     "MultiQueryRetriever",
     "MultiStepRetriever",
+    "NearDuplicateFilter",
     "Prompt",
     "QaRetriever",
     "QueryEngine",

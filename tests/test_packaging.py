@@ -108,8 +108,9 @@ PUBLIC = {
         Answer AutoMergeRetriever BaseRetriever Bm25 DocumentCompletionRetriever Conversation Cosine
         Evidence Filter Filters
         FusionRetriever HyDERetriever KeywordFilter LinkOptions LinkRetriever
-        MultiQueryRetriever MultiStepRetriever Prompt QaRetriever QueryEngine QueryRewriteRetriever
-        RecursiveRetriever RerankRetriever Reranker Retriever RetrieverLike RetrieverProtocol
+        MultiQueryRetriever MultiStepRetriever NearDuplicateFilter Prompt QaRetriever
+        QueryEngine QueryRewriteRetriever RecursiveRetriever RerankRetriever Reranker
+        Retriever RetrieverLike RetrieverProtocol
         RouterRetriever ScoredNode Span SubQuestionRetriever TextAnalyzer WindowRetriever
         all_of as_retriever child_k_override
         get_similarity limit_concurrency metadata_key observe parse_filters register_index
