@@ -37,6 +37,8 @@ class Evidence:
         share: What the retriever that found it gave to the result's score, where several were
             fused.
         variants: The earlier forms of the query where strategies changed it, the user's first.
+        searched_with: What was compared beside the node's text: names of metadata fields, and of
+            groups; see ``SearchText``. ``node.searched_text`` is the whole of it.
     """
 
     node: Node
@@ -46,6 +48,7 @@ class Evidence:
     embed_key: str | None = None
     share: float | None = None
     variants: tuple[QueryVariant, ...] = ()
+    searched_with: tuple[str, ...] = ()
 
     @property
     def group(self) -> str:
@@ -80,9 +83,11 @@ class ScoredNode:
             key = "" if match.embed_key is None else f" ({match.embed_key})"
             share = "" if match.share is None else f", which gave {match.share:.4f}"
             found = "itself" if match.node == self.node else _quoted(match.node.text)
+            searched = ", ".join(match.searched_with)
+            searched = f", searched with {searched}" if searched else ""
             lines.append(
                 f"  {match.score:.4f}  {match.group}  {match.similarity}{key} for "
-                f"{_quoted(match.query)}: {found}{share}"
+                f"{_quoted(match.query)}: {found}{searched}{share}"
             )
             for variant in reversed(match.variants):
                 note = "" if variant.note is None else f" ({variant.note})"

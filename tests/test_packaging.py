@@ -99,8 +99,9 @@ PUBLIC = {
         CORPUS CachedLLM Changes Derivation Document Embedder EmbeddingError EntityExtractor Failure
         GroupSummary Kin LLM LLMExtractor Link LinkedText MarkdownSplitter MemoryStore ModelError
         ModelTimeoutError Node NodeGraph NodeGroup NodeStore ROOT ReadError RecursiveSplitter
-        Refresh SentenceSplitter Stamp StoreError TransformError UnknownGroupError count_tokens
-        fingerprint limit_concurrency nearest_names register_reader run_in_tasks run_in_threads
+        Refresh SearchText SearchTextOption SentenceSplitter Stamp StoreError TransformError
+        UnknownGroupError as_search_text count_tokens declared_search_text fingerprint
+        limit_concurrency nearest_names register_reader run_in_tasks run_in_threads
         split_paragraphs split_sentences
     """,
     "nodekin.nodegraph.sqlite": "SQLiteStore",

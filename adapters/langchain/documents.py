@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from langchain_core.documents import Document
 
-from ...nodegraph import ROOT, Node, NodeGraph
+from ...nodegraph import ROOT, Node, NodeGraph, declared_search_text
 from ...nodegraph import Document as SourceDocument
 from ...retrievers import ScoredNode
 from ...retrievers.foreign import ForeignNode
@@ -146,7 +146,12 @@ def from_document(document: Document) -> Node | SourceDocument:
     """
     metadata = deepcopy(document.metadata)
     if nested_details(document) is None:
-        return SourceDocument(document.page_content, metadata, id=document.id or None)
+        return SourceDocument(
+            document.page_content,
+            metadata,
+            id=document.id or None,
+            search_text=declared_search_text(document),
+        )
     details = metadata.pop(NODE_KEY)
     restore = details["restore"]
     if "replaced" in restore:
@@ -181,7 +186,10 @@ def put_documents(
     return graph.add(
         [
             SourceDocument(
-                document.page_content, deepcopy(document.metadata), id=own or document.id or None
+                document.page_content,
+                deepcopy(document.metadata),
+                id=own or document.id or None,
+                search_text=declared_search_text(document),
             )
             for document, own in zip(documents, ids, strict=True)
         ]

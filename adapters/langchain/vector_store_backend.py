@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +14,9 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
-from ...nodegraph import Node, NodeGraph
+from ...nodegraph import NodeGraph
 from ...retrievers.indexes import unit
-from ..vector_store_index import StoreIndexes
+from ..vector_store_index import EmbeddedNode, StoreIndexes
 
 logger = logging.getLogger(__name__)
 
@@ -136,24 +135,28 @@ class LangChainBackend:
                 f"{ids[0]!r}; see its log, and search again"
             )
 
-    def add(self, nodes: Sequence[Node], vectors: Any, fingerprints: Sequence[str]) -> None:
+    def add(self, nodes: Sequence[EmbeddedNode]) -> None:
         """Add nodes. The store embeds their texts, with ``GraphEmbeddings`` at no cost.
 
         Raises:
             ValueError: If the store's model is not that of the graph.
         """
-        self._check_model(nodes[0].text, vectors[0])
+        self._check_model(nodes[0].text, nodes[0].vector)
         documents = [
             # Little metadata, since many stores allow but few and flat fields.
             Document(
-                node.text,
-                metadata={_ID: node.id, _GROUP: node.group, _FINGERPRINT: fingerprint},
-                id=node.id,
+                row.text,
+                metadata={
+                    _ID: row.node.id,
+                    _GROUP: row.node.group,
+                    _FINGERPRINT: row.fingerprint,
+                },
+                id=row.node.id,
             )
-            for node, fingerprint in zip(nodes, fingerprints, strict=True)
+            for row in nodes
         ]
         with unit_vectors():
-            self._store.add_documents(documents, ids=[node.id for node in nodes])
+            self._store.add_documents(documents, ids=[row.node.id for row in nodes])
 
     def _check_model(self, text: str, vector: npt.NDArray[np.float32]) -> None:
         """Compare the store's model with the graph's, by one text."""

@@ -9,7 +9,7 @@ from typing import Any
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import BaseNode, NodeWithScore, TextNode
 
-from ...nodegraph import Document, Node
+from ...nodegraph import Document, Node, declared_search_text
 from ...retrievers import ScoredNode
 from ...retrievers.foreign import ForeignNode
 from ..conversion import evidence_dicts, explain_match, restore_inherited, shorten
@@ -147,7 +147,8 @@ def from_text_node(text_node: BaseNode) -> Node | Document:
     text = text_node.get_content()
     record = read_record(text_node)
     if not isinstance(text_node, TextNode) or record is None:
-        return Document(text, metadata, id=text_node.node_id or None)
+        search_text = declared_search_text(text_node)
+        return Document(text, metadata, id=text_node.node_id or None, search_text=search_text)
     record = deepcopy(record)
     hidden = record.get("hidden", {})
     inherited = restore_inherited(metadata, record.get("inherited", []), hidden)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence, Set
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from ..errors import nearest_names
 from ..hashing import digest
 from ..locking import is_reading_graph
-from ..node import ROOT
 from ..store import NodeStore
 from .embedder import Embedder
 from .embedder_adapters import Vectors
@@ -66,15 +65,19 @@ class EmbeddingCache:
         self.embedder(key)
         return key
 
-    def delete_unused(self) -> None:
-        """Drop the vectors of texts that no node has, of all models."""
-        kinds = [kind for kind in self._store.kinds() if kind.startswith(KIND)]
-        if kinds:
-            groups = [ROOT, *self._store.groups()]
-            used = {digest(node.text) for group in groups for node in self._store.nodes(group)}
-            for kind in kinds:
-                unused = self._store.get_values(kind).keys() - used - {DIMENSION}
-                self._store.delete_values(kind, unused)
+    def stored(self) -> list[str]:
+        """Return the kinds of stored values that are vectors, one for each model."""
+        return [kind for kind in self._store.kinds() if kind.startswith(KIND)]
+
+    def delete_unused(self, used: Set[str]) -> None:
+        """Drop the vectors of texts that no node has, of all models.
+
+        Args:
+            used: The digests of the texts that some node has.
+        """
+        for kind in self.stored():
+            unused = self._store.get_values(kind).keys() - used - {DIMENSION}
+            self._store.delete_values(kind, unused)
 
     def vectors(self, texts: Sequence[str], key: str, what: str = "texts") -> Vectors:
         """Return the vectors of passages, (texts, dimension) float32; embed the missing ones.
