@@ -241,7 +241,7 @@ class StoreIndex(SyncedIndex):
 
     # Following the graph
 
-    def apply(self, changes: Changes, prepared: None, search_version: tuple[str, ...]) -> None:
+    def apply(self, changes: Changes, prepared: None, search_version: tuple[str, ...] = ()) -> None:
         """Change the store, then the index; the caller has the lock."""
         try:
             self._change_store(changes)

@@ -195,13 +195,14 @@ class SyncedIndex:
             changes = self._graph.changes(self._group, since)
             return PendingChanges(revision, changes, search_version)
 
-    def apply(self, changes: Changes, prepared: Any, search_version: tuple[str, ...]) -> None:
+    def apply(self, changes: Changes, prepared: Any, search_version: tuple[str, ...] = ()) -> None:
         """Apply changes all or none; the caller has the lock.
 
         Args:
             changes: The changes.
             prepared: What ``prepare`` returned for them.
-            search_version: That of the group before the changes were read.
+            search_version: That of the group before the changes were read; nothing where texts
+                are not compared.
         """
         try:
             if changes.complete:
