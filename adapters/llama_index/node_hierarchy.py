@@ -18,6 +18,7 @@ from ...nodegraph import ROOT, Document, Node, SearchText, declared_search_text
 from ..conversion import is_start, own_metadata
 from .graph_text_node import read_record
 from .imported_fields import (
+    IMPORT_FIELDS,
     LLAMA_INDEX_ID,
     LLAMA_INDEX_PROPERTIES,
     TEMPLATES,
@@ -107,7 +108,12 @@ class NodeHierarchy:
             first, *others = (user_fields(node.metadata) for node in nodes)
             different = {name for fields in others for name in own_metadata(first, fields)}
             shared = {name: deepcopy(first[name]) for name in first if name not in different}
-            search_text = imported_search_text(nodes[0])
+            source = from_text_node(nodes[0])
+            search_text = (
+                source.inherited_search_text
+                if isinstance(source, Node)
+                else imported_search_text(nodes[0])
+            )
             self.documents[document_id] = Document(
                 joined_text(nodes), shared, id=document_id, search_text=search_text
             )
@@ -221,8 +227,10 @@ def child_of(node: BaseNode, parent: Node) -> Node:
     starts = () if start is None or not source.text else (start - (parent.start or 0), start)
     offset = next((start for start in starts if is_start(start, source.text, parent.text)), None)
     if isinstance(source, Node):  # an exported node
-        return Node(source.text, dict(source.own_metadata), source.content, start=offset)
-    search_text: SearchText | None = imported_search_text(node, parent.inherited)
+        own = dict(source.own_metadata)
+        search_text = source.search_text
+        return Node(source.text, own, source.content, start=offset, search_text=search_text)
+    search_text = imported_search_text(node, parent.inherited)
     if search_text == parent.inherited_search_text:
         search_text = None
     metadata = _imported_metadata(node, parent.inherited)
@@ -231,7 +239,7 @@ def child_of(node: BaseNode, parent: Node) -> Node:
 
 def imported_search_text(node: BaseNode, inherited: Iterable[str] = ()) -> SearchText:
     """Return what LlamaIndex embeds of a node: of the fields that it inherits here only its own."""
-    fields = user_fields(node)
+    fields = user_fields(node.metadata)
     excluded = [
         *IMPORT_FIELDS,
         *node.excluded_embed_metadata_keys,
@@ -257,7 +265,8 @@ def document_of(node: BaseNode) -> Document:
     """Make the document of a graph that stands for a LlamaIndex node."""
     source = from_text_node(node)
     if isinstance(source, Node):
-        return Document(source.text, source.own_metadata, id=source.id)
+        search_text = source.search_text
+        return Document(source.text, source.own_metadata, id=source.id, search_text=search_text)
     metadata = deepcopy(user_fields(node.metadata))
     if properties := _properties(node):
         metadata[LLAMA_INDEX_PROPERTIES] = json.dumps(properties, ensure_ascii=False)

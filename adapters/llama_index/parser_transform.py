@@ -16,7 +16,7 @@ from llama_index.core.schema import BaseNode, Document, TransformComponent
 
 from ...nodegraph import Node, SearchText, fingerprint
 from ..conversion import is_start, own_metadata
-from .nodes import hidden_fields
+from .nodes import embed_properties, hidden_fields
 
 
 def as_transform(parser: Any) -> ParserTransform:
@@ -103,11 +103,11 @@ class ParserTransform:
             excluded_llm_metadata_keys=hidden,
         )
         if (searched := _of_llama_index(node)) is not None:
+            properties = embed_properties(searched, node.metadata)
             document.excluded_embed_metadata_keys = [*searched.excluded]
-            document.metadata_template = searched.field_template
-            document.metadata_separator = searched.separator
-            template = searched.template.replace("{metadata}", "{metadata_str}")
-            document.text_template = template.replace("{text}", "{content}")
+            document.metadata_template = properties["metadata_template"]
+            document.metadata_separator = properties["metadata_separator"]
+            document.text_template = properties["text_template"]
         parse = getattr(self.__parser, "get_nodes_from_documents", self.__parser)
         chunks: Sequence[BaseNode] = parse([document])
         ids = {chunk.node_id for chunk in chunks}
