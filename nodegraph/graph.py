@@ -22,8 +22,8 @@ from .memory_store import as_store
 from .models import EmbeddingCache, as_embedders
 from .navigation import as_node, find
 from .node import MEMBER, ROOT, Link, Node
-from .search_text import SearchTextOption, as_search_text
-from .search_text_registry import SearchTextRegistry
+from .search_text import DEFAULT, SearchTextOption, as_search_text, rule_sources
+from .search_text_registry import DeclaredSearchText, SearchTextRegistry
 from .splitters import SentenceSplitter
 from .store import Changes, NodeStore
 
@@ -91,6 +91,7 @@ class NodeGraph:
         self._embedders = as_embedders(embed)
         self._registry = GroupRegistry()
         self._ancestries: dict[str, list[NodeGroup]] = {}  # of groups as they are declared now
+        self._declared_searches: dict[str, DeclaredSearchText] = {}
         self._set_up()
         for name, (size, overlap) in PREDEFINED.items():
             self.create_node_group(name, SentenceSplitter, chunk_size=size, chunk_overlap=overlap)
@@ -295,7 +296,7 @@ class NodeGraph:
         )
         with self._access.writing_registry():
             self._registry.declare(group, replace)
-            self._ancestries = {}
+            self._ancestries, self._declared_searches = {}, {}
 
     @property
     def groups(self) -> dict[str, GroupSummary]:
@@ -540,19 +541,26 @@ class NodeGraph:
 
     def searched_sources(self, node: Node) -> tuple[str, ...]:
         """Return what is searched beside a node's text: names of metadata fields and groups."""
-        return self._search_texts.sources(node)
+        rule = self._searched(node.group).rule
+        return rule_sources(rule or node.search_text or node.inherited_search_text or DEFAULT, node)
 
     def searched_groups(self, group: str) -> tuple[str, ...]:
         """Return the groups to build for a search: the group, and those searched with it."""
-        return (group, *self._search_texts.groups(group))
+        return (group, *self._searched(group).groups)
 
     def search_version(self, group: str) -> tuple[str, ...]:
         """Name what the searched texts of a group depend on beside its nodes.
 
         As long as it is the same, the texts change with the nodes only.
         """
-        groups = self._search_texts.groups(group)
-        return (self._search_texts.version(group), *(str(self.revision(name)) for name in groups))
+        declared = self._searched(group)
+        return (declared.version, *(str(self.revision(name)) for name in declared.groups))
+
+    def _searched(self, group: str) -> DeclaredSearchText:
+        declared = self._declared_searches  # another thread's new declaration begins another one
+        if group not in declared:
+            declared[group] = self._search_texts.declared(group)
+        return declared[group]
 
     def _searched_digests(self) -> set[str]:
         """Return the hashes of all searched texts, for which nothing is built."""
@@ -560,7 +568,7 @@ class NodeGraph:
         with self._access.reading():
             for group in (ROOT, *self._store.groups()):
                 with suppress(LookupError):  # a group that is searched with it is not declared
-                    if all(self._fresh(name) for name in self._search_texts.groups(group)):
+                    if all(self._fresh(name) for name in self._searched(group).groups):
                         nodes = map(self.attach, self._store.nodes(group))
                         digests.update(digest(self.searched_texts([node])[0]) for node in nodes)
         return digests

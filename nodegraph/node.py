@@ -64,6 +64,10 @@ class Kin(Protocol):
         """Return what is searched and embedded of each node."""
         ...
 
+    def searched_sources(self, node: Node) -> tuple[str, ...]:
+        """Return what is searched beside a node's text."""
+        ...
+
     def linked(self, node: Node, type: str | None = None) -> list[Node]:
         """Return the nodes that a node is linked to."""
         ...
@@ -164,6 +168,13 @@ class Node:
         if self.graph is not None:
             return self.graph.searched_texts([self])[0]
         return (self.search_text or self.inherited_search_text or DEFAULT)(self)
+
+    @property
+    def searched_sources(self) -> tuple[str, ...]:
+        """Names of the metadata fields and groups of which ``searched_text`` has more than text."""
+        if self.graph is not None:
+            return self.graph.searched_sources(self)
+        return (self.search_text or self.inherited_search_text or DEFAULT).sources(self)
 
     @property
     def parent(self) -> Node | None:

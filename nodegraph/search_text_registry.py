@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from .groups import NodeGroup
 from .hashing import digest
 from .node import ROOT, Node
-from .search_text import DEFAULT, SearchText, SearchTextRule, rule_sources, rule_version
+from .search_text import DEFAULT, SearchText, SearchTextRule, rule_version
+
+
+class DeclaredSearchText(NamedTuple):
+    """Hold the search text of a group.
+
+    Attributes:
+        rule: Makes the text of a node; None where its document decides.
+        version: Hash of what decides about the texts beside the nodes.
+        groups: The groups whose texts are searched with those of the nodes.
+    """
+
+    rule: SearchTextRule | None
+    version: str
+    groups: tuple[str, ...]
+
 
 _BY_DOCUMENT = digest("by document", DEFAULT.version)
 
@@ -25,7 +41,6 @@ class SearchTextRegistry:
     ) -> None:
         self._default = default
         self._lineage = lineage
-        self._versions: dict[str, tuple[SearchTextRule, str]] = {}  # by group
 
     def rule(self, group: str) -> SearchTextRule | None:
         """Return what was declared for a group; None where the documents decide."""
@@ -37,19 +52,11 @@ class SearchTextRegistry:
             declared = None
         return self._default if declared is None else declared
 
-    def version(self, group: str) -> str:
-        """Hash what decides about the searched texts of a group, beside its nodes."""
+    def declared(self, group: str) -> DeclaredSearchText:
+        """Return what was declared for a group, with its version."""
         rule = self.rule(group)
-        if rule is None:
-            return _BY_DOCUMENT
-        if group not in self._versions or self._versions[group][0] is not rule:
-            self._versions[group] = rule, rule_version(rule)
-        return self._versions[group][1]
-
-    def groups(self, group: str) -> tuple[str, ...]:
-        """Return the groups whose texts are searched with those of a group."""
-        rule = self.rule(group)
-        return rule.groups if isinstance(rule, SearchText) else ()
+        groups = rule.groups if isinstance(rule, SearchText) else ()
+        return DeclaredSearchText(rule, _version(rule), groups)
 
     def texts(self, nodes: Sequence[Node]) -> list[str]:
         """Return what is searched of each node.
@@ -67,11 +74,6 @@ class SearchTextRegistry:
             texts.append(rule(node) if isinstance(rule, SearchText) else _call(rule, node))
         return texts
 
-    def sources(self, node: Node) -> tuple[str, ...]:
-        """Return what is searched beside a node's text: names of fields and groups."""
-        rule = self.rule(node.group) or node.search_text or node.inherited_search_text or DEFAULT
-        return rule_sources(rule, node)
-
 
 def _call(rule: SearchTextRule, node: Node) -> str:
     try:
@@ -87,3 +89,7 @@ def _call(rule: SearchTextRule, node: Node) -> str:
             "returns the text to search"
         )
     return text
+
+
+def _version(rule: SearchTextRule | None) -> str:
+    return _BY_DOCUMENT if rule is None else rule_version(rule)

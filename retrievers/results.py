@@ -37,8 +37,8 @@ class Evidence:
         share: What the retriever that found it gave to the result's score, where several were
             fused.
         variants: The earlier forms of the query where strategies changed it, the user's first.
-        searched_with: What was compared beside the node's text: names of metadata fields, and of
-            groups; see ``SearchText``. ``node.searched_text`` is the whole of it.
+        by_search_text: Whether ``node.searched_text`` was compared: its text and, with that, what
+            ``searched_with`` names.
     """
 
     node: Node
@@ -48,7 +48,12 @@ class Evidence:
     embed_key: str | None = None
     share: float | None = None
     variants: tuple[QueryVariant, ...] = ()
-    searched_with: tuple[str, ...] = ()
+    by_search_text: bool = False
+
+    @property
+    def searched_with(self) -> tuple[str, ...]:
+        """What is compared beside the node's text: names of metadata fields and of groups."""
+        return self.node.searched_sources if self.by_search_text else ()
 
     @property
     def group(self) -> str:

@@ -191,10 +191,8 @@ class Search:
             }
             for score, at, _ in some:
                 node = next(nodes[graphs[at]])
-                searched_with: tuple[str, ...] = ()
-                if getattr(indexes[at], "uses_search_text", False):
-                    searched_with = graphs[at].searched_sources(node)
-                yield Evidence(node, score, name, query, scope.key, searched_with=searched_with)
+                searched = getattr(indexes[at], "uses_search_text", False)
+                yield Evidence(node, score, name, query, scope.key, by_search_text=searched)
 
     def _searched(self, scope: SearchScope) -> list[tuple[NodeGraph, str]]:
         """Return what each index of a scope is of: the graphs' groups, graph by graph."""

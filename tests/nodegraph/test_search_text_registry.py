@@ -17,7 +17,7 @@ def test_the_nearest_declaration_holds() -> None:
     assert registry(title, page).texts([node, below]) == ["1\nt", "1\nt"]
     assert registry(title, None).texts([node, below]) == ["T\nt", "T\nt"]
     assert registry(None, None).texts([node, below]) == ["T\nt", "N\nt"]
-    assert registry(page, title).sources(node) == ("title",)
+    assert registry(page, title).declared("a") == (title, title.version, ())
 
 
 def test_versions_are_those_of_what_is_declared() -> None:
