@@ -98,6 +98,7 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
     ) -> list[NodeWithScore]:
         return run(self._plan(nodes, query_bundle))
 
+    @dispatcher.span
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
@@ -129,7 +130,7 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
         )
         with self.callback_manager.event(CBEventType.RERANKING, payload) as event:
             try:
-                with report_spans(None, self):
+                with report_spans(None):
                     ranking = yield from Compute.of(
                         reranker.rerank, reranker.arerank, candidates, query, top_k=self.top_n
                     )
