@@ -48,29 +48,8 @@ class VectorBackend(Protocol):
     def delete(self, ids: Sequence[str]) -> None:
         """Delete nodes, all of which the store has."""
 
-    def add(self, nodes: Sequence[EmbeddedNode]) -> None:
-        """Add nodes, none of which the store has.
-
-        The vectors are of unit length: by any measure (cosine, inner product, L2) the nearest to
-        a query of unit length are the same.
-        """
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddedNode:
-    """Hold a node and what a vector store has of it.
-
-    Attributes:
-        node: The node.
-        text: The text that was embedded: see ``NodeGraph.searched_texts``.
-        vector: Its vector of unit length, (dimension,).
-        fingerprint: Hash of the model and the text.
-    """
-
-    node: Node
-    text: str
-    vector: Vectors
-    fingerprint: str
+    def add(self, nodes: Sequence[Node], vectors: Vectors, fingerprints: Sequence[str]) -> None:
+        """Add nodes, none of which the store has; a fingerprint is of a vector's model and text."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,8 +125,6 @@ class StoreIndex(SyncedIndex):
         LookupError: If the graph has no such embedding.
     """
 
-    uses_search_text = True
-
     def __init__(self, graph: NodeGraph, group: str, key: str, backend: VectorBackend) -> None:
         self._key = key
         self._backend = backend
@@ -173,10 +150,11 @@ class StoreIndex(SyncedIndex):
         """
         if (pending := self.pending()) is None:
             return
-        self._vectors(pending.changes.added)
+        since, changes = pending
+        self._vectors(changes.added)
         with self._lock:  # while the graph is not held: another thread may wait for both
-            if self._revision == pending.revision:
-                self.apply(pending.changes, None, pending.search_version)
+            if self._revision == since:
+                self.apply(changes, None)
 
     def search(self, query: Vectors, limit: int | None, filter: Filter) -> Hits:
         """Return the nodes that are nearest to a vector, ties in document order.
@@ -236,19 +214,19 @@ class StoreIndex(SyncedIndex):
         return scores
 
     def _vectors(self, nodes: Sequence[Node]) -> Vectors:
-        texts = self._graph.searched_texts(nodes)
+        texts = [node.text for node in nodes]
         return self._graph.embeddings.vectors(texts, self._key, what=self._group)
 
     # Following the graph
 
-    def apply(self, changes: Changes, prepared: None, search_version: tuple[str, ...] = ()) -> None:
+    def apply(self, changes: Changes, prepared: None) -> None:
         """Change the store, then the index; the caller has the lock."""
         try:
             self._change_store(changes)
         except BaseException:  # what was written is unknown: compare everything next time
             self._reset()
             raise
-        super().apply(changes, prepared, search_version)
+        super().apply(changes, prepared)
         self._stored_is_complete = True
 
     def remove(self, ids: Sequence[str]) -> None:
@@ -265,11 +243,7 @@ class StoreIndex(SyncedIndex):
             self._table.compact()
 
     def _change_store(self, changes: Changes) -> None:
-        texts = self._graph.searched_texts(changes.added)
-        new = {
-            node.id: digest("unit", self._model, text)
-            for node, text in zip(changes.added, texts, strict=True)
-        }
+        new = {node.id: digest(self._model, node.text) for node in changes.added}
         if not self._stored_is_complete:
             stored = map(self._backend.stored, _batches([*self._stored, *new]))
             self._stored = {i: fingerprint for rows in stored for i, fingerprint in rows.items()}
@@ -286,12 +260,10 @@ class StoreIndex(SyncedIndex):
 
     def _add(self, nodes: Sequence[Node], fingerprints: Mapping[str, str]) -> None:
         for batch in _batches(nodes):
-            texts = self._graph.searched_texts(batch)
-            vectors = unit(self._graph.embeddings.vectors(texts, self._key, what=self._group))
+            vectors = self._vectors(batch)
             self._stored.update((node.id, "") for node in batch)  # perhaps, if it fails
             added = {node.id: fingerprints[node.id] for node in batch}
-            rows = zip(batch, texts, vectors, added.values(), strict=True)
-            self._backend.add([EmbeddedNode(*row) for row in rows])
+            self._backend.add(batch, vectors, list(added.values()))
             self._stored.update(added)
 
 

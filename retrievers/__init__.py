@@ -1,6 +1,5 @@
 """How the graph is searched: similarities, their indexes, and the retriever that combines them."""
 
-from ..nodegraph import limit_concurrency
 from .answers import Answer, Conversation, QaRetriever, QueryEngine
 from .base_retriever import BaseRetriever, child_k_override
 from .composite import (
@@ -12,17 +11,12 @@ from .composite import (
     RecursiveRetriever,
     WindowRetriever,
 )
-from .filters import Filter, Filters, all_of, metadata_key, parse_filters
+from .filters import Filter, Filters, all_of, parse_filters
 from .foreign import as_retriever
 from .plans import Prompt
 from .protocols import RetrieverLike, RetrieverProtocol
-from .rerankers import (
-    KeywordFilter,
-    NearDuplicateFilter,
-    Reranker,
-    RerankRetriever,
-    register_reranker,
-)
+from .rerankers import KeywordFilter, Reranker, RerankRetriever, register_reranker
+from .restricted_retriever import RestrictedRetriever, restrict
 from .results import Evidence, ScoredNode
 from .retriever import Retriever
 from .similarities import Bm25, Cosine, get_similarity, register_index, register_similarity
@@ -55,7 +49,6 @@ __all__ = [
     "LinkRetriever",
     "MultiQueryRetriever",
     "MultiStepRetriever",
-    "NearDuplicateFilter",
     "Prompt",
     "QaRetriever",
     "QueryEngine",
@@ -63,6 +56,7 @@ __all__ = [
     "RecursiveRetriever",
     "RerankRetriever",
     "Reranker",
+    "RestrictedRetriever",
     "Retriever",
     "RetrieverLike",
     "RetrieverProtocol",
@@ -76,12 +70,11 @@ __all__ = [
     "as_retriever",
     "child_k_override",
     "get_similarity",
-    "limit_concurrency",
-    "metadata_key",
     "observe",
     "parse_filters",
     "register_index",
     "register_reranker",
     "register_similarity",
+    "restrict",
     "trace",
 ]

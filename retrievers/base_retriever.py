@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
 from typing import Any, ClassVar
 
-from ..nodegraph import run_in_tasks
-from .filters import Filters
+from .filters import Filters, all_of
 from .protocols import RetrieverProtocol
 from .results import OutputFormat, ScoredNode, formatted
 from .validation import check_output, whole
@@ -58,6 +57,15 @@ class BaseRetriever:
         return [] if inner is None else [("inner", inner)]
 
     @property
+    def takes_filters(self) -> bool:
+        """Whether it adds the filters of a call to its own conditions and passes them on.
+
+        False for one that can't filter what it retrieves. A retriever that is no subclass says so
+        itself; where it does not, nothing relies on it (see ``restrict``).
+        """
+        return True
+
+    @property
     def is_free(self) -> bool:
         """Whether it may be queried again for more results without paying for a model again.
 
@@ -102,8 +110,8 @@ class BaseRetriever:
     ) -> list[list[ScoredNode]]:
         """Do what ``batch`` does without blocking the event loop, all queries at once."""
         check_queries(queries)
-        calls = [partial(self.aretrieve, query, top_k=top_k, filters=filters) for query in queries]
-        return await run_in_tasks(calls, len(calls))
+        tasks = (self.aretrieve(query, top_k=top_k, filters=filters) for query in queries)
+        return list(await asyncio.gather(*tasks))
 
 
 def check_queries(queries: Sequence[str]) -> None:
@@ -120,6 +128,53 @@ def inner_retrievers(retriever: object) -> Sequence[tuple[str, RetrieverProtocol
     """Return ``BaseRetriever.inner_retrievers`` of any retriever, none if it does not say."""
     inner: Sequence[tuple[str, RetrieverProtocol]] = getattr(retriever, "inner_retrievers", ())
     return inner
+
+
+def check_takes_filters(retriever: object, owner: str) -> None:
+    """Check that a retriever, and all that it holds, honours filters.
+
+    Args:
+        retriever: Any retriever.
+        owner: What adds conditions, for the error.
+
+    Raises:
+        ValueError: If one does not, or does not say that it does.
+    """
+    checked: set[int] = set()  # a node may refer back to a retriever that holds it
+    pending = [retriever]
+    while pending:
+        one = pending.pop()
+        if id(one) in checked:
+            continue
+        checked.add(id(one))
+        if getattr(one, "takes_filters", False) is not True:
+            raise ValueError(
+                f"{owner} adds conditions, and {one!r:.80} does not take them; put them into what "
+                "it searches, or set takes_filters = True on its class if it passes filters on"
+            )
+        pending += [inner for _, inner in inner_retrievers(one)]
+
+
+_restriction: ContextVar[Filters | None] = ContextVar("restriction", default=None)
+
+
+@contextmanager
+def restricting(filters: Filters) -> Iterator[None]:
+    """Let a restriction hold for all that is retrieved in the block, besides those around it.
+
+    It reaches every retriever, also in the threads and tasks that are started in the block, and
+    also behind one that does not pass filters on; see ``restrict``.
+    """
+    token = _restriction.set(all_of(_restriction.get(), filters))
+    try:
+        yield
+    finally:
+        _restriction.reset(token)
+
+
+def current_restriction() -> Filters | None:
+    """Return the restriction that holds for what is retrieved now; None where there is none."""
+    return _restriction.get()
 
 
 _child_k: ContextVar[int | None] = ContextVar("child_k", default=None)

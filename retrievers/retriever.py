@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
-from ..nodegraph import NodeGraph, run_in_tasks
+from ..nodegraph import NodeGraph
 from ..nodegraph.models import Vectors
-from .base_retriever import BaseRetriever, check_queries, effective_child_k
-from .filters import Filters, all_of, parse_filters
+from .base_retriever import BaseRetriever, check_queries, current_restriction, effective_child_k
+from .filters import Filters, all_of
 from .protocols import Similarity
 from .ranking import Lift
 from .results import OutputOptions, ScoredNode
-from .search import Search, SearchScope, check_cut_off, search_scopes
-from .similarities import DEFAULT, MakeIndex, Unranked, get_similarity, with_index
+from .retrieval_conditions import Conditions, check_restriction
+from .search import Search, check_cut_off, search_scopes
+from .similarities import DEFAULT, MakeIndex, get_similarity, with_index
 from .validation import check_options, check_top_k, choice, whole
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import Self, Unpack
 
 logger = logging.getLogger(__name__)
 
@@ -121,8 +121,9 @@ class Retriever(BaseRetriever):
         self.embed_keys = [scope.key for scope in self._scopes if scope.key is not None]
         self.top_k = check_top_k(top_k)
         self.similarity_cut_off = check_cut_off(similarity_cut_off, self.embed_keys)
-        self._filter = parse_filters(filters)
         self.filters = filters
+        self._restriction: Filters | None = None
+        self._conditions = Conditions.of(filters)
         self.lift = choice(lift, "lift", get_args(Lift))
         child_k = options.get("child_k")
         self.child_k = None if child_k is None else whole(child_k, "child_k", 1)
@@ -139,8 +140,7 @@ class Retriever(BaseRetriever):
         """Return the best nodes, best first; fewer than ``top_k`` where fewer match.
 
         Args:
-            query: What to look for. A blank query lists what meets the filters, in document
-                order, with the score 0; nothing, where there are none.
+            query: What to look for; a blank query finds nothing.
             top_k: In place of the retriever's own.
             filters: Conditions beside the retriever's own; all must hold.
 
@@ -174,8 +174,7 @@ class Retriever(BaseRetriever):
         """
         search = self._search(queries, top_k, filters)
         texts = [query for query in queries if query.strip()]
-        listed = _listed(search, queries)
-        return _spread(queries, search(texts, self._query_vectors(texts)), listed)
+        return _spread(queries, search(texts, self._query_vectors(texts)))
 
     def batch_vectors(
         self,
@@ -240,8 +239,35 @@ class Retriever(BaseRetriever):
         search = self._search(queries, top_k, filters)
         texts = [query for query in queries if query.strip()]
         vectors = await self._aquery_vectors(texts)
-        listed = await asyncio.to_thread(_listed, search, queries)
-        return _spread(queries, await asyncio.to_thread(search, texts, vectors), listed)
+        return _spread(queries, await asyncio.to_thread(search, texts, vectors))
+
+    def conditions(self, filters: Filters | None) -> Conditions:
+        """Return the conditions of a call together with the retriever's own; all must hold."""
+        if filters is None and current_restriction() is None:
+            return self._conditions
+        return Conditions.of(self.filters, filters, restriction=self._restriction)
+
+    def with_filters(self, filters: Filters | None) -> Self:
+        """Return a copy whose own conditions are these, in place of its own.
+
+        The only way to replace conditions: those of a call are added. What the retriever is
+        restricted to stays.
+
+        Raises:
+            TypeError: If the filters are none.
+            ValueError: If a condition is none.
+        """
+        other = copy.copy(self)
+        other.filters = filters
+        other._conditions = Conditions.of(filters, restriction=self._restriction)
+        return other
+
+    def restricted(self, filters: Filters) -> Self:
+        """Return a copy that is restricted to nodes that meet conditions; see ``restrict``."""
+        other = copy.copy(self)
+        other._restriction = all_of(self._restriction, check_restriction(filters))
+        other._conditions = Conditions.of(self.filters, restriction=other._restriction)
+        return other
 
     def embed(self, queries: Sequence[str]) -> None:
         """Embed queries ahead, together; the next retrievals for them ask no model.
@@ -262,14 +288,11 @@ class Retriever(BaseRetriever):
         ]
 
     async def _aquery_vectors(self, queries: Sequence[str]) -> list[list[Vectors]]:
-        embedded = self._embedded if queries else []
-        calls = [
-            partial(graph.embeddings.aquery_vectors, queries, key)
-            for key, graphs in embedded
-            for graph in graphs
-        ]
-        vectors = iter(await run_in_tasks(calls, len(calls)))
-        return [[next(vectors) for _ in graphs] for _, graphs in embedded]
+        calls = (
+            asyncio.gather(*(g.embeddings.aquery_vectors(queries, key) for g in graphs))
+            for key, graphs in (self._embedded if queries else ())
+        )
+        return await asyncio.gather(*calls)
 
     def _comparing(self, queries: Sequence[str]) -> list[tuple[str, Sequence[NodeGraph]]]:
         """Return the embeddings to search, and the graphs of each; none for no queries."""
@@ -312,23 +335,12 @@ class Retriever(BaseRetriever):
             self.similarity_cut_off,
             self.lift,
             self.top_k if top_k is None else check_top_k(top_k),
-            self._filter if filters is None else parse_filters(all_of(self.filters, filters)),
+            self.conditions(filters),
             hits=effective_child_k(self.child_k),
         )
 
 
-def _listed(search: Search, queries: Sequence[str]) -> list[ScoredNode]:
-    """Return what meets the filters of a search, if there are any, for the blank queries."""
-    if all(query.strip() for query in queries) or not search.filter:
-        return []
-    scopes = [SearchScope(None, search.graphs)]
-    unranked = replace(search, similarity=Unranked(), scopes=scopes, cut_off=None)
-    return unranked([""], [[]])[0]
-
-
-def _spread(
-    queries: Sequence[str], rankings: Sequence[list[ScoredNode]], listed: list[ScoredNode]
-) -> list[list[ScoredNode]]:
-    """Give each query its results, and a blank one what meets the filters."""
+def _spread(queries: Sequence[str], rankings: Sequence[list[ScoredNode]]) -> list[list[ScoredNode]]:
+    """Give each query its results, none to a blank one."""
     results = iter(rankings)
-    return [next(results) if query.strip() else list(listed) for query in queries]
+    return [next(results) if query.strip() else [] for query in queries]

@@ -16,6 +16,7 @@ from .filters import Filter
 from .protocols import Index, Similarity
 from .ranking import Lift, lift, lift_all, merge_hits, merge_results
 from .results import Evidence, Hits, ScoredNode
+from .retrieval_conditions import Conditions
 from .tracing import start_span, summarize_queries
 from .validation import check_number
 
@@ -56,7 +57,7 @@ class Search:
         cut_off: Keeps scores from here, for all scopes or by their key.
         lift: What a target scores.
         limit: How many results for each query and scope.
-        filter: What nodes must meet.
+        conditions: What hits must meet, and what is returned in their place.
         stays: Tells hits that are answered with as they are, and not lifted.
         pooled: Whether texts are scored as if all groups were one, or each by its own.
         hits: How many hits are read and lifted for each query and scope; None for as many as it
@@ -71,7 +72,7 @@ class Search:
     cut_off: float | Mapping[str, float] | None
     lift: Lift
     limit: int
-    filter: Filter
+    conditions: Conditions
     stays: Callable[[Node], bool] | None = None
     pooled: bool = False
     hits: int | None = None
@@ -98,13 +99,13 @@ class Search:
             for index in chain.from_iterable(indexes):
                 index.ready()
             for graph in self.graphs[1:]:  # built before any is held: writers don't have to wait
-                with graph.reading(*self._read_groups(graph)):
+                with graph.reading(*self.groups, self.target):
                     pass
             results: list[list[ScoredNode]] = []
             for begin in range(0, len(queries), _MAX_QUERIES):
                 part = slice(begin, begin + _MAX_QUERIES)
                 part_vectors = [[of_graph[part] for of_graph in scope] for scope in vectors]
-                with reading({graph: self._read_groups(graph) for graph in self.graphs}):
+                with reading(dict.fromkeys(self.graphs, (*self.groups, self.target))):
                     results += self._search_locked(queries[part], part_vectors, indexes)
             span.attributes["results"] = sum(map(len, results))
         return results
@@ -155,7 +156,7 @@ class Search:
         while open_queries:
             limit = exactly or (None if lifting and self.lift != "max" else fetch)
             hits_by_index = [
-                _search(index, [ready[at] for at in open_queries], limit, self.filter)
+                _search(index, [ready[at] for at in open_queries], limit, self.conditions.filter)
                 for index, ready in zip(indexes, prepared, strict=True)
             ]
             short = []
@@ -163,7 +164,7 @@ class Search:
                 rows, more = merge_hits(hits, limit, cut_off)
                 if exactly is not None:
                     rows, more = rows[:exactly], False
-                evidence = self._evidence(scope, queries[at], rows, indexes)
+                evidence = self._evidence(scope, queries[at], rows)
                 if lifting and self.lift != "max":
                     results[at] = lift_all(evidence, targets, self.limit, self.lift, self._place)
                     continue
@@ -176,11 +177,7 @@ class Search:
         return results
 
     def _evidence(
-        self,
-        scope: SearchScope,
-        query: str,
-        rows: Sequence[tuple[float, int, str]],
-        indexes: Sequence[Index[Any]],
+        self, scope: SearchScope, query: str, rows: Sequence[tuple[float, int, str]]
     ) -> Iterator[Evidence]:
         graphs, name = [graph for graph, _ in self._searched(scope)], self.similarity.name
         for begin in range(0, len(rows), self.limit):  # as many as may be enough, at once
@@ -190,18 +187,14 @@ class Search:
                 for graph in {graphs[at] for _, at, _ in some}
             }
             for score, at, _ in some:
-                node = next(nodes[graphs[at]])
-                searched = getattr(indexes[at], "uses_search_text", False)
-                yield Evidence(node, score, name, query, scope.key, by_search_text=searched)
+                yield Evidence(
+                    *(next(nodes[graphs[at]]), score, name, query, scope.key),
+                    filters=self.conditions.filters,
+                )
 
     def _searched(self, scope: SearchScope) -> list[tuple[NodeGraph, str]]:
         """Return what each index of a scope is of: the graphs' groups, graph by graph."""
         return [(graph, group) for graph in scope.graphs for group in self.groups]
-
-    def _read_groups(self, graph: NodeGraph) -> list[str]:
-        """Return the groups to build and hold, with those whose texts are searched, too."""
-        searched = (name for group in self.groups for name in graph.searched_groups(group))
-        return [*dict.fromkeys((*searched, self.target))]
 
     @property
     def _lifting(self) -> bool:
@@ -219,14 +212,17 @@ class Search:
     def _targets(self) -> Callable[[Node], Sequence[Node]]:
         if not self._lifting:
             return lambda node: [node]
-        stays = self.stays
+        stays, conditions = self.stays, self.conditions
         paths = {id(graph): path_to(graph, self.target) for graph in self.graphs}
 
         def targets(node: Node) -> list[Node]:
             if stays is not None and stays(node):
                 return [node]
             graph = node.graph
-            return kin(graph, paths[id(graph)], node) if graph is not None else []
+            relatives = kin(graph, paths[id(graph)], node) if graph is not None else []
+            if conditions.filters is None:
+                return relatives
+            return [relative for relative in relatives if conditions.allow(relative, node)]
 
         return targets
 

@@ -24,8 +24,7 @@ from ...retrievers import (
 )
 from ...retrievers.foreign import configured
 from .callbacks import achild_runs, child_runs
-from .documents import Details
-from .filter_operators import merge_filters
+from .documents import Details, merge_filters
 from .graph_drawing import draw_runnable
 from .query_engine_io import (
     first_fields,
@@ -78,7 +77,7 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
 
         A question is a text, a message, messages of which the last is the question, or a mapping
         with one of these and a ``chat_history``. Each call takes ``k``, ``child_k`` and
-        ``filter``; that filter is added to the engine's own.
+        ``filter``, which is added to the engine's own.
 
         With ``output="dict"`` the first chunk of a stream has the question and the documents, the
         next ones the answer, the last one the sources; their sum is what ``invoke`` returns.
@@ -154,7 +153,7 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
         Args:
             input: The question, with or without the conversation before it.
             config: As everywhere in LangChain.
-            **kwargs: ``k``, ``child_k``, ``filter``, in place of the engine's own.
+            **kwargs: ``k``, ``child_k``, in place of the engine's own; ``filter``, besides it.
         """
         return self._call_with_config(self._run, input, config, **kwargs)
 

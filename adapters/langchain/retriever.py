@@ -30,8 +30,7 @@ from ...retrievers.foreign import configured
 from ...retrievers.plans import Compute, Plan, arun, run
 from .batching import MAX_BATCH, batch_runs, embed_queries, supports_batch
 from .callbacks import acall_with_config, achild_runs, call_with_config, child_runs, parent_runs
-from .documents import Details, to_document
-from .filter_operators import as_filters, merge_filters
+from .documents import Details, merge_filters, to_document
 from .graph_drawing import draw_runnable
 
 
@@ -76,7 +75,7 @@ class NodeGraphRetriever(BaseRetriever):
         'Black tea is not.'
 
         Each call takes ``k``, ``child_k``, ``filter`` and ``score_threshold``, also for retrievers
-        that hold others; that filter is added to the retriever's:
+        that hold others; that filter is added to the retriever's own:
 
         >>> retriever.invoke("tea", k=1, filter={"language": "en"})
         []
@@ -136,7 +135,7 @@ class NodeGraphRetriever(BaseRetriever):
         return configured(
             self.retriever,
             top_k=self.k,
-            filters=as_filters(self.filter),
+            filters=self.filter,
             child_k=self.child_k,
             cut_off=self.score_threshold,
         )
@@ -149,8 +148,8 @@ class NodeGraphRetriever(BaseRetriever):
         Args:
             input: The query; a blank one has no results.
             config: As everywhere in LangChain; its ``run_id`` is that of the retriever's run.
-            **kwargs: ``k``, ``child_k``, ``filter``, ``score_threshold``, in place of the
-                retriever's own.
+            **kwargs: ``k``, ``child_k``, ``score_threshold``, in place of the retriever's own;
+                ``filter``, besides its own.
         """
         config = _with_run_id(config, kwargs)
         return call_with_config(config, partial(super().invoke, input, config, **kwargs))

@@ -43,8 +43,16 @@ class Synthesizer(PromptMixin):
     """Make the response to a query, with its source nodes and its metadata so far."""
 
     @abstractmethod
-    def respond(self, query_bundle: QueryBundle, retrieve: Retrieve) -> ResponsePlan:
-        """Return the response, and the record of its retrieval, as a plan."""
+    def respond(
+        self, query_bundle: QueryBundle, retrieve: Retrieve, filters: Filters | None
+    ) -> ResponsePlan:
+        """Return the response, and the record of its retrieval, as a plan.
+
+        Args:
+            query_bundle: The query.
+            retrieve: Retrieves nodes for a bundle.
+            filters: The conditions of the retrieval, for what is answered without it.
+        """
 
     def _get_prompt_modules(self) -> PromptMixinType:
         return {}
@@ -75,7 +83,9 @@ class LlamaIndexSynthesizer(Synthesizer):
             llm=MockLLM(), callback_manager=CallbackManager([])
         )
 
-    def respond(self, query_bundle: QueryBundle, retrieve: Retrieve) -> ResponsePlan:
+    def respond(
+        self, query_bundle: QueryBundle, retrieve: Retrieve, filters: Filters | None
+    ) -> ResponsePlan:
         """Retrieve and answer, also from the answers to sub-questions.
 
         Raises:
@@ -112,16 +122,24 @@ class QueryEngineSynthesizer(Synthesizer):
         engine: The query engine; its own retriever is not used.
         streaming: Whether answers are streamed.
         callback_manager: Gets an event for each span.
+        owner: The ``instance`` of the spans.
     """
 
     def __init__(
-        self, engine: QueryEngine, *, streaming: bool, callback_manager: CallbackManager
+        self,
+        engine: QueryEngine,
+        *,
+        streaming: bool,
+        callback_manager: CallbackManager,
+        owner: object,
     ) -> None:
         self._engine = engine
         self._streaming = streaming
-        self._report_spans = partial(report_spans, callback_manager)
+        self._report_spans = partial(report_spans, callback_manager, owner)
 
-    def respond(self, query_bundle: QueryBundle, retrieve: Retrieve) -> ResponsePlan:
+    def respond(
+        self, query_bundle: QueryBundle, retrieve: Retrieve, filters: Filters | None
+    ) -> ResponsePlan:
         """Answer, and retrieve where the engine needs passages."""
         passages = PassageRetriever(query_bundle, retrieve)
         engine = copy.copy(self._engine)
@@ -129,9 +147,13 @@ class QueryEngineSynthesizer(Synthesizer):
         question = query_bundle.query_str
         with self._report_spans():
             if self._streaming:  # the rest of a stream runs in the context of its first text
-                response = yield from Compute.of(_stream, _astream, engine, question, passages)
+                response = yield from Compute.of(
+                    _stream, _astream, engine, question, passages, filters
+                )
             else:
-                answer: Answer = yield from Compute.of(engine.query, engine.aquery, question)
+                answer: Answer = yield from Compute.of(
+                    engine.query, engine.aquery, question, filters=filters
+                )
                 response = Response(answer.text, passages.sources(answer), _metadata(answer))
         return response, passages.record
 
@@ -146,6 +168,8 @@ class QueryEngineSynthesizer(Synthesizer):
 
 class PassageRetriever(PlannedRetriever):
     """Retrieve the passages of one answer through LlamaIndex, as a retriever of nodekin.
+
+    The retriever of LlamaIndex adds the filters, which are those of the call.
 
     Args:
         query_bundle: The query.
@@ -194,9 +218,11 @@ class PassageRetriever(PlannedRetriever):
         return [self._nodes.get(r.node.id) or to_node_with_score(r) for r in results]
 
 
-def _stream(engine: QueryEngine, question: str, passages: PassageRetriever) -> StreamingResponse:
+def _stream(
+    engine: QueryEngine, question: str, passages: PassageRetriever, filters: Filters | None
+) -> StreamingResponse:
     """Return the answer as the model writes it; its metadata is complete at the end."""
-    stream = engine.stream(question)
+    stream = engine.stream(question, filters=filters)
     first = next(stream, "")  # the sources are known from now on
     metadata: dict[str, Any] = {}
 
@@ -210,10 +236,10 @@ def _stream(engine: QueryEngine, question: str, passages: PassageRetriever) -> S
 
 
 async def _astream(
-    engine: QueryEngine, question: str, passages: PassageRetriever
+    engine: QueryEngine, question: str, passages: PassageRetriever, filters: Filters | None
 ) -> AsyncStreamingResponse:
     """Return the same without blocking the event loop."""
-    stream = engine.astream(question)
+    stream = engine.astream(question, filters=filters)
     first = await anext(stream, "")
     metadata: dict[str, Any] = {}
 

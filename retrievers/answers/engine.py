@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -13,6 +14,7 @@ from ..filters import Filters, parse_filters
 from ..foreign import as_retriever
 from ..plans import Plan, Prompt, PromptMixin, PromptReplacement, arun, replace_prompts, run
 from ..protocols import RetrieverLike
+from ..restricted_retriever import restrict
 from ..validation import check_options, check_top_k
 from .answer import Answer
 from .context import AnswerContext
@@ -24,7 +26,7 @@ from .settings import AnswerMode, AnswerOptions, AnswerSettings
 from .stream import AnswerStream, AsyncAnswerStream
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import Self, Unpack
 
 
 class QueryEngine(PromptMixin):
@@ -191,6 +193,13 @@ class QueryEngine(PromptMixin):
     ) -> AsyncAnswerStream:
         """Return the same, for ``async for``."""
         return AsyncAnswerStream(*self._plan(question, history, top_k, filters))
+
+    def restricted(self, filters: Filters) -> Self:
+        """Return a copy whose passages and preset answers meet conditions; see ``restrict``."""
+        other = copy.copy(self)
+        other.retriever = restrict(self.retriever, filters)
+        other.qa = None if self.qa is None else restrict(self.qa, filters)
+        return other
 
     def conversation(self, history: Iterable[Any] | None = None) -> Conversation:
         """Return a conversation, which stores its questions and answers."""

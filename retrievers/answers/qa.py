@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...nodegraph import Node, NodeGraph
-from ..filters import Filters, all_of, parse_filters
+from ..filters import Filters
 from ..indexes import Exact, normal_question
 from ..planned_retriever import PlannedRetriever
 from ..plans import Compute, Find, Plan, arun, run
@@ -21,7 +22,7 @@ from ..tracing import start_span
 from ..validation import check_top_k
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import Self, Unpack
 
 _CANDIDATES = 10  # results of a search for a preset answer
 
@@ -129,6 +130,19 @@ class QaRetriever(PlannedRetriever):
     def __repr__(self) -> str:
         return f"QaRetriever({self.retriever!r}, threshold={self.threshold!r})"
 
+    def with_filters(self, filters: Filters | None) -> Self:
+        """Return a copy whose own conditions are these; see ``Retriever.with_filters``."""
+        return self._with_retriever(self.retriever.with_filters(filters))
+
+    def restricted(self, filters: Filters) -> Self:
+        """Return a copy that is restricted to pairs that meet conditions; see ``restrict``."""
+        return self._with_retriever(self.retriever.restricted(filters))
+
+    def _with_retriever(self, retriever: Retriever) -> Self:
+        other = copy.copy(self)
+        other.retriever = retriever
+        return other
+
     def plans(
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> Plan[list[Results]]:
@@ -190,16 +204,16 @@ class QaRetriever(PlannedRetriever):
     def _exact_match(self, query: str, filters: Filters | None) -> PresetAnswer | None:
         if not isinstance(query, str):
             raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
-        filter = parse_filters(all_of(self.retriever.filters, filters))
+        conditions = self.retriever.conditions(filters)
         for graph in self.retriever.graphs if query.strip() else ():
             index = _SAME_QUESTION.open(graph, self.group)
             with graph.reading(self.group):
                 index.sync()
-                hits = index.search(_SAME_QUESTION.key(query), None, filter)
+                hits = index.search(_SAME_QUESTION.key(query), None, conditions.filter)
                 nodes = graph.nodes_by_id(hits.ids)
             for node in nodes:
                 if (answer := answer_of(node)) is not None:
-                    evidence = Evidence(node, 1.0, _EXACT, query)
+                    evidence = Evidence(node, 1.0, _EXACT, query, filters=conditions.filters)
                     result = with_answer(ScoredNode(node, 1.0, (evidence,)))
                     return PresetAnswer(node.text, answer, 1.0, True, result)
         return None

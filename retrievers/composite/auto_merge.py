@@ -12,6 +12,7 @@ from ...nodegraph.navigation import path_to
 from ..protocols import RetrieverLike
 from ..ranking import Lift
 from ..results import OutputOptions, Results, ScoredNode
+from ..retrieval_conditions import HitConditions
 from ..search import reading
 from ..validation import check_number, choice
 from .postprocessing import PostprocessRetriever, merge_hits
@@ -29,7 +30,8 @@ class AutoMergeRetriever(PostprocessRetriever):
     Choose it to return small nodes where few match, and their parent where many do; ``target=``
     of a retriever lifts every hit. Parents merge into their own parents by the same rule, any
     number of levels up, until nothing merges. A result represents all hits below it: no result
-    is an ancestor of another one.
+    is an ancestor of another one. A parent that has children that do not meet the filters is not
+    returned.
 
     Children are counted by group: a parent with sentences and chunks merges when enough of
     either are hits.
@@ -94,9 +96,9 @@ class AutoMergeRetriever(PostprocessRetriever):
         self.target = target
         self.lift = choice(lift, "lift", ("max", "sum", "mean"))
 
-    def postprocess(self, hits: Results, limit: int | None) -> Results:
+    def postprocess(self, hits: Results, limit: int | None, conditions: HitConditions) -> Results:
         """Merge hits, of the best first as many as it takes for ``limit`` results."""
-        hierarchy = _Hierarchy(self.target, {hit.node.group for hit in hits})
+        hierarchy = _Hierarchy(self.target, hits, conditions)
         groups: dict[Kin, list[str]] = defaultdict(list)
         for hit in hits:
             if hit.node.graph is not None and hit.node.group not in groups[hit.node.graph]:
@@ -139,12 +141,16 @@ class _Hierarchy:
 
     Args:
         target: The highest group to merge into.
-        hit_groups: The groups of the hits, which may be higher.
+        hits: The hits; their groups may be higher.
+        conditions: Which conditions hold for what is returned in place of hits.
     """
 
-    def __init__(self, target: str, hit_groups: set[str]) -> None:
+    def __init__(self, target: str, hits: Results, conditions: HitConditions) -> None:
         self._target = target
-        self._hit_groups = hit_groups
+        self._hits = hits
+        self._hit_groups = {hit.node.group for hit in hits}
+        self._conditions = conditions
+        self._allowed: dict[Key, bool] = {}
         self._paths: dict[Key, list[Key]] = {}
         self._nodes: dict[Key, Node] = {}
         self._child_counts: dict[tuple[Key, str], int] = {}
@@ -172,7 +178,7 @@ class _Hierarchy:
             merged = [
                 parent
                 for (parent, group), count in counts.items()
-                if count > ratio * self._child_count(parent, group)
+                if count > ratio * self._child_count(parent, group) and self._is_allowed(parent)
             ]
             if not merged:
                 return {key: self._nodes[key] for key in keys}
@@ -197,6 +203,16 @@ class _Hierarchy:
             path = [] if node.graph is None else path_to(node.graph, node.group)
             self._groups_above[key] = [name for name in path if name != node.group]
         return self._groups_above[key]
+
+    def _is_allowed(self, parent: Key) -> bool:
+        """Return whether a parent may be returned in place of the hits below it."""
+        if parent not in self._allowed:
+            hits = [hit for hit in self._hits if parent in self.path_up(hit.node)[1:]]
+            node = self._nodes[parent]
+            self._allowed[parent] = all(
+                self._conditions([hit]).allow_whole(node, [hit.node]) for hit in hits
+            )
+        return self._allowed[parent]
 
     def _child_count(self, parent: Key, group: str) -> int:
         if (parent, group) not in self._child_counts:

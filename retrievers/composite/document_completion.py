@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ...nodegraph import Node, count_tokens
 from ..protocols import RetrieverLike
 from ..results import OutputOptions, Results, ScoredNode
+from ..retrieval_conditions import Conditions, HitConditions
 from ..validation import whole
 from .postprocessing import PostprocessRetriever, merge_hits, span_node
 
@@ -23,7 +24,8 @@ class DocumentCompletionRetriever(PostprocessRetriever):
     ``share`` of all, becomes one result, at the rank of its best hit and with the evidence of all
     its hits: the document, a node of ``ROOT``, if it is no longer than ``limit``; else the span
     from its first hit to its last, if that is no longer; else its hits stay as they are. A span
-    is a new node like those of ``WindowRetriever``.
+    is a new node like those of ``WindowRetriever``. What contains nodes that do not meet the
+    filters is not returned.
 
     Args:
         inner: Any retriever.
@@ -74,7 +76,7 @@ class DocumentCompletionRetriever(PostprocessRetriever):
             raise TypeError(f"length is a callable from a text to a number, not {length!r:.80}")
         self.share, self.limit, self.length = share, limit, length
 
-    def postprocess(self, hits: Results, limit: int | None) -> Results:
+    def postprocess(self, hits: Results, limit: int | None, conditions: HitConditions) -> Results:
         """Complete the documents that have enough of the hits."""
         by_document: dict[tuple[int, str], Results] = {}
         for hit in hits:
@@ -84,25 +86,33 @@ class DocumentCompletionRetriever(PostprocessRetriever):
         for document_hits in by_document.values():
             if len(document_hits) < max(2, self.share * len(hits)):
                 continue
-            node = self._completed_node([hit.node for hit in document_hits])
+            nodes = [hit.node for hit in document_hits]
+            node = self._completed_node(nodes, conditions(document_hits))
             if node is not None:
                 completed[id(document_hits[0])] = merge_hits(node, document_hits)
                 replaced.update(id(hit) for hit in document_hits[1:])
         results = [completed.get(id(hit), hit) for hit in hits if id(hit) not in replaced]
         return results[:limit]
 
-    def _completed_node(self, nodes: list[Node]) -> Node | None:
-        """Return the document of nodes, or its span from the first to the last, if short enough."""
+    def _completed_node(self, nodes: list[Node], conditions: Conditions) -> Node | None:
+        """Return the document of nodes, or its span from the first to the last, if short enough.
+
+        What has nodes that do not meet the conditions is not returned.
+        """
         best = nodes[0]
         if best.graph is None or not best.document_id:
             return None
         try:
-            root = best.graph.node(best.document_id)
+            with best.graph.reading(*{node.group for node in nodes}):
+                root = best.graph.node(best.document_id)
+                if self.length(root.text) <= self.limit and conditions.allow_whole(root, nodes):
+                    return root
+                # Of nodes with the same start the longest comes first.
+                ordered = sorted(nodes, key=lambda node: (node.start or 0, -(node.end or 0)))
+                node = span_node(ordered, best, root.text)
+                if node is None or self.length(node.text) > self.limit:
+                    return None
+                span = range(node.start or 0, node.end or 0)
+                return node if conditions.allow_whole(root, nodes, span) else None
         except LookupError:  # removed after the retrieval
             return None
-        if self.length(root.text) <= self.limit:
-            return root
-        # Of nodes with the same start the longest comes first.
-        nodes.sort(key=lambda node: (node.start or 0, -(node.end or 0)))
-        node = span_node(nodes, best, root.text)
-        return node if node is not None and self.length(node.text) <= self.limit else None

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ...nodegraph import Node, NodeGraph
-from ..filters import Filters, parse_filters
+from ..filters import Filters, all_of, parse_filters
 from ..foreign import as_retriever, check_in_graph
+from ..indexes import NodeTable
 from ..planned_retriever import PlannedRetriever
 from ..plans import Compute, Find, Plan
 from ..protocols import RetrieverLike
 from ..results import Evidence, OutputOptions, Results, ScoredNode
+from ..retrieval_conditions import HitConditions
 from ..similarities import Bm25
 from ..tracing import start_span
 from ..validation import check_top_k
 from .link_graph import LinkGraph, LinkOptions, Pair, best_pairs, term_scores
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import Self, Unpack
 
 
 class LinkRetriever(PlannedRetriever):
@@ -60,9 +64,8 @@ class LinkRetriever(PlannedRetriever):
         top_k: How many nodes to return at most.
         options: How far links are followed, and how pairs score.
         bm25: Weighs the query's words; None for the inner retriever's own ``Bm25`` if it has one.
-        filters: Conditions on metadata, for hits and linked passages. Those of the inner retriever
-            (and of its own ``inner``) apply to both as well; those of a fusion's retrievers only
-            to their own hits, so give conditions here.
+        filters: Conditions on metadata, for hits and linked passages. What a hit met by the
+            conditions of the retriever that found it, the passages that it leads to meet, too.
         **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Raises:
@@ -122,23 +125,32 @@ class LinkRetriever(PlannedRetriever):
     ) -> Plan[list[Results]]:
         """Return the results of each query as a plan."""
         assert limit is not None
-        conditions = {**(self.filters or {}), **(filters or {})}
+        conditions = all_of(self.filters, filters)
         hit_count = max(limit, self.options.seeds)
-        hits = yield from Find(self.inner, queries, hit_count, conditions or None)
-        link_conditions = {**_filters_of(self.inner), **conditions}
+        hits = yield from Find(self.inner, queries, hit_count, conditions)
+        hit_conditions = HitConditions(conditions)
         return (
             yield from Compute(
                 lambda: [
-                    self._follow_links(query, query_hits, limit, link_conditions)
+                    self._follow_links(query, query_hits, limit, hit_conditions)
                     for query, query_hits in zip(queries, hits, strict=True)
                 ]
             )
         )
 
-    def _follow_links(self, query: str, hits: Results, limit: int, filters: Filters) -> Results:
+    def with_filters(self, filters: Filters | None) -> Self:
+        """Return a copy whose own conditions are these; see ``Retriever.with_filters``."""
+        parse_filters(filters)
+        other = copy.copy(self)
+        other.filters = filters
+        return other
+
+    def _follow_links(
+        self, query: str, hits: Results, limit: int, conditions: HitConditions
+    ) -> Results:
         """Rank hits and the passages that are linked to the first of them."""
         with start_span(self.name, query=query, via=self.via, hits=len(hits)) as span:
-            results = self._ranked(query, hits, limit, filters, span.attributes)
+            results = self._ranked(query, hits, limit, conditions, span.attributes)
             span.attributes["results"] = len(results)
         return results
 
@@ -147,7 +159,7 @@ class LinkRetriever(PlannedRetriever):
         query: str,
         hits: Results,
         limit: int,
-        filters: Filters,
+        conditions: HitConditions,
         attributes: dict[str, Any],
     ) -> Results:
         """Rank hits and linked passages, while the graph's lock is held."""
@@ -162,24 +174,30 @@ class LinkRetriever(PlannedRetriever):
         scores = {hit.node.id: hit.score - lowest for hit in own_hits}
         with self.graph.reading(*[group] if self.via is None else [group, self.via]):
             index.sync()
-            rows, allowed = index.table.rows(), index.table.matching(parse_filters(filters))
+            rows = index.table.rows()
+            seeds = _seeds(own_hits, index.table, conditions)[: self.options.seeds]
+            masks = [seed.allowed for seed in seeds if seed.allowed is not None]
+            allowed = np.logical_or.reduce(masks) if masks and len(masks) == len(seeds) else None
             links = LinkGraph(
                 self.graph, group, rows, allowed, index.size, self.via, self.types, self.options
             )
-            seeds = [i for i in scores if i in rows][: self.options.seeds]
-            matrix = links.connections(seeds)
+            matrix = links.connections([seed.id for seed in seeds])
             passage_rows = np.array([rows[i] for i in matrix.passages], np.int64)
+            for row, seed in enumerate(seeds):  # a link leads to what meets the seed's conditions
+                if seed.allowed is not None:
+                    matrix.strengths[row, ~seed.allowed[passage_rows]] = 0.0
             terms = term_scores(index, self.bm25.prepare(query, [index]), passage_rows)
             pairs = best_pairs(
                 matrix,
-                [scores[i] for i in seeds],
+                [scores[seed.id] for seed in seeds],
                 terms,
                 self.options.strength_exponent,
                 self.options.pair_weight,
             )
             attributes.update(passages=len(matrix.passages), pairs=len(pairs))
             ranking = self._rank_pairs(hits, pairs, lowest, limit)
-            return self._with_evidence(query, ranking[:limit])
+            filters = {seed.id: seed.filters for seed in seeds}
+            return self._with_evidence(query, ranking[:limit], filters)
 
     def _check_group(self, group: str) -> None:
         """Check that the entities are linked to the group of the hits, if to one group only."""
@@ -214,8 +232,16 @@ class LinkRetriever(PlannedRetriever):
         ranking.sort(key=lambda ranked: (-ranked.score, -ranked.own_score, ranked.node.order))
         return ranking
 
-    def _with_evidence(self, query: str, ranking: Sequence[_Ranked]) -> Results:
-        """Return results whose evidence has the other passage of the pair and the entity."""
+    def _with_evidence(
+        self, query: str, ranking: Sequence[_Ranked], filters: Mapping[str, Filters | None]
+    ) -> Results:
+        """Return results whose evidence has the other passage of the pair and the entity.
+
+        Args:
+            query: The query.
+            ranking: The results.
+            filters: The conditions of each seed, one of which is in every pair.
+        """
         pairs = [ranked.pair for ranked in ranking if ranked.pair is not None]
         ids = list(dict.fromkeys(node_id for pair in pairs for node_id in pair.ends))
         nodes = dict(zip(ids, self.graph.nodes_by_id(ids), strict=True))
@@ -223,8 +249,14 @@ class LinkRetriever(PlannedRetriever):
         for score, _, node, evidence, pair in ranking:
             if pair is not None:
                 link = f"link {pair.connection.type!r}"
-                matches = (Evidence(nodes[node_id], score, link, query) for node_id in pair.ends)
-                evidence = (*matches, *evidence)
+                conditions = filters.get(pair.partner) or filters.get(node.id)
+                evidence = (
+                    *(
+                        Evidence(nodes[node_id], score, link, query, filters=conditions)
+                        for node_id in pair.ends
+                    ),
+                    *evidence,
+                )
             results.append(ScoredNode(node, score, evidence))
         return results
 
@@ -239,8 +271,35 @@ class _Ranked(NamedTuple):
     pair: Pair | None
 
 
-def _filters_of(retriever: object) -> dict[str, Any]:
-    """Return the conditions of a retriever and of the retrievers that it is around."""
-    inner = getattr(retriever, "inner", None)
-    conditions = {} if inner is None else _filters_of(inner)
-    return {**conditions, **(getattr(retriever, "filters", None) or {})}
+class _Seed(NamedTuple):
+    """A hit from which links are followed.
+
+    Attributes:
+        id: The node's id.
+        allowed: By row of the index, which passages meet its conditions; None if all do.
+        filters: Its conditions.
+    """
+
+    id: str
+    allowed: npt.NDArray[np.bool_] | None
+    filters: Filters | None
+
+
+def _seeds(hits: Results, table: NodeTable, conditions: HitConditions) -> list[_Seed]:
+    """Return the hits that the index has, each once, with their conditions.
+
+    A hit that does not meet its conditions any more, since it was changed, is none.
+    """
+    rows = table.rows()
+    masks: dict[int, npt.NDArray[np.bool_] | None] = {}
+    seeds: dict[str, _Seed] = {}
+    for hit in hits:
+        if (row := rows.get(hit.node.id)) is None:
+            continue
+        own = conditions([hit])
+        if id(own) not in masks:
+            masks[id(own)] = table.matching(own.filter)
+        allowed = masks[id(own)]
+        if allowed is None or allowed[row]:
+            seeds.setdefault(hit.node.id, _Seed(hit.node.id, allowed, own.filters))
+    return list(seeds.values())

@@ -16,6 +16,7 @@ from ..plans import Compute, Find, Plan, fetch_until_full
 from ..protocols import RetrieverLike
 from ..ranking import merge
 from ..results import OutputOptions, Results, ScoredNode
+from ..retrieval_conditions import HitConditions
 from ..tracing import start_span, summarize_queries
 
 if TYPE_CHECKING:
@@ -60,8 +61,14 @@ class PostprocessRetriever(PlannedRetriever):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.inner!r}, top_k={self.top_k})"
 
-    def postprocess(self, hits: Results, limit: int | None) -> Results:
-        """Return the results that are made of hits, ``limit`` at most."""
+    def postprocess(self, hits: Results, limit: int | None, conditions: HitConditions) -> Results:
+        """Return the results that are made of hits, ``limit`` at most.
+
+        Args:
+            hits: Best first.
+            limit: How many results; None for all.
+            conditions: Which conditions hold for what is returned in place of hits.
+        """
         raise NotImplementedError
 
     def plans(
@@ -71,6 +78,7 @@ class PostprocessRetriever(PlannedRetriever):
         fetch = None if limit is None else self.over_fetch * limit
         hit_count = effective_child_k(fetch)
         fetches_on = self.fetches_on and hit_count == fetch and self.is_free
+        conditions = HitConditions(filters)
         hit_counts: dict[str, int] = {}
 
         def select(
@@ -78,7 +86,7 @@ class PostprocessRetriever(PlannedRetriever):
         ) -> Plan[list[tuple[Results, bool]]]:
             hit_counts.update(zip(queries, map(len, hits), strict=True))
             results = yield from Compute(
-                lambda: [self.postprocess(query_hits, limit) for query_hits in hits]
+                lambda: [self.postprocess(query_hits, limit, conditions) for query_hits in hits]
             )
             return [(made, limit is not None and len(made) < limit) for made in results]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ...nodegraph import Node, NodeGraph, nearest_names
 from ...nodegraph.navigation import path_to
-from ..filters import Filters
+from ..filters import Filters, all_of
 from ..foreign import as_retriever
 from ..planned_retriever import PlannedRetriever
 from ..plans import Find, Plan, find_one, gather
@@ -34,7 +35,7 @@ from .references import (
 )
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import Self, Unpack
 
 _active: ContextVar[tuple[int, ...]] = ContextVar("active recursive retrievers", default=())
 
@@ -78,7 +79,8 @@ class RecursiveRetriever(PlannedRetriever):
             from (of a single group itself).
         similarity: As in ``Retriever``, for all the groups.
         top_k: How many nodes of the target to return at most; as many hits are read as it takes.
-        filters: Conditions on metadata, also for the retrievers that nodes refer to.
+        filters: Conditions on metadata, also for the retrievers that nodes refer to. Those of a
+            call hold for the results; a node that refers to something need not meet them.
         statistics: ``"group"`` or ``"pool"``, for similarities of texts.
         references: What nodes refer to: a mapping from names to retrievers and graphs, in which a
             node of this graph is found by its own id, and any node by its metadata's
@@ -149,7 +151,8 @@ class RecursiveRetriever(PlannedRetriever):
         self.filters = filters
         if isinstance(self.references, Mapping):
             for reference in self.references.values():
-                self._as_retriever(reference)  # raises for a graph that lacks the groups
+                if isinstance(reference, NodeGraph):
+                    _GroupPool(self, reference)  # raises if the graph lacks the groups
 
     @property
     def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
@@ -174,12 +177,18 @@ class RecursiveRetriever(PlannedRetriever):
         assert limit is not None
         if self.references is None:
             return (yield from Find(self._pool, queries, limit, filters))
-        conditions = {**(self.filters or {}), **(filters or {})} or None
         return (
             yield from gather(
-                [self._recurse(query, limit, conditions) for query in queries], max_threads=1
+                [self._recurse(query, limit, filters) for query in queries], max_threads=1
             )
         )
+
+    def with_filters(self, filters: Filters | None) -> Self:
+        """Return a copy whose own conditions are these; see ``Retriever.with_filters``."""
+        other = copy.copy(self)
+        other._pool = self._pool.with_filters(filters)
+        other.filters = filters
+        return other
 
     def embed(self, queries: Sequence[str]) -> None:
         """Embed queries ahead; see ``Retriever``."""
@@ -197,14 +206,35 @@ class RecursiveRetriever(PlannedRetriever):
             answers: dict[int, Results] = {}
             hit_count = limit
             while True:
-                hits = yield from find_one(self._pool, query, hit_count, filters)
+                hits, complete = yield from self._search(self._pool, query, hit_count, filters)
                 results = yield from self._follow(query, hits, limit, filters, answers)
-                if len(results) >= limit or len(hits) < hit_count:
+                if len(results) >= limit or complete:
                     break
                 hit_count *= 4
             results = results[: limit * max(1, len(self._pool.embed_keys))]  # as many as the pool's
             span.attributes.update(references=len(answers), results=len(results))
             return results
+
+    def _search(
+        self, pool: Retriever, query: str, count: int, filters: Filters | None
+    ) -> Plan[tuple[Results, bool]]:
+        """Return the first hits of a pool, and whether they are all that there are.
+
+        What refers to something is no result itself, and need not meet the filters of a call.
+        """
+        hits = yield from find_one(pool, query, count, filters)
+        if filters is None:
+            return hits, len(hits) < count
+        unfiltered = yield from find_one(pool, query, count, None)
+        same = {(id(hit.node.graph), hit.node.id) for hit in hits}
+        entries = [
+            hit
+            for hit in unfiltered
+            if self._reference(hit.node) is not None
+            and (id(hit.node.graph), hit.node.id) not in same
+        ]
+        ranking = sorted([*hits, *entries], key=lambda hit: (-hit.score, hit.node.order))
+        return ranking, len(hits) < count and len(unfiltered) < count
 
     @contextmanager
     def _span(self, query: str) -> Iterator[tuple[Span, bool]]:
@@ -238,16 +268,17 @@ class RecursiveRetriever(PlannedRetriever):
                 reference = self._reference(ranked.result.node)
                 if id(reference) in followed:
                     continue  # its results are in the ranking already
-                if reference is None or depth == self.max_depth:
+                if reference is None:
                     results.append(ranked)
+                elif depth == self.max_depth:
+                    if self._pool.conditions(filters).met_by(ranked.result.node):
+                        results.append(ranked)
                 else:
                     new[id(reference)] = reference
                     entries.setdefault(id(reference), []).append(ranked)
             followed.update(new)
             unanswered = [key for key in new if key not in answers]
-            searches = [
-                find_one(self._as_retriever(new[key]), query, limit, filters) for key in unanswered
-            ]
+            searches = [self._results_of(new[key], query, limit, filters) for key in unanswered]
             answers.update(zip(unanswered, (yield from gather(searches, 1)), strict=True))
             level = [
                 ranked
@@ -273,10 +304,18 @@ class RecursiveRetriever(PlannedRetriever):
             )
         return self.references[name]
 
-    def _as_retriever(self, reference: Reference) -> RetrieverProtocol:
+    def _results_of(
+        self, reference: Reference, query: str, limit: int, filters: Filters | None
+    ) -> Plan[Results]:
+        """Query what a node refers to."""
         if isinstance(reference, NodeGraph):
-            return _GroupPool(self, reference)
-        return as_retriever(reference)
+            pool = _GroupPool(self, reference, filters=self.filters)
+            return (yield from self._search(pool, query, limit, filters))[0]
+        return (
+            yield from find_one(
+                as_retriever(reference), query, limit, all_of(self.filters, filters)
+            )
+        )
 
 
 class _GroupPool(Retriever):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Literal
 
 from ...nodegraph import Kin, Node
 from ..protocols import RetrieverLike
 from ..results import OutputOptions, Results, ScoredNode
+from ..retrieval_conditions import Conditions, HitConditions
 from ..validation import choice, whole
 from .postprocessing import PostprocessRetriever, joined_node, merge_hits, span_node
 
@@ -22,7 +23,8 @@ class WindowRetriever(PostprocessRetriever):
 
     Choose it for small nodes that match precisely and are understood only with the text before
     and after them; ``Retriever(..., target=...)`` where that text is a group of its own (a
-    section). Only the hits are compared with the query, and only they have to meet the filters.
+    section). Only the hits are compared with the query; a window ends before a neighbour that does
+    not meet the filters.
 
     A window of several nodes is a new node that the graph does not have. Its text is the span of
     the document from the first node to the last, ``root.text[start:end]``; if the nodes are no
@@ -83,13 +85,14 @@ class WindowRetriever(PostprocessRetriever):
         self.merge = merge
         self.boundary = choice(boundary, "boundary", ("document", "parent"))
 
-    def postprocess(self, hits: Results, limit: int | None) -> Results:
+    def postprocess(self, hits: Results, limit: int | None, conditions: HitConditions) -> Results:
         """Return windows of hits, best first, until there are ``limit``."""
         windows: list[_Window] = []
         for rank, hit in enumerate(hits):
             if len(windows) == limit:
                 break
-            new = _Window([(rank, hit)], self._window_nodes(hit.node), self._scope(hit.node))
+            nodes = self._window_nodes(hit.node, conditions([hit]))
+            new = _Window([(rank, hit)], nodes, self._scope(hit.node))
             joined = [window for window in windows if window.joins(new, self.merge)]
             place = windows.index(joined[0]) if joined else len(windows)
             windows = [window for window in windows if window not in joined]
@@ -101,17 +104,26 @@ class WindowRetriever(PostprocessRetriever):
         scope = (id(node.graph), node.group, node.document_id or node.id)
         return scope if self.boundary == "document" else (*scope, node.parent_id)
 
-    def _window_nodes(self, hit: Node) -> list[Node]:
-        """Return a hit and its neighbours; only the hit if its graph does not have it."""
+    def _window_nodes(self, hit: Node, conditions: Conditions) -> list[Node]:
+        """Return a hit and its neighbours; only the hit if its graph does not have it.
+
+        A window ends before a neighbour that does not meet the conditions of the hit.
+        """
         if hit.graph is None or hit.parent_id is None:
             return [hit]
         cross_parents = self.boundary == "document"
         try:
             with hit.graph.reading(hit.group):
                 node = hit.graph.node(hit.id)
+                if not conditions.met_by(node):  # it has changed since
+                    return [hit]
                 before = islice(_neighbours(hit.graph, node, -1, cross_parents), self.before)
                 after = islice(_neighbours(hit.graph, node, 1, cross_parents), self.after)
-                return [*list(before)[::-1], node, *after]
+                return [
+                    *list(takewhile(conditions.met_by, before))[::-1],
+                    node,
+                    *takewhile(conditions.met_by, after),
+                ]
         except LookupError:  # removed after the retrieval, or created by a retriever
             return [hit]
 

@@ -63,11 +63,11 @@ def as_retriever(
         native: RetrieverProtocol = getattr(source, FACE)
         return native
     if hasattr(type(getattr(source, "vectorstore", None)), FACE) and _only_searches(source):
-        store, options = source.vectorstore, source.search_kwargs
+        options = source.search_kwargs
         return ConfiguredRetriever(
-            getattr(store, FACE),
+            getattr(source.vectorstore, FACE),
             top_k=options.get("k", _STORE_K),
-            filters=store.native_filters(options.get("filter")),
+            filters=options.get("filter"),
         )
     if is_native(source):
         checked: RetrieverProtocol = source

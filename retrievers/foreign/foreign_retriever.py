@@ -66,6 +66,11 @@ class ForeignRetriever(PlannedRetriever):
         return self._calls.name
 
     @property
+    def takes_filters(self) -> bool:
+        """Whether the conditions of a call can hold for what it returns."""
+        return self._calls.takes_top_k or self._calls.filtered is not None
+
+    @property
     def answers(self) -> bool:
         """Whether it is a query engine: a result is an answer."""
         return self._calls.answers
@@ -76,7 +81,7 @@ class ForeignRetriever(PlannedRetriever):
     def check_limit(self, top_k: int | None, filters: Filters | None) -> int | None:
         """Check the arguments of a call; return how many results at most."""
         limit = super().check_limit(top_k, filters)
-        if filters and not self._calls.takes_top_k and self._calls.filtered is None:
+        if filters and not self.takes_filters:
             raise ValueError(
                 f"{self.source_name} takes no conditions, and no number of results by which "
                 f"enough could be read to check {dict(filters)!r:.120}; set its conditions where "

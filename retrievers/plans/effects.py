@@ -6,16 +6,17 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from ...nodegraph import LLM, ModelTimeoutError, run_in_tasks, run_in_threads
+from ...nodegraph import LLM, ModelTimeoutError
+from ...nodegraph.locking import is_reading_graph
 from ...nodegraph.models.output import FinalAnswerParser
-from ..base_retriever import BaseRetriever
+from ..base_retriever import BaseRetriever, check_takes_filters, current_restriction
 from ..filters import Filters
 from ..protocols import RetrieverProtocol
 from ..results import Results
@@ -27,7 +28,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 MAX_PARALLEL = 8
-"""How many plans or queries run at the same time, where no limit is lower."""
+"""How many plans or queries run at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,20 +158,26 @@ class Find(Effect[list[Results]]):
     filters: Filters | None = None
 
     def run(self) -> list[Results]:
-        """Return the results of each query."""
+        """Return the results of each query.
+
+        Raises:
+            ValueError: If a restriction holds, and the retriever can't be filtered.
+        """
+        self._check_restriction()
         batch: Callable[[], list[Results]] | None = self._batch_call("batch")
-        if batch:
-            return batch()
-        calls = self._single_calls(self.retriever.retrieve)
-        return [calls[0]()] if len(calls) == 1 else run_in_threads(calls, MAX_PARALLEL)
+        return batch() if batch else run_in_threads(self._single_calls(self.retriever.retrieve))
 
     async def arun(self) -> list[Results]:
         """Return the same without blocking the event loop."""
+        self._check_restriction()
         abatch: Callable[[], Awaitable[list[Results]]] | None = self._batch_call("abatch")
         if abatch:
             return await abatch()
-        calls = self._single_calls(self.retriever.aretrieve)
-        return [await calls[0]()] if len(calls) == 1 else await run_in_tasks(calls, MAX_PARALLEL)
+        return await _run_in_tasks(self._single_calls(self.retriever.aretrieve))
+
+    def _check_restriction(self) -> None:
+        if current_restriction() is not None:
+            check_takes_filters(self.retriever, "a restriction")
 
     def _batch_call(self, name: str) -> Any:
         """Return a call of the retriever's own batch method; None for one query, or without one."""
@@ -227,7 +234,7 @@ class Each(Effect["list[T | Exception]"], Generic[T]):
         fail_fast: Whether the first error is raised, and in an event loop cancels the other
             plans. Else the list has the error of a plan that fails in the place of its result.
         max_threads: How many plans run at the same time in threads; an event loop never runs
-            fewer than ``MAX_PARALLEL``. ``limit_concurrency`` lowers both.
+            fewer than ``MAX_PARALLEL``.
     """
 
     plans: Sequence[Plan[T]]
@@ -242,7 +249,7 @@ class Each(Effect["list[T | Exception]"], Generic[T]):
     async def arun(self) -> list[T | Exception]:
         """Return the same without blocking the event loop."""
         functions = [partial(arun, self._outcome(plan)) for plan in self.plans]
-        return await run_in_tasks(functions, max(self.max_threads, MAX_PARALLEL))
+        return await _run_in_tasks(functions, max(self.max_threads, MAX_PARALLEL))
 
     def _outcome(self, plan: Plan[T]) -> Plan[T | Exception]:
         try:
@@ -280,6 +287,38 @@ def find_one(
     """Query a retriever for one query."""
     (results,) = yield from Find(retriever, [query], limit, filters)
     return results
+
+
+def run_in_threads(
+    functions: Sequence[Callable[[], T]], max_workers: int = MAX_PARALLEL
+) -> list[T]:
+    """Call functions in parallel threads; one by one where this thread holds a graph's lock.
+
+    Waiting for other threads could then be waiting for itself.
+    """
+    if len(functions) < 2 or max_workers == 1 or is_reading_graph():
+        return [function() for function in functions]
+    contexts = [contextvars.copy_context() for _ in functions]
+    with ThreadPoolExecutor(min(len(functions), max_workers), "nodekin") as pool:
+        return list(pool.map(lambda context, function: context.run(function), contexts, functions))
+
+
+async def _run_in_tasks(
+    functions: Sequence[Callable[[], Awaitable[T]]], max_tasks: int = MAX_PARALLEL
+) -> list[T]:
+    """Await functions in parallel tasks; if one fails the others are cancelled."""
+    gate = asyncio.Semaphore(max_tasks)
+
+    async def gated(function: Callable[[], Awaitable[T]]) -> T:
+        async with gate:
+            return await function()
+
+    tasks = [asyncio.ensure_future(gated(function)) for function in functions]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 def _run_with_timeout(function: Callable[[], T], seconds: float | None) -> T:

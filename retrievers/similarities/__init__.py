@@ -11,7 +11,6 @@ from .registry import (
     register_similarity,
     with_index,
 )
-from .unranked import Unranked
 
 __all__ = [
     "DEFAULT",
@@ -19,7 +18,6 @@ __all__ = [
     "Cosine",
     "CustomSimilarity",
     "MakeIndex",
-    "Unranked",
     "get_similarity",
     "register_index",
     "register_similarity",

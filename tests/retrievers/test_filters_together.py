@@ -24,6 +24,7 @@ from nodekin.retrievers import (
     RouterRetriever,
     SubQuestionRetriever,
     WindowRetriever,
+    restrict,
 )
 
 OURS = {"tenant": "ours"}
@@ -161,3 +162,33 @@ def test_in_llama_index(graph: NodeGraph, make: Callable[[NodeGraph], Any]) -> N
     retriever = llama_index.NodeGraphRetriever(make(graph), filters=NEW)
     assert documents(retriever.retrieve(QUERY)) == BOTH
     assert documents(asyncio.run(retriever.aretrieve(QUERY))) == BOTH
+
+
+@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
+def test_a_call_cant_replace_a_condition(
+    graph: NodeGraph, make: Callable[[NodeGraph], Any]
+) -> None:
+    retriever = make(graph)
+    theirs = {"tenant": "theirs"}
+    assert retriever.retrieve(QUERY, filters=theirs) == []
+    assert asyncio.run(retriever.aretrieve(QUERY, filters=theirs)) == []
+    assert langchain.NodeGraphRetriever(retriever=retriever).invoke(QUERY, filter=theirs) == []
+    assert llama_index.NodeGraphRetriever(retriever, filters=theirs).retrieve(QUERY) == []
+    own = langchain.NodeGraphRetriever(retriever=retriever, filter=NEW)
+    assert own.invoke(QUERY, filter={"year": 1999}) == []
+    assert len(own.invoke(QUERY, filter={"year": {"gte": 2000}})) == len(own.invoke(QUERY)) > 0
+
+
+@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
+def test_a_restricted_retriever(graph: NodeGraph, make: Callable[[NodeGraph], Any]) -> None:
+    retriever = make(graph)
+    restricted = restrict(retriever, NEW)
+    expected = retriever.retrieve(QUERY, filters=NEW)
+    for results in (
+        restricted.retrieve(QUERY),
+        asyncio.run(restricted.aretrieve(QUERY)),
+        restricted.retrieve(QUERY, filters={"year": {"gte": 2000}}),
+        *restricted.batch([QUERY])[:1],
+    ):
+        assert {r.node.id for r in results} == {r.node.id for r in expected}
+    assert restricted.retrieve(QUERY, filters={"year": 1999}) == []

@@ -163,13 +163,13 @@ async def test_k_and_filter_of_the_call(full, way):
 @every_way
 async def test_the_calls_filter_is_added_to_the_own_one(native_engine, way):
     own = NodeGraphQueryEngine(
-        engine=native_engine, output="dict", k=2, filter={"language": "en", "topic": "tea"}
+        engine=native_engine, output="dict", k=2, filter={"topic": ["tea", "rivers"]}
     )
-    assert [d.id for d in (await call(own, way, "tea 红茶"))["context"]] == ["tea"]
-    assert [d.id for d in (await call(own, way, "tea", filter={"topic": ["tea"]}))["context"]] == [
-        "tea"
-    ]
-    assert (await call(own, way, "tea 红茶", filter={"language": "zh"}))["context"] == []
+    assert [d.id for d in (await call(own, way, "tea 红茶"))["context"]] == ["茶", "tea"]
+    made = await call(own, way, "tea 红茶", filter={"language": "en"})
+    assert [d.id for d in made["context"]] == ["tea", "rivers"]
+    made = await call(own, way, "tea 红茶", filter={"topic": ["rivers", "printing"]})
+    assert [d.id for d in made["context"]] == ["rivers"]
     assert [d.id for d in (await call(own, way, "tea", filter={"topic": "x"}))["context"]] == []
 
 

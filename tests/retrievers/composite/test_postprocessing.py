@@ -14,12 +14,15 @@ from nodekin.retrievers.composite.postprocessing import (
     merge_hits,
     span_node,
 )
+from nodekin.retrievers.retrieval_conditions import HitConditions
 
 
 class Reversed(PostprocessRetriever):
     name = "reverse"
 
-    def postprocess(self, hits: list[ScoredNode], limit: int | None) -> list[ScoredNode]:
+    def postprocess(
+        self, hits: list[ScoredNode], limit: int | None, conditions: HitConditions
+    ) -> list[ScoredNode]:
         return hits[::-1][:limit]
 
 

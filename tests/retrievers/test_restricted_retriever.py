@@ -1,0 +1,286 @@
+"""What a retriever or an engine is restricted to holds for everything that it returns."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fixed_retriever import FixedRetriever, fixed, texts
+
+from nodekin.nodegraph import Document, EntityExtractor, Node, NodeGraph
+from nodekin.retrievers import (
+    AutoMergeRetriever,
+    FusionRetriever,
+    LinkRetriever,
+    MultiStepRetriever,
+    QaRetriever,
+    QueryEngine,
+    RecursiveRetriever,
+    RestrictedRetriever,
+    Retriever,
+    RouterRetriever,
+    restrict,
+    trace,
+)
+from nodekin.retrievers.base_retriever import current_restriction
+
+OURS = {"tenant": "a"}
+
+
+@pytest.fixture
+def graph() -> NodeGraph:
+    """Two documents of two tenants, and one whose lines are of both."""
+    graph = NodeGraph(progress=False)
+
+    def lines(node: Node) -> list[Node]:
+        tenants = ["a", "b"] if node.id == "mixed" else [node.metadata["tenant"]] * 2
+        parts = zip(node.text.split("\n"), tenants, strict=True)
+        return [Node(text, {"tenant": tenant}) for text, tenant in parts]
+
+    graph.create_node_group("line", lines, trans_node=True)
+    for tenant in "ab":
+        text = f"Tea of {tenant} is green.\nMilk of {tenant}."
+        graph.add(Document(text, {"tenant": tenant}, id=tenant))
+    graph.add(Document("Tea one of a.\nTea two of b.", {}, id="mixed"))
+    return graph
+
+
+def ids(results: Any) -> set[str]:
+    return {result.node.id for result in results}
+
+
+def test_a_document_without_the_field_is_not_returned(graph: NodeGraph) -> None:
+    retriever = Retriever(graph, "line", target="ROOT")
+    assert ids(retriever("tea")) == {"a", "b", "mixed"}
+    # A filter is met by what was found, and by the fields that the document has.
+    assert ids(retriever("tea", filters=OURS)) == {"a", "mixed"}
+    for restricted in (restrict(retriever, OURS), RestrictedRetriever(retriever, OURS)):
+        assert ids(restricted("tea")) == {"a"}
+        assert ids(restricted.batch(["tea", "milk"])[0]) == {"a"}
+        assert ids(asyncio.run(restricted.aretrieve("tea"))) == {"a"}
+    merging = AutoMergeRetriever(Retriever(graph, "line", filters={"tenant": ["a", "b"]}))
+    assert "mixed" in ids(merging("tea"))
+    found = restrict(merging, {"tenant": ["a", "b"]})("tea")
+    assert "mixed" not in ids(found)
+    assert "Tea one of a." in texts(found)
+
+
+def test_nothing_that_a_call_asks_widens_it(graph: NodeGraph) -> None:
+    retriever = restrict(Retriever(graph, "line"), OURS)
+    for filters in (
+        {"tenant": "b"},
+        {"tenant": ["a", "b"]},
+        {"or": [{"tenant": "b"}, {"tenant": "a"}]},
+        {"not": {"tenant": "a"}},
+        {},
+        None,
+    ):
+        for result in retriever("tea milk", filters=filters):
+            assert result.node.metadata["tenant"] == "a"
+    assert all(r.node.metadata["tenant"] == "a" for r in retriever.with_filters(None)("tea milk"))
+    assert restrict(retriever, {"tenant": "b"})("tea") == []
+
+
+def test_restrictions_of_several_owners_are_added(graph: NodeGraph) -> None:
+    fusion = FusionRetriever([Retriever(graph, "line"), Retriever(graph, "ROOT")])
+    twice = restrict(restrict(fusion, {"tenant": ["a", "b"]}), OURS)
+    assert {r.node.metadata["tenant"] for r in twice("tea")} == {"a"}
+    inside = restrict(FusionRetriever([restrict(Retriever(graph, "line"), {"tenant": "b"})]), OURS)
+    assert inside("tea") == []
+
+
+def test_the_conditions_are_those_at_the_time_of_binding(graph: NodeGraph) -> None:
+    conditions = {"tenant": "a"}
+    restricted = [
+        restrict(Retriever(graph, "line"), conditions),
+        restrict(FusionRetriever([Retriever(graph, "line")]), conditions),
+    ]
+    conditions["tenant"] = "b"
+    for retriever in restricted:
+        assert {r.node.metadata["tenant"] for r in retriever("tea")} == {"a"}
+
+
+class Forgetful:
+    """A retriever of others that says it takes filters, and drops them."""
+
+    takes_filters = True
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+        self.seen: list[str] = []
+
+    def retrieve(self, query: str, *, top_k: int | None = None, filters: Any = None) -> Any:
+        results = self.inner.retrieve(query, top_k=top_k)
+        self.seen += texts(results)
+        return results
+
+    async def aretrieve(self, query: str, *, top_k: int | None = None, filters: Any = None) -> Any:
+        results = await self.inner.aretrieve(query, top_k=top_k)
+        self.seen += texts(results)
+        return results
+
+
+def test_it_holds_within_what_does_not_pass_filters_on(graph: NodeGraph) -> None:
+    forgetful = Forgetful(Retriever(graph, "line"))
+    restricted = restrict(FusionRetriever([forgetful]), OURS)
+    assert {r.node.metadata["tenant"] for r in restricted("tea")} == {"a"}
+    assert {r.node.metadata["tenant"] for r in asyncio.run(restricted.aretrieve("tea"))} == {"a"}
+    assert forgetful.seen
+    assert all("of b" not in text for text in forgetful.seen)
+
+
+def test_what_comes_back_is_checked_once_more(graph: NodeGraph) -> None:
+    class Own(FixedRetriever):
+        takes_filters = True
+
+    own = Own(fixed(graph.nodes("line")).results)
+    assert {r.node.metadata["tenant"] for r in restrict(own, OURS)("tea")} == {"a"}
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda inner: inner,
+        lambda inner: FusionRetriever([inner]),
+        lambda inner: RouterRetriever({"x": FusionRetriever([inner])}, choose=lambda query: "x"),
+        lambda inner: QueryEngine(AutoMergeRetriever(inner), lambda prompt: "x"),
+    ],
+)
+def test_a_nested_retriever_that_cant_be_filtered_is_an_early_error(
+    around: Callable[[Any], Any],
+) -> None:
+    with pytest.raises(ValueError, match=r"FixedRetriever.* does not take them"):
+        restrict(around(fixed([])), OURS)
+
+
+def test_a_retriever_that_comes_by_a_reference_is_checked_when_it_is_queried() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(Document("Tea", {"tenant": "a"}))
+    others = fixed([Node("Tea of others", {"tenant": "a"}, id="x")])
+    retriever = RecursiveRetriever(
+        graph, ["ROOT"], references=lambda node: None if node.id == "x" else others
+    )
+    assert texts(retriever("tea")) == ["Tea of others"]
+    with pytest.raises(ValueError, match="does not take them"):
+        restrict(retriever, OURS)("tea")
+    assert others.calls == [("tea", 6, None)]
+
+
+def test_retrievers_that_lead_back_to_each_other_can_be_restricted() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(Document("Tea", {"tenant": "a", "retriever": "back"}, id="tea"))
+    references: dict[str, Any] = {"back": Retriever(graph, "ROOT")}
+    retriever = RecursiveRetriever(graph, ["ROOT"], references=references)
+    assert retriever.references is not references
+    retriever.references = {"back": FusionRetriever([retriever])}
+    assert restrict(retriever, OURS)("tea") == retriever("tea")
+
+
+def test_a_reference_is_followed_only_from_a_node_of_the_tenant() -> None:
+    contents, films = NodeGraph(progress=False), NodeGraph(progress=False)
+    films.add([Document(f"Film of {t}", {"tenant": t}, id=t) for t in "ab"])
+    references = {"films": Retriever(films, "ROOT")}
+    retriever = RecursiveRetriever(contents, ["ROOT"], references=references)
+    contents.add(Document("All films", {"retriever": "films"}, id="entry"))
+    assert ids(retriever("film films", filters=OURS)) == {"a"}
+    assert restrict(retriever, OURS)("film films") == []
+    contents.add(Document("All films", {"retriever": "films", "tenant": "a"}, id="entry"))
+    (result,) = restrict(retriever, OURS)("film films")
+    assert [match.node.id for match in result.evidence] == ["a", "entry", "entry"]
+
+
+def test_evidence_and_traces_show_nothing_else() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(
+        [
+            Document("Brand\nA play by Henrik Ibsen.", {"tenant": "a"}, id="brand"),
+            Document("Henrik Ibsen\nBorn in Skien.", {"tenant": "a"}, id="ibsen"),
+            Document("Henrik Ibsen\nOf the other tenant.", {"tenant": "b"}, id="other"),
+        ]
+    )
+    graph.create_node_group("entity", EntityExtractor(), scope="group")
+    links = LinkRetriever(Retriever(graph, "ROOT", top_k=1), graph, via="entity")
+    assert "entity" in {e.group for r in links("Who wrote Brand?") for e in r.evidence}
+    with trace() as traced:
+        results = restrict(links, OURS)("Who wrote Brand?")
+    assert ids(results) == {"brand", "ibsen"}
+    assert {e.node.id for r in results for e in r.evidence} == {"brand"}
+    (linking,) = [span for span in traced.children if span.name == "follow links"]
+    assert linking.attributes["passages"] == 2
+
+
+# Engines
+
+
+class Model:
+    """A model that keeps the prompts it gets."""
+
+    def __init__(self) -> None:
+        self.prompts: list[str] = []
+
+    def __call__(self, prompt: str) -> str:
+        self.prompts.append(prompt)
+        return "Tea is green [1]."
+
+
+@pytest.fixture
+def engine(graph: NodeGraph) -> tuple[QueryEngine, Model]:
+    def pairs(node: Node) -> list[Node]:
+        tenant = node.metadata.get("tenant", "nobody")
+        return [Node("Who has tea?", {"answer": f"{tenant} has"})]
+
+    graph.create_node_group("pairs", pairs, trans_node=True)
+    model = Model()
+    step = MultiStepRetriever(
+        Retriever(graph, "line", target="ROOT"),
+        lambda prompt: model(prompt) and "Answered: no\nNext question: Whose milk is it?",
+    )
+    return QueryEngine(step, model, qa=QaRetriever(graph, "pairs")), model
+
+
+def test_an_engine_answers_from_its_tenants_passages(engine: tuple[QueryEngine, Model]) -> None:
+    whole, model = engine
+    mine = restrict(whole, OURS)
+    assert isinstance(mine, QueryEngine)
+    answers = [
+        mine.query("Which tea is green?"),
+        mine.query("Which tea is green?", filters={"tenant": "b"}),
+        asyncio.run(mine.aquery("Which tea is green?")),
+        mine.stream("Which tea is green?").finish(),
+        mine.conversation().query("Which tea is green?"),
+        mine.conversation([("Whose milk?", "b's")]).query("Which tea is green?"),
+        mine.query("who has tea"),
+    ]
+    assert answers[-1].text == "a has"
+    assert mine.query("who has tea", filters={"tenant": "b"}).preset is None
+    assert mine.recommend("who has milk", filters={"tenant": "b"}) == []
+    sources = [source.result for answer in answers for source in answer.sources]
+    assert {r.node.metadata["tenant"] for r in sources} == {"a"}
+    assert all("of b" not in prompt for prompt in model.prompts)
+    assert any("of a" in prompt for prompt in model.prompts)
+    assert current_restriction() is None
+    whole.query("Which tea is green?")
+    assert "of b" in model.prompts[-1]
+
+
+# What it takes
+
+
+def test_what_is_no_restriction_is_refused(graph: NodeGraph) -> None:
+    retriever = Retriever(graph, "line")
+    wrong: Any = "tenant"
+    for target in (retriever, FusionRetriever([retriever])):
+        with pytest.raises(ValueError, match="has no condition"):
+            restrict(target, {})
+        with pytest.raises(TypeError, match="filters map"):
+            restrict(target, wrong)
+    with pytest.raises(TypeError, match="object with retrieve"):
+        restrict(wrong, OURS)
+
+
+def test_the_kinds_of_restricted_objects(graph: NodeGraph) -> None:
+    graph.create_node_group("qa", lambda text: [])
+    assert type(restrict(Retriever(graph, "line"), OURS)) is Retriever
+    assert type(restrict(QaRetriever(graph, "qa"), OURS)) is QaRetriever
+    fusion = FusionRetriever([Retriever(graph, "line")])
+    assert repr(restrict(fusion, OURS)) == f"RestrictedRetriever({fusion!r}, {OURS!r})"

@@ -1,0 +1,307 @@
+"""Conditions of different owners are added, and hold for everything that is returned."""
+
+from typing import Any
+
+import pytest
+from fixed_retriever import fixed, texts
+
+from nodekin.nodegraph import Document, LinkedText, Node, NodeGraph
+from nodekin.retrievers import (
+    AutoMergeRetriever,
+    DocumentCompletionRetriever,
+    FusionRetriever,
+    LinkRetriever,
+    QaRetriever,
+    RecursiveRetriever,
+    Retriever,
+    WindowRetriever,
+)
+from nodekin.retrievers.base_retriever import current_restriction, restricting
+from nodekin.retrievers.retrieval_conditions import Conditions, HitConditions
+
+
+def graph_of(**documents: list[tuple[str, dict[str, Any]]]) -> NodeGraph:
+    """Return a graph of documents whose lines have metadata of their own."""
+    graph = NodeGraph(progress=False)
+
+    def lines(node: Node) -> list[Node]:
+        parts = documents[node.id]
+        starts = [node.text.index(text) for text, _ in parts]
+        return [
+            Node(text, fields, start=start, end=start + len(text))
+            for (text, fields), start in zip(parts, starts, strict=True)
+        ]
+
+    graph.create_node_group("line", lines, trans_node=True)
+    for name, parts in documents.items():
+        graph.add(Document("\n".join(text for text, _ in parts), {"name": name}, id=name))
+    return graph
+
+
+@pytest.fixture
+def book() -> NodeGraph:
+    return graph_of(
+        book=[
+            ("Tea is green.", {"heading": "Tea"}),
+            ("Tea is black.", {"heading": "Tea"}),
+            ("Tea and milk.", {"heading": "Milk"}),
+        ],
+        other=[("Tea of others.", {"heading": "Others"})],
+    )
+
+
+# Which node is checked
+
+
+def test_a_document_is_returned_for_a_child_with_a_field_of_its_own(book: NodeGraph) -> None:
+    retriever = Retriever(book, "line", target="ROOT", filters={"heading": "Milk"})
+    assert [result.node.id for result in retriever("tea")] == ["book"]
+
+
+def test_a_field_that_the_returned_node_has_itself_counts_there() -> None:
+    graph = graph_of(mixed=[("Tea is ours.", {"name": "ours"}), ("Tea is theirs.", {})])
+    lines = Retriever(graph, "line", filters={"name": "ours"})
+    assert texts(lines("tea")) == ["Tea is ours."]
+    # The document's own name is another.
+    assert Retriever(graph, "line", target="ROOT", filters={"name": "ours"})("tea") == []
+    # Downwards the children's own fields count.
+    down = Retriever(graph, "ROOT", target="line", filters={"name": "mixed"})
+    assert texts(down("tea")) == ["Tea is theirs."]
+
+
+@pytest.mark.parametrize("lift", ["max", "sum", "mean"])
+def test_top_k_is_full_though_some_targets_may_not_be_returned(lift: Any) -> None:
+    names = {f"d{i}": [(f"Tea {i}.", {"name": "ours"} if i < 5 else {})] for i in range(8)}
+    graph = graph_of(**names)
+    filters = {"name": ["ours", "d5", "d6", "d7"]}
+    retriever = Retriever(graph, "line", target="ROOT", lift=lift, top_k=3, filters=filters)
+    assert {result.node.id for result in retriever("tea")} == {"d5", "d6", "d7"}
+
+
+def test_what_was_made_from_several_documents_is_returned_if_all_meet_the_conditions() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add([Document(f"Tea of {t}.", {"tenant": t}, id=t) for t in "ab"])
+
+    def clusters(nodes: list[Node]) -> list[LinkedText]:
+        return [LinkedText("Ours. Tea.", nodes[:1]), LinkedText("Of both. Tea.", nodes)]
+
+    graph.create_node_group("cluster", clusters, scope="group", trans_node=True)
+    graph.create_node_group(
+        "part", lambda text: [Node(text.split(". ")[1], {"tenant": "a"})], parent="cluster"
+    )
+    retriever = Retriever(graph, "part", target="cluster")
+    assert sorted(texts(retriever("tea"))) == ["Of both. Tea.", "Ours. Tea."]
+    assert texts(retriever("tea", filters={"tenant": "a"})) == ["Ours. Tea."]
+    assert texts(AutoMergeRetriever(retriever)("tea", filters={"tenant": "a"})) == ["Ours. Tea."]
+
+
+# What widens
+
+
+def test_a_window_ends_before_what_the_conditions_keep_out(book: NodeGraph) -> None:
+    lines = Retriever(book, "line", top_k=1)
+    (plain,) = WindowRetriever(lines)("black")
+    assert plain.node.text == "Tea is green.\nTea is black.\nTea and milk."
+    (window,) = WindowRetriever(lines)("black", filters={"heading": "Tea"})
+    assert window.node.text == "Tea is green.\nTea is black."
+    own = Retriever(book, "line", top_k=1, filters={"heading": "Tea"})
+    (window,) = WindowRetriever(own)("black")
+    assert window.node.text == "Tea is green.\nTea is black."
+
+
+def test_each_hit_of_a_fusion_widens_by_its_own_conditions(book: NodeGraph) -> None:
+    tea = Retriever(book, "line", filters={"heading": "Tea"}, top_k=1)
+    milk = Retriever(book, "line", filters={"heading": "Milk"}, top_k=1)
+    windows = WindowRetriever(FusionRetriever([tea, milk]), merge=False)("tea black milk")
+    assert sorted(texts(windows)) == ["Tea and milk.", "Tea is green.\nTea is black."]
+
+
+def test_a_parent_is_merged_only_if_all_its_children_meet_the_conditions(book: NodeGraph) -> None:
+    lines = Retriever(book, "line")
+    merging = AutoMergeRetriever(lines)
+    assert "book" in [result.node.id for result in merging("tea")]
+    kept = merging("tea", filters={"heading": "Tea"})
+    assert {result.node.group for result in kept} == {"line"}
+    all_of_them = merging("tea", filters={"heading": ["Tea", "Milk"]})
+    assert [result.node.id for result in all_of_them] == ["book"]
+    own = AutoMergeRetriever(Retriever(book, "line", filters={"heading": "Tea"}))
+    assert {result.node.group for result in own("tea")} == {"line"}
+
+
+def test_a_document_is_completed_only_with_what_meets_the_conditions(book: NodeGraph) -> None:
+    lines = Retriever(book, "line")
+    whole = DocumentCompletionRetriever(lines)
+    assert whole("tea")[0].node.id == "book"
+    (span,) = whole("tea", filters={"heading": "Tea"})
+    assert span.node.text == "Tea is green.\nTea is black."
+    between = graph_of(
+        book=[("Tea one.", {"k": 1}), ("Tea two.", {"k": 2}), ("Tea three.", {"k": 1})]
+    )
+    hits = DocumentCompletionRetriever(Retriever(between, "line", filters={"k": 1}))("tea")
+    assert sorted(texts(hits)) == ["Tea one.", "Tea three."]
+
+
+def test_a_parent_that_has_changed_hands_meanwhile_is_not_merged() -> None:
+    graph = graph_of(d=[("Tea a.", {}), ("Tea b.", {})])
+    hits = Retriever(graph, "line", filters={"name": "d"})("tea")
+
+    class Changing:
+        def retrieve(self, query: str, **_: Any) -> Any:
+            graph.add(Document("Tea a.\nTea b.", {"name": "e"}, id="d"))
+            return hits
+
+        aretrieve = retrieve
+
+    inner: Any = Changing()
+    for around in (
+        AutoMergeRetriever(inner),
+        DocumentCompletionRetriever(inner),
+        WindowRetriever(inner, merge=False),
+    ):
+        assert sorted(texts(around("tea"))) == ["Tea a.", "Tea b."]
+
+
+# Links
+
+
+@pytest.fixture
+def linked() -> NodeGraph:
+    graph = NodeGraph(progress=False)
+    names = ("a-tea", "b-tea", "a-milk", "b-milk")
+    graph.add([Document(f"About {n[2:]}.", {"tenant": n[0]}, id=n) for n in names])
+    for source in ("a-tea", "b-tea"):
+        for target in ("a-milk", "b-milk"):
+            graph.link(source, target)
+    return graph
+
+
+def test_links_of_a_fusions_branch_lead_to_what_meets_its_conditions(linked: NodeGraph) -> None:
+    ours = Retriever(linked, "ROOT", filters={"tenant": "a"})
+    for inner in (ours, FusionRetriever([ours]), WindowRetriever(FusionRetriever([ours]))):
+        results = LinkRetriever(inner, linked)("tea")
+        assert {result.node.id for result in results} == {"a-tea", "a-milk"}
+    both = FusionRetriever([ours, Retriever(linked, "ROOT", filters={"tenant": "b"})])
+    results = LinkRetriever(both, linked)("tea")
+    assert {r.node.id for r in results} == {"a-tea", "a-milk", "b-tea", "b-milk"}
+    for result in results:
+        assert {match.node.id[0] for match in result.evidence} == {result.node.id[0]}
+
+
+def test_conditions_of_links_are_added_to_those_of_the_call(linked: NodeGraph) -> None:
+    retriever = LinkRetriever(Retriever(linked, "ROOT"), linked, filters={"tenant": "a"})
+    assert retriever("tea", filters={"tenant": "b"}) == []
+    assert {r.node.id for r in retriever("tea")} == {"a-tea", "a-milk"}
+    other = retriever.with_filters({"tenant": "b"})
+    assert {r.node.id for r in other("tea")} == {"b-tea", "b-milk"}
+    assert {r.node.id for r in retriever("tea")} == {"a-tea", "a-milk"}
+
+
+# References
+
+
+@pytest.fixture
+def shelf() -> tuple[NodeGraph, Retriever]:
+    contents, films = NodeGraph(progress=False), NodeGraph(progress=False)
+    contents.add(Document("Avengers films", {"retriever": "films"}, id="entry"))
+    contents.add(Document("Avengers of old", {"year": 1990}, id="old"))
+    films.add([Document(f"Avengers of {y}", {"year": y}, id=str(y)) for y in (1998, 2004, 2012)])
+    return contents, Retriever(films, "ROOT")
+
+
+def test_a_calls_filter_reaches_through_an_entry_that_refers(
+    shelf: tuple[NodeGraph, Retriever],
+) -> None:
+    contents, films = shelf
+    retriever = RecursiveRetriever(contents, ["ROOT"], references={"films": films})
+    recent = {"year": {"gte": 2003}}
+    assert {r.node.id for r in films("Avengers films", filters=recent)} == {"2004", "2012"}
+    results = retriever("Avengers films", filters=recent)
+    assert {r.node.id for r in results} == {"2004", "2012"}
+    assert {r.node.id for r in retriever("Avengers", filters={"year": {"lt": 2000}})} == {
+        *("1998", "old")
+    }
+    nested = NodeGraph(progress=False)
+    nested.add(Document("All Avengers", {"retriever": "contents"}, id="top"))
+    references = {"contents": contents, "films": films}
+    through_two = RecursiveRetriever(nested, ["ROOT"], references=references)
+    assert {r.node.id for r in through_two("Avengers", filters=recent)} == {"2004", "2012"}
+
+
+def test_an_entry_that_is_not_followed_has_to_meet_the_filter(
+    shelf: tuple[NodeGraph, Retriever],
+) -> None:
+    contents, films = shelf
+    top = NodeGraph(progress=False)
+    top.add(Document("All Avengers", {"retriever": "contents"}, id="top"))
+    references = {"contents": contents, "films": films}
+    once = RecursiveRetriever(top, ["ROOT"], references=references, max_depth=1)
+    assert {r.node.id for r in once("Avengers")} == {"entry", "old"}
+    assert {r.node.id for r in once("Avengers", filters={"year": 1990})} == {"old"}
+
+
+def test_own_filters_of_references_are_added(shelf: tuple[NodeGraph, Retriever]) -> None:
+    contents, films = shelf
+    recent = films.with_filters({"year": {"gte": 2003}})
+    retriever = RecursiveRetriever(contents, ["ROOT"], references={"films": recent})
+    results = retriever("Avengers films", filters={"year": {"lt": 2010}})
+    assert {r.node.id for r in results} == {"2004", "old"}
+    own = RecursiveRetriever(contents, ["ROOT"], references={"films": films})
+    own = own.with_filters({"retriever": "films"})
+    assert own("Avengers films") == []  # they hold for the films, too
+
+
+# Replacing
+
+
+def test_only_a_new_retriever_has_other_conditions(book: NodeGraph) -> None:
+    tea = Retriever(book, "line", filters={"heading": "Tea"})
+    assert tea("tea", filters={"heading": "Milk"}) == []
+    milk = tea.with_filters({"heading": "Milk"})
+    assert texts(milk("tea")) == ["Tea and milk."]
+    assert len(tea.with_filters(None)("tea")) == 4
+    assert len(tea("tea")) == 2
+    with pytest.raises(ValueError, match="no value"):
+        tea.with_filters({"heading": []})
+    pairs = {"What is tea?": "ours", "What is milk?": "theirs"}
+    graph = NodeGraph(progress=False)
+    graph.add("x")
+    graph.create_node_group(
+        "qa", lambda _: [Node(q, {"answer": a, "of": a}) for q, a in pairs.items()]
+    )
+    qa = QaRetriever(graph, "qa", filters={"of": "ours"})
+    assert qa.answer("What is milk?") is None
+    assert qa.answer("What is milk?", filters={"of": "theirs"}) is None
+    answer = qa.with_filters({"of": "theirs"}).answer("What is milk?")
+    assert answer is not None
+    assert answer.answer == "theirs"
+
+
+# The parts
+
+
+def test_evidence_has_the_conditions_of_all_owners(book: NodeGraph) -> None:
+    retriever = Retriever(book, "line", filters={"heading": "Tea"})
+    (match,) = retriever("black", filters={"name": "book"})[0].evidence
+    assert match.filters == {"and": [{"heading": "Tea"}, {"name": "book"}]}
+    assert Retriever(book, "line")("black")[0].evidence[0].filters is None
+
+
+def test_conditions_of_hits_are_those_of_their_evidence_and_the_call(book: NodeGraph) -> None:
+    hits = Retriever(book, "line", filters={"heading": "Tea"})("tea")
+    conditions = HitConditions({"name": "book"})
+    assert conditions(hits) is conditions(hits[:1])
+    assert conditions(hits).filters == {"and": [{"name": "book"}, {"heading": "Tea"}]}
+    assert not HitConditions(None)(fixed([Node("x", id="x")]).results)
+
+
+def test_restrictions_are_added_and_end_with_their_block() -> None:
+    assert current_restriction() is None
+    with restricting({"tenant": "a"}), restricting({"year": 1}):
+        conditions = Conditions.of({"x": 2})
+        assert current_restriction() == {"and": [{"tenant": "a"}, {"year": 1}]}
+    assert conditions.filters == {"and": [{"and": [{"tenant": "a"}, {"year": 1}]}, {"x": 2}]}
+    assert current_restriction() is None
+    node = Node("t", {"tenant": "a", "year": 1})
+    assert not conditions.met_by(node)
+    assert conditions.allow(node, Node("hit", {"x": 2}))
+    assert not conditions.allow(Node("t", {"tenant": "a"}), Node("hit", {"x": 2, "year": 1}))
