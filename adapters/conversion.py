@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict
 from typing import Any
 
-from ..nodegraph import Node
+from ..nodegraph import Document, Node
 from ..retrievers import ScoredNode
+
+
+def node_of(document: Document) -> Node:
+    """Make a node of a document that is in no graph, searched as its framework would."""
+    search_text = document.search_text
+    return Node(document.text, document.metadata, id=document.id, search_text=search_text)
 
 
 def evidence_dicts(result: ScoredNode) -> list[dict[str, Any]]:
@@ -17,6 +24,7 @@ def evidence_dicts(result: ScoredNode) -> list[dict[str, Any]]:
     Each has the matching node's ``id``, ``group``, ``text``, ``start`` and ``end``, the ``score``
     and ``similarity`` of the match, and the form of the ``query`` that was searched for;
     ``embed_key`` where embeddings were compared, ``share`` where retrievers were fused,
+    ``searched_with`` (names of metadata fields) where these were compared with the text,
     ``variants`` (dicts of ``query``, ``strategy``, ``note``) where strategies changed the query.
     """
     return [
@@ -31,6 +39,7 @@ def evidence_dicts(result: ScoredNode) -> list[dict[str, Any]]:
             "query": match.query,
             **({} if match.embed_key is None else {"embed_key": match.embed_key}),
             **({} if match.share is None else {"share": float(match.share)}),
+            **({"searched_with": [*match.searched_with]} if match.searched_with else {}),
             **({"variants": [asdict(form) for form in match.variants]} if match.variants else {}),
         }
         for match in result.evidence
@@ -112,3 +121,13 @@ def own_metadata(metadata: Mapping[str, Any], inherited: Mapping[str, Any]) -> d
 def is_start(start: Any, part: str, text: str) -> bool:
     """Return whether a part of a text starts where a splitter says."""
     return isinstance(start, int) and start >= 0 and text.startswith(part, start)
+
+
+def pattern_within(text: str) -> str:
+    """Return the pattern of ``like`` for texts that have this text anywhere in them.
+
+    Example:
+        >>> pattern_within("100%")
+        '%100\\\\%%'
+    """
+    return "%" + re.sub(r"([%_\\])", r"\\\1", text) + "%"

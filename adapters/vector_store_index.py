@@ -48,8 +48,29 @@ class VectorBackend(Protocol):
     def delete(self, ids: Sequence[str]) -> None:
         """Delete nodes, all of which the store has."""
 
-    def add(self, nodes: Sequence[Node], vectors: Vectors, fingerprints: Sequence[str]) -> None:
-        """Add nodes, none of which the store has; a fingerprint is of a vector's model and text."""
+    def add(self, nodes: Sequence[EmbeddedNode]) -> None:
+        """Add nodes, none of which the store has.
+
+        The vectors are of unit length: by any measure (cosine, inner product, L2) the nearest to
+        a query of unit length are the same.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedNode:
+    """Hold a node and what a vector store has of it.
+
+    Attributes:
+        node: The node.
+        text: The text that was embedded: see ``NodeGraph.searched_texts``.
+        vector: Its vector of unit length, (dimension,).
+        fingerprint: Hash of the model and the text.
+    """
+
+    node: Node
+    text: str
+    vector: Vectors
+    fingerprint: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,6 +146,8 @@ class StoreIndex(SyncedIndex):
         LookupError: If the graph has no such embedding.
     """
 
+    uses_search_text = True
+
     def __init__(self, graph: NodeGraph, group: str, key: str, backend: VectorBackend) -> None:
         self._key = key
         self._backend = backend
@@ -150,11 +173,10 @@ class StoreIndex(SyncedIndex):
         """
         if (pending := self.pending()) is None:
             return
-        since, changes = pending
-        self._vectors(changes.added)
+        self._vectors(pending.changes.added)
         with self._lock:  # while the graph is not held: another thread may wait for both
-            if self._revision == since:
-                self.apply(changes, None)
+            if self._revision == pending.revision:
+                self.apply(pending.changes, None, pending.search_version)
 
     def search(self, query: Vectors, limit: int | None, filter: Filter) -> Hits:
         """Return the nodes that are nearest to a vector, ties in document order.
@@ -214,19 +236,19 @@ class StoreIndex(SyncedIndex):
         return scores
 
     def _vectors(self, nodes: Sequence[Node]) -> Vectors:
-        texts = [node.text for node in nodes]
+        texts = self._graph.searched_texts(nodes)
         return self._graph.embeddings.vectors(texts, self._key, what=self._group)
 
     # Following the graph
 
-    def apply(self, changes: Changes, prepared: None) -> None:
+    def apply(self, changes: Changes, prepared: None, search_version: tuple[str, ...] = ()) -> None:
         """Change the store, then the index; the caller has the lock."""
         try:
             self._change_store(changes)
         except BaseException:  # what was written is unknown: compare everything next time
             self._reset()
             raise
-        super().apply(changes, prepared)
+        super().apply(changes, prepared, search_version)
         self._stored_is_complete = True
 
     def remove(self, ids: Sequence[str]) -> None:
@@ -243,7 +265,11 @@ class StoreIndex(SyncedIndex):
             self._table.compact()
 
     def _change_store(self, changes: Changes) -> None:
-        new = {node.id: digest(self._model, node.text) for node in changes.added}
+        texts = self._graph.searched_texts(changes.added)
+        new = {
+            node.id: digest("unit", self._model, text)
+            for node, text in zip(changes.added, texts, strict=True)
+        }
         if not self._stored_is_complete:
             stored = map(self._backend.stored, _batches([*self._stored, *new]))
             self._stored = {i: fingerprint for rows in stored for i, fingerprint in rows.items()}
@@ -260,10 +286,12 @@ class StoreIndex(SyncedIndex):
 
     def _add(self, nodes: Sequence[Node], fingerprints: Mapping[str, str]) -> None:
         for batch in _batches(nodes):
-            vectors = self._vectors(batch)
+            texts = self._graph.searched_texts(batch)
+            vectors = unit(self._graph.embeddings.vectors(texts, self._key, what=self._group))
             self._stored.update((node.id, "") for node in batch)  # perhaps, if it fails
             added = {node.id: fingerprints[node.id] for node in batch}
-            self._backend.add(batch, vectors, list(added.values()))
+            rows = zip(batch, texts, vectors, added.values(), strict=True)
+            self._backend.add([EmbeddedNode(*row) for row in rows])
             self._stored.update(added)
 
 

@@ -1,9 +1,10 @@
 """What the corpus is: documents, groups of nodes made from them, transforms and the store."""
 
 from .build_writer import Failure
+from .concurrency import limit_concurrency, run_in_tasks, run_in_threads
 from .corpus import Refresh
 from .derivation import CORPUS, Derivation, Stamp
-from .document import Document
+from .document import Document, declared_search_text
 from .errors import (
     EmbeddingError,
     ModelError,
@@ -22,6 +23,7 @@ from .memory_store import MemoryStore
 from .models import LLM, CachedLLM, Embedder
 from .node import ROOT, Kin, Link, LinkedText, Node
 from .readers import register_reader
+from .search_text import SearchText, SearchTextOption, as_search_text
 from .splitters import (
     MarkdownSplitter,
     RecursiveSplitter,
@@ -60,15 +62,22 @@ __all__ = [
     "ReadError",
     "RecursiveSplitter",
     "Refresh",
+    "SearchText",
+    "SearchTextOption",
     "SentenceSplitter",
     "Stamp",
     "StoreError",
     "TransformError",
     "UnknownGroupError",
+    "as_search_text",
     "count_tokens",
+    "declared_search_text",
     "fingerprint",
+    "limit_concurrency",
     "nearest_names",
     "register_reader",
+    "run_in_tasks",
+    "run_in_threads",
     "split_paragraphs",
     "split_sentences",
 ]

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Any
 
 from .codec import decode, encode
 from .derivation import CORPUS, Derivation, Stamp
@@ -15,6 +16,7 @@ from .groups import NodeGroup
 from .hashing import digest, metadata_digest
 from .locking import Access
 from .node import ROOT, Node
+from .search_text import SearchText
 from .store import NodeStore
 from .transforms import Draft
 
@@ -249,13 +251,32 @@ class BuildCheckpoint:
 def _write(output: Sequence[Draft]) -> bytes | None:
     """Encode drafts; None for values that no file can hold: they are derived again."""
     try:
-        rows = [[d.text, d.content, d.metadata, d.start, d.end, d.links] for d in output]
+        rows = [
+            [d.text, d.content, d.metadata, d.start, d.end, d.links, _row(d.search_text)]
+            for d in output
+        ]
         return encode(rows).encode("utf-8", "surrogatepass")
     except TypeError:
         return None
 
 
 def _read(value: bytes) -> list[Draft]:
-    rows: list[tuple[str, object, Mapping[str, object], int | None, int | None, tuple[()]]]
-    rows = decode(value.decode("utf-8", "surrogatepass"))
-    return [Draft(*row) for row in rows]
+    rows: list[list[Any]] = decode(value.decode("utf-8", "surrogatepass"))
+    return [_draft(*row) for row in rows]
+
+
+def _draft(
+    text: str,
+    content: Any,
+    metadata: Mapping[str, Any],
+    start: int | None,
+    end: int | None,
+    links: tuple[tuple[str, str], ...],
+    search_text: list[Any] | None = None,
+) -> Draft:
+    own = None if search_text is None else SearchText.from_row(search_text)
+    return Draft(text, content, metadata, start, end, links, own)
+
+
+def _row(search_text: SearchText | None) -> list[Any] | None:
+    return None if search_text is None else search_text.to_row()

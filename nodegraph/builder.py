@@ -25,6 +25,7 @@ from .errors import TransformError
 from .groups import NodeGroup
 from .hashing import digest
 from .locking import Access
+from .models import AnswerCache, keep_answers
 from .node import ROOT, Node
 from .progress import track
 from .store import NodeStore
@@ -54,6 +55,7 @@ class GroupBuilder:
         self._session = secrets.token_hex(8)
         self._builds = 0  # counts what may change freshness without a change of the store
         self.guard = DeadlockGuard()
+        self.answers = AnswerCache(store)  # of models that transforms ask
         self.read_failures: list[Failure] = []
 
     @property
@@ -337,7 +339,7 @@ class GroupBuilder:
     def _run(
         self, group: NodeGroup, parent: Node, key: str, checkpoint: BuildCheckpoint
     ) -> list[Draft]:
-        with self.guard.inside(group.name):
+        with self.guard.inside(group.name), keep_answers(self.answers):
             output = group.rule(parent)
         checkpoint.add(parent, key, output)
         return output
@@ -354,7 +356,7 @@ class GroupBuilder:
         if isinstance(group.rule, PatternRule):  # make_group refuses it
             return []
         try:
-            with self.guard.inside(group.name):
+            with self.guard.inside(group.name), keep_answers(self.answers):
                 return group.rule.of_group(nodes)
         except Exception as error:
             return _failed_output(error)

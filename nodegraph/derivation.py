@@ -29,7 +29,8 @@ class Stamp(NamedTuple):
             the graph expects, they are up to date. In ``ROOT`` a hash of the text.
         rule: A hash of the rule; where only ``key`` differs, nodes whose parent is unchanged are
             reused. In ``ROOT`` a hash of the metadata that transforms may look at.
-        metadata: Hash of the document's whole metadata, which the nodes inherit.
+        metadata: Hash of the document's whole metadata and its search text, which the nodes
+            inherit.
     """
 
     key: str
@@ -77,9 +78,12 @@ def derive_root(document: Document, place: int) -> Derivation:
         group=ROOT,
         document_id=document.id,
         order=place * DOCUMENT_STRIDE,
+        search_text=document.search_text,
     )
-    metadata = document.metadata
+    metadata, search_text = document.metadata, document.search_text
     own, full = metadata_digest(metadata), full_digest(metadata)
+    if search_text is not None:
+        own, full = digest(own, search_text.version), digest(full, search_text.version)
     return Derivation(digest(document.text), own, full, (node,))
 
 
@@ -142,7 +146,9 @@ def outputs_by_parent(derivation: Derivation) -> dict[str, list[Draft]]:
         content = None if node.content == node.text else node.content
         end = None if node.offset is None else node.offset + len(node.text)
         of_node = tuple(links.get(node.id, ()))
-        draft = Draft(node.text, content, node.own_metadata, node.offset, end, of_node)
+        draft = Draft(
+            node.text, content, node.own_metadata, node.offset, end, of_node, node.search_text
+        )
         families.setdefault(node.parent_id or "", []).append(draft)
     return families
 
@@ -167,9 +173,10 @@ def derive(
     seen: Counter[str] = Counter()
     document_id, order = (root.id, root.order) if root else (CORPUS, 0)
     for parent, outputs in families:
-        inherited = NO_METADATA
+        inherited, inherited_search_text = NO_METADATA, None
         if parent is not None:
             inherited = parent.metadata if parent.own_metadata else parent.inherited
+            inherited_search_text = parent.search_text or parent.inherited_search_text
         for draft in outputs:
             identity = draft.text
             if draft.content is not None and draft.content != draft.text:
@@ -197,6 +204,8 @@ def derive(
                     offset,
                     order + len(nodes),
                     inherited,
+                    draft.search_text,
+                    inherited_search_text,
                 )
             )
             links += [Link(node_id, target, kind, derived=True) for kind, target in draft.links]
@@ -210,4 +219,6 @@ def unmoved(old: Node, new: Node) -> bool:
         and old.parent_id == new.parent_id
         and old.own_metadata == new.own_metadata
         and old.inherited == new.inherited
+        and (old.search_text, old.inherited_search_text)
+        == (new.search_text, new.inherited_search_text)
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from .hashing import digest, metadata_digest
+from .search_text import SearchText, as_stored_search_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +18,17 @@ class Document:
     Without an id, one is made from the text and the metadata, so that the same document added
     twice is one document, on any machine.
 
+    Args:
+        text: The text.
+        metadata: What is known of it, by name.
+        id: Its id.
+        search_text: Which metadata is searched and embedded with the text, of the document and
+            of all nodes made from it, where graph and group declare nothing: names of fields, or
+            a ``SearchText``; False for none. None for ``title`` and ``headings``.
+
     Raises:
-        TypeError: If the text is not a string, the metadata not a mapping with string keys.
+        TypeError: If the text is not a string, the metadata not a mapping with string keys, or
+            the search text none that can be stored.
         ValueError: If the id is an empty string.
 
     Example:
@@ -29,9 +39,15 @@ class Document:
     text: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
     id: str = ""
+    search_text: SearchText | None = field(default=None, repr=False)
 
     def __init__(
-        self, text: str, metadata: Mapping[str, Any] | None = None, *, id: str | None = None
+        self,
+        text: str,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        id: str | None = None,
+        search_text: SearchText | str | Sequence[str] | Literal[False] | None = None,
     ) -> None:
         if not isinstance(text, str):
             raise TypeError(f"a document's text must be a str, not {type(text).__name__}")
@@ -47,6 +63,31 @@ class Document:
         object.__setattr__(self, "text", text)
         object.__setattr__(self, "metadata", own)
         object.__setattr__(self, "id", id)
+        object.__setattr__(self, "search_text", as_stored_search_text(search_text))
+
+
+HEADINGS_ONLY = SearchText("headings")
+"""Of a LangChain document, whose metadata is not searched there: what a splitter of ours adds."""
+
+
+def declared_search_text(item: object) -> SearchText | None:
+    """Return which metadata is searched of a LangChain or LlamaIndex object in its framework.
+
+    LlamaIndex embeds a node's metadata, but for ``excluded_embed_metadata_keys``, by its
+    templates (``MetadataMode.EMBED``); LangChain only ``page_content``. None for anything else.
+    """
+    if isinstance(getattr(item, "page_content", None), str):
+        return HEADINGS_ONLY
+    if not isinstance(template := getattr(item, "metadata_template", None), str):
+        return None
+    return SearchText(
+        None,
+        excluded=getattr(item, "excluded_embed_metadata_keys", ()),
+        field_template=template,
+        separator=getattr(item, "metadata_separator", "\n"),
+        list_separator=None,
+        template=getattr(item, "text_template", "{metadata_str}\n\n{content}"),
+    )
 
 
 def as_document(item: object) -> Document:
@@ -57,10 +98,13 @@ def as_document(item: object) -> Document:
         return Document(item)
     metadata = getattr(item, "metadata", None)
     if isinstance(metadata, Mapping):
+        search_text = declared_search_text(item)
         if isinstance(text := getattr(item, "page_content", None), str):  # LangChain
-            return Document(text, metadata, id=getattr(item, "id", None) or None)
+            id = getattr(item, "id", None) or None
+            return Document(text, metadata, id=id, search_text=search_text)
         if callable(content := getattr(item, "get_content", None)):  # LlamaIndex
-            return Document(content(), metadata, id=getattr(item, "node_id", None))
+            id = getattr(item, "node_id", None)
+            return Document(content(), metadata, id=id, search_text=search_text)
     raise TypeError(
         f"can't make a document from {type(item).__name__} {item!r:.80}; give a text (str), a "
         "pathlib.Path, a nodekin Document, or a LangChain or LlamaIndex document"

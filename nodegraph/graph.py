@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -16,11 +16,14 @@ from .corpus import Corpus, Refresh
 from .document import as_document, flatten
 from .errors import nearest_names
 from .groups import GroupRegistry, GroupSummary, NodeGroup, Scope, make_group
+from .hashing import digest
 from .locking import Access
 from .memory_store import as_store
 from .models import EmbeddingCache, as_embedders
 from .navigation import as_node, find
 from .node import MEMBER, ROOT, Link, Node
+from .search_text import DEFAULT, SearchTextOption, as_search_text, rule_sources
+from .search_text_registry import DeclaredSearchText, SearchTextRegistry
 from .splitters import SentenceSplitter
 from .store import Changes, NodeStore
 
@@ -51,6 +54,11 @@ class NodeGraph:
             default. Or an object that is a ``NodeStore``.
         on_error: What a failing transform or an unreadable file does: ``"raise"``, or ``"skip"``
             to go on without the document and list it in ``failures``.
+        search_text: What is searched and embedded of nodes, in all groups that declare nothing
+            else: a metadata field, a list of them, a ``SearchText``, a function from a node to a
+            text; False for the text alone. None for what the documents declare: all metadata but
+            ``excluded_embed_metadata_keys`` for those of LlamaIndex, none for those of LangChain,
+            ``title`` and ``headings`` for others.
         progress: Whether long builds draw a progress bar on stderr; None where it is a terminal.
 
     Raises:
@@ -72,15 +80,18 @@ class NodeGraph:
         embed: object = None,
         store: str | Path | NodeStore | None = None,
         on_error: OnError = "raise",
+        search_text: SearchTextOption = None,
         progress: bool | None = None,
     ) -> None:
         _check_on_error(on_error)
+        self._search_text = as_search_text(search_text)
         self.on_error: OnError = on_error
         self.progress = progress
         self._store = as_store(store)
         self._embedders = as_embedders(embed)
         self._registry = GroupRegistry()
         self._ancestries: dict[str, list[NodeGroup]] = {}  # of groups as they are declared now
+        self._declared_searches: dict[str, DeclaredSearchText] = {}
         self._set_up()
         for name, (size, overlap) in PREDEFINED.items():
             self.create_node_group(name, SentenceSplitter, chunk_size=size, chunk_overlap=overlap)
@@ -96,12 +107,14 @@ class NodeGraph:
         self._access = Access(self._store)
         self._builder = GroupBuilder(self._store, self._access, self.attach, self.progress)
         self._corpus = Corpus(self._store, self._access)
+        self._search_texts = SearchTextRegistry(self._search_text, self.ancestry)
         self.embeddings = EmbeddingCache(self._store, self._embedders, self.progress)
         self._shared: dict[object, object] = {}
         self._shared_lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        derived = ("_access", "_builder", "_corpus", "embeddings", "_shared", "_shared_lock")
+        derived = {"_access", "_builder", "_corpus", "embeddings", "_shared", "_shared_lock"}
+        derived.add("_search_texts")
         return {k: v for k, v in self.__dict__.items() if k not in derived}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -205,14 +218,20 @@ class NodeGraph:
         return self._builder.read_failures if self.on_error == "skip" else None
 
     def compact(self) -> None:
-        """Give back the space of what was removed, and the vectors of texts that are gone.
+        """Give back the space of what was removed: also the vectors of texts that are gone, and
+        the answers of models, of which the nodes were made that are there.
+
+        Declare first the groups that have a ``search_text`` of their own: by it their vectors
+        are known.
 
         Raises:
             StoreError: If there is no room to write the file anew; nothing has changed then.
         """
         self._check_outside()
+        used = self._searched_digests() if self.embeddings.stored() else set()
         with self._access.changing():
-            self.embeddings.delete_unused()
+            self.embeddings.delete_unused(used)
+            self._builder.answers.clear()
         with self._store.writing():
             self._store.compact()
 
@@ -237,6 +256,7 @@ class NodeGraph:
         num_workers: int = 0,
         version: str | None = None,
         scope: Scope = "node",
+        search_text: SearchTextOption = None,
         replace: bool = False,
         **settings: Any,
     ) -> None:
@@ -259,6 +279,9 @@ class NodeGraph:
                 (or of their texts, with ``trans_node=False``) and makes nodes that come from
                 several of them: clusters, entities, summaries. It returns ``LinkedText(item,
                 to=nodes)`` to say from which, and runs again when anything in the group changes.
+            search_text: What is searched and embedded of the group's nodes, as for the graph;
+                None for what holds there. Another one derives nothing again: indexes are made
+                anew, and what was not embedded yet is.
             replace: Whether the group may exist with another rule, which this one replaces.
             **settings: Passed to the transform, to its constructor where it is a class.
 
@@ -269,11 +292,11 @@ class NodeGraph:
             TypeError: If the transform can't be one.
         """
         group = make_group(
-            name, transform, parent, trans_node, num_workers, version, settings, scope
+            name, transform, parent, trans_node, num_workers, version, settings, scope, search_text
         )
         with self._access.writing_registry():
             self._registry.declare(group, replace)
-            self._ancestries = {}
+            self._ancestries, self._declared_searches = {}, {}
 
     @property
     def groups(self) -> dict[str, GroupSummary]:
@@ -495,7 +518,8 @@ class NodeGraph:
             LookupError: If the graph has no such embedding.
             EmbeddingError: If the model fails.
         """
-        vector: Vectors = self.embeddings.vectors([node.text], self.embeddings.key(key))[0]
+        texts = self.searched_texts([node])
+        vector: Vectors = self.embeddings.vectors(texts, self.embeddings.key(key))[0]
         return vector
 
     def attach(self, node: Node) -> Node:
@@ -503,6 +527,51 @@ class NodeGraph:
         if node.graph is None:
             object.__setattr__(node, "graph", self)
         return node
+
+    # What is searched
+
+    def searched_texts(self, nodes: Sequence[Node]) -> list[str]:
+        """Return what is searched and embedded of each node: see ``Node.searched_text``.
+
+        Raises:
+            ValueError: If a function of the user's fails on a node.
+            TypeError: If it returns no text.
+        """
+        return self._search_texts.texts(nodes)
+
+    def searched_sources(self, node: Node) -> tuple[str, ...]:
+        """Return what is searched beside a node's text: names of metadata fields and groups."""
+        rule = self._searched(node.group).rule
+        return rule_sources(rule or node.search_text or node.inherited_search_text or DEFAULT, node)
+
+    def searched_groups(self, group: str) -> tuple[str, ...]:
+        """Return the groups to build for a search: the group, and those searched with it."""
+        return (group, *self._searched(group).groups)
+
+    def search_version(self, group: str) -> tuple[str, ...]:
+        """Name what the searched texts of a group depend on beside its nodes.
+
+        As long as it is the same, the texts change with the nodes only.
+        """
+        declared = self._searched(group)
+        return (declared.version, *(str(self.revision(name)) for name in declared.groups))
+
+    def _searched(self, group: str) -> DeclaredSearchText:
+        declared = self._declared_searches  # another thread's new declaration begins another one
+        if group not in declared:
+            declared[group] = self._search_texts.declared(group)
+        return declared[group]
+
+    def _searched_digests(self) -> set[str]:
+        """Return the hashes of all searched texts, for which nothing is built."""
+        digests: set[str] = set()
+        with self._access.reading():
+            for group in (ROOT, *self._store.groups()):
+                with suppress(LookupError):  # a group that is searched with it is not declared
+                    if all(self._fresh(name) for name in self._searched(group).groups):
+                        nodes = map(self.attach, self._store.nodes(group))
+                        digests.update(digest(self.searched_texts([node])[0]) for node in nodes)
+        return digests
 
     # For what is built on the graph
 

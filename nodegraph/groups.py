@@ -9,6 +9,7 @@ from typing import Any, Literal
 from .errors import UnknownGroupError, nearest_names
 from .hashing import digest, fingerprint
 from .node import ROOT
+from .search_text import SearchTextRule, as_search_text, rule_version
 from .transforms import AnyRule, PatternRule, as_rule
 
 Scope = Literal["node", "group"]
@@ -25,6 +26,8 @@ class NodeGroup:
         rule: Makes the drafts of its nodes.
         num_workers: How many threads run the transform; 0 and 1 run it in the calling one.
         scope: Whether the transform sees one node of the parent group, or the whole ``"group"``.
+        search_text: What is searched and embedded of its nodes; None for what the graph declares,
+            or else the documents. It is no part of the version: the nodes are the same.
     """
 
     name: str
@@ -33,6 +36,7 @@ class NodeGroup:
     rule: AnyRule = field(repr=False, compare=False)
     num_workers: int = 0
     scope: Scope = "node"
+    search_text: SearchTextRule | None = field(default=None, repr=False, compare=False)
 
     @property
     def trans_node(self) -> bool:
@@ -63,6 +67,7 @@ def make_group(
     version: str | None,
     settings: Mapping[str, Any],
     scope: str = "node",
+    search_text: object = None,
 ) -> NodeGroup:
     """Check what was given and make the group.
 
@@ -90,7 +95,21 @@ def make_group(
     transform_version = version if version is not None else fingerprint((transform, dict(settings)))
     scoped = () if scope == "node" else (scope,)
     full = digest("node group", name, parent, str(rule.trans_node), transform_version, *scoped)
-    return NodeGroup(name, parent, full, rule, num_workers, "group" if scoped else "node")
+    return NodeGroup(
+        name,
+        parent,
+        full,
+        rule,
+        num_workers,
+        "group" if scoped else "node",
+        as_search_text(search_text),
+    )
+
+
+def _searched_alike(old: NodeGroup, new: NodeGroup) -> bool:
+    if old.search_text is None or new.search_text is None:
+        return old.search_text is new.search_text
+    return rule_version(old.search_text) == rule_version(new.search_text)
 
 
 class GroupRegistry:
@@ -116,6 +135,11 @@ class GroupRegistry:
             raise ValueError(
                 f"group {group.name!r} exists with another rule (parent {old.parent!r}); give "
                 "another name, or replace=True to make it anew by this rule"
+            )
+        if old is not None and not replace and not _searched_alike(old, group):
+            raise ValueError(
+                f"group {group.name!r} exists with another search_text; give the same, or "
+                "replace=True to have it searched by this one: nodes stay as they are"
             )
         if group.name in above:
             raise ValueError(

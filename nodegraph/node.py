@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from .search_text import DEFAULT, SearchText, as_stored_search_text
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -54,6 +56,18 @@ class Kin(Protocol):
         """Return the links from a node."""
         ...
 
+    def find(self, group: str) -> Callable[[Any], list[Node]]:
+        """Return a function that takes nodes to their kin in a group."""
+        ...
+
+    def searched_texts(self, nodes: Sequence[Node]) -> list[str]:
+        """Return what is searched and embedded of each node."""
+        ...
+
+    def searched_sources(self, node: Node) -> tuple[str, ...]:
+        """Return what is searched beside a node's text."""
+        ...
+
     def linked(self, node: Node, type: str | None = None) -> list[Node]:
         """Return the nodes that a node is linked to."""
         ...
@@ -71,7 +85,7 @@ class Node:
     ``end`` is filled in by the graph. Two nodes are equal when their ids are.
 
     Attributes:
-        text: What is searched.
+        text: The text, which offsets count in; see ``searched_text`` for what is searched.
         content: What is returned; the text, unless a transform says otherwise.
         own_metadata: What the transform attached to this node; ``metadata`` has the parents' too.
         start: Where the text begins in its document, in characters: ``document.text[start:end]``
@@ -86,6 +100,10 @@ class Node:
         offset: Where the text begins in its parent's text, None like ``start``.
         order: Place in document order, to sort by.
         inherited: The metadata of the parent.
+        search_text: What of the metadata is searched with the text, here and in the nodes below,
+            as long as graph and group declare nothing; see ``SearchText``. None for what the
+            parent has.
+        inherited_search_text: That of the parent.
 
     Example:
         >>> Node("A short note.", {"page": 3}).text
@@ -104,9 +122,13 @@ class Node:
     offset: int | None = None
     order: int = 0
     inherited: Mapping[str, Any] = field(default_factory=lambda: NO_METADATA, repr=False)
+    search_text: SearchText | None = field(default=None, repr=False)
+    inherited_search_text: SearchText | None = field(default=None, repr=False)
     graph: Kin | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        if self.search_text is not None and not isinstance(self.search_text, SearchText):
+            object.__setattr__(self, "search_text", as_stored_search_text(self.search_text))
         if self.content is None:
             object.__setattr__(self, "content", self.text)
 
@@ -128,12 +150,31 @@ class Node:
             *(self.text, dict(self.own_metadata), self.content, self.start, self.end, self.id),
             *(self.group, self.document_id, self.parent_id, self.offset, self.order),
             dict(self.inherited),
+            *(self.search_text, self.inherited_search_text),
         )
 
     @property
     def metadata(self) -> dict[str, Any]:
         """The document's metadata, the ancestors' and the node's own, the nearest winning."""
         return {**self.inherited, **self.own_metadata}
+
+    @property
+    def searched_text(self) -> str:
+        """What is searched and embedded: the text, and what ``search_text`` adds to it.
+
+        Raises:
+            ValueError: If a function of the user's fails.
+        """
+        if self.graph is not None:
+            return self.graph.searched_texts([self])[0]
+        return (self.search_text or self.inherited_search_text or DEFAULT)(self)
+
+    @property
+    def searched_sources(self) -> tuple[str, ...]:
+        """Names of the metadata fields and groups of which ``searched_text`` has more than text."""
+        if self.graph is not None:
+            return self.graph.searched_sources(self)
+        return (self.search_text or self.inherited_search_text or DEFAULT).sources(self)
 
     @property
     def parent(self) -> Node | None:
@@ -168,7 +209,7 @@ class Node:
         return self._graph().links(self)
 
     def embedding(self, key: str | None = None) -> npt.NDArray[np.float32]:
-        """Return the vector of the text, (dimension,) float32, embedded if it is not yet.
+        """Return the vector of the searched text, (dimension,) float32, embedded if need be.
 
         Args:
             key: Which embedding of the graph; None where it has but one.

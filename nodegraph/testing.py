@@ -13,6 +13,7 @@ from .document import Document
 from .graph import NodeGraph
 from .memory_store import MemoryStore
 from .node import MEMBER, ROOT, Link, Node
+from .search_text import SearchText
 from .store import NodeStore
 
 _GROUPS = (ROOT, "word", "topic")  # "topic" is made from all documents together
@@ -177,7 +178,12 @@ class _StoreCheck:
     def put_documents(self) -> tuple[str, Callable[[NodeStore], None]]:
         rng = self.rng
         documents = [
-            Document(rng.choice(_TEXTS), {"n": rng.randrange(2), "tags": ["x"]}, id=i)
+            Document(
+                rng.choice(_TEXTS),
+                {"n": rng.randrange(2), "tags": ["x"]},
+                id=i,
+                search_text=rng.choice((None, False, "n")),
+            )
             for i in rng.sample(_IDS, rng.randint(1, 3))
         ]
         return (
@@ -226,7 +232,12 @@ class _StoreCheck:
             Link(self.rng.choice(ids), self.rng.choice(ids), self.rng.choice("rs"), n / 2, {"n": n})
             for n in range(3 if ids else 0)
         ]
-        return f"link({links})", lambda store: store.link(links)
+
+        def write(store: NodeStore) -> None:  # an earlier write of a transaction may delete nodes
+            ends = {node.id for node in store.get(ids) if node is not None}
+            store.link([link for link in links if {link.source, link.target} <= ends])
+
+        return f"link({links})", write
 
     def delete_links(self) -> tuple[str, Callable[[NodeStore], None]]:
         links = [
@@ -372,6 +383,8 @@ def _derive_words(root: Node, words: Sequence[str], version: int, target: str) -
             offset=at,
             order=root.order + at,
             inherited=root.own_metadata,
+            search_text=SearchText("word") if at == 2 else None,
+            inherited_search_text=SearchText("pair") if at == 1 else root.search_text,
         )
         for at, word in enumerate(words)
     )
@@ -383,6 +396,7 @@ def _row(node: Node) -> tuple[object, ...]:
     return (
         *(node.text, node.content, dict(node.own_metadata), dict(node.inherited)),
         *(node.group, node.document_id, node.parent_id, node.start, node.end, node.offset),
+        *(node.search_text, node.inherited_search_text),
     )
 
 

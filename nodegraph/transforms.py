@@ -9,7 +9,9 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, Protocol, runtime_checkable
 
+from .document import declared_search_text
 from .node import NO_METADATA, LinkedText, Node
+from .search_text import SearchText
 from .splitters import Span, locate
 
 Transform = Callable[[Any], Any]
@@ -30,7 +32,7 @@ class Draft:
     """A node to be: what a transform made of one parent.
 
     ``start`` and ``end`` count from the beginning of the parent's text; ``links`` are pairs of a
-    type and the id of a node.
+    type and the id of a node. ``search_text`` is the node's own, None for that of its parent.
     """
 
     text: str
@@ -39,6 +41,7 @@ class Draft:
     start: int | None = None
     end: int | None = None
     links: tuple[tuple[str, str], ...] = ()
+    search_text: SearchText | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +231,7 @@ def _placed(draft: Draft, span: Span | None, parent: Node) -> Draft:
 
 
 def _at(draft: Draft, start: int, end: int) -> Draft:
-    return Draft(draft.text, draft.content, draft.metadata, start, end, draft.links)
+    return replace(draft, start=start, end=end)
 
 
 def _draft(item: object) -> Draft:
@@ -242,17 +245,31 @@ def _draft(item: object) -> Draft:
         content = None if item.content == item.text else item.content
         # A node of a graph knows its place in its document, not in what it is made from now.
         span = (None, None) if item.id else (item.start, item.end)
-        return Draft(item.text, content, item.own_metadata, *span)
+        return Draft(item.text, content, item.own_metadata, *span, search_text=item.search_text)
     metadata = getattr(item, "metadata", NO_METADATA)
     if isinstance(text := getattr(item, "page_content", None), str):  # LangChain
         return Draft(text, None, metadata)
     if callable(content := getattr(item, "get_content", None)):  # LlamaIndex
-        return Draft(content(), None, metadata)
+        return Draft(content(), None, metadata, search_text=_own_search_text(item))
     if isinstance(item, bytes):
         raise TypeError("the transform returned bytes; decode them to a str")
     if item is None:
         raise TypeError("the transform returned a list with None in it; leave such pieces out")
     return Draft(str(item), item if isinstance(item, bool | int | float) else None)
+
+
+def _own_search_text(item: object) -> SearchText | None:
+    """Return that of a LlamaIndex node which says more than that all metadata is searched."""
+    declared = declared_search_text(item)
+    return None if declared is None or declared == _ALL_METADATA else declared
+
+
+_ALL_METADATA = SearchText(
+    None,
+    field_template="{key}: {value}",
+    list_separator=None,
+    template="{metadata_str}\n\n{content}",
+)
 
 
 def _targets(item: LinkedText) -> tuple[tuple[str, str], ...]:

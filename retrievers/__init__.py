@@ -1,5 +1,6 @@
 """How the graph is searched: similarities, their indexes, and the retriever that combines them."""
 
+from ..nodegraph import limit_concurrency
 from .answers import Answer, Conversation, QaRetriever, QueryEngine
 from .base_retriever import BaseRetriever, child_k_override
 from .composite import (
@@ -11,11 +12,17 @@ from .composite import (
     RecursiveRetriever,
     WindowRetriever,
 )
-from .filters import Filter, Filters, all_of, parse_filters
+from .filters import Filter, Filters, all_of, metadata_key, parse_filters
 from .foreign import as_retriever
 from .plans import Prompt
 from .protocols import RetrieverLike, RetrieverProtocol
-from .rerankers import KeywordFilter, Reranker, RerankRetriever, register_reranker
+from .rerankers import (
+    KeywordFilter,
+    NearDuplicateFilter,
+    Reranker,
+    RerankRetriever,
+    register_reranker,
+)
 from .restricted_retriever import RestrictedRetriever, restrict
 from .results import Evidence, ScoredNode
 from .retriever import Retriever
@@ -49,6 +56,7 @@ __all__ = [
     "LinkRetriever",
     "MultiQueryRetriever",
     "MultiStepRetriever",
+    "NearDuplicateFilter",
     "Prompt",
     "QaRetriever",
     "QueryEngine",
@@ -70,6 +78,8 @@ __all__ = [
     "as_retriever",
     "child_k_override",
     "get_similarity",
+    "limit_concurrency",
+    "metadata_key",
     "observe",
     "parse_filters",
     "register_index",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, ClassVar
 
+from ..nodegraph import run_in_tasks
 from .filters import Filters, all_of
 from .protocols import RetrieverProtocol
 from .results import OutputFormat, ScoredNode, formatted
@@ -110,8 +111,8 @@ class BaseRetriever:
     ) -> list[list[ScoredNode]]:
         """Do what ``batch`` does without blocking the event loop, all queries at once."""
         check_queries(queries)
-        tasks = (self.aretrieve(query, top_k=top_k, filters=filters) for query in queries)
-        return list(await asyncio.gather(*tasks))
+        calls = [partial(self.aretrieve, query, top_k=top_k, filters=filters) for query in queries]
+        return await run_in_tasks(calls, len(calls))
 
 
 def check_queries(queries: Sequence[str]) -> None:

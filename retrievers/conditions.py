@@ -6,7 +6,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from numbers import Real
@@ -29,6 +29,8 @@ OPERATORS = (
     *("contains", "any", "all", "like", "like_case", "exists", "empty"),
 )
 
+Decide = Callable[[Any], bool]
+
 MISSING = object()
 """Stands for the value of a field that is not there."""
 
@@ -42,25 +44,38 @@ class Condition:
     """Decide whether a metadata value meets a requirement.
 
     Attributes:
-        decide: Decides on a value, or on ``MISSING``.
+        operator: One of ``OPERATORS`` that is not the opposite of another, or ``"range"``.
+        operand: What it compares with: of ``"range"`` a mapping of bounds.
         key: Names the condition: equal keys, equal decisions.
-        compares: Whether it needs the field's value; else it but asks whether the field is there.
     """
 
-    decide: Callable[[Any], bool]
-    key: Hashable
-    compares: bool = True
+    operator: str
+    operand: Any
+    key: Hashable = field(init=False, repr=False)
+    _decide: Callable[[Any], bool] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", (self.operator, identity(self.operand)))
+        object.__setattr__(self, "_decide", _MAKERS[self.operator](self.operand))
+
+    def __reduce__(self) -> tuple[type[Condition], tuple[str, Any]]:
+        return Condition, (self.operator, self.operand)
 
     def __call__(self, value: Any) -> bool:
         """Decide on a value, or on ``MISSING``; never raises."""
-        return self.decide(plain(value))
+        return self._decide(plain(value))
+
+    @property
+    def compares(self) -> bool:
+        """Whether it needs the field's value; else it but asks whether the field is there."""
+        return self.operator not in ("exists", "empty")
 
 
-def parse_conditions(field: str, requirement: Any) -> list[tuple[Condition, bool]]:
+def parse_conditions(name: str, requirement: Any) -> list[tuple[Condition, bool]]:
     """Return the conditions that a requirement makes, each with whether it must hold or must not.
 
     Args:
-        field: The field's name, for messages.
+        name: The field's name, for messages.
         requirement: A value, a list of values any of which will do, or a mapping from operators
             to what they compare with, as ``parse_filters`` describes them.
 
@@ -68,51 +83,64 @@ def parse_conditions(field: str, requirement: Any) -> list[tuple[Condition, bool
         ValueError: If there is no such operator, or it can't compare with that.
     """
     if isinstance(requirement, _LISTS):
-        values = _values(field, "in", requirement)
+        values = _values(name, "in", requirement)
         if any(isinstance(value, Mapping) for value in values):
             raise ValueError(
-                f"the filter on {field!r} has a list of mappings, {requirement!r:.80}; filters are "
+                f"the filter on {name!r} has a list of mappings, {requirement!r:.80}; filters are "
                 "joined by 'and', 'or' or 'not'"
             )
-        return [(_one_of(values), True)]
+        return [(Condition("in", values), True)]
     if not isinstance(requirement, Mapping):
-        return [(_one_of([plain(requirement)]), True)]
-    names = list(requirement)
-    unknown = [name for name in names if name not in OPERATORS]
-    if unknown or not names:
+        return [(Condition("in", [plain(requirement)]), True)]
+    unknown = [operator for operator in requirement if operator not in OPERATORS]
+    if unknown or not requirement:
+        near = nearest_names(str(unknown[0]) if unknown else "", OPERATORS, limit=99)
         raise ValueError(
-            f"the filter on {field!r} has the operators {names!r:.80}; it takes one or more of "
-            f"{nearest_names(str(unknown[0]) if names else '', OPERATORS, limit=99)}"
+            f"the filter on {name!r} has the operators {list(requirement)!r:.80}; it takes one or "
+            f"more of {near}"
         )
-    bounds = {name: requirement[name] for name in names if name in BOUNDS}
-    conditions = [(_range(field, bounds), True)] if bounds else []
+    bounds = {o: _bound(name, o, requirement[o]) for o in requirement if o in BOUNDS}
+    conditions = [(Condition("range", bounds), True)] if bounds else []
     return conditions + [
-        _condition(field, name, requirement[name]) for name in names if name not in BOUNDS
+        _condition(name, operator, operand)
+        for operator, operand in requirement.items()
+        if operator not in BOUNDS
     ]
 
 
-def _condition(field: str, name: str, operand: Any) -> tuple[Condition, bool]:
-    if name in ("eq", "ne"):
-        return _one_of([plain(operand)]), name == "eq"
-    if name in ("in", "nin"):
-        return _one_of(_values(field, name, operand)), name == "in"
-    if name in ("any", "all"):
-        parts = [_contains(value) for value in _values(field, name, operand)]
-        join = any if name == "any" else all
-        key = (name, *(part.key for part in parts))
-        return Condition(lambda value: join(part.decide(value) for part in parts), key), True
-    if name == "contains":
+def _condition(name: str, operator: str, operand: Any) -> tuple[Condition, bool]:
+    if operator in ("eq", "ne"):
+        return Condition("in", [plain(operand)]), operator == "eq"
+    if operator in ("in", "nin"):
+        return Condition("in", _values(name, operator, operand)), operator == "in"
+    if operator in ("any", "all"):
+        return Condition(operator, _values(name, operator, operand)), True
+    if operator == "contains":
         if isinstance(operand, (Mapping, *_LISTS)):
-            raise _unfit(field, name, operand, "one value; 'any' and 'all' take several")
-        return _contains(plain(operand)), True
-    if name in ("like", "like_case"):
+            raise _unfit(name, operator, operand, "one value; 'any' and 'all' take several")
+        return Condition(operator, plain(operand)), True
+    if operator in ("like", "like_case"):
         if not isinstance(operand, str) or not operand:
-            raise _unfit(field, name, operand, "a pattern, a text in which % is any characters")
-        return _like(operand, folded=name == "like"), True
+            raise _unfit(name, operator, operand, "a pattern, in which % is any characters")
+        return Condition(operator, str(operand)), True
     if not isinstance(operand, bool | np.bool_):
-        raise _unfit(field, name, operand, "True or False")
-    condition = _EXISTS if name == "exists" else _EMPTY
-    return condition, bool(operand)
+        raise _unfit(name, operator, operand, "True or False")
+    return Condition(operator, None), bool(operand)
+
+
+def _bound(name: str, operator: str, bound: Any) -> Any:
+    bound = plain(bound)
+    if bound is None or isinstance(bound, (bool, Mapping, *SEVERAL)) or _is_nan(bound):
+        raise ValueError(
+            f"the filter on {name!r} has the bound {operator}={bound!r:.80}; a bound is a number, "
+            "a text or a date"
+        )
+    if is_ambiguous(bound):
+        raise ValueError(
+            f"the filter on {name!r} has the bound {operator}={bound!r}, of which both numbers may "
+            "be the month; write the year first, like 2024-01-31"
+        )
+    return bound
 
 
 def plain(value: Any) -> Any:
@@ -159,22 +187,22 @@ class _Same:
         return id(self.value)
 
 
-def _values(field: str, name: str, operand: Any) -> list[Any]:
+def _values(name: str, operator: str, operand: Any) -> list[Any]:
     if not isinstance(operand, _LISTS):
-        raise _unfit(field, name, operand, "a list of values")
+        raise _unfit(name, operator, operand, "a list of values")
     if not len(operand):
         raise ValueError(
-            f"the filter on {field!r} allows no value at all ({name}={operand!r}); leave the field "
-            "out to allow any"
+            f"the filter on {name!r} allows no value at all ({operator}={operand!r}); leave the "
+            "field out to allow any"
         )
     return [plain(value) for value in operand]
 
 
-def _unfit(field: str, name: str, operand: Any, allowed: str) -> ValueError:
-    return ValueError(f"the filter on {field!r} has {name}={operand!r:.80}; it takes {allowed}")
+def _unfit(name: str, operator: str, operand: Any, allowed: str) -> ValueError:
+    return ValueError(f"the filter on {name!r} has {operator}={operand!r:.80}; it takes {allowed}")
 
 
-def _on_items(decide: Callable[[Any], bool]) -> Callable[[Any], bool]:
+def _on_items(decide: Decide) -> Decide:
     """Return a decision that a list meets as such, or with any item."""
 
     def on_items(value: Any) -> bool:
@@ -188,8 +216,8 @@ def _on_items(decide: Callable[[Any], bool]) -> Callable[[Any], bool]:
 # Equality
 
 
-def _one_of(values: Sequence[Any]) -> Condition:
-    """Return the condition to be equal to any of several values; quick also with thousands."""
+def _one_of(values: Sequence[Any]) -> Decide:
+    """Decide whether a value is one of several; quick also with thousands."""
     known, others = set(), []
     for value in values:
         try:
@@ -206,7 +234,7 @@ def _one_of(values: Sequence[Any]) -> Condition:
             pass
         return dates.have(value) or any(_same(value, other) for other in others)
 
-    return Condition(_on_items(equal), ("in", frozenset(map(identity, values))))
+    return _on_items(equal)
 
 
 def _hashed(value: Any) -> Hashable:
@@ -253,22 +281,9 @@ class _Dates:
 # Order
 
 
-def _range(field: str, bounds: Mapping[str, Any]) -> Condition:
-    """Return the condition to be within bounds; one item of a list is within all of them."""
-    checks = []
-    for name, bound in bounds.items():
-        bound = plain(bound)
-        if bound is None or isinstance(bound, (bool, Mapping, *SEVERAL)) or _is_nan(bound):
-            raise ValueError(
-                f"the filter on {field!r} has the bound {name}={bound!r:.80}; a bound is a number, "
-                "a text or a date"
-            )
-        if is_ambiguous(bound):
-            raise ValueError(
-                f"the filter on {field!r} has the bound {name}={bound!r}, of which both numbers "
-                "may be the month; write the year first, like 2024-01-31"
-            )
-        checks.append((_HOLDS[name], bound, read_date(bound)))
+def _range(bounds: Mapping[str, Any]) -> Decide:
+    """Decide whether a value is within bounds; one item of a list has to be within all of them."""
+    checks = [(_HOLDS[name], bound, read_date(bound)) for name, bound in bounds.items()]
 
     def within(value: Any) -> bool:
         when = read_date(value) if any(date for _, _, date in checks) else None
@@ -277,8 +292,7 @@ def _range(field: str, bounds: Mapping[str, Any]) -> Condition:
             for holds, bound, date in checks
         )
 
-    key = ("range", *((name, identity(bound)) for name, bound in bounds.items()))
-    return Condition(_on_items(within), key)
+    return _on_items(within)
 
 
 def _is_nan(value: Any) -> bool:
@@ -329,20 +343,20 @@ def _number(text: str) -> int | float | None:
 # Texts and lists
 
 
-def _contains(required: Any) -> Condition:
-    """Return the condition to be a text with this text in it, or a list with this item."""
+def _contains(required: Any) -> Decide:
+    """Decide whether a value is a text with this text in it, or a list with this item."""
     equal = _one_of([required])
 
     def contains(value: Any) -> bool:
         if isinstance(value, str):
             return isinstance(required, str) and required in value
-        return isinstance(value, SEVERAL) and any(equal.decide(plain(item)) for item in value)
+        return isinstance(value, SEVERAL) and any(equal(plain(item)) for item in value)
 
-    return Condition(contains, ("contains", identity(required)))
+    return contains
 
 
-def _like(pattern: str, folded: bool) -> Condition:
-    """Return the condition to be a text of the form of a pattern of SQL.
+def _like(pattern: str, folded: bool) -> Decide:
+    """Decide whether a value is a text of the form of a pattern of SQL.
 
     Part by part from the left, which is linear where a regular expression with several ``.*`` is
     not.
@@ -366,7 +380,7 @@ def _like(pattern: str, folded: bool) -> Condition:
             at = start + part.size
         return True
 
-    return Condition(_on_items(like), ("like", folded, pattern))
+    return _on_items(like)
 
 
 def _folded(text: str) -> str:
@@ -416,13 +430,28 @@ class _Part:
         return -1 if match is None else match.start()
 
 
-_EXISTS = Condition(lambda value: value is not MISSING, "exists", compares=False)
-
-
 def _is_empty(value: Any) -> bool:
     if value is MISSING or value is None:
         return True
     return isinstance(value, (str, dict, *SEVERAL)) and not value
 
 
-_EMPTY = Condition(_is_empty, "empty", compares=False)
+def _contains_each(join: Callable[[Iterable[bool]], bool]) -> Callable[[Sequence[Any]], Decide]:
+    def make(values: Sequence[Any]) -> Decide:
+        decisions = [_contains(value) for value in values]
+        return lambda value: join(decide(value) for decide in decisions)
+
+    return make
+
+
+_MAKERS: dict[str, Callable[[Any], Decide]] = {
+    "in": _one_of,
+    "range": _range,
+    "contains": _contains,
+    "any": _contains_each(any),
+    "all": _contains_each(all),
+    "like": lambda pattern: _like(pattern, folded=True),
+    "like_case": lambda pattern: _like(pattern, folded=False),
+    "exists": lambda _: lambda value: value is not MISSING,
+    "empty": lambda _: _is_empty,
+}

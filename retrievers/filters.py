@@ -97,6 +97,17 @@ def all_of(*filters: Filters | None) -> Filters | None:
     return None if not some else some[0] if len(some) == 1 else {"and": some}
 
 
+def metadata_key(field: str) -> str:
+    """Return the name by which filters have a metadata field, whatever it is called.
+
+    Example:
+        >>> metadata_key("year"), metadata_key("or")
+        ('year', 'metadata.or')
+    """
+    special = field in (*_JOINS, DOCUMENT_ID) or field.startswith(("$", _METADATA))
+    return _METADATA + field if special else field
+
+
 def parse_filters(filters: Filters | None) -> Filter:
     """Check filters, and make of them what indexes evaluate.
 

@@ -27,10 +27,12 @@ def fuse(
     weights: Sequence[float] | None = None,
     top_k: int | None = None,
     rank_constant: float = RANK_CONSTANT,
+    merge_by: str | None = None,
 ) -> list[ScoredNode]:
     """Make one ranking of several; ties go by the first ranking that has the node, then by place.
 
-    A node that one ranking has twice counts there once, at its best place.
+    A node that one ranking has twice counts there once, at its best place. With ``merge_by`` that
+    holds for nodes with the same value of a metadata field, too: the first of them stands for all.
 
     - ``"rrf"``: a node's score is the sum of ``weight / (rank_constant + place)`` over the
       rankings that have it (Cormack, Clarke and Büttcher, "Reciprocal rank fusion outperforms
@@ -49,6 +51,7 @@ def fuse(
         weights: What each ranking counts, 1 by default; 0 leaves it out.
         top_k: How many results at most, None for all.
         rank_constant: For ``"rrf"``.
+        merge_by: The metadata field; nodes without it, or with None, are merged by their id.
     """
     weighing = [1.0] * len(results) if weights is None else list(weights)
     total = sum(weighing) if mode in ("relative", "distribution") else 1.0
@@ -56,7 +59,7 @@ def fuse(
     for ranking, weight in zip(results, weighing, strict=True):
         if not weight:
             continue
-        distinct = by_node(ranking)
+        distinct = by_node(ranking, merge_by)
         scores = _SCORES[mode]([same[0].score for same in distinct], rank_constant)
         for same, score in zip(distinct, scores, strict=True):
             part = score * weight if score >= 0 else score / weight
@@ -65,17 +68,20 @@ def fuse(
     join = max if mode == "concat" else math.fsum
     fused = [
         merge(same[0].node, same, join(result.score for result in same) / total)
-        for same in by_node(shares)
+        for same in by_node(shares, merge_by)
     ]
     return sorted(fused, key=lambda result: -result.score)[:top_k]
 
 
-def by_node(results: Iterable[ScoredNode]) -> list[list[ScoredNode]]:
-    """Return the results of each node, in the order of each node's first."""
-    # Two graphs may give the same id to documents with different texts.
+def by_node(results: Iterable[ScoredNode], merge_by: str | None = None) -> list[list[ScoredNode]]:
+    """Return the results of each node, or metadata value, in the order of each one's first."""
     same: dict[tuple[str, str], list[ScoredNode]] = {}
     for result in results:
-        same.setdefault((result.node.id, result.node.text), []).append(result)
+        node = result.node
+        value = None if merge_by is None else node.metadata.get(merge_by)
+        # Two graphs may give the same id to documents with different texts.
+        key = (node.id, node.text) if value is None else (type(value).__name__, repr(value))
+        same.setdefault(key, []).append(result)
     return list(same.values())
 
 

@@ -38,6 +38,8 @@ class Evidence:
         share: What the retriever that found it gave to the result's score, where several were
             fused.
         variants: The earlier forms of the query where strategies changed it, the user's first.
+        by_search_text: Whether ``node.searched_text`` was compared: its text and, with that, what
+            ``searched_with`` names.
         filters: The conditions under which it was found, the retriever's own and those of the
             call; None where there were none. What is returned in its place meets them, too.
     """
@@ -49,7 +51,13 @@ class Evidence:
     embed_key: str | None = None
     share: float | None = None
     variants: tuple[QueryVariant, ...] = ()
+    by_search_text: bool = False
     filters: Filters | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def searched_with(self) -> tuple[str, ...]:
+        """What is compared beside the node's text: names of metadata fields and of groups."""
+        return self.node.searched_sources if self.by_search_text else ()
 
     @property
     def group(self) -> str:
@@ -84,9 +92,11 @@ class ScoredNode:
             key = "" if match.embed_key is None else f" ({match.embed_key})"
             share = "" if match.share is None else f", which gave {match.share:.4f}"
             found = "itself" if match.node == self.node else _quoted(match.node.text)
+            searched = ", ".join(match.searched_with)
+            searched = f", searched with {searched}" if searched else ""
             lines.append(
                 f"  {match.score:.4f}  {match.group}  {match.similarity}{key} for "
-                f"{_quoted(match.query)}: {found}{share}"
+                f"{_quoted(match.query)}: {found}{searched}{share}"
             )
             for variant in reversed(match.variants):
                 note = "" if variant.note is None else f" ({variant.note})"

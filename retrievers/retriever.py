@@ -6,9 +6,11 @@ import asyncio
 import copy
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
-from ..nodegraph import NodeGraph
+from ..nodegraph import NodeGraph, run_in_tasks
 from ..nodegraph.models import Vectors
 from .base_retriever import BaseRetriever, check_queries, current_restriction, effective_child_k
 from .filters import Filters, all_of
@@ -16,8 +18,8 @@ from .protocols import Similarity
 from .ranking import Lift
 from .results import OutputOptions, ScoredNode
 from .retrieval_conditions import Conditions, check_restriction
-from .search import Search, check_cut_off, search_scopes
-from .similarities import DEFAULT, MakeIndex, get_similarity, with_index
+from .search import Search, SearchScope, check_cut_off, search_scopes
+from .similarities import DEFAULT, MakeIndex, Unranked, get_similarity, with_index
 from .validation import check_options, check_top_k, choice, whole
 
 if TYPE_CHECKING:
@@ -140,7 +142,8 @@ class Retriever(BaseRetriever):
         """Return the best nodes, best first; fewer than ``top_k`` where fewer match.
 
         Args:
-            query: What to look for; a blank query finds nothing.
+            query: What to look for. A blank query lists what meets the filters, in document
+                order, with the score 0; nothing, where there are none.
             top_k: In place of the retriever's own.
             filters: Conditions beside the retriever's own; all must hold.
 
@@ -174,7 +177,8 @@ class Retriever(BaseRetriever):
         """
         search = self._search(queries, top_k, filters)
         texts = [query for query in queries if query.strip()]
-        return _spread(queries, search(texts, self._query_vectors(texts)))
+        listed = _listed(search, queries)
+        return _spread(queries, search(texts, self._query_vectors(texts)), listed)
 
     def batch_vectors(
         self,
@@ -239,7 +243,8 @@ class Retriever(BaseRetriever):
         search = self._search(queries, top_k, filters)
         texts = [query for query in queries if query.strip()]
         vectors = await self._aquery_vectors(texts)
-        return _spread(queries, await asyncio.to_thread(search, texts, vectors))
+        listed = await asyncio.to_thread(_listed, search, queries)
+        return _spread(queries, await asyncio.to_thread(search, texts, vectors), listed)
 
     def conditions(self, filters: Filters | None) -> Conditions:
         """Return the conditions of a call together with the retriever's own; all must hold."""
@@ -288,11 +293,14 @@ class Retriever(BaseRetriever):
         ]
 
     async def _aquery_vectors(self, queries: Sequence[str]) -> list[list[Vectors]]:
-        calls = (
-            asyncio.gather(*(g.embeddings.aquery_vectors(queries, key) for g in graphs))
-            for key, graphs in (self._embedded if queries else ())
-        )
-        return await asyncio.gather(*calls)
+        embedded = self._embedded if queries else []
+        calls = [
+            partial(graph.embeddings.aquery_vectors, queries, key)
+            for key, graphs in embedded
+            for graph in graphs
+        ]
+        vectors = iter(await run_in_tasks(calls, len(calls)))
+        return [[next(vectors) for _ in graphs] for _, graphs in embedded]
 
     def _comparing(self, queries: Sequence[str]) -> list[tuple[str, Sequence[NodeGraph]]]:
         """Return the embeddings to search, and the graphs of each; none for no queries."""
@@ -340,7 +348,18 @@ class Retriever(BaseRetriever):
         )
 
 
-def _spread(queries: Sequence[str], rankings: Sequence[list[ScoredNode]]) -> list[list[ScoredNode]]:
-    """Give each query its results, none to a blank one."""
+def _listed(search: Search, queries: Sequence[str]) -> list[ScoredNode]:
+    """Return what meets the filters of a search, if there are any, for the blank queries."""
+    if all(query.strip() for query in queries) or not search.conditions:
+        return []
+    scopes = [SearchScope(None, search.graphs)]
+    unranked = replace(search, similarity=Unranked(), scopes=scopes, cut_off=None)
+    return unranked([""], [[]])[0]
+
+
+def _spread(
+    queries: Sequence[str], rankings: Sequence[list[ScoredNode]], listed: list[ScoredNode]
+) -> list[list[ScoredNode]]:
+    """Give each query its results, and a blank one what meets the filters."""
     results = iter(rankings)
-    return [next(results) if query.strip() else [] for query in queries]
+    return [next(results) if query.strip() else list(listed) for query in queries]

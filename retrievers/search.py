@@ -99,13 +99,13 @@ class Search:
             for index in chain.from_iterable(indexes):
                 index.ready()
             for graph in self.graphs[1:]:  # built before any is held: writers don't have to wait
-                with graph.reading(*self.groups, self.target):
+                with graph.reading(*self._read_groups(graph)):
                     pass
             results: list[list[ScoredNode]] = []
             for begin in range(0, len(queries), _MAX_QUERIES):
                 part = slice(begin, begin + _MAX_QUERIES)
                 part_vectors = [[of_graph[part] for of_graph in scope] for scope in vectors]
-                with reading(dict.fromkeys(self.graphs, (*self.groups, self.target))):
+                with reading({graph: self._read_groups(graph) for graph in self.graphs}):
                     results += self._search_locked(queries[part], part_vectors, indexes)
             span.attributes["results"] = sum(map(len, results))
         return results
@@ -164,7 +164,7 @@ class Search:
                 rows, more = merge_hits(hits, limit, cut_off)
                 if exactly is not None:
                     rows, more = rows[:exactly], False
-                evidence = self._evidence(scope, queries[at], rows)
+                evidence = self._evidence(scope, queries[at], rows, indexes)
                 if lifting and self.lift != "max":
                     results[at] = lift_all(evidence, targets, self.limit, self.lift, self._place)
                     continue
@@ -177,7 +177,11 @@ class Search:
         return results
 
     def _evidence(
-        self, scope: SearchScope, query: str, rows: Sequence[tuple[float, int, str]]
+        self,
+        scope: SearchScope,
+        query: str,
+        rows: Sequence[tuple[float, int, str]],
+        indexes: Sequence[Index[Any]],
     ) -> Iterator[Evidence]:
         graphs, name = [graph for graph, _ in self._searched(scope)], self.similarity.name
         for begin in range(0, len(rows), self.limit):  # as many as may be enough, at once
@@ -187,14 +191,22 @@ class Search:
                 for graph in {graphs[at] for _, at, _ in some}
             }
             for score, at, _ in some:
+                node = next(nodes[graphs[at]])
+                searched = getattr(indexes[at], "uses_search_text", False)
                 yield Evidence(
-                    *(next(nodes[graphs[at]]), score, name, query, scope.key),
+                    *(node, score, name, query, scope.key),
+                    by_search_text=searched,
                     filters=self.conditions.filters,
                 )
 
     def _searched(self, scope: SearchScope) -> list[tuple[NodeGraph, str]]:
         """Return what each index of a scope is of: the graphs' groups, graph by graph."""
         return [(graph, group) for graph in scope.graphs for group in self.groups]
+
+    def _read_groups(self, graph: NodeGraph) -> list[str]:
+        """Return the groups to build and hold, with those whose texts are searched, too."""
+        searched = (name for group in self.groups for name in graph.searched_groups(group))
+        return [*dict.fromkeys((*searched, self.target))]
 
     @property
     def _lifting(self) -> bool:

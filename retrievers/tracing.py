@@ -20,6 +20,8 @@ class Span:
         seconds: How long it took, None while it runs.
         error: What it failed of, None where it did not.
         children: The steps within, in the order they began.
+        outcome: What came of it as the object it is, None for most: a ``StrategyOutcome``, the
+            ``SubResults`` of a sub-question.
     """
 
     name: str
@@ -27,6 +29,7 @@ class Span:
     seconds: float | None = None
     error: BaseException | None = None
     children: list[Span] = field(default_factory=list)
+    outcome: object = None
 
     def __str__(self) -> str:
         return "\n".join(self._lines("", ""))

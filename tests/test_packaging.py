@@ -99,20 +99,23 @@ PUBLIC = {
         CORPUS CachedLLM Changes Derivation Document Embedder EmbeddingError EntityExtractor Failure
         GroupSummary Kin LLM LLMExtractor Link LinkedText MarkdownSplitter MemoryStore ModelError
         ModelTimeoutError Node NodeGraph NodeGroup NodeStore ROOT ReadError RecursiveSplitter
-        Refresh SentenceSplitter Stamp StoreError TransformError UnknownGroupError count_tokens
-        fingerprint nearest_names register_reader split_paragraphs split_sentences
+        Refresh SearchText SearchTextOption SentenceSplitter Stamp StoreError TransformError
+        UnknownGroupError as_search_text count_tokens declared_search_text fingerprint
+        limit_concurrency nearest_names register_reader run_in_tasks run_in_threads
+        split_paragraphs split_sentences
     """,
     "nodekin.nodegraph.sqlite": "SQLiteStore",
     "nodekin.retrievers": """
         Answer AutoMergeRetriever BaseRetriever Bm25 DocumentCompletionRetriever Conversation Cosine
         Evidence Filter Filters
         FusionRetriever HyDERetriever KeywordFilter LinkOptions LinkRetriever
-        MultiQueryRetriever MultiStepRetriever Prompt QaRetriever QueryEngine QueryRewriteRetriever
-        RecursiveRetriever RerankRetriever Reranker RestrictedRetriever Retriever RetrieverLike
-        RetrieverProtocol
+        MultiQueryRetriever MultiStepRetriever NearDuplicateFilter Prompt QaRetriever
+        QueryEngine QueryRewriteRetriever RecursiveRetriever RerankRetriever Reranker
+        RestrictedRetriever Retriever RetrieverLike RetrieverProtocol
         RouterRetriever ScoredNode Span SubQuestionRetriever TextAnalyzer WindowRetriever
-        all_of as_retriever
-        child_k_override get_similarity observe parse_filters register_index register_reranker
+        all_of as_retriever child_k_override
+        get_similarity limit_concurrency metadata_key observe parse_filters register_index
+        register_reranker
         register_similarity restrict trace
     """,
     "nodekin.adapters": "",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -16,7 +16,7 @@ from langchain_core.callbacks import (
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import set_config_context, var_child_runnable_config
 
-from ...retrievers import Span
+from ...retrievers import Span, limit_concurrency
 from ..observing import observe_once
 from .event_dispatch import EventDispatcher
 
@@ -111,7 +111,7 @@ def child_runs(
 ) -> Iterator[RunObserver | None]:
     """Show the spans of the block as child runs of the current run.
 
-    Does nothing where there are no handlers.
+    Shows nothing where there are no handlers. The config's ``max_concurrency`` holds in the block.
 
     Args:
         config: What LangChain passes to the function that a runnable runs: its run is the parent.
@@ -119,12 +119,14 @@ def child_runs(
         loop: The event loop that must not be blocked; use ``achild_runs`` there.
     """
     token = None if config is None else var_child_runnable_config.set(child_config(config))
+    limit = (var_child_runnable_config.get() or {}).get("max_concurrency")
     try:
-        if _observer.get() is None and not _has_handlers():
-            yield None
-        else:
-            with observe_once(_observer, lambda: RunObserver(loop)) as observer:
-                yield observer
+        with nullcontext() if limit is None else limit_concurrency(limit):
+            if _observer.get() is None and not _has_handlers():
+                yield None
+            else:
+                with observe_once(_observer, lambda: RunObserver(loop)) as observer:
+                    yield observer
     finally:
         if token is not None:
             var_child_runnable_config.reset(token)

@@ -9,9 +9,9 @@ from typing import Any, Literal, TypeAlias
 
 from langchain_core.documents import Document
 
-from ...nodegraph import ROOT, Node, NodeGraph
+from ...nodegraph import ROOT, Node, NodeGraph, declared_search_text
 from ...nodegraph import Document as SourceDocument
-from ...retrievers import ScoredNode, all_of
+from ...retrievers import ScoredNode
 from ...retrievers.foreign import ForeignNode
 from ..conversion import different_text, evidence_dicts, inherited_fields, restore_inherited
 
@@ -146,7 +146,12 @@ def from_document(document: Document) -> Node | SourceDocument:
     """
     metadata = deepcopy(document.metadata)
     if nested_details(document) is None:
-        return SourceDocument(document.page_content, metadata, id=document.id or None)
+        return SourceDocument(
+            document.page_content,
+            metadata,
+            id=document.id or None,
+            search_text=declared_search_text(document),
+        )
     details = metadata.pop(NODE_KEY)
     restore = details["restore"]
     if "replaced" in restore:
@@ -181,7 +186,10 @@ def put_documents(
     return graph.add(
         [
             SourceDocument(
-                document.page_content, deepcopy(document.metadata), id=own or document.id or None
+                document.page_content,
+                deepcopy(document.metadata),
+                id=own or document.id or None,
+                search_text=declared_search_text(document),
             )
             for document, own in zip(documents, ids, strict=True)
         ]
@@ -232,13 +240,6 @@ def delete_documents(graph: NodeGraph, ids: Iterable[str] | None) -> list[str]:
         except LookupError:  # another thread removed one meanwhile
             continue
         return existing
-
-
-def merge_filters(
-    own: Mapping[str, Any] | None, filter: Mapping[str, Any] | None
-) -> Mapping[str, Any] | None:
-    """Return filters that hold where a retriever's own and those of a call hold."""
-    return all_of(own, filter)
 
 
 def check_same_length(name: str, some: Sequence[Any], other: str, others: Sequence[Any]) -> None:

@@ -24,7 +24,8 @@ from ...retrievers import (
 )
 from ...retrievers.foreign import configured
 from .callbacks import achild_runs, child_runs
-from .documents import Details, merge_filters
+from .documents import Details
+from .filter_operators import merge_filters
 from .graph_drawing import draw_runnable
 from .query_engine_io import (
     first_fields,
@@ -77,7 +78,7 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
 
         A question is a text, a message, messages of which the last is the question, or a mapping
         with one of these and a ``chat_history``. Each call takes ``k``, ``child_k`` and
-        ``filter``, which is added to the engine's own.
+        ``filter``; that filter is added to the engine's own.
 
         With ``output="dict"`` the first chunk of a stream has the question and the documents, the
         next ones the answer, the last one the sources; their sum is what ``invoke`` returns.

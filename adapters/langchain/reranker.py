@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field, SkipValidation, field_validator
 
 from ...nodegraph import Node
 from ...retrievers import Reranker, ScoredNode
-from ..conversion import evidence_dicts, input_positions
+from ..conversion import evidence_dicts, input_positions, node_of
 from .callbacks import achild_runs, child_runs
 from .documents import from_document, nested_details
 
@@ -119,7 +119,7 @@ class NodeGraphReranker(BaseDocumentCompressor):
         candidates = []
         for id, document in zip(_unique_ids(documents), documents, strict=True):
             source = from_document(document)
-            node = source if isinstance(source, Node) else Node(source.text, source.metadata)
+            node = source if isinstance(source, Node) else node_of(source)
             score = (nested_details(document) or {}).get("score")
             if self.score_key is not None:
                 score = document.metadata.get(self.score_key, score)

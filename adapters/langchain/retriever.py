@@ -30,7 +30,8 @@ from ...retrievers.foreign import configured
 from ...retrievers.plans import Compute, Plan, arun, run
 from .batching import MAX_BATCH, batch_runs, embed_queries, supports_batch
 from .callbacks import acall_with_config, achild_runs, call_with_config, child_runs, parent_runs
-from .documents import Details, merge_filters, to_document
+from .documents import Details, to_document
+from .filter_operators import as_filters, merge_filters
 from .graph_drawing import draw_runnable
 
 
@@ -75,7 +76,7 @@ class NodeGraphRetriever(BaseRetriever):
         'Black tea is not.'
 
         Each call takes ``k``, ``child_k``, ``filter`` and ``score_threshold``, also for retrievers
-        that hold others; that filter is added to the retriever's own:
+        that hold others; that filter is added to the retriever's:
 
         >>> retriever.invoke("tea", k=1, filter={"language": "en"})
         []
@@ -135,7 +136,7 @@ class NodeGraphRetriever(BaseRetriever):
         return configured(
             self.retriever,
             top_k=self.k,
-            filters=self.filter,
+            filters=as_filters(self.filter),
             child_k=self.child_k,
             cut_off=self.score_threshold,
         )

@@ -1,4 +1,4 @@
-"""Turn LangChain's structured queries into conditions on metadata."""
+"""Turn LangChain's structured queries into filters."""
 
 from __future__ import annotations
 
@@ -14,61 +14,62 @@ from langchain_core.structured_query import (
     Visitor,
 )
 
-_BOUNDS = {Comparator.GT, Comparator.GTE, Comparator.LT, Comparator.LTE}
+from ...retrievers import metadata_key
+from ..conversion import pattern_within
 
-_VALUES = {Comparator.EQ, Comparator.IN, Comparator.CONTAIN}
+_OPERATORS = {
+    Comparator.NE: "ne",
+    Comparator.GT: "gt",
+    Comparator.GTE: "gte",
+    Comparator.LT: "lt",
+    Comparator.LTE: "lte",
+    Comparator.CONTAIN: "contains",
+    Comparator.LIKE: "like",
+    Comparator.IN: "in",
+    Comparator.NIN: "nin",
+}
 
 
 class StructuredFilter(Visitor):
     """Turn the structured queries of ``SelfQueryRetriever`` into filters of nodekin.
 
-    It is its ``structured_query_translator``, beside a ``NodeGraphVectorStore``. A filter has one
-    condition for each field, all of which must be met: comparisons with values and bounds, joined
-    by ``and``; an ``or`` of values of one field. LangChain's prompt says so to the model; any
-    other filter is an error, not a search without it.
+    It is its ``structured_query_translator``, beside a ``NodeGraphVectorStore``. All comparators
+    and operators are allowed, nested as the model likes. ``like`` without a ``%`` finds the text
+    anywhere in the field, as models mean it. ``not`` of several holds where none of them does. A
+    structured query without a query lists what meets its filter, in the order of the documents.
 
     Example:
-        >>> directive = Operation(operator=Operator.AND, arguments=[
+        >>> directive = Operation(operator=Operator.OR, arguments=[
         ...     Comparison(comparator=Comparator.EQ, attribute="topic", value="tea"),
         ...     Comparison(comparator=Comparator.GTE, attribute="year", value=2000),
-        ...     Comparison(comparator=Comparator.LT, attribute="year", value=2010),
         ... ])
         >>> directive.accept(StructuredFilter())
-        {'topic': 'tea', 'year': {'gte': 2000, 'lt': 2010}}
+        {'or': [{'topic': 'tea'}, {'year': {'gte': 2000}}]}
     """
 
-    allowed_comparators = tuple(c for c in Comparator if c in _BOUNDS | _VALUES)
-    allowed_operators = (Operator.AND, Operator.OR)
+    allowed_comparators = (Comparator.EQ, *_OPERATORS)
+    allowed_operators = tuple(Operator)
 
     def visit_comparison(self, comparison: Comparison) -> dict[str, Any]:
-        """Return a comparison as a condition on its field.
-
-        Raises:
-            ValueError: If there is no such condition.
-        """
-        self._validate_func(comparison.comparator)
-        value = comparison.value
+        """Return a comparison as a condition on its field."""
+        value, comparator = comparison.value, comparison.comparator
         if isinstance(value, Mapping):  # a date, {"date": "2024-01-31", "type": "date"}
-            value = next(iter(value.values()))
-        if comparison.comparator in _BOUNDS:
-            value = {comparison.comparator.value: value}
-        return {comparison.attribute: value}
+            value = next((item for key, item in value.items() if key != "type"), None)
+        if comparator in (Comparator.IN, Comparator.NIN) and not isinstance(value, list | tuple):
+            value = [value]
+        if comparator == Comparator.LIKE and "%" not in str(value):
+            value = pattern_within(str(value))
+        field = metadata_key(comparison.attribute)
+        if comparator == Comparator.EQ:
+            return {field: value}
+        return {field: {_OPERATORS[comparator]: value}}
 
     def visit_operation(self, operation: Operation) -> dict[str, Any]:
-        """Return the joined conditions of an operation.
-
-        Raises:
-            ValueError: If conditions on single fields can't express it.
-        """
-        self._validate_func(operation.operator)
+        """Return the joined conditions of an operation."""
         parts = [argument.accept(self) for argument in operation.arguments]
-        if operation.operator == Operator.OR:
-            return _any_of(parts, operation)
-        joined: dict[str, Any] = {}
-        for part in parts:
-            for field, value in part.items():
-                joined[field] = _both(joined[field], value, field) if field in joined else value
-        return joined
+        if operation.operator == Operator.NOT:
+            return {"not": parts[0] if len(parts) == 1 else {"or": parts}}
+        return parts[0] if len(parts) == 1 else {operation.operator.value: parts}
 
     def visit_structured_query(
         self, structured_query: StructuredQuery
@@ -76,31 +77,3 @@ class StructuredFilter(Visitor):
         """Return the query, and the keywords of its search."""
         filter = structured_query.filter
         return structured_query.query, {} if filter is None else {"filter": filter.accept(self)}
-
-
-def _any_of(parts: list[dict[str, Any]], operation: Operation) -> dict[str, Any]:
-    fields = {field for part in parts for field in part}
-    if len(fields) != 1 or any(isinstance(v, dict) for part in parts for v in part.values()):
-        raise ValueError(
-            f"a filter can't be {operation!r:.200}: 'or' joins values of one field; search for "
-            "each on its own, and fuse the results"
-        )
-    (field,) = fields
-    return {field: [value for part in parts for value in _listed(part[field])]}
-
-
-def _both(one: Any, other: Any, field: str) -> Any:
-    """Return the condition that is met where both are."""
-    if isinstance(one, dict) and isinstance(other, dict) and not one.keys() & other.keys():
-        return {**one, **other}
-    if not isinstance(one, dict) and not isinstance(other, dict):
-        common = [value for value in _listed(one) if value in _listed(other)]
-        if common:
-            return common[0] if len(common) == 1 else common
-    raise ValueError(
-        f"the field {field!r} can't meet {one!r} and {other!r}; give one condition a field"
-    )
-
-
-def _listed(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple | set) else [value]

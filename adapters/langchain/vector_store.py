@@ -31,6 +31,7 @@ from .documents import (
     put_documents,
     to_document,
 )
+from .filter_operators import as_filters
 
 StoreT = TypeVar("StoreT", bound="NodeGraphVectorStore")
 
@@ -110,11 +111,22 @@ class NodeGraphVectorStore(VectorStore):
         self.graph = graph
         keys = None if embed_key is None else [embed_key]
         self.retriever = Retriever(
-            graph, group, similarity, target=target, index=index, filters=filter, embed_keys=keys
+            graph,
+            group,
+            similarity,
+            target=target,
+            index=index,
+            filters=as_filters(filter),
+            embed_keys=keys,
         )
         self._key = embed_key
         self._details = details
         self._relevance_score_fn = relevance_score_fn
+
+    @staticmethod
+    def native_filters(filter: Any) -> Filters | None:
+        """Return what a search of this store takes as a filter in nodekin's own words."""
+        return as_filters(filter)
 
     @property
     def native_retriever(self) -> Retriever:
@@ -194,20 +206,22 @@ class NodeGraphVectorStore(VectorStore):
         """Return the best documents, best first, and their scores: higher is better.
 
         Args:
-            query: A blank one has no results.
+            query: A blank one lists what meets the filter, in the order of the documents.
             k: How many at most, counted as they are returned.
             filter: Conditions on metadata, checked before ranking.
             **kwargs: None are allowed.
         """
         check_no_kwargs("similarity_search_with_score", kwargs)
-        return self._with_scores(self.retriever.retrieve(query, top_k=k, filters=filter))
+        return self._with_scores(
+            self.retriever.retrieve(query, top_k=k, filters=as_filters(filter))
+        )
 
     async def asimilarity_search_with_score(
         self, query: str, k: int = 4, *, filter: Filters | None = None, **kwargs: Any
     ) -> list[tuple[Document, float]]:
         """Do the same; the query is embedded by the model's async method."""
         check_no_kwargs("asimilarity_search_with_score", kwargs)
-        results = await self.retriever.aretrieve(query, top_k=k, filters=filter)
+        results = await self.retriever.aretrieve(query, top_k=k, filters=as_filters(filter))
         return await asyncio.to_thread(self._with_scores, results)
 
     def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
@@ -251,7 +265,7 @@ class NodeGraphVectorStore(VectorStore):
         """Return documents that are similar to the query and differ from each other.
 
         Args:
-            query: A blank one has no results.
+            query: A blank one lists what meets the filter, in the order of the documents.
             k: How many at most.
             fetch_k: How many to choose them from.
             lambda_mult: 1 for similarity to the query only, 0 for variety only.
@@ -372,7 +386,7 @@ class NodeGraphVectorStore(VectorStore):
             cut_off=None,
             lift=retriever.lift,
             limit=check_top_k(k),
-            conditions=retriever.conditions(filter),
+            conditions=retriever.conditions(as_filters(filter)),
         )
         return search([""], [[vector[np.newaxis]]])[0]
 
@@ -380,9 +394,11 @@ class NodeGraphVectorStore(VectorStore):
         self, query: str, k: int, fetch_k: int, lambda_mult: float, filter: Filters | None
     ) -> Plan[list[Document]]:
         embeddings, retriever, key = self.graph.embeddings, self.retriever, self._embed_key()
-        (results,) = yield from Find(retriever, [query], top_k=max(k, fetch_k), filters=filter)
-        if not results:
-            return []
+        (results,) = yield from Find(
+            retriever, [query], top_k=max(k, fetch_k), filters=as_filters(filter)
+        )
+        if not results or not query.strip():
+            return [document for document, _ in self._with_scores(results[:k])]
         (vector,) = yield from Compute.of(
             embeddings.query_vectors, embeddings.aquery_vectors, [query], key
         )
@@ -393,7 +409,7 @@ class NodeGraphVectorStore(VectorStore):
     ) -> list[Document]:
         """Choose among results by the nodes that matched, which may be below them."""
         matches = [result.evidence[0] if result.evidence else result for result in results]
-        texts = [match.node.text for match in matches]
+        texts = self.graph.searched_texts([match.node for match in matches])
         vectors = self.graph.embeddings.vectors(texts, self._embed_key())
         positions = maximal_marginal_relevance(vector, vectors, k, lambda_mult)
         return [document for document, _ in self._with_scores(results[at] for at in positions)]

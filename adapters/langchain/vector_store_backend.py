@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +14,11 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
-from ...nodegraph import Node, NodeGraph
+from ...nodegraph import NodeGraph
 from ...retrievers.indexes import unit
-from ..vector_store_index import StoreIndexes
+from ..vector_store_index import EmbeddedNode, StoreIndexes
+
+logger = logging.getLogger(__name__)
 
 MakeStore = Callable[[Embeddings, str], VectorStore]
 """Makes a vector store, empty or that of last time, of a model and the name of a group."""
@@ -22,6 +26,8 @@ MakeStore = Callable[[Embeddings, str], VectorStore]
 _ID, _GROUP, _FINGERPRINT = "node_id", "group", "made_of"
 
 _REQUIRED = ("similarity_search_by_vector", "delete")
+
+_UNIT = 1e-3  # how far from 1 the length of a unit vector may be
 
 _SAME_MODEL = 0.99  # the cosine of two vectors of one text by one model, at least
 
@@ -129,41 +135,68 @@ class LangChainBackend:
                 f"{ids[0]!r}; see its log, and search again"
             )
 
-    def add(self, nodes: Sequence[Node], vectors: Any, fingerprints: Sequence[str]) -> None:
+    def add(self, nodes: Sequence[EmbeddedNode]) -> None:
         """Add nodes. The store embeds their texts, with ``GraphEmbeddings`` at no cost.
 
         Raises:
             ValueError: If the store's model is not that of the graph.
         """
-        self._check_model(nodes[0].text, vectors[0])
+        self._check_model(nodes[0].text, nodes[0].vector)
         documents = [
             # Little metadata, since many stores allow but few and flat fields.
             Document(
-                node.text,
-                metadata={_ID: node.id, _GROUP: node.group, _FINGERPRINT: fingerprint},
-                id=node.id,
+                row.text,
+                metadata={
+                    _ID: row.node.id,
+                    _GROUP: row.node.group,
+                    _FINGERPRINT: row.fingerprint,
+                },
+                id=row.node.id,
             )
-            for node, fingerprint in zip(nodes, fingerprints, strict=True)
+            for row in nodes
         ]
-        self._store.add_documents(documents, ids=[node.id for node in nodes])
+        with unit_vectors():
+            self._store.add_documents(documents, ids=[row.node.id for row in nodes])
 
     def _check_model(self, text: str, vector: npt.NDArray[np.float32]) -> None:
         """Compare the store's model with the graph's, by one text."""
         model = self._store.embeddings
         if self._checked or model is None:
             return
-        stored, expected = unit(model.embed_documents([text]))[0], unit(vector)
+        vectors = np.asarray(model.embed_documents([text]), np.float64)
+        stored, expected = unit(vectors)[0], unit(vector)
         if stored.shape != expected.shape or float(stored @ expected) < _SAME_MODEL:
             raise ValueError(
                 f"the vector store embeds by {type(model).__name__}, and the graph by another "
                 "model; make the store with GraphEmbeddings(graph)"
             )
         self._checked = True
+        length = float(np.linalg.norm(vectors[0]))
+        if abs(length - 1) > _UNIT:
+            logger.warning(
+                "the vector store %s embeds by %s, whose vectors are not of unit length (the first "
+                "has %.3g); unless the store measures the cosine, its results are wrong: make it "
+                "with GraphEmbeddings(graph), which gives it unit vectors",
+                *(self.name, type(model).__name__, length),
+            )
 
 
 def _node_id(document: Document) -> str:
     """Return the id of the node that a document stands for; some stores lose documents' ids."""
     return document.id or str(document.metadata.get(_ID, ""))
+
+
+_units: ContextVar[bool] = ContextVar("unit_vectors", default=False)
+
+
+@contextmanager
+def unit_vectors() -> Iterator[None]:
+    """Let ``GraphEmbeddings`` give vectors of unit length in the block: a store may measure L2."""
+    token = _units.set(True)
+    try:
+        yield
+    finally:
+        _units.reset(token)
 
 
 class GraphEmbeddings(Embeddings):
@@ -194,8 +227,9 @@ class GraphEmbeddings(Embeddings):
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return the vectors of passages."""
-        vectors: list[list[float]] = self.graph.embeddings.vectors(texts, self.key).tolist()
-        return vectors
+        vectors = self.graph.embeddings.vectors(texts, self.key)
+        rows: list[list[float]] = (unit(vectors) if _units.get() else vectors).tolist()
+        return rows
 
     def embed_query(self, text: str) -> list[float]:
         """Return the vector of a query."""

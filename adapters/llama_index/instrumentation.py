@@ -19,13 +19,22 @@ from llama_index.core.instrumentation.events.span import (  # type: ignore[attr-
     SpanDropEvent,
 )
 from llama_index.core.instrumentation.span import active_span_id
+from llama_index.core.query_engine.sub_question_query_engine import SubQuestionAnswerPair
+from llama_index.core.question_gen.types import SubQuestion
 from llama_index.core.tools import ToolMetadata
 
 from ...retrievers import Span
+from ...retrievers.strategies import SUB_QUESTION, SubResults
 from ..observing import observe_once
-from .nodes import NamedByClass
+from .nodes import NamedByClass, to_node_with_score
 
 dispatcher = get_dispatcher(__name__)
+
+
+TOOL_NAME = "nodekin"
+"""The tool of all sub-questions, for callback handlers that show it."""
+
+_EVENT_TYPES = {"rerank": CBEventType.RERANKING, SUB_QUESTION: CBEventType.SUB_QUESTION}
 
 
 class _SpanEvent(NamedByClass, BaseEvent):
@@ -64,18 +73,17 @@ class SpanObserver:
     that was active when it started, also in the threads of a fusion; calls of LlamaIndex models in
     it are its children. A span that fails is dropped, even if the retrieval goes on without it.
 
-    Callback handlers get a ``FUNCTION_CALL`` with its name and attributes, or ``RERANKING``; not
-    ``RETRIEVE`` or ``LLM``, whose handlers count nodes and tokens that the retriever and
-    LlamaIndex's own models report already.
+    Callback handlers get a ``FUNCTION_CALL`` with its name and attributes, ``RERANKING``, or
+    ``SUB_QUESTION`` with a question, then its answer and sources; not ``RETRIEVE`` or ``LLM``,
+    whose handlers count nodes and tokens that the retriever and LlamaIndex's own models report
+    already. Spans have no ``instance``: exporters would show each as another retriever.
 
     Args:
         callback_manager: Gets events too; None for instrumentation only.
-        owner: The ``instance`` that the spans belong to.
     """
 
-    def __init__(self, callback_manager: CallbackManager | None = None, owner: Any = None) -> None:
+    def __init__(self, callback_manager: CallbackManager | None = None) -> None:
         self._manager = callback_manager
-        self._owner = owner
         self._open: dict[int, Iterator[None]] = {}  # by the span's identity
 
     def begin(self, span: Span, parent: Span | None) -> None:
@@ -94,14 +102,13 @@ class SpanObserver:
         arguments: dict[str, Any] = {
             "id_": span_id,
             "bound_args": _SIGNATURE.bind(**attributes),
-            "instance": self._owner,
+            "instance": None,
         }
         parent_id = active_span_id.get()
         token = active_span_id.set(span_id)
         dispatcher.span_enter(parent_id=parent_id, tags=active_instrument_tags.get(), **arguments)
         dispatcher.event(SpanStartEvent(span=span.name, attributes=attributes, span_id=span_id))
-        reranks = span.name == "rerank"
-        event_type = CBEventType.RERANKING if reranks else CBEventType.FUNCTION_CALL
+        event_type = _EVENT_TYPES.get(span.name, CBEventType.FUNCTION_CALL)
         if self._manager is not None:
             self._manager.on_event_start(event_type, _start_payload(span), event_id)
         yield
@@ -126,9 +133,9 @@ _observer: ContextVar[SpanObserver | None] = ContextVar("span observer", default
 
 
 @contextmanager
-def report_spans(callback_manager: CallbackManager | None, owner: Any) -> Iterator[None]:
+def report_spans(callback_manager: CallbackManager | None) -> Iterator[None]:
     """Report the spans of the block to LlamaIndex; an inner block leaves it to the outer one."""
-    with observe_once(_observer, lambda: SpanObserver(callback_manager, owner)):
+    with observe_once(_observer, lambda: SpanObserver(callback_manager)):
         yield
 
 
@@ -143,6 +150,9 @@ def _start_payload(span: Span) -> dict[str, Any]:
             EventPayload.MODEL_NAME: str(attributes.get("reranker", "")),
             EventPayload.ADDITIONAL_KWARGS: attributes,
         }
+    if span.name == SUB_QUESTION:
+        question = SubQuestion(sub_question=str(attributes.get("question")), tool_name=TOOL_NAME)
+        return {EventPayload.SUB_QUESTION: SubQuestionAnswerPair(sub_q=question)}
     tool = ToolMetadata(name=f"nodekin.{span.name}", description=f"nodekin span {span.name}")
     return {EventPayload.FUNCTION_CALL: attributes, EventPayload.TOOL: tool}
 
@@ -150,6 +160,11 @@ def _start_payload(span: Span) -> dict[str, Any]:
 def _end_payload(span: Span) -> dict[str, Any]:
     if span.error is not None:
         return {EventPayload.EXCEPTION: span.error}
+    if isinstance(part := span.outcome, SubResults):
+        question = SubQuestion(sub_question=part.question, tool_name=TOOL_NAME)
+        sources = [to_node_with_score(result) for result in part.results]
+        pair = SubQuestionAnswerPair(sub_q=question, answer=part.answer, sources=[*sources])
+        return {EventPayload.SUB_QUESTION: pair}
     rerank = span.name == "rerank"
     key = EventPayload.ADDITIONAL_KWARGS if rerank else EventPayload.FUNCTION_OUTPUT
     return {key: dict(span.attributes)}

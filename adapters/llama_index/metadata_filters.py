@@ -11,22 +11,38 @@ from llama_index.core.vector_stores.types import (
     MetadataFilters,
 )
 
-from ...retrievers import Filters, parse_filters
+from ...retrievers import Filters, metadata_key, parse_filters
+from ..conversion import pattern_within
 
-_BOUNDS = {FilterOperator[name.upper()]: name for name in ("gt", "gte", "lt", "lte")}
+_OPERATORS = {
+    FilterOperator.NE: "ne",
+    FilterOperator.GT: "gt",
+    FilterOperator.GTE: "gte",
+    FilterOperator.LT: "lt",
+    FilterOperator.LTE: "lte",
+    FilterOperator.IN: "in",
+    FilterOperator.NIN: "nin",
+    FilterOperator.ANY: "any",
+    FilterOperator.ALL: "all",
+    FilterOperator.CONTAINS: "contains",
+    FilterOperator.TEXT_MATCH: "like_case",
+    FilterOperator.TEXT_MATCH_INSENSITIVE: "like",
+}
+
+_TEXT_MATCHES = (FilterOperator.TEXT_MATCH, FilterOperator.TEXT_MATCH_INSENSITIVE)
 
 
 def as_filters(filters: MetadataFilters | Filters | None) -> Filters | None:
-    """Check nodekin filters, or translate LlamaIndex's if that is exact.
+    """Check nodekin filters, or translate LlamaIndex's: all operators and conditions, nested.
 
-    It is for ``==``, ``in``, ``>``, ``>=``, ``<`` and ``<=`` joined by AND, nested or not,
-    with one condition a field (two bounds make a range); by OR only if all are ``==`` or
-    ``in`` on one field. As everywhere in nodekin, a field that holds a list meets a condition
-    with any of its items.
+    They mean what they do in LlamaIndex's ``SimpleVectorStore``: a text match is a part of the
+    text, ``!=`` and ``nin`` hold where there is no value, and the condition NOT where none of the
+    filters holds. As everywhere in nodekin, a field that holds a list meets a condition with any
+    of its items.
 
     Raises:
         TypeError: If they are neither.
-        ValueError: If a filter has no exact counterpart.
+        ValueError: If an operator can't compare with that value.
 
     Example:
         >>> recent = MetadataFilter(key="year", value=2000, operator=">")
@@ -41,51 +57,32 @@ def as_filters(filters: MetadataFilters | Filters | None) -> Filters | None:
 
 def _joined(filters: MetadataFilters) -> dict[str, Any]:
     parts = [
-        _joined(part) if isinstance(part, MetadataFilters) else {part.key: _condition(part)}
+        _joined(part) if isinstance(part, MetadataFilters) else _condition(part)
         for part in filters.filters
     ]
-    if filters.condition == FilterCondition.NOT:
-        raise _inexact("NOT")
-    if filters.condition == FilterCondition.OR and len(parts) > 1:
-        return _any_of(parts)
-    joined: dict[str, Any] = {}
-    for part in parts:
-        for field, value in part.items():
-            joined[field] = _range(field, joined[field], value) if field in joined else value
-    return joined
+    if filters.condition == FilterCondition.NOT and parts:
+        return {"not": parts[0] if len(parts) == 1 else {"or": parts}}
+    if len(parts) < 2:
+        return parts[0] if parts else {}
+    return {"or" if filters.condition == FilterCondition.OR else "and": parts}
 
 
-def _condition(part: MetadataFilter) -> Any:
-    operator, value = part.operator, part.value
-    scalar = isinstance(value, str | int | float)
-    if (operator == FilterOperator.IN and isinstance(value, list)) or (
-        operator == FilterOperator.EQ and scalar
-    ):
-        return value
-    if operator in _BOUNDS and scalar:
-        return {_BOUNDS[operator]: value}
-    raise _inexact(f"{part.key!r} {operator.value} {value!r:.40}")
-
-
-def _range(field: str, one: Any, other: Any) -> dict[str, Any]:
-    if isinstance(one, dict) and isinstance(other, dict) and not one.keys() & other.keys():
-        return {**one, **other}
-    raise _inexact(f"two conditions on {field!r}")
-
-
-def _any_of(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    fields = {field for part in parts for field in part}
-    values: list[Any] = []
-    for value in (value for part in parts for value in part.values()):
-        if isinstance(value, dict) or len(fields) > 1:
-            raise _inexact("OR over several fields or ranges")
-        values += value if isinstance(value, list) else [value]
-    return {field: values for field in fields}
-
-
-def _inexact(what: str) -> ValueError:
-    return ValueError(
-        f"nodekin has no exact counterpart of the metadata filter {what}; it has == and in, "
-        "ranges of >, >=, <, <=, all of which must be met, one condition a field. Filter by the "
-        "others after the retrieval, in a node postprocessor"
-    )
+def _condition(part: MetadataFilter) -> dict[str, Any]:
+    operator, value, field = part.operator, part.value, metadata_key(part.key)
+    if operator == FilterOperator.IS_EMPTY:
+        return {field: {"empty": True}}
+    if value is None:
+        raise ValueError(
+            f"the metadata filter {part.key!r} {operator.value} has no value; to find nodes that "
+            "have none, use the operator is_empty"
+        )
+    if operator in _TEXT_MATCHES:
+        if not isinstance(value, str):
+            raise ValueError(
+                f"the metadata filter {part.key!r} {operator.value} has {value!r:.80}; it takes a "
+                "text"
+            )
+        value = pattern_within(value)
+    if operator == FilterOperator.EQ:
+        return {field: value if not isinstance(value, list) else {"eq": value}}
+    return {field: {_OPERATORS[operator]: value}}

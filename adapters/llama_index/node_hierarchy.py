@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Any
@@ -13,10 +14,11 @@ from typing import Any
 from llama_index.core.schema import BaseNode, IndexNode, TextNode
 from llama_index.core.schema import Document as LlamaIndexDocument
 
-from ...nodegraph import ROOT, Document, Node
+from ...nodegraph import ROOT, Document, Node, SearchText, declared_search_text
 from ..conversion import is_start, own_metadata
 from .graph_text_node import read_record
 from .imported_fields import (
+    IMPORT_FIELDS,
     LLAMA_INDEX_ID,
     LLAMA_INDEX_PROPERTIES,
     TEMPLATES,
@@ -106,7 +108,15 @@ class NodeHierarchy:
             first, *others = (user_fields(node.metadata) for node in nodes)
             different = {name for fields in others for name in own_metadata(first, fields)}
             shared = {name: deepcopy(first[name]) for name in first if name not in different}
-            self.documents[document_id] = Document(joined_text(nodes), shared, id=document_id)
+            source = from_text_node(nodes[0])
+            search_text = (
+                source.inherited_search_text
+                if isinstance(source, Node)
+                else imported_search_text(nodes[0])
+            )
+            self.documents[document_id] = Document(
+                joined_text(nodes), shared, id=document_id, search_text=search_text
+            )
 
     def _node_depths(self) -> dict[str, int]:
         """Return how many levels each node is below its document."""
@@ -153,7 +163,12 @@ class NodeHierarchy:
             group_names: The name of each node's group, parents before children.
         """
         parents = {
-            document_id: Node(document.text, start=0, inherited=document.metadata)
+            document_id: Node(
+                document.text,
+                start=0,
+                inherited=document.metadata,
+                inherited_search_text=document.search_text,
+            )
             for document_id, document in self.documents.items()
         }
         by_group: dict[str, dict[str, dict[str, Node]]] = defaultdict(dict)
@@ -165,6 +180,7 @@ class NodeHierarchy:
                 child.text,
                 start=getattr(node, "start_char_idx", None),
                 inherited={**parent.inherited, **child.own_metadata},
+                inherited_search_text=child.search_text or parent.inherited_search_text,
             )
             if not child.text.strip():
                 self.blank.append(node_id)
@@ -181,7 +197,7 @@ class NodeHierarchy:
         if all(before < after for before, after in pairwise(starts)):
             return siblings
         # The parser gave several equal texts the start of the first one.
-        return [Node(s.text, s.own_metadata, s.content) for s in siblings]
+        return [replace(sibling, start=None) for sibling in siblings]
 
 
 def _check(node: object) -> None:
@@ -211,8 +227,25 @@ def child_of(node: BaseNode, parent: Node) -> Node:
     starts = () if start is None or not source.text else (start - (parent.start or 0), start)
     offset = next((start for start in starts if is_start(start, source.text, parent.text)), None)
     if isinstance(source, Node):  # an exported node
-        return Node(source.text, dict(source.own_metadata), source.content, start=offset)
-    return Node(source.text, _imported_metadata(node, parent.inherited), start=offset)
+        own = dict(source.own_metadata)
+        search_text = source.search_text
+        return Node(source.text, own, source.content, start=offset, search_text=search_text)
+    search_text = imported_search_text(node, parent.inherited)
+    if search_text == parent.inherited_search_text:
+        search_text = None
+    metadata = _imported_metadata(node, parent.inherited)
+    return Node(source.text, metadata, start=offset, search_text=search_text)
+
+
+def imported_search_text(node: BaseNode, inherited: Iterable[str] = ()) -> SearchText:
+    """Return what LlamaIndex embeds of a node: of the fields that it inherits here only its own."""
+    fields = user_fields(node.metadata)
+    excluded = [
+        *IMPORT_FIELDS,
+        *node.excluded_embed_metadata_keys,
+        *(name for name in inherited if name not in fields),
+    ]
+    return replace(declared_search_text(node) or SearchText(None), excluded=tuple(excluded))
 
 
 def _imported_metadata(node: BaseNode, inherited: Mapping[str, Any]) -> dict[str, Any]:
@@ -232,11 +265,13 @@ def document_of(node: BaseNode) -> Document:
     """Make the document of a graph that stands for a LlamaIndex node."""
     source = from_text_node(node)
     if isinstance(source, Node):
-        return Document(source.text, source.own_metadata, id=source.id)
+        search_text = source.search_text
+        return Document(source.text, source.own_metadata, id=source.id, search_text=search_text)
     metadata = deepcopy(user_fields(node.metadata))
     if properties := _properties(node):
         metadata[LLAMA_INDEX_PROPERTIES] = json.dumps(properties, ensure_ascii=False)
-    return Document(source.text, metadata, id=node.node_id)
+    search_text = imported_search_text(node)
+    return Document(source.text, metadata, id=node.node_id, search_text=search_text)
 
 
 def exported_group(node: BaseNode) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from llama_index.core.schema import BaseNode
 
@@ -38,10 +39,14 @@ class ImportedChildren:
     def version(self) -> str:
         """Hash of all children: the same rule wherever the same nodes are imported."""
         rows = [
-            (parent, [(n.text, n.content, n.start, sorted(n.own_metadata.items())) for n in nodes])
+            (parent, [(*_row(n), n.search_text and n.search_text.version) for n in nodes])
             for parent, nodes in sorted(self.children.items())
         ]
         return digest("import", repr(rows))
+
+
+def _row(node: Node) -> tuple[Any, ...]:
+    return node.text, node.content, node.start, sorted(node.own_metadata.items())
 
 
 def imported_children(graph: NodeGraph, group: str) -> ImportedChildren | None:

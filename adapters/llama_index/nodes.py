@@ -9,7 +9,7 @@ from typing import Any
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.schema import BaseNode, NodeWithScore, TextNode
 
-from ...nodegraph import Document, Node
+from ...nodegraph import Document, Node, SearchText, declared_search_text
 from ...retrievers import ScoredNode
 from ...retrievers.foreign import ForeignNode
 from ..conversion import evidence_dicts, explain_match, restore_inherited, shorten
@@ -90,6 +90,9 @@ def _fields(node: Node) -> dict[str, Any]:
         properties = original_properties(node)
         node_id, metadata = id_in_llama_index(node), dict(original_metadata(node))
     hidden = hidden_fields(metadata)
+    searched = node.search_text or node.inherited_search_text
+    if searched is not None and searched.fields is None and not properties:  # of LlamaIndex
+        properties = embed_properties(searched, metadata)
     return {
         "id_": node_id,
         "text": node.content if isinstance(node.content, str) else str(node.content),
@@ -147,7 +150,8 @@ def from_text_node(text_node: BaseNode) -> Node | Document:
     text = text_node.get_content()
     record = read_record(text_node)
     if not isinstance(text_node, TextNode) or record is None:
-        return Document(text, metadata, id=text_node.node_id or None)
+        search_text = declared_search_text(text_node)
+        return Document(text, metadata, id=text_node.node_id or None, search_text=search_text)
     record = deepcopy(record)
     hidden = record.get("hidden", {})
     inherited = restore_inherited(metadata, record.get("inherited", []), hidden)
@@ -164,7 +168,24 @@ def from_text_node(text_node: BaseNode) -> Node | Document:
         record.get("offset"),
         record["order"],
         inherited,
+        _search_text(record, "search_text"),
+        _search_text(record, "inherited_search_text"),
     )
+
+
+def _search_text(record: Mapping[str, Any], name: str) -> SearchText | None:
+    return None if name not in record else SearchText.from_row(record[name])
+
+
+def embed_properties(searched: SearchText, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return by which properties LlamaIndex embeds what is searched here of all metadata."""
+    template = searched.template.replace("{metadata}", "{metadata_str}")
+    return {
+        "embed": [name for name in metadata if name in searched.excluded],
+        "metadata_template": searched.field_template,
+        "metadata_separator": searched.separator,
+        "text_template": template.replace("{text}", "{content}"),
+    }
 
 
 def hidden_fields(metadata: Mapping[str, Any]) -> list[str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 from llama_index.core.bridge.pydantic import BaseModel
@@ -13,9 +14,9 @@ from llama_index.core.callbacks import CallbackManager
 from llama_index.core.node_parser import HierarchicalNodeParser, NodeParser
 from llama_index.core.schema import BaseNode, Document, TransformComponent
 
-from ...nodegraph import Node, fingerprint
+from ...nodegraph import Node, SearchText, fingerprint
 from ..conversion import is_start, own_metadata
-from .nodes import hidden_fields
+from .nodes import embed_properties, hidden_fields
 
 
 def as_transform(parser: Any) -> ParserTransform:
@@ -101,21 +102,45 @@ class ParserTransform:
             excluded_embed_metadata_keys=hidden,
             excluded_llm_metadata_keys=hidden,
         )
+        if (searched := _of_llama_index(node)) is not None:
+            properties = embed_properties(searched, node.metadata)
+            document.excluded_embed_metadata_keys = [*searched.excluded]
+            document.metadata_template = properties["metadata_template"]
+            document.metadata_separator = properties["metadata_separator"]
+            document.text_template = properties["text_template"]
         parse = getattr(self.__parser, "get_nodes_from_documents", self.__parser)
         chunks: Sequence[BaseNode] = parse([document])
         ids = {chunk.node_id for chunk in chunks}
         if any(chunk.parent_node and chunk.parent_node.node_id in ids for chunk in chunks):
             raise _several_levels(self.__parser)
         use_start = not isinstance(self.__parser, NodeParser)
-        return [_node(chunk, node, use_start) for chunk in chunks]
+        excluded = {*document.excluded_embed_metadata_keys}
+        return [_node(chunk, node, use_start, excluded) for chunk in chunks]
 
 
-def _node(chunk: BaseNode, parent: Node, use_start: bool) -> Node:
+def _node(chunk: BaseNode, parent: Node, use_start: bool, excluded: Set[str]) -> Node:
+    """Return the node of a chunk.
+
+    Args:
+        chunk: The chunk.
+        parent: What was parsed.
+        use_start: Whether the chunk's start may be true.
+        excluded: The fields of the parent that are not searched; the chunk may have more of them.
+    """
     text = chunk.get_content()
     start = getattr(chunk, "start_char_idx", None)
     if not use_start or not is_start(start, text, parent.text):
         start = None
-    return Node(text, own_metadata(chunk.metadata, parent.metadata), start=start)
+    own, names = _of_llama_index(parent), {*chunk.excluded_embed_metadata_keys}
+    own = None if own is None or names == excluded else replace(own, excluded=tuple(names))
+    metadata = own_metadata(chunk.metadata, parent.metadata)
+    return Node(text, metadata, start=start, search_text=own)
+
+
+def _of_llama_index(node: Node) -> SearchText | None:
+    """Return the search text of a node that came from LlamaIndex: all metadata but some fields."""
+    searched = node.search_text or node.inherited_search_text
+    return searched if searched is not None and searched.fields is None else None
 
 
 def _settings(value: Any) -> Any:

@@ -24,11 +24,10 @@ from ...retrievers import (
     Retriever,
     RetrieverLike,
     RetrieverProtocol,
-    SubQuestionRetriever,
     as_retriever,
 )
 from ...retrievers.plans import Compute, Plan, arun, run
-from ...retrievers.strategies import StrategyName, make_strategy
+from ...retrievers.strategies import StrategyName, make_strategy, without_answers
 from .prompt_templates import llm_or_settings
 from .retrieval_record import RecordingRetriever, RetrievalRecord
 from .retriever import NodeGraphRetriever
@@ -73,7 +72,8 @@ class NodeGraphQueryEngine(BaseQueryEngine):
         node_postprocessors: Are applied to the retrieved nodes, one after the other.
         streaming: Whether answers are streamed.
         callback_manager: As everywhere in LlamaIndex.
-        **options: Those of the strategy: ``max_steps``, ``limit``, ``answers``, ``prompt``.
+        **options: Those of the strategy: ``max_steps``, ``limit``, ``answers``, ``prompt``; and
+            ``verbose=True``, which prints each retrieval's stages and why its results were found.
 
     Raises:
         TypeError: If an argument has the wrong type, or there is no such option.
@@ -111,11 +111,12 @@ class NodeGraphQueryEngine(BaseQueryEngine):
             own = response_synthesizer and response_synthesizer.callback_manager
             callback_manager = own or Settings.callback_manager
         super().__init__(callback_manager)
+        verbose = bool(options.pop("verbose", False))
         inner: RetrieverProtocol
         self._synthesizer: Synthesizer
         if isinstance(source, QueryEngine):
             self._synthesizer = QueryEngineSynthesizer(
-                source, streaming=streaming, callback_manager=callback_manager, owner=self
+                source, streaming=streaming, callback_manager=callback_manager
             )
             inner, llm = source.retriever, source.llm if llm is None else llm
             similarity_top_k = source.top_k if similarity_top_k is None else similarity_top_k
@@ -144,6 +145,7 @@ class NodeGraphQueryEngine(BaseQueryEngine):
             similarity_top_k=similarity_top_k,
             filters=filters,
             callback_manager=callback_manager,
+            verbose=verbose,
         )
         self._postprocessors = list(node_postprocessors or [])
         for postprocessor in self._postprocessors:
@@ -210,7 +212,6 @@ class NodeGraphQueryEngine(BaseQueryEngine):
         response, record = yield from self._synthesizer.respond(
             bundle, retrieve, self._retriever.filters
         )
-        record.report(self.callback_manager)
         response.source_nodes = [*response.source_nodes, *(more_sources or ())]
         response.metadata.update(
             {source.node.node_id: source.node.metadata for source in response.source_nodes}
@@ -225,10 +226,8 @@ class NodeGraphQueryEngine(BaseQueryEngine):
         return nodes, recorder.record
 
     def _retrieve_only(self, bundle: QueryBundle) -> Plan[list[NodeWithScore]]:
-        retriever, inner = self._retriever, self._retriever.retriever
-        if isinstance(inner, SubQuestionRetriever):
-            retriever = retriever.with_retriever(inner.with_answers(False))
-        return (yield from self._nodes(retriever, bundle))
+        with without_answers():
+            return (yield from self._nodes(self._retriever, bundle))
 
     def _nodes(
         self, retriever: NodeGraphRetriever, bundle: QueryBundle

@@ -91,7 +91,7 @@ class NodeGraphQueryTransform(BaseQueryTransform):
     def _plan(self, bundle: QueryBundle) -> Plan[QueryBundle]:
         """Return a new bundle without the vector of the old one, which is of another query."""
         query = bundle.query_str
-        with report_spans(self._callback_manager, self):
+        with report_spans(self._callback_manager):
             variants = list((yield from self._transform.plan(query)).queries)
         if len(variants) == 1 and not self._transform.supplements:
             return QueryBundle(variants[0], image_path=bundle.image_path)

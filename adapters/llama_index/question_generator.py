@@ -183,14 +183,14 @@ class NodeGraphQuestionGenerator(BaseQuestionGenerator):
             ValueError: If there are no tools.
             ModelError: If the model fails, with ``on_error="raise"``.
         """
-        with report_spans(self._callback_manager, self):
+        with report_spans(self._callback_manager):
             return run(self._plan(tools, query))
 
     async def agenerate(
         self, tools: Sequence[ToolMetadata], query: QueryBundle
     ) -> list[SubQuestion]:
         """Return the same without blocking the event loop."""
-        with report_spans(self._callback_manager, self):
+        with report_spans(self._callback_manager):
             return await arun(self._plan(tools, query))
 
     def _plan(self, tools: Sequence[ToolMetadata], bundle: QueryBundle) -> Plan[list[SubQuestion]]:

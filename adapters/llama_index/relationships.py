@@ -105,6 +105,8 @@ def node_record(node: Node) -> dict[str, Any]:
         "inherited": [field for field in inherited if field in metadata],
         "hidden": hidden,
         "own": {f: node.own_metadata[f] for f in IMPORT_FIELDS if f in node.own_metadata},
+        "search_text": node.search_text and node.search_text.to_row(),
+        "inherited_search_text": node.inherited_search_text and node.inherited_search_text.to_row(),
     }
     record.update({name: value for name, value in optional.items() if value not in (None, [], {})})
     return {**record, **different_text(node, content)}

@@ -14,13 +14,13 @@ from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayloa
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from ...nodegraph import Node
 from ...retrievers import Evidence, KeywordFilter, Reranker, ScoredNode
 from ...retrievers.plans import Compute, Plan, arun, run
 from ...retrievers.rerankers import RerankerProtocol
-from ..conversion import evidence_dicts, input_positions
+from ..conversion import evidence_dicts, input_positions, node_of
 from .instrumentation import report_spans
 from .nodes import NamedByClass, NodeWithEvidence, from_text_node, to_node_with_score
 
@@ -98,6 +98,7 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
     ) -> list[NodeWithScore]:
         return run(self._plan(nodes, query_bundle))
 
+    @dispatcher.span
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
@@ -129,7 +130,7 @@ class NodeGraphReranker(NamedByClass, BaseNodePostprocessor):
         )
         with self.callback_manager.event(CBEventType.RERANKING, payload) as event:
             try:
-                with report_spans(None, self):
+                with report_spans(None):
                     ranking = yield from Compute.of(
                         reranker.rerank, reranker.arerank, candidates, query, top_k=self.top_n
                     )
@@ -161,10 +162,8 @@ def to_scored_node(result: NodeWithScore) -> ScoredNode:
 
     A node that no graph has becomes a node with its text, metadata and id.
     """
-    node = from_text_node(result.node) if isinstance(result.node, TextNode) else None
-    if not isinstance(node, Node):
-        text = result.node.get_content()
-        node = Node(text, deepcopy(result.node.metadata), id=result.node.node_id)
+    source = from_text_node(result.node)
+    node = source if isinstance(source, Node) else node_of(source)
     return ScoredNode(node, 0.0 if result.score is None else float(result.score))
 
 

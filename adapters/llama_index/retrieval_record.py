@@ -1,15 +1,12 @@
-"""Record the sub-questions and errors of a retrieval, and report them in LlamaIndex's words."""
+"""Record the sub-questions and errors of a retrieval, for a response's metadata."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from llama_index.core.base.response.schema import Response
-from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
-from llama_index.core.query_engine.sub_question_query_engine import SubQuestionAnswerPair
-from llama_index.core.question_gen.types import SubQuestion
 from llama_index.core.schema import NodeWithScore, TextNode
 
 from ...nodegraph.models import language_of
@@ -19,13 +16,13 @@ from ...retrievers import (
     RetrieverProtocol,
     ScoredNode,
     SubQuestionRetriever,
+    observe,
 )
-from ...retrievers.plans import Compute, Find, Plan
-from ...retrievers.strategies import PlannedRetriever, SubResults
+from ...retrievers.plans import Find, Plan
+from ...retrievers.strategies import OutcomeObserver, PlannedRetriever, SubResults
 from .nodes import to_node_with_score
 
-TOOL_NAME = "nodekin"
-"""The tool of all sub-questions, for callback handlers that show it."""
+_WITH_PARTS = (SubQuestionRetriever.variant_name, MultiStepRetriever.name)
 
 _ANSWER = "answer: "  # how the note of a partial answer begins
 
@@ -74,16 +71,6 @@ class RetrievalRecord:
             if part.answer is not None
         ]
 
-    def report(self, callback_manager: CallbackManager) -> None:
-        """Report each sub-question to callback handlers, as LlamaIndex's own engine does."""
-        for part in self.parts or ():
-            sub_q = SubQuestion(sub_question=part.question, tool_name=TOOL_NAME)
-            start: dict[str, Any] = {EventPayload.SUB_QUESTION: SubQuestionAnswerPair(sub_q=sub_q)}
-            with callback_manager.event(CBEventType.SUB_QUESTION, payload=start) as event:
-                sources = _sources(part)
-                pair = SubQuestionAnswerPair(sub_q=sub_q, answer=part.answer, sources=sources)
-                event.on_end(payload={EventPayload.SUB_QUESTION: pair})
-
 
 def _sources(part: SubResults) -> list[NodeWithScore]:
     return [to_node_with_score(result) for result in part.results]
@@ -119,29 +106,27 @@ class RecordingRetriever(PlannedRetriever):
     def _plan(
         self, query: str, limit: int | None, filters: Filters | None
     ) -> Plan[RetrievalRecord]:
-        inner = self.inner
-        options: dict[str, Any] = {"top_k": limit, "filters": filters}
-        if isinstance(inner, SubQuestionRetriever):
-            groups = yield from Compute.of(inner.grouped, inner.agrouped, query, **options)
-            return RetrievalRecord(
-                inner.fuse_groups(query, groups, top_k=limit),
-                tuple(group for group in groups if group.question != query),
-                tuple((group.question, group.error) for group in groups if group.error is not None),
-            )
-        if isinstance(inner, MultiStepRetriever):
-            outcome = yield from Compute.of(inner.steps, inner.asteps, query, **options)
-            return RetrievalRecord(
-                list(outcome.results),
-                tuple(SubResults(s.question, s.results, s.answer) for s in outcome.steps),
-                () if outcome.note is None else ((query, outcome.note),),
-                outcome.ended,
-            )
-        (results,) = yield from Find(inner, [query], limit, filters)
-        return RetrievalRecord(results, errors=_errors_of(results))
+        observer = OutcomeObserver()
+        with observe(observer):
+            (results,) = yield from Find(self.inner, [query], limit, filters)
+        outcome = observer.outcome
+        if outcome is None:
+            return RetrievalRecord(results, errors=_noted_errors(results))
+        errors = dict.fromkeys((*outcome.errors, *_noted_errors(results, _WITH_PARTS)))
+        return RetrievalRecord(results, outcome.parts, tuple(errors), outcome.ended)
 
 
-def _errors_of(results: Sequence[ScoredNode]) -> tuple[tuple[str, str], ...]:
-    """Return the errors that the evidence notes, each once; a note can be an answer instead."""
+def _noted_errors(
+    results: Sequence[ScoredNode], but_of: Collection[str] = ()
+) -> tuple[tuple[str, str], ...]:
+    """Return the errors that the evidence notes, each once; a note can be an answer instead.
+
+    Args:
+        results: The results.
+        but_of: The strategies whose errors are known otherwise, in other words.
+    """
     variants = (v for result in results for match in result.evidence for v in match.variants)
-    notes = dict.fromkeys((v.query, v.note) for v in variants if v.note is not None)
+    notes = dict.fromkeys(
+        (v.query, v.note) for v in variants if v.note is not None and v.strategy not in but_of
+    )
     return tuple(note for note in notes if not note[1].startswith(_ANSWER))

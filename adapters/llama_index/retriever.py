@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -12,6 +13,7 @@ from llama_index.core.callbacks import CallbackManager
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle
+from llama_index.core.utils import print_text
 from llama_index.core.vector_stores.types import MetadataFilters
 
 from ...retrievers import (
@@ -21,14 +23,17 @@ from ...retrievers import (
     RetrieverLike,
     RetrieverProtocol,
     ScoredNode,
+    Span,
     as_retriever,
+    limit_concurrency,
+    trace,
 )
 from ...retrievers.foreign import configured
 from ...retrievers.plans import Plan, PromptMixin
 from ...retrievers.strategies import FindMean, PlannedRetriever
 from .instrumentation import report_spans
 from .metadata_filters import as_filters
-from .nodes import to_node_with_score
+from .nodes import NodeWithEvidence, to_node_with_score
 from .prompt_templates import changed_prompts, to_templates
 
 dispatcher = get_dispatcher(__name__)
@@ -58,7 +63,10 @@ class NodeGraphRetriever(BaseRetriever):
         callback_manager: As everywhere in LlamaIndex.
         object_map: As everywhere in LlamaIndex.
         objects: As everywhere in LlamaIndex.
-        verbose: As everywhere in LlamaIndex.
+        verbose: Whether to print the stages of each retrieval, and for each result why it was
+            found: which child matched, by which similarity, for which form of the query.
+        num_workers: How many model calls, searches and branches of one retrieval run at the same
+            time at most, however deep they are nested; None for no limit of its own.
 
     Raises:
         TypeError: If the retriever is none, or an argument has the wrong type.
@@ -92,11 +100,13 @@ class NodeGraphRetriever(BaseRetriever):
         object_map: dict[str, Any] | None = None,
         objects: list[IndexNode] | None = None,
         verbose: bool = False,
+        num_workers: int | None = None,
     ) -> None:
         super().__init__(callback_manager, object_map, objects, verbose)
         self.retriever = as_retriever(retriever, "retriever")
+        self.num_workers = num_workers
         self.similarity_top_k = similarity_top_k
-        self.filters = as_filters(filters)
+        self._filters = as_filters(filters)
 
     @property
     def native_retriever(self) -> RetrieverProtocol:
@@ -116,24 +126,49 @@ class NodeGraphRetriever(BaseRetriever):
             raise ValueError(f"similarity_top_k must be 1 or more, not {value!r}")
         self._similarity_top_k = value
 
+    def _limited(self) -> AbstractContextManager[None]:
+        return nullcontext() if self.num_workers is None else limit_concurrency(self.num_workers)
+
+    @property
+    def filters(self) -> Filters | None:
+        """Conditions on metadata; LlamaIndex's are translated when they are set."""
+        return self._filters
+
+    @filters.setter
+    def filters(self, value: MetadataFilters | Filters | None) -> None:
+        self._filters = as_filters(value)
+
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        if not query_bundle.query_str.strip():
-            return []
-        with report_spans(self.callback_manager, self):
+        with self._observed() as span, self._limited():
             results = self.search_for(query_bundle).retrieve(
-                query_bundle.query_str, top_k=self.similarity_top_k, filters=self.filters
+                _searched(query_bundle), top_k=self.similarity_top_k, filters=self.filters
             )
-        return _nodes_with_scores(results)
+        return self._shown(_nodes_with_scores(results), span)
 
     @dispatcher.span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        if not query_bundle.query_str.strip():
-            return []
-        with report_spans(self.callback_manager, self):
+        with self._observed() as span, self._limited():
             results = await self.search_for(query_bundle).aretrieve(
-                query_bundle.query_str, top_k=self.similarity_top_k, filters=self.filters
+                _searched(query_bundle), top_k=self.similarity_top_k, filters=self.filters
             )
-        return await asyncio.to_thread(_nodes_with_scores, results)
+        return self._shown(await asyncio.to_thread(_nodes_with_scores, results), span)
+
+    @contextmanager
+    def _observed(self) -> Iterator[Span | None]:
+        """Report the stages of the block to LlamaIndex, and record them if they are printed."""
+        with report_spans(self.callback_manager):
+            if not self._verbose:
+                yield None
+                return
+            with trace("retrieve") as span:
+                yield span
+
+    def _shown(self, nodes: list[NodeWithEvidence], span: Span | None) -> list[NodeWithScore]:
+        """Return results; with ``verbose`` print how they were found."""
+        if span is not None:
+            text = "\n".join([str(span), *(node.explain() for node in nodes)])
+            print_text(f"{text}\n", color="llama_turquoise")
+        return [*nodes]
 
     def search_for(self, query_bundle: QueryBundle) -> RetrieverProtocol:
         """Return what searches for a bundle: the retriever, or a search for its embedding texts."""
@@ -187,7 +222,12 @@ def _prompts(retriever: RetrieverProtocol) -> Mapping[str, Prompt]:
     return retriever.prompts if isinstance(retriever, PromptMixin) else {}
 
 
-def _nodes_with_scores(results: Sequence[ScoredNode]) -> list[NodeWithScore]:
+def _searched(query_bundle: QueryBundle) -> str:
+    """Return what is searched for; nothing, for a blank query, lists what meets the filters."""
+    return query_bundle.query_str if query_bundle.query_str.strip() else ""
+
+
+def _nodes_with_scores(results: Sequence[ScoredNode]) -> list[NodeWithEvidence]:
     """Return LlamaIndex results, best first, each node once with its best score."""
     best: dict[str, ScoredNode] = {}
     for result in sorted(results, key=lambda result: -result.score):

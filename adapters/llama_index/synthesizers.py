@@ -122,20 +122,14 @@ class QueryEngineSynthesizer(Synthesizer):
         engine: The query engine; its own retriever is not used.
         streaming: Whether answers are streamed.
         callback_manager: Gets an event for each span.
-        owner: The ``instance`` of the spans.
     """
 
     def __init__(
-        self,
-        engine: QueryEngine,
-        *,
-        streaming: bool,
-        callback_manager: CallbackManager,
-        owner: object,
+        self, engine: QueryEngine, *, streaming: bool, callback_manager: CallbackManager
     ) -> None:
         self._engine = engine
         self._streaming = streaming
-        self._report_spans = partial(report_spans, callback_manager, owner)
+        self._report_spans = partial(report_spans, callback_manager)
 
     def respond(
         self, query_bundle: QueryBundle, retrieve: Retrieve, filters: Filters | None

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from llama_index.core.schema import NodeRelationship, TextNode
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQuery
 
-from ...nodegraph import Node, NodeGraph
-from ..vector_store_index import StoreIndexes
+from ...nodegraph import NodeGraph
+from ..vector_store_index import EmbeddedNode, StoreIndexes
 from .relationships import related
 
 MakeStore = Callable[[str], BasePydanticVectorStore]
@@ -113,26 +113,24 @@ class LlamaIndexBackend:
             for i in ids:
                 self._store.delete(i)
 
-    def add(
-        self, nodes: Sequence[Node], vectors: npt.NDArray[np.float32], fingerprints: Sequence[str]
-    ) -> None:
+    def add(self, nodes: Sequence[EmbeddedNode]) -> None:
         """Add nodes with their vectors."""
-        rows = zip(nodes, vectors.tolist(), fingerprints, strict=True)
-        self._store.add([self._text_node(*row) for row in rows])
+        self._store.add([self._text_node(node) for node in nodes])
 
     @property
     def _deletes_nodes(self) -> bool:
         return type(self._store).delete_nodes is not BasePydanticVectorStore.delete_nodes
 
-    def _text_node(self, node: Node, vector: list[float], fingerprint: str) -> TextNode:
+    def _text_node(self, embedded: EmbeddedNode) -> TextNode:
         """Return the node for the store: many stores allow only few, flat metadata fields."""
-        metadata = {_GROUP: node.group, _FINGERPRINT: fingerprint}
+        node = embedded.node
+        metadata = {_GROUP: node.group, _FINGERPRINT: embedded.fingerprint}
         # A store that deletes by source only can delete a node that is its own.
         source = node.document_id if self._deletes_nodes and node.document_id else node.id
         return TextNode(
             id_=node.id,
             text=node.text,
-            embedding=vector,
+            embedding=embedded.vector.tolist(),
             metadata=metadata,
             excluded_embed_metadata_keys=list(metadata),
             excluded_llm_metadata_keys=list(metadata),

@@ -13,6 +13,7 @@ from ..models import (
     PromptTemplate,
     as_llm,
     fill_template,
+    kept_answer,
     language_of,
     prompt_text,
     retry_note,
@@ -27,9 +28,11 @@ class LLMExtractor:
     """Make of a text what a language model says of it: a transform for a node group.
 
     ``graph.create_node_group("summary", LLMExtractor(llm, "summary"), parent="paragraph",
-    num_workers=4)`` asks for four texts at a time. The graph pays for a text once: what was made
-    lasts with the store, is taken up again after an interruption, and is made anew when the model's
-    name, the task, the prompt or another setting that changes answers is another. With
+    num_workers=4)`` asks for four texts at a time. The graph pays for a text once: answers are kept
+    with the store by the model's name and the prompt, until ``graph.compact()``. So a copy of a
+    document, one that is put back, another group and a model that was used before cost nothing;
+    nodes are made anew when the model's name, the task, the prompt or another setting that changes
+    answers is another. Equal texts are asked about once, also by several workers. With
     ``on_error="skip"`` texts that failed are listed in ``graph.failures``, and ``graph.build``
     tries them again.
 
@@ -115,15 +118,25 @@ class LLMExtractor:
         if not text.strip():
             return []
         language = language_of(text) if self.language == "auto" else self.language
-        prompt, why, answer = self._prompt(text, language), "", ""
+        prompt = self._prompt(text, language)
+        answer = kept_answer(self.llm.name, prompt, lambda: self._ask(text, prompt, language))
+        try:
+            items = PARSERS[self.task](answer)
+        except ValueError:  # it was kept by another task, or by an older version
+            items = PARSERS[self.task](self._ask(text, prompt, language))
+        return [self._node(item) for item in items[: self.limit]]
+
+    def _ask(self, text: str, prompt: str, language: Language) -> str:
+        """Return the model's answer, which can be parsed."""
+        why = answer = ""
         for _ in range(1 + self.retries):
             answer = self.llm.complete(prompt + (retry_note(language, why) if why else ""))
             try:
-                items = PARSERS[self.task](answer)
+                PARSERS[self.task](answer)
             except ValueError as error:
                 why = str(error)
             else:
-                return [self._node(item) for item in items[: self.limit]]
+                return answer
         raise ModelError(
             f"the language model {self.llm.name!r} gave no {self.task} of the text {text!r:.80}: "
             f"{why}; it answered {answer!r:.300}"

@@ -1,5 +1,6 @@
 """Models: embedders and language models, coerced from what people have, and their caches."""
 
+from .answer_cache import AnswerCache, keep_answers, kept_answer
 from .cached_llm import CachedLLM
 from .chat_prompt import ChatPrompt, PromptTemplate, prompt_text
 from .embedder import Embedder, as_embedder, as_embedders
@@ -18,6 +19,7 @@ from .llm import LLM, as_llm
 
 __all__ = [
     "LLM",
+    "AnswerCache",
     "CachedLLM",
     "ChatPrompt",
     "Embedder",
@@ -32,6 +34,8 @@ __all__ = [
     "as_llm",
     "fill_template",
     "is_async",
+    "keep_answers",
+    "kept_answer",
     "language_of",
     "model_name",
     "neutralize",

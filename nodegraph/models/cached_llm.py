@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..memory_store import as_store
 from ..store import NodeStore
+from .answer_cache import AnswerCache, answer_key
 from .embedder_adapters import in_thread
 from .llm import LLM, as_llm
-
-_KIND = "answers"
 
 
 class CachedLLM:
     """Ask a language model each prompt once, and answer from memory or a file after that.
+
+    Threads, and tasks of an event loop, that have the same prompt at the same time ask once.
 
     It is a model itself, and can be used in place of one. Answers are stored by the model's name,
     the prompt and the schema: where the name of a model does not show its settings, give it one
@@ -50,6 +49,7 @@ class CachedLLM:
         self.llm: LLM = as_llm(llm)
         self._store = as_store(store)
         self._is_own = store is None or isinstance(store, str | Path)
+        self._answers = AnswerCache(self._store)
         self._lock = threading.Lock()
         self.hits = 0
         self.misses = 0
@@ -87,7 +87,7 @@ class CachedLLM:
             chunks.append(chunk)
             yield chunk
         if cached is None:
-            self._put("".join(chunks), prompt)
+            self._answers.put(answer_key(self.llm.name, prompt), "".join(chunks))
 
     async def astream(self, prompt: str) -> AsyncIterator[str]:
         """Yield the same without blocking the event loop."""
@@ -99,11 +99,11 @@ class CachedLLM:
         async for chunk in self.llm.astream(prompt):
             chunks.append(chunk)
             yield chunk
-        await in_thread(self._put, "".join(chunks), prompt)
+        await in_thread(self._answers.put, answer_key(self.llm.name, prompt), "".join(chunks))
 
     def clear(self) -> None:
         """Delete all stored answers, of this model and others."""
-        self._store.delete_values(_KIND)
+        self._answers.clear()
 
     def close(self) -> None:
         """Close the file, if there is one of its own; the next use opens it again."""
@@ -112,28 +112,36 @@ class CachedLLM:
 
     def _answer(self, ask: Callable[..., Any], *request: Any) -> Any:
         """Return the stored answer to a request, or ask for one and store it."""
-        cached = self._get(*request)
-        return self._put(ask(*request), *request) if cached is None else cached
+        asks = []
+
+        def call() -> Any:
+            asks.append(request)
+            return ask(*request)
+
+        try:
+            return self._answers.ask(answer_key(self.llm.name, *request), call)
+        finally:
+            self._count(hit=not asks)
 
     async def _aanswer(self, ask: Callable[..., Awaitable[Any]], *request: Any) -> Any:
-        cached = await in_thread(self._get, *request)
-        if cached is not None:
-            return cached
-        return await in_thread(self._put, await ask(*request), *request)
+        asks = []
 
-    def _key(self, prompt: str, schema: Mapping[str, Any] | None) -> str:
-        request = json.dumps([self.llm.name, prompt, schema], sort_keys=True, default=str)
-        return hashlib.sha256(request.encode()).hexdigest()
+        async def call() -> Any:
+            asks.append(request)
+            return await ask(*request)
 
-    def _get(self, prompt: str, schema: Mapping[str, Any] | None = None) -> Any:
-        """Return the stored answer, None where there is none."""
-        key = self._key(prompt, schema)
-        stored = self._store.get_values(_KIND, [key]).get(key)
+        try:
+            return await self._answers.aask(answer_key(self.llm.name, *request), call)
+        finally:
+            self._count(hit=not asks)
+
+    def _get(self, prompt: str) -> Any:
+        """Return the stored answer to a prompt, None where there is none."""
+        stored = self._answers.get(answer_key(self.llm.name, prompt))
+        self._count(hit=stored is not None)
+        return stored
+
+    def _count(self, *, hit: bool) -> None:
         with self._lock:
-            self.hits += stored is not None
-            self.misses += stored is None
-        return None if stored is None else json.loads(stored)
-
-    def _put(self, answer: Any, prompt: str, schema: Mapping[str, Any] | None = None) -> Any:
-        self._store.put_values(_KIND, {self._key(prompt, schema): json.dumps(answer).encode()})
-        return answer
+            self.hits += hit
+            self.misses += not hit

@@ -42,6 +42,9 @@ class Embedder:
         embed_queries: Embeds queries, where the model treats them differently.
         aembed_queries: The same without blocking the event loop; without it, a thread is used.
         batch_size: How many texts are given at once.
+        num_workers: How many batches of passages are embedded at the same time, in threads; 0 and
+            1 for one after the other. Choose 4 to 16 for a model behind a server, which may be
+            called by several threads; a model in this process gains nothing by it.
 
     Raises:
         TypeError: If there is no model, or it can't be called.
@@ -59,12 +62,14 @@ class Embedder:
     embed_queries: EmbedTexts | None = None
     aembed_queries: AsyncEmbedTexts | None = None
     batch_size: int = 64
+    num_workers: int = 0
 
     def __post_init__(self) -> None:
         calls = adapt_embedder(self.embed)
         if self.name is not None and not isinstance(self.name, str):
             raise TypeError(f"an Embedder's name is a text, not {self.name!r:.80}")
         check_integer(self.batch_size, "batch_size", 1)
+        check_integer(self.num_workers, "num_workers", 0)
         for field in ("embed_queries", "aembed_queries"):
             _check_callable(field, getattr(self, field))
         # The model's async form would embed queries in another way than those given here.

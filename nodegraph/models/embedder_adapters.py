@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from ..concurrency import run_in_tasks
 from ..errors import EmbeddingError
 
 if TYPE_CHECKING:
@@ -137,15 +138,9 @@ def _one_by_one(call: Callable[[str], Any], texts: Iterable[str]) -> list[Any]:
 
 
 async def _all_at_once(call: Callable[[str], Awaitable[Any]], texts: Iterable[str]) -> list[Any]:
-    """Ask for all at once; where one fails, the others are not waited for."""
-    import asyncio
-
-    tasks = [asyncio.ensure_future(call(text)) for text in texts]
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
+    """Ask for all at once, as far as ``limit_concurrency`` lets; if one fails, the others end."""
+    calls = [partial(call, text) for text in texts]
+    return await run_in_tasks(calls, len(calls))
 
 
 class Encoder:

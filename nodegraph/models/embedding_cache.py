@@ -4,34 +4,25 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence, Set
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..errors import EmbeddingError, nearest_names
+from ..errors import nearest_names
 from ..hashing import digest
 from ..locking import is_reading_graph
-from ..node import ROOT
-from ..progress import track
 from ..store import NodeStore
 from .embedder import Embedder
 from .embedder_adapters import Vectors
+from .passage_vectors import DIMENSION, KIND, PassageVectors, batches, check_dimension
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     Vector = npt.NDArray[np.float32]
-
-_KIND = "embedding "
-
-_DIMENSION = ""  # the key, beside those of the texts, of how long the vectors are
-
-_AT_ONCE = 4_096  # vectors that are read from the store at once
-
-_LONG = 256  # texts whose embedding is worth showing
 
 
 class EmbeddingCache:
@@ -44,11 +35,8 @@ class EmbeddingCache:
         self, store: NodeStore, embedders: Mapping[str, Embedder], progress: bool | None
     ) -> None:
         self._store = store
-        self._progress = progress
         self.embedders = dict(embedders)
-        # By model, not by key: two keys may have the same one, and then share its vectors.
-        self._embedding = {embedder.name: threading.Lock() for embedder in self.embedders.values()}
-        self._dimensions: dict[str, int] = {}
+        self._passages = PassageVectors(store, self.embedders, progress)
         self._queries = QueryVectorCache()
 
     def embedder(self, key: str) -> Embedder:
@@ -77,15 +65,19 @@ class EmbeddingCache:
         self.embedder(key)
         return key
 
-    def delete_unused(self) -> None:
-        """Drop the vectors of texts that no node has, of all models."""
-        kinds = [kind for kind in self._store.kinds() if kind.startswith(_KIND)]
-        if kinds:
-            groups = [ROOT, *self._store.groups()]
-            used = {digest(node.text) for group in groups for node in self._store.nodes(group)}
-            for kind in kinds:
-                unused = self._store.get_values(kind).keys() - used - {_DIMENSION}
-                self._store.delete_values(kind, unused)
+    def stored(self) -> list[str]:
+        """Return the kinds of stored values that are vectors, one for each model."""
+        return [kind for kind in self._store.kinds() if kind.startswith(KIND)]
+
+    def delete_unused(self, used: Set[str]) -> None:
+        """Drop the vectors of texts that no node has, of all models.
+
+        Args:
+            used: The digests of the texts that some node has.
+        """
+        for kind in self.stored():
+            unused = self._store.get_values(kind).keys() - used - {DIMENSION}
+            self._store.delete_values(kind, unused)
 
     def vectors(self, texts: Sequence[str], key: str, what: str = "texts") -> Vectors:
         """Return the vectors of passages, (texts, dimension) float32; embed the missing ones.
@@ -104,58 +96,16 @@ class EmbeddingCache:
             places.setdefault(digest(text), []).append(place)
         by_digest = {name: texts[at[0]] for name, at in places.items()}
         table: Vectors | None = None
-        with closing(self._vectors(embedder, by_digest, f"embedding {what}")) as vectors:
+        with closing(self._passages.vectors(embedder, by_digest, f"embedding {what}")) as vectors:
             for name, vector in vectors:
                 if table is None:
                     table = np.zeros((len(texts), len(vector)), np.float32)
-                self._check_dimension(embedder, table.shape[1], len(vector))
+                check_dimension(embedder, table.shape[1], len(vector))
                 table[places[name]] = vector
         if table is None:
-            return np.zeros((0, self._dimension(embedder) or 0), np.float32)
+            return np.zeros((0, self._passages.dimension(embedder) or 0), np.float32)
         table.flags.writeable = False
         return table
-
-    def _vectors(
-        self, embedder: Embedder, texts: Mapping[str, str], what: str
-    ) -> Generator[tuple[str, Vectors], None, None]:
-        """Yield the vectors of texts by digest, the stored ones first."""
-        if missing := (yield from self._stored(embedder, texts)):
-            with self._embedding[embedder.name]:  # another thread may be embedding the same
-                missing = yield from self._stored(embedder, missing)
-                yield from self._embed(embedder, missing, what)
-
-    def _stored(
-        self, embedder: Embedder, texts: Mapping[str, str]
-    ) -> Generator[tuple[str, Vectors], None, dict[str, str]]:
-        """Yield stored vectors, some thousands at a time; return the texts without one."""
-        import numpy as np
-
-        missing: dict[str, str] = {}
-        for batch in _batches(list(texts), _AT_ONCE):
-            stored = self._store.get_values(_kind(embedder), batch)
-            for name in batch:
-                if name in stored:
-                    yield name, np.frombuffer(stored[name], "<f4")
-                else:
-                    missing[name] = texts[name]
-        return missing
-
-    def _embed(
-        self, embedder: Embedder, texts: Mapping[str, str], what: str
-    ) -> Iterator[tuple[str, Vectors]]:
-        """Embed texts batch by batch; yield their vectors once they are in the store."""
-        dimension = self._dimension(embedder)
-        batches = _batches(list(texts), embedder.batch_size)
-        show = self._progress if len(texts) >= _LONG else False
-        for batch in track(batches, len(batches), what, " batches", show):
-            vectors = embedder.passages([texts[name] for name in batch])
-            dimension = vectors.shape[1] if dimension is None else dimension
-            self._check_dimension(embedder, dimension, vectors.shape[1])
-            new = {n: v.astype("<f4").tobytes() for n, v in zip(batch, vectors, strict=True)}
-            # Together, so that there is no dimension without a vector, nor the other way round.
-            self._store.put_values(_kind(embedder), {**new, _DIMENSION: str(dimension).encode()})
-            self._dimensions[embedder.name] = dimension
-            yield from zip(batch, vectors, strict=True)
 
     def query_vectors(self, queries: Sequence[str], key: str) -> Vectors:
         """Return the vectors of queries, (queries, dimension) float32.
@@ -213,7 +163,7 @@ class EmbeddingCache:
         pending = {} if loop is None and is_reading_graph() else claim.pending
         vectors = claim.vectors
         try:
-            for batch in _batches(claim.to_embed, embedder.batch_size):
+            for batch in batches(claim.to_embed, embedder.batch_size):
                 vectors |= (new := (yield batch))
                 self._queries.put(key, new, loop)
         finally:
@@ -223,7 +173,7 @@ class EmbeddingCache:
                 vectors[query] = vector
         # Other callers failed at these: every caller embeds them itself.
         missing = list(dict.fromkeys(query for query in queries if query not in vectors))
-        for batch in _batches(missing, embedder.batch_size):
+        for batch in batches(missing, embedder.batch_size):
             vectors |= (new := (yield batch))
             self._queries.put(key, new, loop)
         yield self._in_order(queries, vectors, embedder)
@@ -231,9 +181,9 @@ class EmbeddingCache:
     def _check_queries(
         self, embedder: Embedder, queries: Sequence[str], vectors: Vectors
     ) -> dict[str, Vectors]:
-        dimension = self._dimension(embedder)
+        dimension = self._passages.dimension(embedder)
         if dimension is not None:
-            self._check_dimension(embedder, dimension, vectors.shape[1])
+            check_dimension(embedder, dimension, vectors.shape[1])
         return {query: vector.copy() for query, vector in zip(queries, vectors, strict=True)}
 
     def _in_order(
@@ -242,36 +192,11 @@ class EmbeddingCache:
         import numpy as np
 
         if not queries:
-            return np.zeros((0, self._dimension(embedder) or 0), np.float32)
+            return np.zeros((0, self._passages.dimension(embedder) or 0), np.float32)
         vectors = [by_query[query] for query in queries]
         for vector in vectors:
-            self._check_dimension(embedder, len(vectors[0]), len(vector))
+            check_dimension(embedder, len(vectors[0]), len(vector))
         return np.stack(vectors)
-
-    def _dimension(self, embedder: Embedder) -> int | None:
-        """Return the length of the vectors that are stored under the model's name."""
-        if embedder.name not in self._dimensions:
-            stored = self._store.get_values(_kind(embedder), {_DIMENSION})
-            if not stored:
-                return None
-            self._dimensions[embedder.name] = int(stored[_DIMENSION])
-        return self._dimensions[embedder.name]
-
-    def _check_dimension(self, embedder: Embedder, expected: int, dimension: int) -> None:
-        if dimension != expected:
-            raise EmbeddingError(
-                f"the embedding model {embedder.name!r} gives vectors of {dimension} numbers, and "
-                f"those kept under its name have {expected}; if it is another model, give it "
-                "another name: Embedder(embed, name=...)"
-            )
-
-
-def _kind(embedder: Embedder) -> str:
-    return f"{_KIND}{embedder.name}"
-
-
-def _batches(items: list[str], size: int) -> list[list[str]]:
-    return [items[at : at + size] for at in range(0, len(items), size)]
 
 
 MAX_QUERIES = 512

@@ -10,9 +10,10 @@ from ..codec import encode
 from ..errors import StoreError
 from ..journal import TOKENS, GroupState, Journal
 from ..node import NO_METADATA, Node
+from ..search_text import SearchText
 from .connection import Connection
 from .file import GraphFile
-from .rows import from_column, from_json, from_key, to_column, to_json
+from .rows import from_column, from_json, from_key, put_search_text, to_column, to_json
 
 _PAGE = 32_768  # characters
 
@@ -32,6 +33,8 @@ class Versions:
         self._file = file
         self._page = lru_cache(_CACHED_PAGES)(self._read_page)
         self.metadata = lru_cache(_CACHED_METADATA)(self._read_metadata)
+        self.search_text = lru_cache(_CACHED_METADATA)(self._read_search_text)
+        self.search_text_by_key = lru_cache(_CACHED_METADATA)(self._read_search_text_by_key)
 
     def put(self, db: Connection, document: Node) -> int:
         """Store what a document holds; return the version's key.
@@ -43,7 +46,10 @@ class Versions:
             metadata = to_json(document.own_metadata)
         except TypeError as error:
             raise TypeError(f"metadata of document {document.id!r}: {error}") from error
-        version = db.run("INSERT INTO versions (metadata) VALUES (?)", [metadata])
+        search_text = put_search_text(db, document.search_text)
+        version = db.run(
+            "INSERT INTO versions (metadata, search_text) VALUES (?, ?)", [metadata, search_text]
+        )
         begins = range(0, max(len(document.text), 1), _PAGE)
         db.run_many(
             "INSERT INTO pages VALUES (?, ?)",
@@ -74,6 +80,8 @@ class Versions:
         """Clear what was read."""
         self._page.cache_clear()
         self.metadata.cache_clear()
+        self.search_text.cache_clear()
+        self.search_text_by_key.cache_clear()
 
     def _read_page(self, key: int) -> str:
         row = self._file.db.row("SELECT text FROM pages WHERE key = ?", [key])
@@ -87,6 +95,14 @@ class Versions:
     def _read_metadata(self, version: int) -> Mapping[str, Any]:
         row = self._file.db.row("SELECT metadata FROM versions WHERE key = ?", [version])
         return NO_METADATA if row is None or row[0] is None else from_json(row[0])
+
+    def _read_search_text(self, version: int) -> SearchText | None:
+        row = self._file.db.row("SELECT search_text FROM versions WHERE key = ?", [version])
+        return None if row is None or row[0] is None else self.search_text_by_key(row[0])
+
+    def _read_search_text_by_key(self, key: int) -> SearchText | None:
+        row = self._file.db.row("SELECT value FROM search_texts WHERE key = ?", [key])
+        return None if row is None else SearchText.from_row(from_json(row[0]))
 
 
 def _page_key(version: int, number: int) -> int:

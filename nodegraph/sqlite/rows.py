@@ -9,6 +9,7 @@ from typing import Any
 
 from ..codec import decode, encode
 from ..node import NO_METADATA, Link
+from ..search_text import SearchText
 from .connection import Connection, Row
 
 _HEXADECIMAL = re.compile("[0-9a-f]{24}")
@@ -54,6 +55,15 @@ def to_json(metadata: Mapping[str, Any]) -> str | bytes | None:
 def from_json(value: str | bytes) -> Any:
     """Read metadata, or any value."""
     return decode(from_column(value))
+
+
+def put_search_text(db: Connection, search_text: SearchText | None) -> int | None:
+    """Store a search text, each once; return its key, None where there is none."""
+    if search_text is None:
+        return None
+    value = to_column(encode(search_text.to_row()))
+    row = db.row("SELECT key FROM search_texts WHERE value = ?", [value])
+    return row[0] if row else db.run("INSERT INTO search_texts (value) VALUES (?)", [value])
 
 
 def portions(values: Iterable[Any]) -> Iterator[list[Any]]:

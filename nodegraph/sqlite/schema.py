@@ -122,5 +122,14 @@ CREATE TRIGGER links_go AFTER DELETE ON nodes BEGIN
 END;
 """
 
-MIGRATIONS = [_TABLES, _LINKS_TO_IDS]
+_SEARCH_TEXTS = """
+-- What of the metadata is searched with a text: of a document, of a node's own, of its parent's
+-- where that is not the document's (0 for none). Nothing is deleted: there are few.
+CREATE TABLE search_texts (key INTEGER PRIMARY KEY, value TEXT NOT NULL UNIQUE);
+ALTER TABLE versions ADD COLUMN search_text INTEGER;
+ALTER TABLE nodes ADD COLUMN search_text INTEGER;
+ALTER TABLE nodes ADD COLUMN inherited_search_text INTEGER;
+"""
+
+MIGRATIONS = [_TABLES, _LINKS_TO_IDS, _SEARCH_TEXTS]
 """What makes a file of version n from one of version n - 1; its length is today's version."""

@@ -26,21 +26,25 @@ from .rows import (
     to_key,
 )
 
+_NO_SEARCH_TEXT = 0  # where a node's parent has none, and the document has one
+
 _NODE = """
     SELECT n.id, n.text, n.content, n.begin, n.size, n.shift, n.metadata, n.inherited, n.parent,
-        n.place, d.version, d.document, docs.id, groups.name
+        n.place, d.version, d.document, docs.id, groups.name, n.search_text,
+        n.inherited_search_text
     FROM nodes n JOIN derivations d ON d.key = n.derivation
     JOIN documents docs ON docs.key = d.document JOIN groups ON groups.key = d.grp
 """
 
 _PUT_NODE = """
     INSERT INTO nodes (id, derivation, place, parent, text, content, begin, size, shift, metadata,
-        inherited, sequence)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        inherited, sequence, search_text, inherited_search_text)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (id) DO UPDATE SET derivation = excluded.derivation, place = excluded.place,
         parent = excluded.parent, text = excluded.text, content = excluded.content,
         begin = excluded.begin, size = excluded.size, shift = excluded.shift,
-        metadata = excluded.metadata, inherited = excluded.inherited, sequence = excluded.sequence
+        metadata = excluded.metadata, inherited = excluded.inherited, sequence = excluded.sequence,
+        search_text = excluded.search_text, inherited_search_text = excluded.inherited_search_text
 """
 
 _STAMP = """
@@ -234,6 +238,7 @@ class SQLiteStore(NodeStore):
         unchanged: Mapping[bytes | str, int],
     ) -> None:
         shared = NO_METADATA if version is None else self._versions.metadata(version)
+        search_text = None if version is None else self._versions.search_text(version)
         rows: list[Row] = []
         for place, node in enumerate(nodes):
             key = to_key(node.id)
@@ -242,6 +247,10 @@ class SQLiteStore(NodeStore):
                 original = self._versions.text(version, node.start, len(node.text))
                 text = None if original == node.text else text
             of_document = node.parent_id is None or node.parent_id == node.document_id
+            own = None if node.group == ROOT else tables.put_search_text(db, node.search_text)
+            above = None
+            if node.group != ROOT and node.inherited_search_text != search_text:
+                above = tables.put_search_text(db, node.inherited_search_text) or _NO_SEARCH_TEXT
             rows.append(
                 (
                     *(key, derivation, place),
@@ -251,7 +260,7 @@ class SQLiteStore(NodeStore):
                     *(node.start, None if text else len(node.text), node.offset),
                     None if node.group == ROOT else to_json(node.own_metadata),
                     to_json(_beyond(node.inherited, shared)),
-                    unchanged.get(key, sequence),
+                    *(unchanged.get(key, sequence), own, above),
                 )
             )
         db.run_many(_PUT_NODE, rows)
@@ -359,13 +368,18 @@ class SQLiteStore(NodeStore):
     def _nodes_of(self, rows: Iterable[Row]) -> Iterator[Node]:
         for row in rows:
             node_id, text, content, begin, size, shift, own, inherited, parent, place = row[:10]
-            version, document, document_id, group = row[10:]
+            version, document, document_id, group, own_key, above_key = row[10:]
             shared = NO_METADATA if version is None else self._versions.metadata(version)
             words = self._versions.text(version, begin, size) if text is None else from_column(text)
             name = from_column(document_id)
             above = shared if inherited is None else {**shared, **from_json(inherited)}
             of_document = name or None  # what was made from a whole group has no parent
             root = group == ROOT
+            search_text = None if version is None else self._versions.search_text(version)
+            own_search_text, above_search_text = (
+                None if key is None else self._versions.search_text_by_key(key)
+                for key in (own_key, above_key)
+            )
             yield Node(
                 words,
                 shared if root else NO_METADATA if own is None else from_json(own),
@@ -379,6 +393,8 @@ class SQLiteStore(NodeStore):
                 shift,
                 document * DOCUMENT_STRIDE + place,
                 NO_METADATA if root else above,
+                search_text if root else own_search_text,
+                None if root else search_text if above_key is None else above_search_text,
             )
 
     # Links

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
@@ -42,6 +43,9 @@ class FusionRetriever(PlannedRetriever):
         top_k: How many nodes to return at most. Each retriever returns its own ``top_k``, or the
             ``top_k`` of the call, where that is more.
         rank_constant: For ``"rrf"``: the larger, the less the first ranks stand out.
+        merge_by: A metadata field: results with the same value of it are one result, the first
+            of them, with the evidence of all (pages of one URL, records of one key). None merges
+            results that are the same node.
         on_error: What happens if a retriever fails: ``"raise"``, or ``"skip"`` to fuse the results
             of the others, with a warning in the log and a failed span in the trace. If all fail,
             the first one's error is raised in any case.
@@ -74,6 +78,7 @@ class FusionRetriever(PlannedRetriever):
         top_k: int = 6,
         rank_constant: float = RANK_CONSTANT,
         *,
+        merge_by: str | None = None,
         on_error: Literal["raise", "skip"] = "raise",
         **output: Unpack[OutputOptions],
     ) -> None:
@@ -85,6 +90,33 @@ class FusionRetriever(PlannedRetriever):
         self.mode: Mode = check_mode(mode)
         self.weights = _check_weights(weights, len(self.retrievers))
         self.rank_constant = number(rank_constant, "rank_constant")
+        if merge_by is not None and not isinstance(merge_by, str):
+            raise TypeError(f"merge_by names a metadata field, not {merge_by!r:.80}")
+        self.merge_by = merge_by
+
+    def with_weights(self, weights: Sequence[float] | None) -> FusionRetriever:
+        """Return the same fusion with other weights, for one call or many; it costs nothing.
+
+        Args:
+            weights: The weight of each retriever; None for all the same.
+
+        Raises:
+            TypeError: If a weight is no number.
+            ValueError: If they are not as many as the retrievers, below 0, or all 0.
+
+        Example:
+            >>> from nodekin.nodegraph import NodeGraph
+            >>> from nodekin.retrievers import Retriever
+            >>> graph = NodeGraph()
+            >>> ids = graph.add(["Green tea.", "Green, green leaves."])
+            >>> words = Retriever(graph, "ROOT")
+            >>> fusion = FusionRetriever([words, words], weights=[0.5, 0.5])
+            >>> fusion.with_weights([1, 0]).retrieve("tea")[0].node.text
+            'Green tea.'
+        """
+        other = copy.copy(self)
+        other.weights = _check_weights(weights, len(self.retrievers))
+        return other
 
     @property
     def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
@@ -121,7 +153,10 @@ class FusionRetriever(PlannedRetriever):
                     weights.append(weight)
             top_k = self.top_k if limit is None else limit
             results = [
-                fuse(query_rankings, self.mode, weights, top_k, self.rank_constant)
+                fuse(
+                    *(query_rankings, self.mode, weights, top_k),
+                    *(self.rank_constant, self.merge_by),
+                )
                 for query_rankings in zip(*rankings, strict=True)
             ]
             span.attributes["results"] = sum(map(len, results))

@@ -63,11 +63,11 @@ def as_retriever(
         native: RetrieverProtocol = getattr(source, FACE)
         return native
     if hasattr(type(getattr(source, "vectorstore", None)), FACE) and _only_searches(source):
-        options = source.search_kwargs
+        store, options = source.vectorstore, source.search_kwargs
         return ConfiguredRetriever(
-            getattr(source.vectorstore, FACE),
+            getattr(store, FACE),
             top_k=options.get("k", _STORE_K),
-            filters=options.get("filter"),
+            filters=store.native_filters(options.get("filter")),
         )
     if is_native(source):
         checked: RetrieverProtocol = source

@@ -1,6 +1,7 @@
 """What makes similarities fast: inverted index, vector index, exact look-up, scan."""
 
 from .exact_index import Exact, normal_question
+from .filter_index import FilterIndex
 from .max_score import Saturation, TermWeights
 from .nearest_vectors import unit
 from .node_table import NodeTable
@@ -11,6 +12,7 @@ from .vector_index import VectorIndex
 
 __all__ = [
     "Exact",
+    "FilterIndex",
     "NodeTable",
     "Saturation",
     "ScanIndex",

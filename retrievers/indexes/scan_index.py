@@ -21,6 +21,8 @@ class ScanIndex(SyncedIndex):
         key: The embedding whose vectors are passed with the nodes; None for none.
     """
 
+    uses_search_text = True
+
     def __init__(self, graph: NodeGraph, group: str, key: str | None = None) -> None:
         self._key = key
         super().__init__(graph, group)
@@ -49,7 +51,7 @@ class ScanIndex(SyncedIndex):
     def ready(self) -> None:
         """Embed nodes that have no vector yet, before the graph is held."""
         if self._key is not None and (pending := self.pending()):
-            self._vectors(pending[1].added)
+            self._vectors(pending.changes.added)
 
     def search(
         self,
@@ -82,5 +84,5 @@ class ScanIndex(SyncedIndex):
         return Hits([node.id for _, node in best], [score for score, _ in best])
 
     def _vectors(self, nodes: Sequence[Node]) -> Any:
-        texts = [node.text for node in nodes]
+        texts = self._graph.searched_texts(nodes)
         return self._graph.embeddings.vectors(texts, self._key or "default", what=self._group)

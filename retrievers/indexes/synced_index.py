@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ...nodegraph import Changes, Node, NodeGraph
 from ...nodegraph.hashing import digest
@@ -44,6 +45,10 @@ class SyncedIndex:
       where the graph has a folder for indexes. It is used when its header is equal, and updated
       from its revision; a damaged file is ignored and written again.
 
+    What is compared of a node is ``graph.searched_texts(nodes)``, where ``uses_search_text`` is
+    True; the index is then built anew when the group's search text is declared anew, or what it
+    refers to changes.
+
     When ``add`` or ``remove`` raises, also by Ctrl-C, the index is emptied and built anew at the
     next search. One thread changes the index at a time, while the graph can't change. Searches
     run in parallel, after ``sync`` in the same ``graph.reading`` block.
@@ -78,11 +83,15 @@ class SyncedIndex:
         ['tea time', 'teapot']
     """
 
+    uses_search_text: ClassVar[bool] = False
+    """Whether nodes are compared by their searched texts: see ``NodeGraph.searched_texts``."""
+
     def __init__(self, graph: NodeGraph, group: str) -> None:
         self._graph = graph
         self._group = group
         self._lock = threading.Lock()
         self._loaded = False
+        self._search_version: tuple[str, ...] = ()  # of the texts that it was made from
         self._reset()
 
     # What a subclass implements
@@ -142,7 +151,17 @@ class SyncedIndex:
 
     def is_current(self) -> bool:
         """Return whether the index has the last change of the group."""
-        return self._revision == self._graph.revision(self._group)
+        return (
+            self._revision == self._graph.revision(self._group)
+            and self._search_version == self._current_search_version()
+        )
+
+    def _current_search_version(self) -> tuple[str, ...]:
+        return self._graph.search_version(self._group) if self.uses_search_text else ()
+
+    def _since(self, search_version: tuple[str, ...]) -> int:
+        """Return the revision after which changes count; 0 where another text is searched."""
+        return self._revision if self._search_version == search_version else 0
 
     def sync(self) -> None:
         """Apply what has changed in the graph since the last call; the graph must be held."""
@@ -152,28 +171,39 @@ class SyncedIndex:
             if self.is_current():
                 return
             self._load()
-            changes = self._graph.changes(self._group, self._revision)
+            search_version = self._current_search_version()
+            changes = self._graph.changes(self._group, self._since(search_version))
             prepared = self.prepare(changes.added)
             if not changes.complete and not self.accepts(prepared):
                 changes = self._graph.changes(self._group, 0)
                 prepared = self.prepare(changes.added)
-            self.apply(changes, prepared)
+            self.apply(changes, prepared, search_version)
 
-    def pending(self) -> tuple[int, Changes] | None:
-        """Return the revision of the index and the changes since then, None where it is current.
+    def pending(self) -> PendingChanges | None:
+        """Return what the index has missed, None where it is current.
 
         For ``ready``: it builds the group, and holds the graph only until it returns.
         """
-        with self._graph.reading(self._group):
+        with self._graph.reading(*self._graph.searched_groups(self._group)):
             if self.is_current():
                 return None
             with self._lock:
                 self._load()
+                search_version = self._current_search_version()
+                since = self._since(search_version)
                 revision = self._revision
-            return revision, self._graph.changes(self._group, revision)
+            changes = self._graph.changes(self._group, since)
+            return PendingChanges(revision, changes, search_version)
 
-    def apply(self, changes: Changes, prepared: Any) -> None:
-        """Apply changes all or none; the caller has the lock."""
+    def apply(self, changes: Changes, prepared: Any, search_version: tuple[str, ...] = ()) -> None:
+        """Apply changes all or none; the caller has the lock.
+
+        Args:
+            changes: The changes.
+            prepared: What ``prepare`` returned for them.
+            search_version: That of the group before the changes were read; nothing where texts
+                are not compared.
+        """
         try:
             if changes.complete:
                 self.clear()
@@ -184,13 +214,14 @@ class SyncedIndex:
         except BaseException:  # an analyzer that raises, Ctrl-C, no memory
             self._reset()
             raise
-        self._revision = changes.revision
+        self._revision, self._search_version = changes.revision, search_version
         self._unsaved += len(changes.added) + len(changes.removed)
         if self._unsaved > _UNSAVED + self.size // _UNSAVED_SHARE:
             self.save()
 
     def _reset(self) -> None:
         self._revision = self._unsaved = 0
+        self._search_version = ()
         self.clear()
 
     # The file
@@ -208,7 +239,8 @@ class SyncedIndex:
             path = self._path()
             arrays = {} if path is None else self.arrays()
             if path is not None and arrays:
-                save_arrays(path, {**self._identity(), "revision": self._revision}, arrays)
+                state = {"revision": self._revision, "search_text": [*self._search_version]}
+                save_arrays(path, {**self._identity(), **state}, arrays)
         except TypeError as error:  # metadata that can't be written to a file
             logger.debug("the index of group %r is not stored: %s", self._group, error)
         except Exception as error:
@@ -238,9 +270,27 @@ class SyncedIndex:
             if {name: header.get(name) for name in expected} != expected:
                 logger.debug("a stored index is of %r, not of %r", header, expected)
                 return
-            revision = int(header["revision"])
+            revision, search_version = int(header["revision"]), tuple(header["search_text"])
+            if search_version != self._current_search_version():
+                logger.debug("the stored index of %r is of another search text", self._group)
+                return
             self.restore(arrays)
-            self._revision = revision
+            self._revision, self._search_version = revision, search_version
         except Exception as error:  # whatever is in the file, the index can be built anew
             logger.warning("the index in %s does not fit and is rebuilt: %s", path, error)
             self._reset()
+
+
+@dataclass(frozen=True, slots=True)
+class PendingChanges:
+    """Hold what an index has missed.
+
+    Attributes:
+        revision: The revision of the index.
+        changes: What has changed since, or everything where another text is searched.
+        search_version: That of the group when the changes were read.
+    """
+
+    revision: int
+    changes: Changes
+    search_version: tuple[str, ...]

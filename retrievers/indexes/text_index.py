@@ -46,6 +46,8 @@ class TextIndex(SyncedIndex):
         total_length: How many terms all nodes have together.
     """
 
+    uses_search_text = True
+
     def __init__(self, graph: NodeGraph, group: str, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
         self._fingerprint: str | None = None  # of the analyzer; None until it is needed
@@ -137,10 +139,11 @@ class TextIndex(SyncedIndex):
 
     def add(self, nodes: Sequence[Node], prepared: None = None) -> None:
         """Analyse and add nodes."""
+        texts = self._graph.searched_texts(nodes)
         first = self.table.add(nodes)
         show = self._graph.progress if len(nodes) >= _LONG else False
-        tracked = track(nodes, len(nodes), f"indexing {self._group}", " nodes", show)
-        lengths = self._postings.extend(first, (self._analyzer(node.text) for node in tracked))
+        tracked = track(texts, len(texts), f"indexing {self._group}", " nodes", show)
+        lengths = self._postings.extend(first, (self._analyzer(text) for text in tracked))
         self.total_length += sum(lengths)
         missing = len(self.table) - len(self._lengths)
         if missing > 0:

@@ -43,6 +43,8 @@ class VectorIndex(SyncedIndex):
         LookupError: If the graph has no such embedding.
     """
 
+    uses_search_text = True
+
     def __init__(self, graph: NodeGraph, group: str, key: str) -> None:
         self._key = key
         self._model = graph.embeddings.embedder(key).name
@@ -69,8 +71,8 @@ class VectorIndex(SyncedIndex):
             TransformError: If the group has to be built and its transform raises.
         """
         if pending := self.pending():
-            self.prepare(pending[1].added)
-            with self._graph.reading(self._group):
+            self.prepare(pending.changes.added)
+            with self._graph.reading(*self._graph.searched_groups(self._group)):
                 self.sync()
         self._link()
 
@@ -153,7 +155,7 @@ class VectorIndex(SyncedIndex):
         Raises:
             EmbeddingError: If the model fails, or returns no usable vectors.
         """
-        texts = [node.text for node in nodes]
+        texts = self._graph.searched_texts(nodes)
         return self._graph.embeddings.vectors(texts, self._key, what=self._group)
 
     def accepts(self, prepared: Floats) -> bool:

@@ -6,15 +6,14 @@ import asyncio
 import contextvars
 import threading
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from ...nodegraph import LLM, ModelTimeoutError
-from ...nodegraph.locking import is_reading_graph
+from ...nodegraph import LLM, ModelTimeoutError, run_in_tasks, run_in_threads
 from ...nodegraph.models.output import FinalAnswerParser
 from ..base_retriever import BaseRetriever, check_takes_filters, current_restriction
 from ..filters import Filters
@@ -28,7 +27,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 MAX_PARALLEL = 8
-"""How many plans or queries run at the same time."""
+"""How many plans or queries run at the same time, where no limit is lower."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +164,10 @@ class Find(Effect[list[Results]]):
         """
         self._check_restriction()
         batch: Callable[[], list[Results]] | None = self._batch_call("batch")
-        return batch() if batch else run_in_threads(self._single_calls(self.retriever.retrieve))
+        if batch:
+            return batch()
+        calls = self._single_calls(self.retriever.retrieve)
+        return [calls[0]()] if len(calls) == 1 else run_in_threads(calls, MAX_PARALLEL)
 
     async def arun(self) -> list[Results]:
         """Return the same without blocking the event loop."""
@@ -173,7 +175,8 @@ class Find(Effect[list[Results]]):
         abatch: Callable[[], Awaitable[list[Results]]] | None = self._batch_call("abatch")
         if abatch:
             return await abatch()
-        return await _run_in_tasks(self._single_calls(self.retriever.aretrieve))
+        calls = self._single_calls(self.retriever.aretrieve)
+        return [await calls[0]()] if len(calls) == 1 else await run_in_tasks(calls, MAX_PARALLEL)
 
     def _check_restriction(self) -> None:
         if current_restriction() is not None:
@@ -234,7 +237,7 @@ class Each(Effect["list[T | Exception]"], Generic[T]):
         fail_fast: Whether the first error is raised, and in an event loop cancels the other
             plans. Else the list has the error of a plan that fails in the place of its result.
         max_threads: How many plans run at the same time in threads; an event loop never runs
-            fewer than ``MAX_PARALLEL``.
+            fewer than ``MAX_PARALLEL``. ``limit_concurrency`` lowers both.
     """
 
     plans: Sequence[Plan[T]]
@@ -249,7 +252,7 @@ class Each(Effect["list[T | Exception]"], Generic[T]):
     async def arun(self) -> list[T | Exception]:
         """Return the same without blocking the event loop."""
         functions = [partial(arun, self._outcome(plan)) for plan in self.plans]
-        return await _run_in_tasks(functions, max(self.max_threads, MAX_PARALLEL))
+        return await run_in_tasks(functions, max(self.max_threads, MAX_PARALLEL))
 
     def _outcome(self, plan: Plan[T]) -> Plan[T | Exception]:
         try:
@@ -287,38 +290,6 @@ def find_one(
     """Query a retriever for one query."""
     (results,) = yield from Find(retriever, [query], limit, filters)
     return results
-
-
-def run_in_threads(
-    functions: Sequence[Callable[[], T]], max_workers: int = MAX_PARALLEL
-) -> list[T]:
-    """Call functions in parallel threads; one by one where this thread holds a graph's lock.
-
-    Waiting for other threads could then be waiting for itself.
-    """
-    if len(functions) < 2 or max_workers == 1 or is_reading_graph():
-        return [function() for function in functions]
-    contexts = [contextvars.copy_context() for _ in functions]
-    with ThreadPoolExecutor(min(len(functions), max_workers), "nodekin") as pool:
-        return list(pool.map(lambda context, function: context.run(function), contexts, functions))
-
-
-async def _run_in_tasks(
-    functions: Sequence[Callable[[], Awaitable[T]]], max_tasks: int = MAX_PARALLEL
-) -> list[T]:
-    """Await functions in parallel tasks; if one fails the others are cancelled."""
-    gate = asyncio.Semaphore(max_tasks)
-
-    async def gated(function: Callable[[], Awaitable[T]]) -> T:
-        async with gate:
-            return await function()
-
-    tasks = [asyncio.ensure_future(gated(function)) for function in functions]
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
 
 
 def _run_with_timeout(function: Callable[[], T], seconds: float | None) -> T:

@@ -1,8 +1,9 @@
-"""Rerankers: cross-encoders, functions, keyword filters; and the retriever around them."""
+"""Rerankers: cross-encoders, functions, filters; and the retriever around them."""
 
 from ..protocols import RerankerProtocol, RerankError
 from .cross_encoder_reranker import CrossEncoderReranker
 from .keyword_filter import KeywordFilter
+from .near_duplicate_filter import NearDuplicateFilter
 from .passage_windows import passage_windows
 from .rerank_retriever import RerankRetriever
 from .reranker import Reranker, register_reranker
@@ -10,6 +11,7 @@ from .reranker import Reranker, register_reranker
 __all__ = [
     "CrossEncoderReranker",
     "KeywordFilter",
+    "NearDuplicateFilter",
     "RerankError",
     "RerankRetriever",
     "Reranker",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ...nodegraph import Node, count_tokens
+from ...nodegraph import Node, SearchTextOption, as_search_text, count_tokens
 from ...nodegraph.splitters import Length, Span
 from ..plans import Compute, Plan, arun, run
 from ..protocols import by_score
@@ -17,7 +18,7 @@ from ..validation import whole
 from .cross_encoder import as_cross_encoder
 from .passage_windows import default_overlap, passage_windows
 
-Prefix = Callable[[Node], str]
+_BREAK = re.compile(r"\n+| > ")  # between fields, and between headings
 
 ESTIMATED_LIMIT = 400
 """For models that read 512 tokens, of which we estimate the count: a fifth for the error."""
@@ -40,10 +41,11 @@ class CrossEncoderReranker:
             window, at most 80.
         length: Counts a text's tokens; None for the model's own tokenizer if it has one, else
             an estimate.
-        prefix: Text before each window that only the model reads: a metadata key, whose value is
-            a text or a list of them (``MarkdownSplitter`` writes ``"headings"``), a function of
-            the node, or None. It gets at most a quarter of ``max_tokens``; the first of a list
-            are left out for that.
+        search_text: What the model reads of a node, as for ``NodeGraph``: a metadata field, a
+            list of them, a ``SearchText``, a function; False for the text alone. None for the
+            node's ``searched_text``, by which it was found. What it adds to the text is read with
+            every window and gets at most a quarter of ``max_tokens``: of fields and headings the
+            first are left out for that.
 
     Raises:
         TypeError: If the model is none, or an argument is of the wrong type.
@@ -67,7 +69,7 @@ class CrossEncoderReranker:
         max_tokens: int | None = None,
         overlap: int | None = None,
         length: Length | None = None,
-        prefix: str | Prefix | None = "headings",
+        search_text: SearchTextOption = None,
     ) -> None:
         self._model = as_cross_encoder(model)
         limit = self._model.max_tokens if length is None else None
@@ -77,13 +79,12 @@ class CrossEncoderReranker:
         self.overlap = None if overlap is None else whole(overlap, "overlap", 0)
         if not (length is None or callable(length)):
             raise TypeError(f"length is a function, not {length!r:.80}; leave it out for None")
-        if not (prefix is None or callable(prefix) or isinstance(prefix, str)):
-            raise TypeError(f"prefix is a metadata key, a function or None, not {prefix!r:.80}")
         self.length = length or self._model.length or count_tokens
-        self.prefix = prefix
+        self.search_text = as_search_text(search_text)
 
     def __repr__(self) -> str:
-        return f"CrossEncoderReranker(max_tokens={self.max_tokens}, prefix={self.prefix!r})"
+        limit, search_text = self.max_tokens, self.search_text
+        return f"CrossEncoderReranker(max_tokens={limit}, search_text={search_text!r})"
 
     def rerank(self, results: Sequence[ScoredNode], query: str) -> Results:
         """Return all results by their new scores, best first; equal ones in their old order.
@@ -113,30 +114,38 @@ class CrossEncoderReranker:
         limit = max(self.max_tokens - used, self.max_tokens // 4, 1)
         passages = []
         for result in results:
-            text, prefix = result.node.text, self._prefix_of(result.node, self.max_tokens // 4)
-            room = max(1, limit - self.length(prefix)) if prefix else limit
+            prefix, text, suffix = self._parts(result.node, self.max_tokens // 4)
+            added = self.length(prefix + suffix) if prefix or suffix else 0
+            room = max(1, limit - added)
             overlap = (
                 default_overlap(room) if self.overlap is None else min(self.overlap, room // 2)
             )
             spans = passage_windows(text, room, overlap, self.length)
-            passages.append(_Passage(result, spans, [prefix + text[a:b] for a, b in spans]))
+            texts = [f"{prefix}{text[a:b]}{suffix}" for a, b in spans]
+            passages.append(_Passage(result, text, spans, texts))
         return passages
 
-    def _prefix_of(self, node: Node, limit: int) -> str:
-        """Return the text before each window of a node, with a line break at its end."""
-        value: Any = None
-        if isinstance(self.prefix, str):
-            value = node.metadata.get(self.prefix)
-        elif self.prefix is not None:
-            value = self.prefix(node)
-        parts = value if isinstance(value, list | tuple) else [value]
-        parts = [str(part).strip() for part in parts if part is not None and str(part).strip()]
-        while parts:
-            prefix = " > ".join(parts) + "\n"
-            if self.length(prefix) <= limit:
-                return prefix
-            parts = parts[1:]
-        return ""
+    def _parts(self, node: Node, limit: int) -> tuple[str, str, str]:
+        """Return what is read before a window, the text to cut windows from, what is read after.
+
+        Args:
+            node: The node.
+            limit: How long the first and the last may be together.
+        """
+        rule, text = self.search_text, node.text
+        searched = node.searched_text if rule is None else rule(node)
+        core = text.strip()
+        if searched == text or not core:
+            return "", text, ""
+        prefix, match, suffix = searched.rpartition(core)
+        if not match:
+            return "", searched, ""
+        if self.length(prefix + suffix) > limit:
+            suffix = ""
+        while prefix and self.length(prefix) > limit:
+            end = _BREAK.search(prefix)
+            prefix = prefix[end.end() :] if end else ""
+        return prefix, text, suffix
 
     def _ranked(self, passages: Sequence[_Passage], scores: Sequence[float], query: str) -> Results:
         """Rank passages by the score of their best window, the first of equal ones."""
@@ -145,7 +154,8 @@ class CrossEncoderReranker:
             own = [next(remaining) for _ in passage.spans]
             best = max(range(len(own)), key=own.__getitem__)
             node = passage.result.node
-            match = node if len(own) == 1 else _window(node, passage.spans[best])
+            is_window = len(own) > 1 and passage.text == node.text
+            match = _window(node, passage.spans[best]) if is_window else node
             evidence = Evidence(match, own[best], self.name, query)
             ranked.append(ScoredNode(node, own[best], (evidence, *passage.result.evidence)))
         return by_score(ranked)
@@ -153,9 +163,10 @@ class CrossEncoderReranker:
 
 @dataclass(frozen=True, slots=True)
 class _Passage:
-    """A result, its windows, and what the model reads of them."""
+    """A result, the text that windows are cut from, the windows, what the model reads of them."""
 
     result: ScoredNode
+    text: str
     spans: list[Span]
     texts: list[str]
 

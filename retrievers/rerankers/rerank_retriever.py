@@ -148,6 +148,8 @@ class RerankRetriever(PlannedRetriever):
 
     def _rerank(self, candidates: Results, query: str) -> Plan[Results]:
         """Return reranked candidates; if that fails, in their order with evidence of the error."""
+        if not query.strip() and not self.reranker.is_filter:  # nothing to compare with
+            return candidates
         try:
             return (yield from self.reranker.plan(candidates, query))
         except Exception as error:

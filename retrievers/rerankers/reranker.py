@@ -18,6 +18,7 @@ from ..validation import check_output, check_settings, check_top_k, refuse_setti
 from .cross_encoder_reranker import CrossEncoderReranker
 from .function_reranker import FunctionReranker
 from .keyword_filter import KeywordFilter
+from .near_duplicate_filter import NearDuplicateFilter
 
 
 class Reranker:
@@ -27,8 +28,8 @@ class Reranker:
 
     Args:
         reranker: A name (``"ModuleReranker"`` for ``CrossEncoderReranker``, ``"KeywordFilter"``,
-            or that of a function below ``@register_reranker``), such a function, or an object with
-            ``rerank``.
+            ``"NearDuplicateFilter"``, or that of a function below ``@register_reranker``), such a
+            function, or an object with ``rerank``.
         top_k: How many results at most; None for all.
         cut_off: Drops results with lower scores.
         relative_cut: Drops results that score less than this share of the top score; see
@@ -79,7 +80,7 @@ class Reranker:
 
     @property
     def is_filter(self) -> bool:
-        """Whether it costs nothing and decides of each result by itself whether it stays."""
+        """Whether it costs nothing, and no later result decides whether one stays."""
         return getattr(self.reranker, "is_filter", False) is True
 
     def __repr__(self) -> str:
@@ -181,6 +182,7 @@ RerankerFactory = Callable[..., RerankerProtocol]
 RERANKERS: dict[str, RerankerFactory] = {
     "ModuleReranker": CrossEncoderReranker,
     "KeywordFilter": KeywordFilter,
+    "NearDuplicateFilter": NearDuplicateFilter,
 }
 
 _BUILT_IN = frozenset(RERANKERS)

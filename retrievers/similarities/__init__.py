@@ -11,6 +11,7 @@ from .registry import (
     register_similarity,
     with_index,
 )
+from .unranked import Unranked
 
 __all__ = [
     "DEFAULT",
@@ -18,6 +19,7 @@ __all__ = [
     "Cosine",
     "CustomSimilarity",
     "MakeIndex",
+    "Unranked",
     "get_similarity",
     "register_index",
     "register_similarity",

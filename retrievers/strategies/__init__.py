@@ -5,6 +5,7 @@ from .hyde import HyDE, HyDERetriever
 from .mean_search import FindMean
 from .multi_query import MultiQueryRetriever, QueryExpansion
 from .multi_step import MultiStepRetriever
+from .outcome import SUB_QUESTION, OutcomeObserver, StrategyOutcome, SubResults, without_answers
 from .query_transform import QueryTransform, QueryVariants, TransformOptions
 from .rewrite import QueryRewrite, QueryRewriteRetriever
 from .router import QueryRouter, RouterRetriever
@@ -20,11 +21,12 @@ from .strategy_registry import (
     make_transform,
     simple_strategies,
 )
-from .sub_question import QueryDecomposition, SubQuestionRetriever, SubResults
+from .sub_question import QueryDecomposition, SubQuestionRetriever
 from .transform_retriever import TransformRetriever, fused
 
 __all__ = [
     "STRATEGIES",
+    "SUB_QUESTION",
     "AnsweredJudge",
     "FindMean",
     "HyDE",
@@ -33,6 +35,7 @@ __all__ = [
     "MultiStep",
     "MultiStepRetriever",
     "NextQuestion",
+    "OutcomeObserver",
     "PlannedRetriever",
     "QueryDecomposition",
     "QueryExpansion",
@@ -48,6 +51,7 @@ __all__ = [
     "StepRoles",
     "Strategy",
     "StrategyName",
+    "StrategyOutcome",
     "SubQuestionRetriever",
     "SubResults",
     "TransformName",
@@ -57,4 +61,5 @@ __all__ = [
     "make_strategy",
     "make_transform",
     "simple_strategies",
+    "without_answers",
 ]

@@ -18,6 +18,7 @@ from ..results import QueryVariant, Results, ScoredNode
 from ..tracing import start_span
 from ..validation import check_top_k, choice, seconds, whole
 from .model_prompt import model_or
+from .outcome import SUB_QUESTION, StrategyOutcome, SubResults
 from .query_transform import OnError, describe_error
 from .step_prompt import StepOptions
 from .step_reader import StepReader
@@ -172,6 +173,7 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
                         raise
                     ended, note = "failed", describe_error(error)
                     logger.warning("the steps for %r end: %s", query[:80], note)
+            search.report_steps()
             steps = search.steps
             note = join_notes(note, *(step.note for step in steps))
             ranking = merge_steps(_with_notes(steps, ended, note), ended == "answered", limit)
@@ -185,6 +187,9 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
             counts = {"steps": len(outcome.steps), "results": len(outcome.results)}
             span.attributes.update(ended=ended, calls=budget.calls, **counts)
             span.attributes.update({} if note is None else {"note": note})
+            parts = tuple(SubResults(s.question, s.results, s.answer) for s in outcome.steps)
+            errors = () if note is None else ((query, note),)
+            span.outcome = StrategyOutcome(parts, errors, ended)
         return outcome
 
     def _add_steps(self, search: _Search) -> Plan[Ended]:
@@ -206,6 +211,7 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
             # Before the first step there is only an answer to the whole question.
             answer = reading.answer if len(steps) > 1 or reading.answered else None
             steps[-1] = replace(steps[-1], answer=answer, note=reading.note)
+            search.report_steps()
             if reading.answered:
                 return "answered"
             if len(steps) > 1 and not new and (answer is None or normalize(answer) in answers):
@@ -235,6 +241,16 @@ class _Search:
     filters: Filters | None
     budget: Budget
     steps: list[Step] = field(default_factory=list)
+    reported: int = 0
+
+    def report_steps(self) -> None:
+        """Make a span of each step that has come to its end since the last call."""
+        for step in self.steps[1 + self.reported :]:
+            facts = {} if step.answer is None else {"answer": step.answer}
+            results = len(step.results)
+            with start_span(SUB_QUESTION, question=step.question, results=results, **facts) as span:
+                span.outcome = SubResults(step.question, step.results, step.answer, step.note)
+        self.reported = len(self.steps) - 1
 
 
 def _with_notes(steps: Sequence[Step], ended: Ended, note: str | None) -> list[Step]:

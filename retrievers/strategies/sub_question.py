@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from ..results import ScoredNode
 from ..tracing import start_span
 from ..validation import whole
 from .model_prompt import TEXTS_SCHEMA, object_schema
+from .outcome import SUB_QUESTION, StrategyOutcome, SubResults, are_answered
 from .query_transform import (
     QueryVariants,
     SupplementingTransform,
@@ -178,24 +179,6 @@ LONGEST_CONTEXT = 6000
 """Characters of the passages in the prompt of a partial answer; whole passages, best first."""
 
 
-@dataclass(frozen=True, slots=True)
-class SubResults:
-    """Hold the results of one part of a question.
-
-    Attributes:
-        question: The sub-question; or the question itself.
-        results: Best first.
-        answer: The model's answer from the results; None if it was not asked, or the results
-            have none.
-        error: What went wrong, None where nothing did.
-    """
-
-    question: str
-    results: tuple[ScoredNode, ...]
-    answer: str | None = None
-    error: str | None = None
-
-
 class SubQuestionRetriever(TransformRetriever):
     """Let a model split a question, search for all parts at once, and fuse their results.
 
@@ -303,6 +286,7 @@ class SubQuestionRetriever(TransformRetriever):
             (rankings,) = yield from self.search_variants([(query, variants)], limit, filters)
             groups = [self._group(query, variants.note, ranking, limit) for ranking in rankings]
             span.attributes["results"] = sum(len(group.results) for group in groups)
+            span.outcome = _outcome([(query, groups)])
         return groups
 
     def _group(
@@ -318,17 +302,50 @@ class SubQuestionRetriever(TransformRetriever):
     ) -> Plan[list[list[VariantResults]]]:
         """Search for all parts of all questions, and answer each part with ``answers=True``."""
         rankings = yield from super().search_variants(variants, limit, filters)
-        if not self.answers:
-            return rankings
+        answers = are_answered(self.answers)
         groups = zip(variants, rankings, strict=True)
-        plans = [self._answer(query, part) for (query, _), group in groups for part in group]
-        answered = iter((yield from gather(plans)))
+        plans = [
+            self._part(query, variant, part, limit, answers)
+            for (query, variant), group in groups
+            for part in group
+        ]
+        answered = iter((yield from (gather(plans) if answers else gather(plans, 1))))
         return [list(islice(answered, len(group))) for group in rankings]
 
-    def _answer(self, query: str, ranking: VariantResults) -> Plan[VariantResults]:
-        """Let the model answer a sub-question from its results, where it has some."""
-        if ranking.query == query or not ranking.results:
+    def outcome(
+        self, variants: Variants, rankings: Sequence[Sequence[VariantResults]], limit: int | None
+    ) -> StrategyOutcome:
+        """Return the sub-questions with their results, and what went wrong."""
+        return _outcome(
+            [
+                (query, [self._group(query, group.note, part, limit) for part in ranking])
+                for (query, group), ranking in zip(variants, rankings, strict=True)
+            ]
+        )
+
+    def _part(
+        self,
+        query: str,
+        group: QueryVariants,
+        ranking: VariantResults,
+        limit: int | None,
+        answers: bool,
+    ) -> Plan[VariantResults]:
+        """Complete one part of a question, in a span of its own."""
+        if ranking.query == query:
             return ranking
+        with start_span(SUB_QUESTION, question=ranking.query) as span:
+            if answers and ranking.results:
+                ranking = yield from self._answer(query, ranking)
+            part = self._group(query, group.note, ranking, limit)
+            facts = {"answer": part.answer, "error": part.error}
+            span.attributes.update(results=len(part.results))
+            span.attributes.update({k: v for k, v in facts.items() if v is not None})
+            span.outcome = part
+        return ranking
+
+    def _answer(self, query: str, ranking: VariantResults) -> Plan[VariantResults]:
+        """Let the model answer a sub-question from its results."""
         transform = self.query_transform
         language = transform.prompt_language(ranking.query)
         with start_span("partial answer", query=ranking.query) as span:
@@ -352,3 +369,11 @@ class SubQuestionRetriever(TransformRetriever):
                 return replace(ranking, problem=problem)
             span.attributes["answer"] = answer
         return replace(ranking, answer=answer)
+
+
+def _outcome(groups: Sequence[tuple[str, Sequence[SubResults]]]) -> StrategyOutcome:
+    """Return the outcome of queries and their parts; a query itself is no part of its own."""
+    return StrategyOutcome(
+        tuple(part for query, parts in groups for part in parts if part.question != query),
+        tuple((p.question, p.error) for _, parts in groups for p in parts if p.error is not None),
+    )

@@ -145,7 +145,14 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
                 for (query, group), ranking in zip(pairs, rankings, strict=True)
             ]
             span.attributes["results"] = sum(map(len, results))
+            span.outcome = self.outcome(pairs, rankings, limit)
         return results
+
+    def outcome(
+        self, variants: Variants, rankings: Sequence[Sequence[VariantResults]], limit: int | None
+    ) -> object:
+        """Return the ``outcome`` of the span: a ``StrategyOutcome`` of sub-questions, or None."""
+        return None
 
     def search_variants(
         self, variants: Variants, limit: int | None, filters: Filters | None

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from nodekin.adapters.vector_store_index import StoreIndexes
-from nodekin.nodegraph import Node, NodeGraph
+from nodekin.adapters.vector_store_index import EmbeddedNode, StoreIndexes
+from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.indexes import unit
 from nodekin.retrievers.testing import check_index
@@ -33,10 +33,10 @@ class ListBackend:
         for i in ids:
             del self.vectors[i], self.fingerprints[i]
 
-    def add(self, nodes: Sequence[Node], vectors: np.ndarray, fingerprints: Sequence[str]) -> None:
-        assert not {node.id for node in nodes} & set(self.vectors)
-        self.vectors.update((n.id, v) for n, v in zip(nodes, unit(vectors), strict=True))
-        self.fingerprints.update((n.id, f) for n, f in zip(nodes, fingerprints, strict=True))
+    def add(self, nodes: Sequence[EmbeddedNode]) -> None:
+        assert not {row.node.id for row in nodes} & set(self.vectors)
+        self.vectors.update((row.node.id, unit(row.vector[np.newaxis])[0]) for row in nodes)
+        self.fingerprints.update((row.node.id, row.fingerprint) for row in nodes)
 
 
 @pytest.mark.slow

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodekin.nodegraph import Document, NodeGraph
-from nodekin.nodegraph.document import as_document
+from nodekin.nodegraph import Document, Node, NodeGraph, SearchText
+from nodekin.nodegraph.document import HEADINGS_ONLY, as_document
 
 LANGCHAIN_LIKE = SimpleNamespace(page_content="Tea.", metadata={"page": 1}, id="t1")
 LLAMA_INDEX_LIKE = SimpleNamespace(
@@ -18,10 +18,15 @@ LLAMA_INDEX_LIKE = SimpleNamespace(
 
 
 @pytest.mark.parametrize(
-    "item", [Document("Tea.", {"page": 1}, id="t1"), LANGCHAIN_LIKE, LLAMA_INDEX_LIKE]
+    ("item", "search_text"),
+    [
+        (Document("Tea.", {"page": 1}, id="t1"), None),
+        (LANGCHAIN_LIKE, HEADINGS_ONLY),
+        (LLAMA_INDEX_LIKE, None),
+    ],
 )
-def test_shapes(item: object) -> None:
-    assert as_document(item) == Document("Tea.", {"page": 1}, id="t1")
+def test_shapes(item: object, search_text: SearchText | None) -> None:
+    assert as_document(item) == Document("Tea.", {"page": 1}, id="t1", search_text=search_text)
     graph = NodeGraph()
     assert graph.add(item) == graph.add([item]) == ["t1"]
     assert graph.node("t1").metadata == {"page": 1}
@@ -30,15 +35,23 @@ def test_shapes(item: object) -> None:
 def test_langchain_document() -> None:
     documents = pytest.importorskip("langchain_core.documents")
     item = documents.Document("Tea.", metadata={"page": 1}, id="t1")
-    assert as_document(item) == Document("Tea.", {"page": 1}, id="t1")
-    assert as_document(documents.Document("Tea.")) == Document("Tea.")
+    expected = Document("Tea.", {"page": 1}, id="t1", search_text=HEADINGS_ONLY)
+    assert as_document(item) == expected
+    assert as_document(documents.Document("Tea.")) == Document("Tea.", search_text=HEADINGS_ONLY)
 
 
 def test_llama_index_document() -> None:
     schema = pytest.importorskip("llama_index.core.schema")
     for kind in (schema.Document, schema.TextNode):
-        item = kind(text="Tea.", metadata={"page": 1}, id_="t1")
-        assert as_document(item) == Document("Tea.", {"page": 1}, id="t1")
+        item = kind(
+            text="Tea.",
+            metadata={"page": 1, "path": "/a"},
+            id_="t1",
+            excluded_embed_metadata_keys=["path"],
+        )
+        document = as_document(item)
+        assert (document.text, document.metadata, document.id) == ("Tea.", item.metadata, "t1")
+        assert document.search_text(Node("Tea.", document.metadata)) == "page: 1\n\nTea."
 
 
 def test_a_text_is_a_document() -> None:

@@ -160,7 +160,7 @@ class EmptyWhenClosed(MemoryStore):
         (LinksStay, r"links\(ids"),
         (WithoutWeights, r"links\(ids"),
         (OneValue, r"put_values\('check .*get_values"),
-        (ValuesStay, r"values were added and removed: (kinds|get_values)"),
+        (ValuesStay, r"(values were added and removed|delete_values\(.*): (kinds|get_values)"),
         (KindsStay, r"kinds\(\)"),
         (WithoutJournal, r"changes\('\w+', \d+\) brings a copy to"),
         (EmptyWhenClosed, r"after close\(\): a method that reads raised KeyError"),

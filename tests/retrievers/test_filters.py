@@ -1,10 +1,26 @@
+import asyncio
+import copy
 import datetime
 import math
+import pickle
 
 import pytest
 
 from nodekin.nodegraph import Document, Node, NodeGraph
-from nodekin.retrievers import Retriever, all_of, parse_filters
+from nodekin.retrievers import (
+    AutoMergeRetriever,
+    FusionRetriever,
+    HyDERetriever,
+    KeywordFilter,
+    MultiQueryRetriever,
+    QueryRewriteRetriever,
+    RecursiveRetriever,
+    RerankRetriever,
+    Retriever,
+    WindowRetriever,
+    all_of,
+    parse_filters,
+)
 from nodekin.retrievers.similarities import Bm25
 
 WORDS = Bm25(analyzer=str.split)
@@ -256,3 +272,62 @@ def test_names_of_other_dialects_are_errors() -> None:
     assert parse_filters({"metadata.$or": 1}).matches(Node("", {"$or": 1}))
     assert parse_filters({"metadata.document.id": 1}).matches(Node("", {"document.id": 1}))
     assert parse_filters({"metadata.metadata.a": 1}).matches(Node("", {"metadata.a": 1}))
+
+
+def test_a_filter_without_a_query_lists_what_meets_it_in_document_order() -> None:
+    graph = NodeGraph(progress=False, embed=lambda texts: [[1.0]] * len(texts))
+    graph.create_node_group("line", str.splitlines)
+    texts = ("b tea\nx", "a ice\ny", "c tea\nz")
+    graph.add([Document(text, {"n": n}, id=str(n)) for n, text in enumerate(texts)])
+    filters = {"n": {"ne": 1}}
+    for similarity in ("bm25", "cosine", "exact"):
+        retriever = Retriever(graph, "line", similarity, top_k=3)
+        results = retriever(" ", filters=filters)
+        assert [result.node.text for result in results] == ["b tea", "x", "c tea"]
+        assert {(r.score, r.evidence[0].similarity) for r in results} == {(0.0, "filter")}
+        assert asyncio.run(retriever.aretrieve("", filters=filters)) == results
+        assert retriever("") == []
+        first, listed = retriever.batch(["b tea", ""], filters=filters)
+        assert first
+        assert listed == results
+    assert graph.embeddings.embedder("default")
+    lifted = Retriever(graph, "line", target="ROOT", filters=filters, top_k=1)
+    assert [result.node.id for result in lifted("")] == ["0"]
+    graph.remove("0")
+    assert [result.node.id for result in lifted("")] == ["2"]
+
+
+def test_a_filter_without_a_query_goes_through_composites() -> None:
+    graph = NodeGraph(progress=False)
+    graph.create_node_group("line", str.splitlines)
+    graph.add([Document(f"tea {n}", {"n": n}, id=str(n)) for n in range(4)])
+    inner = Retriever(graph, "line")
+    prompts: list[str] = []
+
+    def model(prompt: str) -> str:
+        prompts.append(prompt)
+        return ""
+
+    for retriever in (
+        FusionRetriever([inner, Retriever(graph, "line", target="ROOT")], top_k=9),
+        RerankRetriever(inner, "ModuleReranker", model=lambda pairs: 1 / 0),
+        RerankRetriever(inner, KeywordFilter(excluded=["2"])),
+        AutoMergeRetriever(inner),
+        WindowRetriever(inner, 0, 0),
+        RecursiveRetriever(graph, ["line"]),
+        QueryRewriteRetriever(inner, model),
+        MultiQueryRetriever(inner, model),
+        HyDERetriever(inner, model),
+    ):
+        results = retriever.retrieve("", filters={"n": [1, 3]})
+        assert list(dict.fromkeys(r.node.document_id for r in results)) == ["1", "3"], retriever
+        assert retriever.retrieve("") == []
+    assert prompts == []
+
+
+def test_filters_travel() -> None:
+    filter = parse_filters({"or": [{"n": {"gt": 1}}, {"not": {"t": {"like": "a%", "in": ["ab"]}}}]})
+    for other in (pickle.loads(pickle.dumps(filter)), copy.deepcopy(filter)):
+        assert other.key == filter.key
+        assert other.matches(Node("", {"n": 2, "t": "ab"}))
+        assert not other.matches(Node("", {"n": 1, "t": "ab"}))

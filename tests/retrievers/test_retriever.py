@@ -206,7 +206,7 @@ def test_batch(library) -> None:
     assert retriever.batch(queries) == [retriever.retrieve(query) for query in queries]
     assert [len(each) for each in retriever.batch(queries, top_k=1, filters={"year": 2005})] == [
         0,
-        0,
+        1,
         1,
         0,
     ]

@@ -12,7 +12,7 @@ from nodekin.adapters.langchain.documents import (
     put_documents,
 )
 from nodekin.nodegraph import Document as SourceDocument
-from nodekin.nodegraph import Node, NodeGraph, split_sentences
+from nodekin.nodegraph import Node, NodeGraph, SearchText, split_sentences
 from nodekin.retrievers import Evidence, Retriever, ScoredNode
 
 FIELDS = (
@@ -203,7 +203,10 @@ def test_numbers_of_numpy_become_plain():
 def test_another_document_becomes_a_source_document():
     document = Document("Tea is a drink.", id="tea", metadata={"page": 3, "nodekin": "mine"})
     made = from_document(document)
-    assert made == SourceDocument("Tea is a drink.", {"page": 3, "nodekin": "mine"}, id="tea")
+    metadata = {"page": 3, "nodekin": "mine"}
+    assert made == SourceDocument(
+        "Tea is a drink.", metadata, id="tea", search_text=SearchText("headings")
+    )
     made.metadata["page"] = 4
     assert document.metadata["page"] == 3
     assert from_document(Document("Tea")).id == SourceDocument("Tea").id

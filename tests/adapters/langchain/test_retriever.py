@@ -77,6 +77,7 @@ async def test_filter_in_the_constructor_and_in_the_call(native):
     retriever = NodeGraphRetriever(retriever=native, filter={"topic": "tea"})
     assert ids(retriever.invoke("tea")) == ["tea"]
     assert retriever.invoke("tea", filter={"topic": ["rivers", "printing"]}) == []
+    assert ids(retriever.invoke("tea", filter={"topic": ["rivers", "tea"]})) == ["tea"]
     others = retriever.model_copy(update={"filter": {"topic": ["rivers", "printing"]}})
     assert ids(others.invoke("tea")) == ["rivers", "press"]
     assert await retriever.ainvoke("tea", filter={"language": "zh"}) == []

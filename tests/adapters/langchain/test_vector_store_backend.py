@@ -1,13 +1,15 @@
 import itertools
 import threading
 
+import distances
 import pytest
 from blockbuster import blockbuster_ctx
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from langchain_core.documents import Document as LangChainDocument
-from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from letters import Letters
 
 from nodekin.adapters.langchain import NodeGraphRetriever
@@ -606,3 +608,76 @@ def test_which_embedding():
         GraphEmbeddings(NodeGraph())
     with pytest.raises(TypeError, match="graph is a NodeGraph"):
         GraphEmbeddings("graph")
+
+
+class EuclideanStore(VectorStore):
+    """Measures L2, as LangChain's FAISS and Chroma do unless they are told otherwise."""
+
+    def __init__(self, embedding):
+        self._embedding = embedding
+        self.vectors = {}
+        self.documents = {}
+
+    @property
+    def embeddings(self):
+        return self._embedding
+
+    def add_texts(self, texts, metadatas=None, *, ids=None, **kwargs):
+        texts = list(texts)
+        for at, vector in enumerate(self._embedding.embed_documents(texts)):
+            self.vectors[ids[at]] = vector
+            self.documents[ids[at]] = LangChainDocument(
+                texts[at], metadata=metadatas[at], id=ids[at]
+            )
+        return ids
+
+    def get_by_ids(self, ids, /):
+        return [self.documents[i] for i in ids if i in self.documents]
+
+    def delete(self, ids=None, **kwargs):
+        for i in ids:
+            del self.vectors[i], self.documents[i]
+
+    def similarity_search_by_vector(self, embedding, k=4, **kwargs):
+        return [self.documents[i] for i in distances.nearest(self.vectors, embedding, k)]
+
+    def similarity_search(self, query, k=4, **kwargs):
+        return self.similarity_search_by_vector(self._embedding.embed_query(query), k)
+
+    @classmethod
+    def from_texts(cls, texts, embedding, metadatas=None, **kwargs):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_a_store_that_measures_l2_answers_as_the_built_in_index(made):
+    graph = NodeGraph(embed=distances.uneven, progress=False)
+    graph.add([Document(text, id=str(n)) for n, text in enumerate(distances.TEXTS)])
+    embeddings = GraphEmbeddings(graph)
+    index = as_index(
+        (lambda model, group: EuclideanStore(model)) if made else EuclideanStore(embeddings)
+    )
+    plain, foreign = (
+        Retriever(graph, "ROOT", "cosine", top_k=5, **options) for options in ({}, {"index": index})
+    )
+    for query in distances.QUERIES:
+        assert foreign.retrieve(query) == plain.retrieve(query)
+    assert embeddings.embed_documents(distances.TEXTS[:1])[0] == pytest.approx(
+        distances.uneven(distances.TEXTS[:1])[0].tolist(), rel=1e-5
+    )
+
+
+def test_a_store_with_a_model_of_its_own_is_told_of_its_length(caplog):
+    graph = NodeGraph(embed=distances.uneven, progress=False)
+    graph.add(distances.TEXTS)
+
+    class Own(Embeddings):
+        def embed_documents(self, texts):
+            return distances.uneven(texts).tolist()
+
+        def embed_query(self, text):
+            return distances.uneven([text])[0].tolist()
+
+    index = as_index(EuclideanStore(Own()))
+    Retriever(graph, "ROOT", "cosine", index=index).retrieve("Which subject?")
+    assert "not of unit length" in caplog.text

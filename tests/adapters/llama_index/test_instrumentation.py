@@ -6,6 +6,9 @@ from typing import Any
 import pytest
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload, LlamaDebugHandler
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.events.rerank import ReRankStartEvent
+from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
 from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import QueryFusionRetriever
@@ -192,3 +195,38 @@ def test_a_reranker_has_its_span(graph: NodeGraph, watched: Any) -> None:
         way.startswith("RetrieverQueryEngine.query") and way.endswith("nodekin.rerank")
         for way in paths(watched)
     )
+
+
+def test_no_stage_is_exported_as_another_retriever(both: RerankRetriever, watched: Any) -> None:
+    owners: list[Any] = []
+
+    class Owners(SimpleSpanHandler):
+        def new_span(self, id_: str, bound_args: Any, instance: Any = None, **kwargs: Any) -> Any:
+            if id_.startswith("nodekin."):
+                owners.append(instance)
+            return super().new_span(id_, bound_args, instance, **kwargs)
+
+    handler = Owners()
+    get_dispatcher().add_span_handler(handler)
+    try:
+        NodeGraphRetriever(both).retrieve(QUERY)
+    finally:
+        get_dispatcher().span_handlers.remove(handler)
+    assert len(owners) >= 4
+    assert set(owners) == {None}
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_rerank_events_belong_to_the_span_of_the_reranker(
+    graph: NodeGraph, watched: Any, is_async: bool
+) -> None:
+    engine = RetrieverQueryEngine.from_args(
+        NodeGraphRetriever(Retriever(graph, "sentence", top_k=3)),
+        llm=MockLLM(),
+        node_postprocessors=[NodeGraphReranker("ModuleReranker", model=lengths)],
+    )
+    _ = asyncio.run(engine.aquery(QUERY)) if is_async else engine.query(QUERY)
+    spans = [event.span_id for event in watched.events if isinstance(event, ReRankStartEvent)]
+    assert [name(span) for span in spans] == [
+        f"NodeGraphReranker._{'a' if is_async else ''}postprocess_nodes"
+    ]

@@ -21,7 +21,7 @@ from nodekin.adapters.llama_index import (
     to_text_node,
 )
 from nodekin.nodegraph import Document as Source
-from nodekin.nodegraph import Node, NodeGraph
+from nodekin.nodegraph import Node, NodeGraph, declared_search_text
 from nodekin.retrievers import Evidence, ScoredNode
 
 FIELDS = (
@@ -168,9 +168,10 @@ def test_fields_added_later_are_kept() -> None:
 
 def test_foreign_nodes_are_documents() -> None:
     chunk = TextNode(id_="c", text="Tea.", metadata={"page": 1})
-    assert from_text_node(chunk) == Source("Tea.", {"page": 1}, id="c")
+    searched = declared_search_text(chunk)
+    assert from_text_node(chunk) == Source("Tea.", {"page": 1}, id="c", search_text=searched)
     document = Document(id_="d", text="茶。", metadata={"page": 1})
-    assert from_text_node(document) == Source("茶。", {"page": 1}, id="d")
+    assert from_text_node(document) == Source("茶。", {"page": 1}, id="d", search_text=searched)
     assert from_text_node(ImageNode(id_="i", text="A cup.")).text == "A cup."
 
 

@@ -11,7 +11,13 @@ from llama_index.core.node_parser import (
     SentenceWindowNodeParser,
     TokenTextSplitter,
 )
-from llama_index.core.schema import Document, NodeRelationship, TextNode, TransformComponent
+from llama_index.core.schema import (
+    Document,
+    MetadataMode,
+    NodeRelationship,
+    TextNode,
+    TransformComponent,
+)
 
 from nodekin.adapters.llama_index import as_transform
 from nodekin.nodegraph import NodeGraph, TransformError, split_sentences
@@ -40,6 +46,7 @@ def test_sentence_windows_with_spans() -> None:
     assert len({n.start for n in nodes}) == 5
     assert [set(n.own_metadata) for n in nodes] == [{"window", "original_text"}] * 5
     assert nodes[0].metadata["topic"] == "tea"
+    assert nodes[0].searched_text == "topic: tea\n\n茶是饮品。"  # the window is not embedded
     assert nodes[2].metadata["window"] == "Yes. Yes. It is."
 
 
@@ -57,15 +64,21 @@ def sentences(chunk_size: int, chunk_overlap: int, **settings: Any) -> SentenceS
 )
 def test_same_chunks_as_in_llama_index(parser: NodeParser) -> None:
     metadata = {"topic": "words", "file_size": 3}
-    nodes = built(as_transform(parser), WORDS, metadata).nodes("piece")
     hidden = ["file_size"]
     document = Document(
+        id_="d",
         text=WORDS,
         metadata=metadata,
         excluded_embed_metadata_keys=hidden,
         excluded_llm_metadata_keys=hidden,
+        metadata_template="{key} is {value}",
     )
+    graph = NodeGraph()
+    graph.add(document)
+    graph.create_node_group("piece", as_transform(parser))
+    nodes = graph.nodes("piece")
     theirs = parser.get_nodes_from_documents([document])
+    assert [n.searched_text for n in nodes] == [n.get_content(MetadataMode.EMBED) for n in theirs]
     assert [n.text for n in nodes] == [n.get_content() for n in theirs]
     assert [n.start for n in nodes] == [n.start_char_idx for n in theirs]
     assert all(n.own_metadata == {} and n.metadata == metadata for n in nodes)

@@ -19,9 +19,11 @@ from query_engine_scripts import (
     BOTH,
     DECOMPOSE,
     PARTS,
+    STEP,
     Scripted,
     decompose_and_answer,
     ids,
+    step,
 )
 
 from nodekin.adapters.llama_index import (
@@ -159,7 +161,64 @@ def test_callbacks(search: Retriever, scripted: Scripted) -> None:
     assert len(handler.get_event_pairs(CBEventType.RETRIEVE)) == 1
     assert len(handler.get_event_pairs(CBEventType.SYNTHESIZE)) == 1
     told = [pair[1].payload for pair in handler.get_event_pairs(CBEventType.SUB_QUESTION)]
-    assert [next(iter(each.values())).answer for each in told] == ["Green: no.", "Black: yes."]
+    pairs = [next(iter(each.values())) for each in told]
+    assert {p.answer for p in pairs} == {"Green: no.", "Black: yes."}
+    assert all(p.sources for p in pairs)
+
+
+class Order(LlamaDebugHandler):
+    """Note the order in which events begin and end."""
+
+    def __init__(self) -> None:
+        super().__init__(print_trace_on_end=False)
+        self.order: list[str] = []
+
+    def on_event_start(self, event_type: Any, *args: Any, **kwargs: Any) -> str:
+        self.order.append(f"{event_type.value} begins")
+        return str(super().on_event_start(event_type, *args, **kwargs))
+
+    def on_event_end(self, event_type: Any, *args: Any, **kwargs: Any) -> None:
+        self.order.append(f"{event_type.value} ends")
+        super().on_event_end(event_type, *args, **kwargs)
+
+
+@pytest.mark.parametrize("strategy", ["sub_question", "multi_step"])
+def test_sub_question_events_come_before_the_answer_is_written(
+    search: Retriever, scripted: Scripted, strategy: Any
+) -> None:
+    handler = Order()
+    steps = iter([step("unknown", "no", "Is black tea fermented?"), step("yes", "yes", "NONE")])
+
+    def says(prompt: str) -> str:
+        return next(steps) if prompt.startswith("Step") else decompose_and_answer(prompt)
+
+    options = DECOMPOSE if strategy == "sub_question" else STEP
+    NodeGraphQueryEngine(
+        search,
+        scripted(says),
+        strategy=strategy,
+        callback_manager=CallbackManager([handler]),
+        **options,
+    ).query(BOTH)
+    order = handler.order
+    assert order.count("sub_question ends") == (2 if strategy == "sub_question" else 1)
+    last = max(at for at, event in enumerate(order) if event == "sub_question ends")
+    assert order.index("retrieve begins") < last < order.index("retrieve ends")
+    assert last < order.index("synthesize begins")
+
+
+def test_verbose_shows_the_walk(
+    search: Retriever, scripted: Scripted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    NodeGraphQueryEngine(
+        search, scripted(decompose_and_answer), strategy="sub_question", verbose=True, **DECOMPOSE
+    ).query(BOTH)
+    shown = capsys.readouterr().out
+    for text in ("retrieve", "└─ sub-questions", "sub-question", "Is black tea fermented?"):
+        assert text in shown
+    assert 'sentence  bm25 for "Is black tea fermented?": "Black tea is fermented."' in shown
+    NodeGraphQueryEngine(search, scripted("Tea.")).query(BOTH)
+    assert capsys.readouterr().out == ""
 
 
 def test_a_given_synthesizers_callback_manager_is_taken(

@@ -24,7 +24,10 @@ from nodekin.adapters.llama_index import (
 )
 from nodekin.nodegraph import ModelError
 from nodekin.retrievers import (
+    FusionRetriever,
     MultiStepRetriever,
+    QueryRewriteRetriever,
+    RerankRetriever,
     Retriever,
     SubQuestionRetriever,
 )
@@ -182,3 +185,71 @@ def test_a_strategy_of_ones_own(search: Retriever, scripted: Scripted) -> None:
     done = MultiStepRetriever(search, lambda prompt: step("no", "no", "Which tea is green?"))
     response = NodeGraphQueryEngine(done, scripted("Tea.")).query("Which tea is fermented?")
     assert [question for question, _ in response.metadata["sub_qa"]] == ["Which tea is green?"]
+
+
+def again(query: str, texts: Any) -> list[float]:
+    return [float(len(text)) for text in texts]
+
+
+def in_a_rerank(inner: Any, llm: Any) -> Any:
+    return RerankRetriever(inner, "ModuleReranker", model=again)
+
+
+def in_a_rewrite(inner: Any, llm: Any) -> Any:
+    return QueryRewriteRetriever(inner, lambda prompt: BOTH, prompt="Mend: {query}")
+
+
+def in_a_fusion(inner: Any, llm: Any) -> Any:
+    return FusionRetriever([in_a_rerank(inner, llm), inner.inner])
+
+
+@pytest.mark.parametrize("outer", [in_a_rerank, in_a_rewrite, in_a_fusion])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_sub_questions_are_told_from_any_depth(
+    search: Retriever, scripted: Scripted, outer: Any, is_async: bool
+) -> None:
+    failing = FailingFor(search, "Is green tea fermented?")
+    parts = SubQuestionRetriever(failing, decompose_and_answer, answers=True, **DECOMPOSE)
+    engine = NodeGraphQueryEngine(outer(parts, decompose_and_answer), scripted("Only black tea."))
+    response = asyncio.run(engine.aquery(BOTH)) if is_async else engine.query(BOTH)
+    assert [(question, str(answer)) for question, answer in response.metadata["sub_qa"]] == [
+        ("Is green tea fermented?", "None"),
+        ("Is black tea fermented?", "Black: yes."),
+    ]
+    (error,) = response.metadata["errors"]
+    assert error["question"] == "Is green tea fermented?"
+    assert "no disk" in error["error"]
+
+
+def test_steps_are_told_from_any_depth(search: Retriever, scripted: Scripted) -> None:
+    replies = iter([step("unknown", "no", "Is black tea fermented?"), step("yes", "yes", "NONE")])
+    steps = MultiStepRetriever(search, lambda prompt: next(replies), **STEP)
+    engine = NodeGraphQueryEngine(in_a_rerank(steps, None), scripted("Yes."))
+    response = engine.query(BOTH)
+    assert [question for question, _ in response.metadata["sub_qa"]] == ["Is black tea fermented?"]
+    assert response.metadata["ended"] == "answered"
+
+
+def test_only_the_outermost_strategys_questions_are_told(
+    search: Retriever, scripted: Scripted
+) -> None:
+    parts = SubQuestionRetriever(search, decompose_and_answer, **DECOMPOSE)
+    replies = iter([step("unknown", "no", "Is black tea fermented?"), step("yes", "yes", "NONE")])
+    steps = MultiStepRetriever(parts, lambda prompt: next(replies), **STEP)
+    response = NodeGraphQueryEngine(steps, scripted("Yes.")).query(BOTH)
+    assert [question for question, _ in response.metadata["sub_qa"]] == ["Is black tea fermented?"]
+
+
+def test_retrieving_only_answers_no_sub_question_at_any_depth(
+    search: Retriever, scripted: Scripted
+) -> None:
+    prompts: list[str] = []
+
+    def model(prompt: str) -> str:
+        prompts.append(prompt)
+        return decompose_and_answer(prompt)
+
+    parts = SubQuestionRetriever(search, model, answers=True, **DECOMPOSE)
+    engine = NodeGraphQueryEngine(in_a_rerank(parts, None), scripted("Only black tea."))
+    assert engine.retrieve(BOTH)
+    assert len(prompts) == 1

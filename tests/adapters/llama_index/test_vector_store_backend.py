@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import distances
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -321,3 +322,21 @@ def test_wrong_arguments() -> None:
 async def test_the_loop_stays_free(unblocked: None) -> None:
     retriever = Retriever(made(), "sentence", "cosine", index=as_index(SimpleVectorStore()))
     assert await retriever.aretrieve("tea")
+
+
+class EuclideanStore(SimpleVectorStore):
+    """Measures L2, as many stores do unless they are told otherwise."""
+
+    def query(self, query: Any, **kwargs: Any) -> VectorStoreQueryResult:
+        vectors = self.data.embedding_dict
+        ids = distances.nearest(vectors, query.query_embedding, query.similarity_top_k)
+        return VectorStoreQueryResult(ids=ids, similarities=[1.0] * len(ids))
+
+
+def test_a_store_that_measures_l2_answers_as_the_built_in_index() -> None:
+    graph = NodeGraph(embed=distances.uneven, progress=False)
+    graph.add([Document(text, id=str(n)) for n, text in enumerate(distances.TEXTS)])
+    plain = Retriever(graph, "ROOT", "cosine", top_k=5)
+    foreign = Retriever(graph, "ROOT", "cosine", top_k=5, index=as_index(EuclideanStore()))
+    for query in distances.QUERIES:
+        assert foreign.retrieve(query) == plain.retrieve(query)

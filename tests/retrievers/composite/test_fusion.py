@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, Node, NodeGraph
-from nodekin.retrievers import FusionRetriever, Retriever, ScoredNode
+from nodekin.retrievers import Evidence, FusionRetriever, Retriever, ScoredNode
 from nodekin.retrievers.ranking import fuse
 
 NODES = {name: Node(f"text {name}", id=name) for name in "abcdefgh"}
@@ -302,3 +302,31 @@ def test_a_call_for_fewer_fuses_no_less() -> None:
         for top_k in (1, 3):
             assert fusion.retrieve("green tea", top_k=top_k) == whole[:top_k]
             assert fusion.batch(["green tea"], top_k=top_k) == [whole[:top_k]]
+
+
+def test_a_metadata_field_merges() -> None:
+    def page(name: str, score: float, **metadata: object) -> ScoredNode:
+        node = Node(name, metadata, id=name)
+        return ScoredNode(node, score, (Evidence(node, score, "bm25", "q"),))
+
+    words = FixedRetriever([page("a", 3.0, url="x"), page("b", 2.0, url="y"), page("c", 1.0)])
+    vectors = FixedRetriever([page("d", 0.9, url="y"), page("e", 0.8, url="x"), page("f", 0.7)])
+    fusion = FusionRetriever([words, vectors], merge_by="url")
+    assert [r.node.id for r in fusion("q")] == ["a", "b", "c", "f"]
+    assert [e.node.id for e in fusion("q")[0].evidence] == ["a", "e"]
+    assert [r.node.id for r in FusionRetriever([words, vectors])("q")] == list("adbecf")
+    same = FixedRetriever([page("1", 2.0, n=1), page("2", 1.0, n=1), page("3", 0.5, n="1")])
+    assert [r.node.id for r in FusionRetriever([same], merge_by="n")("q")] == ["1", "3"]
+    with pytest.raises(TypeError, match="merge_by names a metadata field"):
+        FusionRetriever([same], merge_by=["n"])  # type: ignore[arg-type]
+
+
+async def test_weights_of_a_call() -> None:
+    fusion = FusionRetriever([FixedRetriever(ONE), FixedRetriever(TWO)], weights=[3, 1])
+    second = fusion.with_weights([0, 1])
+    assert second.retrieve("q") == await second.aretrieve("q") == fuse([TWO])
+    assert second.batch(["q"]) == await second.abatch(["q"]) == [fuse([TWO])]
+    assert fusion.retrieve("q") == fuse([ONE, TWO], weights=[3, 1])  # is as it was
+    assert fusion.with_weights(None).weights == [1, 1]
+    with pytest.raises(ValueError, match="are 3, for 2 retrievers"):
+        fusion.with_weights([1, 2, 3])

@@ -400,7 +400,7 @@ def test_it_is_built_anew_where_it_does_not_accept_what_is_new(lengths: Lengths)
 def test_pending_changes_are_those_since_the_last_sync(lengths: Lengths) -> None:
     assert lengths.pending() is None
     lengths._graph.add(Document("sea", id="3"))
-    revision, changes = lengths.pending() or (0, None)
-    assert revision == lengths._revision
-    assert changes is not None
-    assert [node.text for node in changes.added] == ["sea"]
+    pending = lengths.pending()
+    assert pending is not None
+    assert pending.revision == lengths._revision
+    assert [node.text for node in pending.changes.added] == ["sea"]

@@ -100,10 +100,11 @@ def test_headings_are_scored_and_never_shown() -> None:
     assert set(asked) == {"Tea > Green\nUnfermented drink.", "Tea\nA drink."}
     assert best.node.text == best.evidence[0].node.text == "Unfermented drink."
     asked.clear()
-    Reranker("ModuleReranker", model=model, prefix=None)(results, "Green")
+    Reranker("ModuleReranker", model=model, search_text=False)(results, "Green")
     assert sorted(asked) == ["A drink.", "Unfermented drink."]
     asked.clear()
-    Reranker("ModuleReranker", model=model, prefix=lambda node: node.group.upper())(results, "q")
+    group = lambda node: f"{node.group.upper()}\n{node.text}"  # noqa: E731
+    Reranker("ModuleReranker", model=model, search_text=group)(results, "q")
     assert sorted(asked) == ["LINE\nA drink.", "LINE\nUnfermented drink."]
 
 
@@ -115,7 +116,7 @@ def test_headings_that_are_too_long_lose_the_outermost() -> None:
         return [0.0] * len(texts)
 
     nodes = [
-        Node("text", {"headings": ["x" * 30, "Tea", " ", "Green"]}),
+        Node("text", {"headings": ["x" * 30, "Tea", "Green"]}),
         Node("t", {"headings": 3}),
     ]
     reranker = CrossEncoderReranker(model, max_tokens=60, length=len)

@@ -1,0 +1,112 @@
+"""Translate the filters that LangChain's vector stores take to nodekin's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...nodegraph import nearest_names
+from ...retrievers import Filters, all_of, parse_filters
+
+_OPERATORS = {
+    **{f"${name}": name for name in ("eq", "ne", "in", "nin", "gt", "gte", "lt", "lte")},
+    **{f"${name}": name for name in ("contains", "any", "all", "exists")},
+    "$neq": "ne",
+    "$like": "like_case",
+    "$ilike": "like",
+}
+
+_SPECIAL = ("$between", "$not_contains", "$not")
+
+_JOINS = ("$and", "$or", "$not", "$nor")
+
+
+def as_filters(filter: Any) -> Filters | None:
+    """Return a filter as nodekin's, whether it is one or has the ``$`` of other vector stores.
+
+    It is what Chroma, FAISS, Pinecone and PGVector take: ``$eq``, ``$ne`` (``$neq``), ``$in``,
+    ``$nin``, ``$gt``, ``$gte``, ``$lt``, ``$lte``, ``$between`` (both ends belong to it),
+    ``$contains``, ``$not_contains``, ``$any``, ``$all``, ``$like``, ``$ilike``, ``$exists``, and
+    ``$and``, ``$or``, ``$not``, ``$nor`` around them. Both kinds may be mixed.
+
+    Raises:
+        TypeError: If it is a function, which no index can evaluate, or no mapping.
+        ValueError: If there is no such operator, or it can't compare with that.
+
+    Example:
+        >>> as_filters({"$and": [{"year": {"$gte": 2000}}, {"author": {"$ne": "A"}}]})
+        {'and': [{'year': {'gte': 2000}}, {'author': {'ne': 'A'}}]}
+    """
+    if callable(filter):
+        raise TypeError(
+            f"filter is the function {getattr(filter, '__name__', filter)!r}, which would see only "
+            "what was found; write conditions, like {'year': {'gte': 2000}}, which are checked "
+            "before ranking, or filter the documents that come back"
+        )
+    filters = _all(filter) if isinstance(filter, Mapping) else filter
+    parse_filters(filters)
+    return filters
+
+
+def merge_filters(own: Any, filter: Any) -> Filters | None:
+    """Return filters that hold where a retriever's own and those of a call hold."""
+    return all_of(as_filters(own), as_filters(filter))
+
+
+def _all(filter: Mapping[str, Any]) -> Filters:
+    """Return a mapping's entries, joined where the translation of two has the same name."""
+    parts = [_entry(name, value) for name, value in filter.items()]
+    joined = {name: value for part in parts for name, value in part.items()}
+    return joined if len(joined) == sum(map(len, parts)) else {"and": parts}
+
+
+def _entry(name: Any, value: Any) -> dict[str, Any]:
+    if name in ("$and", "$or", "and", "or"):
+        several = isinstance(value, Sequence) and not isinstance(value, str)
+        return {name.strip("$"): [_joined(part) for part in value] if several else value}
+    if name in ("$not", "$nor"):
+        several = isinstance(value, Sequence) and not isinstance(value, str)
+        return {"not": {"or": [_joined(part) for part in value]} if several else _joined(value)}
+    if name == "not":
+        return {"not": _joined(value)}
+    if isinstance(name, str) and name.startswith("$"):
+        raise ValueError(
+            f"the filter has the operator {name!r} where a field is; filters are joined by "
+            f"{nearest_names(name, _JOINS)}"
+        )
+    if isinstance(value, Mapping) and any(str(key).startswith("$") for key in value):
+        return _field(name, value)
+    return {name: value}
+
+
+def _joined(part: Any) -> Any:
+    return _all(part) if isinstance(part, Mapping) else part
+
+
+def _field(name: str, conditions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the conditions on a field, those that are negated beside the others."""
+    plain: dict[str, Any] = {}
+    others: list[dict[str, Any]] = []
+    for operator, value in conditions.items():
+        if operator == "$between":
+            if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
+                raise ValueError(
+                    f"the filter on {name!r} has $between={value!r:.80}; it takes the lowest and "
+                    "the highest value"
+                )
+            others.append({name: {"gte": value[0], "lte": value[1]}})
+        elif operator == "$not_contains":
+            others.append({"not": {name: {"contains": value}}})
+        elif operator == "$not":
+            others.append({"not": _entry(name, value)})
+        elif operator in _OPERATORS or not str(operator).startswith("$"):
+            plain[_OPERATORS.get(operator, operator)] = value
+        else:
+            raise ValueError(
+                f"the filter on {name!r} has the operator {operator!r}; it takes "
+                f"{nearest_names(operator, [*_OPERATORS, *_SPECIAL], limit=99)}"
+            )
+    if not others:
+        return {name: plain}
+    parts = [{name: plain}, *others] if plain else others
+    return parts[0] if len(parts) == 1 else {"and": parts}

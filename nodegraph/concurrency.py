@@ -1,0 +1,101 @@
+"""How many things run at once: one limit for all threads and tasks of a call."""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
+
+from .errors import check_integer
+from .locking import is_reading_graph
+
+T = TypeVar("T")
+
+_limit: ContextVar[int | None] = ContextVar("concurrency limit", default=None)
+
+
+@contextmanager
+def limit_concurrency(limit: int | None) -> Iterator[None]:
+    """Let at most so many model calls, searches and branches of the block run at the same time.
+
+    The limit holds for all of them together, however deep they are nested (a fusion of strategies
+    that ask several models), in threads and in tasks. What runs at once shares it: of 8 for two
+    branches each has 4. Within another limit the lower one holds.
+
+    Args:
+        limit: How many; None changes nothing.
+
+    Raises:
+        TypeError: If it is no whole number.
+        ValueError: If it is below 1.
+
+    Example:
+        >>> with limit_concurrency(1):
+        ...     run_in_threads([lambda: "one", lambda: "after the other"])
+        ['one', 'after the other']
+    """
+    outer = _limit.get()
+    if limit is not None:
+        check_integer(limit, "max_concurrency", 1)
+        outer = limit if outer is None else min(limit, outer)
+    token = _limit.set(outer)
+    try:
+        yield
+    finally:
+        _limit.reset(token)
+
+
+def run_in_threads(functions: Sequence[Callable[[], T]], max_workers: int = 8) -> list[T]:
+    """Call functions in parallel threads, as far as ``limit_concurrency`` lets.
+
+    They are called one by one where this thread holds a graph's lock: waiting for other threads
+    could then be waiting for itself.
+    """
+    workers, share = _workers(len(functions), max_workers)
+    if workers < 2 or is_reading_graph():
+        return [function() for function in functions]
+    contexts = [contextvars.copy_context() for _ in functions]
+    for context in contexts:
+        context.run(_limit.set, share)
+    with ThreadPoolExecutor(workers, "nodekin") as pool:
+        return list(pool.map(lambda context, function: context.run(function), contexts, functions))
+
+
+async def run_in_tasks(
+    functions: Sequence[Callable[[], Awaitable[T]]], max_tasks: int = 8
+) -> list[T]:
+    """Await functions in parallel tasks, as far as ``limit_concurrency`` lets.
+
+    If one fails the others are cancelled.
+    """
+    import asyncio
+
+    workers, share = _workers(len(functions), max_tasks)
+    gate = asyncio.Semaphore(max(1, workers))
+
+    async def gated(function: Callable[[], Awaitable[T]]) -> T:
+        async with gate:
+            return await function()
+
+    token = _limit.set(share)
+    try:
+        tasks = [asyncio.ensure_future(gated(function)) for function in functions]
+    finally:
+        _limit.reset(token)
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def _workers(count: int, most: int) -> tuple[int, int | None]:
+    """Return how many of some functions run at once, and the limit for what each of them runs."""
+    limit = _limit.get()
+    if limit is None:
+        return min(count, most), None
+    workers = max(1, min(count, most, limit))
+    return workers, limit // workers

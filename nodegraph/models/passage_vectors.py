@@ -1,0 +1,240 @@
+"""Embed passages, and keep their vectors by model and text."""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+import re
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from typing import TypeVar
+
+from ..errors import EmbeddingError
+from ..locking import is_reading_graph
+from ..progress import track
+from ..store import NodeStore
+from .embedder import Embedder
+from .embedder_adapters import Vectors
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+KIND = "embedding "
+
+DIMENSION = ""
+"""The key, beside those of the texts, of how long the vectors are."""
+
+_AT_ONCE = 4_096  # vectors that are read from the store at once
+
+_FINGERPRINT = re.compile(r" [0-9a-f]{16}\Z")
+
+_COMPARED = 3  # texts
+
+_LONG = 256  # texts whose embedding is worth showing
+
+
+class PassageVectors:
+    """Return the vectors of passages; embed what has none, and store every batch at once.
+
+    Args:
+        store: Where vectors are kept.
+        embedders: The models of the graph, by key.
+        progress: Whether long work shows how far it is.
+    """
+
+    def __init__(
+        self, store: NodeStore, embedders: Mapping[str, Embedder], progress: bool | None
+    ) -> None:
+        self._store = store
+        self._embedders = embedders
+        self._progress = progress
+        # By model, not by key: two keys may have the same one, and then share its vectors.
+        self._embedding = {embedder.name: threading.Lock() for embedder in embedders.values()}
+        self._dimensions: dict[str, int] = {}
+        self._earlier: dict[str, list[str]] = {}  # by model: kinds that were not compared yet
+
+    def vectors(
+        self, embedder: Embedder, texts: Mapping[str, str], what: str
+    ) -> Generator[tuple[str, Vectors], None, None]:
+        """Yield the vectors of texts by digest, the stored ones first."""
+        if missing := (yield from self._stored(embedder, texts)):
+            with self._embedding[embedder.name]:  # another thread may be embedding the same
+                missing = yield from self._stored(embedder, missing)
+                yield from self._embed(embedder, missing, what)
+
+    def _stored(
+        self, embedder: Embedder, texts: Mapping[str, str]
+    ) -> Generator[tuple[str, Vectors], None, dict[str, str]]:
+        """Yield stored vectors, some thousands at a time; return the texts without one."""
+        import numpy as np
+
+        missing: dict[str, str] = {}
+        for batch in batches(list(texts), _AT_ONCE):
+            stored = self._store.get_values(_kind(embedder), batch)
+            for name in batch:
+                if name in stored:
+                    yield name, np.frombuffer(stored[name], "<f4")
+                else:
+                    missing[name] = texts[name]
+        return missing
+
+    def _embed(
+        self, embedder: Embedder, texts: Mapping[str, str], what: str
+    ) -> Iterator[tuple[str, Vectors]]:
+        """Embed texts batch by batch; yield their vectors once they are in the store."""
+        if not texts:
+            return
+        texts = yield from self._same_model(embedder, texts)
+        of_texts = batches(list(texts), embedder.batch_size)
+        show = self._progress if len(texts) >= _LONG else False
+        embedded = _outcomes(
+            lambda batch: (batch, embedder.passages([texts[name] for name in batch])),
+            of_texts,
+            embedder.num_workers,
+            f"embed-{embedder.name}",
+        )
+        failure: Exception | None = None
+        for outcome in track(embedded, len(of_texts), what, " batches", show):
+            if isinstance(outcome, Exception):  # what was embedded besides is kept all the same
+                failure = failure or outcome
+                continue
+            batch, vectors = outcome
+            self._keep(embedder, dict(zip(batch, vectors, strict=True)))
+            if failure is None:
+                yield from zip(batch, vectors, strict=True)
+        if failure is not None:
+            raise failure
+
+    def _keep(self, embedder: Embedder, vectors: Mapping[str, Vectors]) -> None:
+        """Store vectors by digest."""
+        dimension = self.dimension(embedder)
+        for vector in vectors.values():
+            dimension = len(vector) if dimension is None else dimension
+            check_dimension(embedder, dimension, len(vector))
+        new = {name: vector.astype("<f4").tobytes() for name, vector in vectors.items()}
+        # Together, so that there is no dimension without a vector, nor the other way round.
+        self._store.put_values(_kind(embedder), {**new, DIMENSION: str(dimension).encode()})
+        if dimension is not None:
+            self._dimensions[embedder.name] = dimension
+
+    def _same_model(
+        self, embedder: Embedder, texts: Mapping[str, str]
+    ) -> Generator[tuple[str, Vectors], None, Mapping[str, str]]:
+        """Take over the vectors of the same model under another name; yield those of texts.
+
+        A name that was made of a function and what it uses changes with these, also where the
+        vectors do not: with a memo that it fills, or a newer Python. A few texts that have vectors
+        under the earlier name are embedded anew, and compared.
+
+        Returns:
+            The texts that have no vector yet.
+        """
+        import numpy as np
+
+        if embedder.name not in self._earlier:
+            self._earlier[embedder.name] = self._earlier_kinds(embedder)
+        rest = dict(texts)
+        for kind in list(self._earlier[embedder.name]):
+            stored = self._store.get_values(kind, list(rest)[:_AT_ONCE])
+            sample = sorted(stored, key=lambda name: -len(rest[name]))[:_COMPARED]
+            if not sample:
+                continue
+            self._earlier[embedder.name].remove(kind)
+            vectors = embedder.passages([rest[name] for name in sample])
+            self._keep(embedder, dict(zip(sample, vectors, strict=True)))
+            kept = [np.frombuffer(stored[name], "<f4") for name in sample]
+            same = all(
+                len(old) == len(new) and np.allclose(old, new, 1e-3, 1e-5)
+                for old, new in zip(kept, vectors, strict=True)
+            )
+            if same:
+                logger.warning(
+                    "the embedding model %r gives the vectors that are kept under the name %r, "
+                    "and takes them over; so that its name stays, give it one: "
+                    "Embedder(embed, 'name')",
+                    embedder.name,
+                    kind.removeprefix(KIND),
+                )
+                values = self._store.get_values(kind)
+                for names in batches(list(values), _AT_ONCE):
+                    self._store.put_values(_kind(embedder), {n: values[n] for n in names})
+                self._store.delete_values(kind)
+            rest = yield from self._stored(embedder, rest)
+        return rest
+
+    def _earlier_kinds(self, embedder: Embedder) -> list[str]:
+        """Return where the vectors of models are whose names differ in the fingerprint alone."""
+        made = _FINGERPRINT.search(embedder.name)
+        if made is None:
+            return []
+        current = {*map(_kind, self._embedders.values())}
+        own = re.compile(re.escape(_kind(embedder)[: -len(made[0])]) + _FINGERPRINT.pattern)
+        return [kind for kind in self._store.kinds() if own.match(kind) and kind not in current]
+
+    def dimension(self, embedder: Embedder) -> int | None:
+        """Return the length of the vectors that are stored under the model's name."""
+        if embedder.name not in self._dimensions:
+            stored = self._store.get_values(_kind(embedder), {DIMENSION})
+            if not stored:
+                return None
+            self._dimensions[embedder.name] = int(stored[DIMENSION])
+        return self._dimensions[embedder.name]
+
+
+def check_dimension(embedder: Embedder, expected: int, dimension: int) -> None:
+    """Check that a vector is as long as those under the model's name.
+
+    Raises:
+        EmbeddingError: If it is not.
+    """
+    if dimension != expected:
+        raise EmbeddingError(
+            f"the embedding model {embedder.name!r} gives vectors of {dimension} numbers, and "
+            f"those kept under its name have {expected}; if it is another model, give it "
+            "another name: Embedder(embed, name=...)"
+        )
+
+
+def _kind(embedder: Embedder) -> str:
+    return f"{KIND}{embedder.name}"
+
+
+def _outcomes(
+    call: Callable[[list[str]], T], parts: Sequence[list[str]], num_workers: int, name: str
+) -> Iterator[T | Exception]:
+    """Yield what a function makes of each part, in order, or raises; begin no more after that.
+
+    With several workers it is called in threads; not by a thread that holds a graph's lock, which
+    they might wait for.
+    """
+    if num_workers < 2 or len(parts) < 2 or is_reading_graph():
+        yield from map(call, parts)
+        return
+    waiting = iter(parts)
+    pending: deque[Future[T]] = deque()
+    with ThreadPoolExecutor(min(num_workers, len(parts)), name) as pool:
+        try:
+            while True:
+                while len(pending) < 2 * num_workers and (part := next(waiting, None)) is not None:
+                    pending.append(pool.submit(contextvars.copy_context().run, call, part))
+                if not pending:
+                    return
+                try:
+                    yield pending.popleft().result()
+                except CancelledError:
+                    continue
+                except Exception as error:
+                    waiting = iter(())
+                    for future in pending:
+                        future.cancel()
+                    yield error
+        finally:  # left early: what has not begun need not be done
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def batches(items: list[str], size: int) -> list[list[str]]:
+    """Return items in lists of a size, the last one shorter."""
+    return [items[at : at + size] for at in range(0, len(items), size)]

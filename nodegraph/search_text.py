@@ -1,0 +1,271 @@
+"""Declare what is searched and embedded of a node: its text, and which of its metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from functools import lru_cache
+from typing import Any, Literal, Protocol
+
+from .hashing import digest, fingerprint
+
+DEFAULT_FIELDS = ("title", "headings")
+"""The metadata fields that are searched with the text where nothing is declared."""
+
+
+class SearchedNode(Protocol):
+    """What a search text is made of."""
+
+    @property
+    def text(self) -> str:
+        """The node's text."""
+
+    @property
+    def own_metadata(self) -> Mapping[str, Any]:
+        """What was attached to the node."""
+
+    @property
+    def inherited(self) -> Mapping[str, Any]:
+        """The metadata of the parent."""
+
+    @property
+    def graph(self) -> Any:
+        """The node's graph, None for a node without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchText:
+    """Say which metadata is searched and embedded together with a node's text, and how.
+
+    A search text is a function from a node to a text; wherever one is taken, any other such
+    function is taken, too. Choose this class to name fields and groups: it can be stored with a
+    document, results name the fields, and it is the same rule wherever its settings are.
+
+    What is returned to callers stays the node's text, and offsets count in it.
+
+    Args:
+        fields: Names of metadata fields, in the order they are put; fields that a node does not
+            have are left out. None for all of its metadata; ``()`` for none.
+        excluded: Fields that are left out of all.
+        groups: Names of groups: the texts of the node's kin there are put before the fields, for
+            example a summary of the document it is from. Searching builds these groups.
+        field_template: How a field is put: a format string of ``{key}`` and ``{value}``.
+        separator: Stands between fields.
+        list_separator: Joins the items of a list to a value; None for the list as Python writes it.
+        template: How all is put together: a format string of ``{metadata}`` and ``{text}``. A node
+            to which nothing is added is its text alone.
+
+    Raises:
+        TypeError: If a name is no text.
+        ValueError: If a template has other names in it, or can't be filled in.
+
+    Example:
+        >>> from nodekin.nodegraph import Node
+        >>> node = Node("It grew by 57%.", {"company": "Lyft", "year": 2021})
+        >>> SearchText("company")(node)
+        'Lyft\\nIt grew by 57%.'
+        >>> SearchText(None, field_template="{key}: {value}", separator="; ")(node)
+        'company: Lyft; year: 2021\\nIt grew by 57%.'
+    """
+
+    fields: tuple[str, ...] | None
+    excluded: tuple[str, ...]
+    groups: tuple[str, ...]
+    field_template: str
+    separator: str
+    list_separator: str | None
+    template: str
+
+    def __init__(
+        self,
+        fields: str | Sequence[str] | None = DEFAULT_FIELDS,
+        *,
+        excluded: str | Iterable[str] = (),
+        groups: str | Sequence[str] = (),
+        field_template: str = "{value}",
+        separator: str = "\n",
+        list_separator: str | None = " > ",
+        template: str = "{metadata}\n{text}",
+    ) -> None:
+        _check_template("field_template", field_template, ("key", "value"))
+        _check_template("template", template, _PLACES)
+        settings = {
+            "fields": None if fields is None else _names("fields", fields),
+            "excluded": tuple(sorted(set(_names("excluded", excluded)))),
+            "groups": _names("groups", groups),
+            "field_template": field_template,
+            "separator": separator,
+            "list_separator": list_separator,
+            "template": template,
+        }
+        for name, value in settings.items():
+            object.__setattr__(self, name, value)
+
+    def __call__(self, node: SearchedNode) -> str:
+        """Return what is searched of a node.
+
+        Raises:
+            ValueError: If kin of the node are to be searched, and it has no graph.
+            UnknownGroupError: If there is no such group.
+        """
+        names = self._field_names(node)
+        lines = [line for group in self.groups for line in _kin_texts(node, group)]
+        lines += [self._line(name, node) for name in names]
+        metadata = self.separator.join(lines).strip() if lines else ""
+        if not metadata:
+            return node.text
+        values = (metadata, node.text, metadata, node.text)
+        return self.template.format(**dict(zip(_PLACES, values, strict=True))).strip()
+
+    def sources(self, node: SearchedNode) -> tuple[str, ...]:
+        """Return what is searched beside the node's text: names of groups and of its fields."""
+        return (*self.groups, *self._field_names(node))
+
+    @property
+    def version(self) -> str:
+        """Hash of the settings."""
+        return _version(self)
+
+    def _field_names(self, node: SearchedNode) -> list[str]:
+        own, inherited = node.own_metadata, node.inherited
+        if self.fields is None:
+            return [name for name in {**inherited, **own} if name not in self.excluded]
+        names = []
+        for name in self.fields:
+            if name in own:
+                value = own[name]
+            elif name in inherited:
+                value = inherited[name]
+            else:
+                continue
+            if value is not None and value != "" and value != []:
+                names.append(name)
+        return names
+
+    def _line(self, name: str, node: SearchedNode) -> str:
+        value = node.own_metadata[name] if name in node.own_metadata else node.inherited[name]
+        if self.list_separator is not None and isinstance(value, list | tuple):
+            value = self.list_separator.join(map(str, value))
+        return self.field_template.format(key=name, value=str(value))
+
+    def to_row(self) -> list[Any]:
+        """Return the settings as JSON has them, for ``from_row``."""
+        return [list(v) if isinstance(v, tuple) else v for v in astuple(self)]
+
+    @classmethod
+    def from_row(cls, row: Sequence[Any]) -> SearchText:
+        """Restore what ``to_row`` returned."""
+        fields, excluded, groups, field_template, separator, list_separator, template = row
+        return cls(
+            fields,
+            excluded=excluded,
+            groups=groups,
+            field_template=field_template,
+            separator=separator,
+            list_separator=list_separator,
+            template=template,
+        )
+
+
+# The last two are LlamaIndex's names for the first two.
+_PLACES = ("metadata", "text", "metadata_str", "content")
+
+
+SearchTextRule = Callable[[Any], str]
+"""Takes a node, returns what is searched of it: a ``SearchText``, or any function."""
+
+
+SearchTextOption = SearchText | str | Sequence[str] | SearchTextRule | Literal[False] | None
+"""What ``as_search_text`` takes."""
+
+
+def as_search_text(value: object) -> SearchTextRule | None:
+    """Take a search text in any of its shapes; None for what the documents declare.
+
+    False for the text alone; a metadata field, or a list of them; a ``SearchText``; a function
+    from a node to a text.
+
+    Raises:
+        TypeError: If it is none of these.
+    """
+    if value is None or isinstance(value, SearchText):
+        return value
+    if value is False:
+        return TEXT_ONLY
+    if isinstance(value, str):
+        return SearchText(value)
+    if callable(value):
+        return value
+    if isinstance(value, Sequence) and all(isinstance(name, str) for name in value):
+        return SearchText(value)
+    raise TypeError(
+        f"search_text is a metadata field or a list of them, a SearchText, a function from a node "
+        f"to a text, or False for the text alone, not {value!r:.80}"
+    )
+
+
+def as_stored_search_text(value: object) -> SearchText | None:
+    """Take a search text that is stored with a document or node: any but a function.
+
+    Raises:
+        TypeError: If it is none.
+    """
+    rule = as_search_text(value)
+    if rule is None or isinstance(rule, SearchText):
+        return rule
+    raise TypeError(
+        f"the search_text of a document is stored with it, which a function can't be: {value!r:.80}"
+        "; give the function to the graph or the group: NodeGraph(search_text=...)"
+    )
+
+
+def rule_version(rule: SearchTextRule) -> str:
+    """Hash a rule: the same for the same settings, or the same code."""
+    return rule.version if isinstance(rule, SearchText) else fingerprint(rule)
+
+
+def rule_sources(rule: SearchTextRule, node: SearchedNode) -> tuple[str, ...]:
+    """Return the names of what a rule adds to a node's text; a function's own name."""
+    if isinstance(rule, SearchText):
+        return rule.sources(node)
+    return () if rule(node) == node.text else (getattr(rule, "__name__", type(rule).__name__),)
+
+
+@lru_cache(256)
+def _version(search_text: SearchText) -> str:
+    return digest("search text", repr(search_text.to_row()))
+
+
+def _names(what: str, names: str | Iterable[str]) -> tuple[str, ...]:
+    listed = (names,) if isinstance(names, str) else tuple(names)
+    for name in listed:
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"{what} of a SearchText are names, not {name!r:.80}")
+    return tuple(dict.fromkeys(listed))
+
+
+@lru_cache(256)
+def _check_template(what: str, template: str, names: tuple[str, ...]) -> None:
+    try:
+        template.format(**dict.fromkeys(names, ""))
+    except (KeyError, IndexError, ValueError, AttributeError) as error:
+        raise ValueError(
+            f"{what} {template!r:.80} can't be filled in ({type(error).__name__}: {error}); it has "
+            f"{' and '.join(f'{{{name}}}' for name in names[:2])}, and {{{{ for a brace"
+        ) from None
+
+
+def _kin_texts(node: SearchedNode, group: str) -> list[str]:
+    if node.graph is None:
+        raise ValueError(
+            f"{node!r} is searched with its kin in group {group!r}, and belongs to no graph; take "
+            "it from the graph: graph.node(id)"
+        )
+    return [kin.text for kin in node.graph.find(group)(node)]
+
+
+DEFAULT = SearchText()
+"""What is searched where nothing is declared: title and headings, and the text."""
+
+TEXT_ONLY = SearchText(())
+"""The text alone."""

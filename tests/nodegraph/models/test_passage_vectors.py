@@ -1,0 +1,117 @@
+"""Vectors are paid for once: under a name that changes, in threads, and after a failure."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nodekin.nodegraph import Embedder, EmbeddingError, NodeGraph
+from nodekin.nodegraph.models import model_name
+from nodekin.retrievers import Retriever
+
+TEXTS = [f"Passage number {n} is about {'tea' if n % 2 else 'rice'}." for n in range(50)]
+
+
+def vector(text: str, first_number: float = 1.0) -> list[float]:
+    return [first_number, text.count("tea"), text.count("rice"), len(text) / 10]
+
+
+def with_memo(embedded: list[str], first_number: float = 1.0) -> Callable[[list[str]], Any]:
+    """Return a function that remembers: its memo is part of what its name is made of."""
+    memo: dict[str, list[float]] = {}
+
+    def embed(texts: list[str]) -> list[list[float]]:
+        embedded.extend(texts)
+        memo.update({text: vector(text, first_number) for text in texts})
+        return [memo[text] for text in texts]
+
+    return embed
+
+
+def asked(store: Path, embed: Any) -> list[str]:
+    with NodeGraph(store=store, embed=embed, progress=False) as graph:
+        if not len(graph.nodes("ROOT")):
+            graph.add(TEXTS)
+        return [r.node.text for r in Retriever(graph, "ROOT", "cosine")("Which tea?")]
+
+
+def test_a_memo_that_fills_costs_no_vectors(tmp_path: Path, caplog: Any) -> None:
+    embedded: list[str] = []
+    embed = with_memo(embedded)
+    before = model_name(embed)
+    first = asked(tmp_path / "graph", embed)
+    assert len(embedded) == 51
+    assert model_name(embed) != before
+    for _ in range(2):
+        embedded.clear()
+        assert asked(tmp_path / "graph", embed) == first
+        assert len(embedded) <= 4  # three to compare, one query
+    assert "takes them over" in caplog.text
+
+
+def test_another_model_of_the_same_name_embeds_anew(tmp_path: Path) -> None:
+    embedded: list[str] = []
+    asked(tmp_path / "graph", with_memo(embedded))
+    embedded.clear()
+    asked(tmp_path / "graph", with_memo(embedded, first_number=9.0))
+    assert len(embedded) == 51
+    assert len(set(embedded)) == 51  # what was compared is not embedded twice
+
+
+def test_a_group_that_has_no_vectors_yet_does_not_lose_those_of_others(tmp_path: Path) -> None:
+    embedded: list[str] = []
+    embed = with_memo(embedded)
+    asked(tmp_path / "graph", embed)
+    embedded.clear()
+    with NodeGraph(store=tmp_path / "graph", embed=embed, progress=False) as graph:
+        graph.create_node_group("word", lambda text: [text.split()[2]])
+        Retriever(graph, "word", "cosine")("7")
+        Retriever(graph, "ROOT", "cosine")("7")
+    assert len(embedded) <= 50 + 1 + 3
+
+
+@pytest.mark.parametrize("num_workers", [0, 1, 2, 8])
+def test_batches_are_embedded_in_threads_with_the_same_vectors(num_workers: int) -> None:
+    threads: set[int] = set()
+    together = threading.Barrier(num_workers, timeout=60) if num_workers > 1 else None
+
+    def embed(texts: list[str]) -> list[list[float]]:
+        threads.add(threading.get_ident())
+        if together is not None and len(texts) == 1 and texts[0] in TEXTS[:num_workers]:
+            together.wait()  # ends only if so many batches are embedded at the same time
+        return [vector(text) for text in texts]
+
+    embedder = Embedder(embed, "threads", batch_size=1, num_workers=num_workers)
+    graph = NodeGraph(embed=embedder, progress=False)
+    graph.add(TEXTS)
+    vectors = graph.embeddings.vectors(TEXTS, "default")
+    assert np.allclose(vectors, [vector(text) for text in TEXTS])
+    assert (threading.get_ident() in threads) == (num_workers < 2)
+    assert len(threads) <= max(1, num_workers)
+
+
+def test_a_batch_that_fails_loses_none_of_the_others() -> None:
+    embedded: list[str] = []
+    broken = {TEXTS[7]}
+
+    def embed(texts: list[str]) -> list[list[float]]:
+        if broken & set(texts):
+            raise OSError("no line")
+        embedded.extend(texts)
+        return [vector(text) for text in texts]
+
+    graph = NodeGraph(embed=Embedder(embed, "b", batch_size=1, num_workers=4), progress=False)
+    with pytest.raises(EmbeddingError, match="no line"):
+        graph.embeddings.vectors(TEXTS, "default")
+    assert 6 <= len(embedded) < 50
+    broken.clear()
+    graph.embeddings.vectors(TEXTS, "default")
+    assert sorted(embedded) == sorted(TEXTS)
+
+
+def test_workers_are_a_whole_number() -> None:
+    with pytest.raises(ValueError, match="num_workers"):
+        Embedder(with_memo([]), num_workers=-1)

@@ -1,0 +1,299 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodekin.nodegraph import (
+    Document,
+    Embedder,
+    MarkdownSplitter,
+    MemoryStore,
+    Node,
+    NodeGraph,
+    SearchText,
+    as_search_text,
+)
+from nodekin.retrievers import Retriever
+
+
+class Embeds:
+    """A model that writes down what it embeds."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def __call__(self, texts: list[str]) -> list[list[float]]:
+        self.texts += texts
+        return [[text.lower().count(letter) + 0.1 for letter in "aeiou"] for text in texts]
+
+    @property
+    def new(self) -> list[str]:
+        texts, self.texts = sorted(self.texts), []
+        return texts
+
+
+LYFT = Document("It grew by 57%.", {"title": "Lyft", "year": 2021, "tags": ["ride", "us"]}, id="l")
+UBER = Document("It grew by 57%.", {"title": "Uber", "year": 2021}, id="u")
+
+
+@pytest.mark.parametrize(
+    ("search_text", "expected"),
+    [
+        (None, "Lyft\nIt grew by 57%."),
+        (False, "It grew by 57%."),
+        ((), "It grew by 57%."),
+        ("year", "2021\nIt grew by 57%."),
+        (["year", "missing", "title"], "2021\nLyft\nIt grew by 57%."),
+        (SearchText("tags"), "ride > us\nIt grew by 57%."),
+        (SearchText(None, excluded="title", separator=", "), "2021, ride > us\nIt grew by 57%."),
+        (
+            SearchText("tags", list_separator=None, template="{text} ({metadata})"),
+            "It grew by 57%. (['ride', 'us'])",
+        ),
+        (
+            SearchText(
+                ["title"], field_template="{key}={value}", template="{content}{metadata_str}"
+            ),
+            "It grew by 57%.title=Lyft",
+        ),
+        (lambda node: node.text.upper(), "IT GREW BY 57%."),
+    ],
+)
+def test_what_is_searched(search_text: Any, expected: str) -> None:
+    graph = NodeGraph(search_text=search_text)
+    graph.add(LYFT)
+    assert graph.node("l").searched_text == expected
+    graph = NodeGraph()
+    graph.add(LYFT)
+    graph.create_node_group("all", lambda text: [text], search_text=search_text)
+    (node,) = graph.nodes("all")
+    assert node.searched_text == expected
+    assert (node.text, node.content, node.start, node.end) == ("It grew by 57%.",) * 2 + (0, 15)
+
+
+def test_a_document_declares_it_for_all_nodes_below() -> None:
+    graph = NodeGraph()
+    graph.add(Document("One. Two.", {"a": 1, "title": "T"}, id="d", search_text="a"))
+    graph.create_node_group("sentence", lambda text: text.split(" "))
+    graph.create_node_group("word", lambda text: [text], parent="sentence")
+    for group in ("ROOT", "sentence", "word"):
+        assert {node.searched_text for node in graph.nodes(group)} <= {
+            "1\nOne. Two.",
+            "1\nOne.",
+            "1\nTwo.",
+        }
+
+
+def test_a_node_of_a_transform_may_declare_it_for_itself_and_those_below(tmp_path: Path) -> None:
+    def lines(text: str) -> list[Node]:
+        return [Node(line, {"at": at}, search_text="at") for at, line in enumerate(text.split())]
+
+    for _ in range(2):  # the second time from the file
+        with NodeGraph(store=tmp_path / "graph") as graph:
+            graph.add(Document("one two", {"title": "T"}, id="d"))
+            graph.create_node_group("line", lines, version="1")
+            graph.create_node_group("word", lambda text: [text], parent="line", version="1")
+            for group in ("line", "word"):
+                texts = [node.searched_text for node in graph.nodes(group)]
+                assert texts == ["0\none", "1\ntwo"]
+
+
+def test_without_a_graph() -> None:
+    assert Node("text", {"title": "T"}).searched_text == "T\ntext"
+    assert Node("text", {"title": "T"}, search_text=SearchText(())).searched_text == "text"
+    assert Node("text", {"title": None, "headings": []}).searched_text == "text"
+
+
+@pytest.mark.parametrize("store", [None, "file"])
+def test_it_survives_reopening_and_refresh(store: str | None, tmp_path: Path) -> None:
+    kept: Any = MemoryStore() if store is None else tmp_path / store
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "a.txt").write_text("text", encoding="utf-8")
+    for _ in range(2):
+        with NodeGraph(store=kept) as graph:
+            graph.create_node_group("copy", lambda text: [text], version="1")
+            if not graph.groups["ROOT"].size:
+                graph.add([LYFT, Document("b", {"a": 1}, id="b", search_text="a")])
+                graph.add(tmp_path / "folder")
+            graph.refresh()
+            texts = {node.searched_text for node in graph.nodes("copy")}
+            assert texts == {"Lyft\nIt grew by 57%.", "1\nb", "text"}
+
+
+def test_another_one_of_the_document_changes_its_nodes_and_derives_nothing() -> None:
+    embeds, calls = Embeds(), []
+
+    def copy(text: str) -> list[str]:
+        calls.append(text)
+        return [text]
+
+    graph = NodeGraph(embed=embeds)
+    graph.create_node_group("copy", copy, version="1")
+    graph.add([LYFT, UBER])
+    retriever = Retriever(graph, "copy", "cosine")
+    retriever("q")
+    assert embeds.new == ["Lyft\nIt grew by 57%.", "Uber\nIt grew by 57%.", "q"]
+    graph.add(Document(LYFT.text, LYFT.metadata, id="l", search_text="year"))
+    retriever("q")
+    assert embeds.new == ["2021\nIt grew by 57%."]
+    assert len(calls) == 2
+
+
+def test_another_one_of_the_group_embeds_what_changed_and_derives_nothing() -> None:
+    embeds, calls = Embeds(), []
+
+    def copy(text: str) -> list[str]:
+        calls.append(text)
+        return [text]
+
+    graph = NodeGraph(embed=embeds)
+    graph.add([LYFT, UBER, Document("Tea.", id="t")])
+    graph.create_node_group("copy", copy, version="1")
+    retrievers = [Retriever(graph, "copy", name, top_k=1) for name in ("bm25", "cosine")]
+    assert [r("Uber Uber")[0].node.document_id for r in retrievers] == ["u", "u"]
+    assert embeds.new == ["Lyft\nIt grew by 57%.", "Tea.", "Uber\nIt grew by 57%.", "Uber Uber"]
+    with pytest.raises(ValueError, match="another search_text; give the same, or replace=True"):
+        graph.create_node_group("copy", copy, version="1", search_text="tags")
+    graph.create_node_group("copy", copy, version="1", search_text="tags", replace=True)
+    assert retrievers[0]("Uber") == []
+    retrievers[1]("Uber Uber")
+    assert embeds.new == ["It grew by 57%.", "ride > us\nIt grew by 57%."]
+    graph.create_node_group("copy", copy, version="1", replace=True)
+    assert retrievers[0]("Uber")[0].node.document_id == "u"
+    retrievers[1]("Uber Uber")
+    assert embeds.new == []
+    assert len(calls) == 3
+
+
+def test_a_stored_index_of_another_search_text_is_never_used(tmp_path: Path) -> None:
+    embeds = Embeds()
+    model = Embedder(embeds, name="vowels")
+    documents = [
+        Document(f"It is {at}.", {"title": f"t{at}", "name": f"n{at}"}, id=str(at))
+        for at in range(300)  # enough for an index to be stored
+    ]
+
+    def found(search_text: Any, query: str) -> list[list[str]]:
+        with NodeGraph(store=tmp_path / "g", embed=model, search_text=search_text) as graph:
+            graph.add(documents)
+            both = [Retriever(graph, "ROOT", name, top_k=1) for name in ("bm25", "cosine")]
+            return [[r.node.id for r in retriever(query)] for retriever in both]
+
+    found(None, "t7")
+    assert list((tmp_path / "g-indexes").iterdir())
+    assert len(embeds.new) == 301
+    assert found(None, "t7")[0] == ["7"]
+    assert embeds.new == ["t7"]
+    assert found("name", "t7")[0] == []
+    assert len(embeds.new) == 301
+    assert found("name", "n7")[0] == ["7"]
+    assert found(None, "t7")[0] == ["7"]
+    assert embeds.new == ["n7", "t7"]
+
+
+def test_unused_vectors_are_those_that_are_not_searched(tmp_path: Path) -> None:
+    embeds = Embeds()
+    with NodeGraph(store=tmp_path / "g", embed=embeds) as graph:
+        graph.add([LYFT, UBER])
+        Retriever(graph, "ROOT", "cosine")("q")
+        graph.add(Document(UBER.text, {"title": "Bolt"}, id="u"))
+        graph.compact()
+        assert embeds.new
+        graph.node("l").embedding()
+        assert embeds.new == []
+        graph.node("u").embedding()
+        assert embeds.new == ["Bolt\nIt grew by 57%."]
+
+
+def test_kin_in_another_group_are_searched_and_followed() -> None:
+    """A summary is written once for a document, and read with each of its sentences."""
+    embeds, written = Embeds(), []
+
+    def summary(text: str) -> str:
+        written.append(text)
+        return f"About {text.split()[0]}"
+
+    graph = NodeGraph(embed=embeds)
+    graph.create_node_group("summary", summary, version="1")
+    search_text = SearchText((), groups="summary")
+    graph.create_node_group(
+        "sentence", lambda text: text.split(". "), version="1", search_text=search_text
+    )
+    graph.add(
+        [Document("Tea grows. It is green", id="t"), Document("Rum burns. It is dark", id="r")]
+    )
+    assert [node.text for node in graph.nodes("sentence")][1] == "It is green"
+    assert written == []  # nothing is built before a search needs it
+    for name in ("bm25", "cosine"):
+        results = Retriever(graph, "sentence", name, top_k=2)("tea about")
+        assert [r.node.text for r in results][:2] == ["Tea grows", "It is green"]
+        assert results[0].evidence[0].searched_with == ("summary",)
+    assert len(written) == 2
+    assert sorted(set(embeds.new)) == [
+        "About Rum\nIt is dark",
+        "About Rum\nRum burns",
+        "About Tea\nIt is green",
+        "About Tea\nTea grows",
+        "tea about",
+    ]
+    graph.create_node_group("summary", lambda text: f"Of {text[:3]}", version="2", replace=True)
+    assert Retriever(graph, "sentence", "bm25")("about") == []
+    assert len(Retriever(graph, "sentence", "bm25")("rum")) == 2
+    graph.add(Document("Gin burns. It is dark", id="r"))
+    assert [r.node.text for r in Retriever(graph, "sentence")("gin")] == ["Gin burns", "It is dark"]
+    graph.compact()
+
+
+def test_evidence_names_the_fields() -> None:
+    graph = NodeGraph(embed=Embeds())
+    graph.add([LYFT, Document("Tea.", id="t")])
+    (lyft,) = Retriever(graph, "ROOT", "bm25")("lyft")
+    assert lyft.evidence[0].searched_with == ("title",)
+    assert "searched with title" in lyft.explain()
+    (tea,) = Retriever(graph, "ROOT", "bm25")("tea")
+    assert tea.evidence[0].searched_with == ()
+    assert "searched" not in tea.explain()
+    (exact,) = Retriever(graph, "ROOT", "exact")("tea")  # compares the text alone
+    assert exact.evidence[0].searched_with == ()
+    assert Retriever(graph, "ROOT", "exact")("lyft tea") == []
+
+
+def test_headings_of_sections_are_searched_in_their_sentences() -> None:
+    graph = NodeGraph()
+    graph.add("# Tea\nA drink.\n## Green\nUnfermented.\n")
+    graph.create_node_group("section", MarkdownSplitter())
+    graph.create_node_group("line", lambda text: text.splitlines()[1:], parent="section")
+    assert [r.node.text for r in Retriever(graph, "line")("green")] == ["Unfermented."]
+    assert [r.node.text for r in Retriever(graph, "line")("tea")] == ["A drink.", "Unfermented."]
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "says"),
+    [
+        (lambda: SearchText("a", template="{txt}"), ValueError, "template '{txt}' can't be filled"),
+        (lambda: SearchText("a", field_template="{}"), ValueError, "{key} and {value}"),
+        (lambda: SearchText([1]), TypeError, "fields of a SearchText are names, not 1"),  # type: ignore[list-item]
+        (lambda: as_search_text(3), TypeError, "or False for the text alone, not 3"),
+        (lambda: as_search_text(True), TypeError, "not True"),
+        (
+            lambda: Document("a", search_text=str),  # type: ignore[arg-type]
+            TypeError,
+            "give the function to the graph or the group",
+        ),
+        (lambda: SearchText((), groups="g")(Node("a")), ValueError, "belongs to no graph"),
+    ],
+)
+def test_errors_say_what_to_do(make: Any, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        make()
+
+
+def test_a_function_that_fails_is_named() -> None:
+    graph = NodeGraph(search_text=lambda node: node.metadata["name"])
+    graph.add("text")
+    with pytest.raises(ValueError, match=r"search_text of group 'ROOT' failed on Node.*KeyError"):
+        Retriever(graph, "ROOT")("text")
+    graph = NodeGraph(search_text=lambda node: None)
+    graph.add("text")
+    with pytest.raises(TypeError, match="returned None"):
+        Retriever(graph, "ROOT")("text")

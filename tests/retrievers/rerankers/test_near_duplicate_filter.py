@@ -1,0 +1,108 @@
+"""Results that are nearly the same are one."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodekin.nodegraph import Document, Node, NodeGraph
+from nodekin.retrievers import NearDuplicateFilter, RerankRetriever, Retriever
+from nodekin.retrievers.rerankers import Reranker
+from nodekin.retrievers.results import Evidence, ScoredNode
+
+PAGE = (
+    "The river Nile is the longest river of Africa. It rises in the highlands of Ethiopia and at "
+    "the great lakes, and flows north to the Mediterranean Sea, some 6,650 kilometres away."
+)
+COPY = PAGE.replace("some 6,650 kilometres", "6650 km").upper()
+PAGE_ZH = "尼罗河是非洲最长的河流，发源于埃塞俄比亚高原和大湖地区，向北流入地中海，全长约6650公里。"
+COPY_ZH = PAGE_ZH.replace("约6650公里", "6,650多公里").replace("，", ", ")
+
+
+def results(*texts: str) -> list[ScoredNode]:
+    nodes = [Node(text, id=f"n{place}", order=place) for place, text in enumerate(texts)]
+    return [
+        ScoredNode(node, 9.0 - place, (Evidence(node, 9.0 - place, "bm25", "q"),))
+        for place, node in enumerate(nodes)
+    ]
+
+
+def ids(selected: list[ScoredNode]) -> list[str]:
+    return [result.node.id for result in selected]
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        ([PAGE, COPY, PAGE_ZH, COPY_ZH, PAGE], ["n0", "n2"]),
+        ([PAGE, "The river Rhine is a river of Europe. It rises in the Alps.", PAGE_ZH], None),
+        ([PAGE, PAGE[: len(PAGE) // 2]], None),  # half of it is no copy
+        (["tea", "Tea ", "ＴＥＡ", "teas"], ["n0", "n3"]),
+        (["", " ", "x"], ["n0", "n2"]),
+        ([], []),
+    ],
+)
+def test_copies_collapse(texts: list[str], expected: list[str] | None) -> None:
+    selected = NearDuplicateFilter().rerank(results(*texts), "q")
+    assert ids(selected) == (expected or [f"n{place}" for place in range(len(texts))])
+
+
+def test_nothing_is_lost() -> None:
+    (first,) = NearDuplicateFilter().rerank(results(PAGE, COPY), "q")
+    assert first.score == 9.0
+    assert [match.node.id for match in first.evidence] == ["n0", "n1"]
+
+
+def test_top_k_is_full_of_different_ones() -> None:
+    graph = NodeGraph()
+    graph.add([Document(f"{PAGE} Copy {n}.", id=f"copy {n}") for n in range(40)])
+    graph.add([Document(f"A river of {land}.", id=land) for land in ("Peru", "Chile", "Spain")])
+    retriever = RerankRetriever(Retriever(graph, "ROOT"), "NearDuplicateFilter", top_k=3)
+    found = ids(retriever.retrieve("river Nile of Africa"))
+    assert len(found) == 3
+    assert sum(name.startswith("copy") for name in found) == 1
+
+
+def test_by_vectors() -> None:
+    def embed(texts: list[str]) -> np.ndarray:
+        return np.array([[1, 0.1] if "tea" in text or "茶" in text else [0, 3] for text in texts])
+
+    alike = NearDuplicateFilter(model=embed)
+    assert ids(alike.rerank(results("green tea", "绿茶", "rivers", "tea"), "q")) == ["n0", "n2"]
+    assert alike.rerank([], "q") == []
+    assert not Reranker(alike).is_filter  # a model is not called again and again
+    assert Reranker("NearDuplicateFilter").is_filter
+
+
+@pytest.mark.parametrize("threshold", [0, -1, 1.5, float("nan")])
+def test_thresholds(threshold: float) -> None:
+    with pytest.raises(ValueError, match="above 0, and 1 at most"):
+        NearDuplicateFilter(threshold)
+
+
+def test_a_threshold_is_a_number() -> None:
+    with pytest.raises(TypeError, match="threshold"):
+        NearDuplicateFilter("0.5")  # type: ignore[arg-type]
+
+
+@given(
+    st.lists(st.text("ab 茶", max_size=30), max_size=8), st.sampled_from([0.1, 0.4, 0.7, 0.9, 1])
+)
+def test_as_compared_pair_by_pair(texts: list[str], threshold: float) -> None:
+    def shingles(text: str) -> set[str]:
+        letters = "".join(text.split())
+        return {letters[at : at + 5] for at in range(max(1, len(letters) - 4))}
+
+    def likeness(one: str, other: str) -> float:
+        both = shingles(one) & shingles(other)
+        return len(both) / len(shingles(one) | shingles(other))
+
+    selected = [r.node.text for r in NearDuplicateFilter(threshold).rerank(results(*texts), "q")]
+    kept: list[str] = []
+    for text in texts:
+        if all(likeness(text, other) < threshold for other in kept):
+            kept.append(text)
+    assert selected == kept
+    assert all(likeness(*pair) < threshold for pair in itertools.combinations(selected, 2))

@@ -1,0 +1,56 @@
+"""Measure how many calls run at the same time."""
+
+import asyncio
+import threading
+import time
+
+
+class ConcurrencyGauge:
+    """A model, and a retriever, that count how many of their calls run at once.
+
+    Args:
+        least: Calls wait until so many have run at once.
+    """
+
+    def __init__(self, least=1):
+        self.least = least
+        self.now = self.most = self.calls = 0
+        self._lock = threading.Lock()
+
+    def complete(self, prompt):
+        """Answer like a model."""
+        self._begin()
+        while self.most < self.least:
+            time.sleep(0.001)
+        time.sleep(0.005)  # one more would come meanwhile, if it might
+        self._end()
+        return "An answer [1]."
+
+    async def acomplete(self, prompt):
+        """Answer like a model."""
+        self._begin()
+        while self.most < self.least:
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.005)
+        self._end()
+        return "An answer [1]."
+
+    def retrieve(self, query, *, top_k=None, filters=None):
+        """Find nothing."""
+        self.complete(query)
+        return []
+
+    async def aretrieve(self, query, *, top_k=None, filters=None):
+        """Find nothing."""
+        await self.acomplete(query)
+        return []
+
+    def _begin(self):
+        with self._lock:
+            self.calls += 1
+            self.now += 1
+            self.most = max(self.most, self.now)
+
+    def _end(self):
+        with self._lock:
+            self.now -= 1
