@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..nodegraph import Changes, Node, NodeGraph
 from ..nodegraph.hashing import digest
-from ..retrievers.filters import Filter
+from ..retrievers import Filter
 from ..retrievers.indexes import NodeTable, SyncedIndex, unit
 from ..retrievers.protocols import Similarity
 from ..retrievers.results import Hits

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,9 @@ from ...retrievers import (
     trace,
 )
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
+from .filter_conditions import parse_conditions
 from .models import embedding_model
-from .options import as_text, common_options, parse_conditions, search_options
+from .options import as_text, common_options, search_options
 from .output import FORMAT, LineNumbers, echo, listing, place, result_record, stage_record, to_json
 from .workspace import IndexSettings, find_index, open_graph
 
@@ -79,16 +79,6 @@ def no_results_message(query: str, session: SearchSession) -> str:
     count = graph.groups["ROOT"].size
     if not count:
         return f"{message}: the index has no documents; fill it with: nodekin index FOLDER"
-    if session.filters and count <= 2_000:
-        groups = ("ROOT", session.settings.main_group)
-        nodes = chain.from_iterable(map(graph.nodes, groups))
-        fields = {field for node in nodes for field in node.metadata}
-        unknown = [field for field in session.filters if field not in fields]
-        if unknown:
-            return (
-                f"{message}: no document has the field {unknown[0]!r}; they have "
-                f"{', '.join(sorted(fields)) or 'none'}"
-            )
     where = f"{count} document{'' if count == 1 else 's'}"
     return f"{message} in {where}{' with these filters' if session.filters else ''}"
 

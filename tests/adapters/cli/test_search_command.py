@@ -41,6 +41,10 @@ def test_top_k(indexed):
         (["file_name=tea.md", "file_name=茶.md"], {"docs/tea.md", "docs/茶.md"}),
         (["file_size>=100000"], set()),
         (["file_size>1", "file_type=text/markdown"], {"docs/tea.md", "docs/茶.md"}),
+        (["file_name!=tea.md", "file_name~.md"], {"docs/茶.md"}),
+        (["document.id=docs/tea.md"], {"docs/tea.md"}),
+        (["file_name in tea.md,river.txt"], {"docs/tea.md"}),
+        (["file_name like T%", "author exists false"], {"docs/tea.md"}),
     ],
 )
 def test_filters(indexed, conditions, documents):
@@ -51,7 +55,7 @@ def test_filters(indexed, conditions, documents):
 def test_an_unknown_field_is_named_when_nothing_is_found(indexed):
     ran = indexed("search", "tea", "--filter", "author=Lu Yu")
     assert ran.status == 1
-    assert "no document has the field 'author'; they have " in ran.err
+    assert "has the metadata field 'author', which a filter compares; they have" in ran.err
 
 
 def test_nothing_found(indexed):
