@@ -39,6 +39,8 @@ _FOLLOW_COST = 60
 
 _GATHER_COST = 4
 
+_FEW = 4  # queries for which rows are compared one by one, rather than by multiplying matrices
+
 _BATCH = 4096  # vectors that are added or scored in one step
 
 _MARGIN = 1e-5  # sums of 32-bit products in another order differ by less
@@ -148,7 +150,7 @@ class NearestVectors:
         vectors = _view(flat)
         if allowed is not None and bool(allowed.all()):
             allowed = None
-        count = len(vectors) if allowed is None else int(allowed.sum())
+        count = len(vectors) if allowed is None else int(np.count_nonzero(allowed))
         if not count:
             return [(np.zeros(0, np.int64), np.zeros(0))] * len(queries)
         if limit is None or limit >= count:
@@ -156,7 +158,8 @@ class NearestVectors:
             return [(rows, _scores(vectors, rows, query)) for query in queries]
         breadth = max(BREADTH, BREADTH_PER_HIT * limit) * len(vectors) // count
         if searched is flat or _FOLLOW_COST * breadth > min(len(vectors), _GATHER_COST * count):
-            near = _compared(vectors, queries, limit, allowed)
+            near = [] if allowed is None else _selected(flat, queries, limit, allowed)
+            near = near or _compared(vectors, queries, limit, allowed)
         else:
             near = _followed(searched, vectors, queries, limit, allowed, breadth)
         return [(rows, _scores(vectors, rows, q)) for rows, q in zip(near, queries, strict=True)]
@@ -190,10 +193,33 @@ class NearestVectors:
         return vectors
 
 
+def _selected(flat: Any, queries: Floats, limit: int, allowed: Mask) -> list[Numbers]:
+    """Compare the allowed rows where they are, without copying them; for few queries.
+
+    Nothing is returned where that is not quicker, or more rows than expected may tie with the last.
+    """
+    if len(queries) > _FEW:
+        return []
+    cosines, rows = flat.search(
+        queries, limit + limit // 4 + 4, params=_faiss().SearchParameters(sel=_selector(allowed))
+    )
+    last = cosines[:, limit - 1] - _MARGIN
+    if (cosines[:, -1] >= last).any():
+        return []
+    return [near[cosine >= least] for near, cosine, least in zip(rows, cosines, last, strict=True)]
+
+
+def _selector(allowed: Mask) -> Any:
+    bits = np.packbits(allowed, bitorder="little")
+    selector = _faiss().IDSelectorBitmap(bits)
+    selector.bits = bits  # which it only points to
+    return selector
+
+
 def _compared(vectors: Floats, queries: Floats, limit: int, allowed: Mask | None) -> list[Numbers]:
     """Compare all allowed rows."""
     chosen = None
-    if allowed is not None and _GATHER_COST * int(allowed.sum()) < len(vectors):
+    if allowed is not None and _GATHER_COST * int(np.count_nonzero(allowed)) < len(vectors):
         chosen = np.flatnonzero(allowed)
         vectors = vectors[chosen]
     nearest: list[Numbers] = []
@@ -221,8 +247,7 @@ def _followed(
     faiss = _faiss()
     settings: dict[str, Any] = {"efSearch": breadth}
     if allowed is not None:
-        bits = np.packbits(allowed, bitorder="little")
-        settings["sel"] = faiss.IDSelectorBitmap(bits)
+        settings["sel"] = _selector(allowed)
     parameters = faiss.SearchParametersHNSW(**settings)
     cosines, rows = graph.search(queries, limit + limit // 4 + 4, params=parameters)
     nearest: list[Numbers] = []

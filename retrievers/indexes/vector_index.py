@@ -57,6 +57,7 @@ class VectorIndex(SyncedIndex):
         self._vectors: NearestVectors | None = None  # None until the dimension is known
         self._vector_rows = VectorRows()
         self._living: Mask | None = None  # vectors that a node has, None for all
+        self._latest_filter: tuple[Mask, int, Mask, Mask | None] | None = None
 
     @property
     def size(self) -> int:
@@ -117,14 +118,27 @@ class VectorIndex(SyncedIndex):
             allowed = None if self.size == len(self.table) else self.table.alive
             allowed_vectors = self._living
         else:
-            allowed = matching & self.table.alive
-            allowed_vectors = self._vector_rows.used_by(allowed)
+            allowed, allowed_vectors = self._allowed(matching)
         units = unit(np.stack(queries))
         nearest = self._vectors.search(units, limit, allowed_vectors)
         return [
             self._hits(vectors, scores, limit, allowed) if query.any() else Hits([], [])
             for query, (vectors, scores) in zip(units, nearest, strict=True)
         ]
+
+    def _allowed(self, matching: Mask) -> tuple[Mask, Mask | None]:
+        """Return which nodes meet a filter, and which vectors they have, remembered for the next.
+
+        Args:
+            matching: From the table, which returns the same array for the same filter.
+        """
+        latest = self._latest_filter
+        if latest is not None and latest[0] is matching and latest[1] == self.table.living:
+            return latest[2], latest[3]
+        allowed = matching & self.table.alive
+        vectors = self._vector_rows.used_by(allowed)
+        self._latest_filter = matching, self.table.living, allowed, vectors
+        return allowed, vectors
 
     def _check_dimension(self, query: Floats, dimension: int) -> None:
         if query.shape != (dimension,):
