@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import aclosing, closing
 from typing import Any
 
 from ..nodegraph import EmbeddingError
+from ..retrievers.plans import astream_with_timeout, run_with_timeout, stream_with_timeout
 from .extras import extra
 
 with extra("openai", "openai"):
     from openai import AsyncOpenAI, OpenAI
 
+from .http_limits import Deadline, Refused, limited_async_client, limited_client, until
+
+TIMEOUT = 600.0
+"""Seconds that a call may take in all, unless a user says otherwise."""
+
 
 class OpenAIEmbedder:
     """Embed with a model behind OpenAI's ``/v1/embeddings``: OpenAI itself, vLLM, Ollama, others.
 
-    ``NodeGraph(embed=OpenAIEmbedder("text-embedding-3-small"))``. Waiting and trying again are
-    the client's (``OpenAI(timeout=..., max_retries=...)``).
+    ``NodeGraph(embed=OpenAIEmbedder("text-embedding-3-small"))``. Trying again is the client's
+    (``OpenAI(max_retries=...)``); ``timeout`` bounds all of it.
 
     Args:
         model: The model that embeds passages.
@@ -34,6 +42,8 @@ class OpenAIEmbedder:
         name: What the vectors are kept under; ``"openai"``, the model and the dimensions if left
             out. The server's address is no part of it: name it where two servers run different
             models under one name.
+        timeout: Seconds that a batch may take in all, whatever the server does: retries, waiting
+            for them and an answer that drips in included. None leaves it to the client.
 
     Attributes:
         usage: How many tokens the server has counted so far.
@@ -62,6 +72,7 @@ class OpenAIEmbedder:
         dimensions: int | None = None,
         batch_size: int = 64,
         name: str | None = None,
+        timeout: float | None = TIMEOUT,
     ) -> None:
         query_model = model if query_model is None else query_model
         check_model(model)
@@ -72,7 +83,10 @@ class OpenAIEmbedder:
         self.dimensions = dimensions
         self.batch_size = batch_size
         self.name = name or " ".join(["openai", model, *([str(dimensions)] if dimensions else [])])
-        self._clients = Clients(client, async_client, base_url=base_url, api_key=api_key)
+        check_at_least(0.001, timeout=timeout)
+        self._clients = Clients(
+            client, async_client, timeout=timeout, base_url=base_url, api_key=api_key
+        )
         self._client = self._clients.client
         self._lock = threading.Lock()
         self.usage = 0
@@ -84,11 +98,11 @@ class OpenAIEmbedder:
             openai.OpenAIError: If the server can't be reached or refuses.
             EmbeddingError: If its answer does not say which vector is whose.
         """
-        return self._read(self._request(self.model, texts)(self._client))
+        return self._read(self._clients.call(self._request(self.model, texts)))
 
     def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
         """Embed queries; raises what ``embed`` does."""
-        return self._read(self._request(self.query_model, texts)(self._client))
+        return self._read(self._clients.call(self._request(self.query_model, texts)))
 
     async def aembed_queries(self, texts: Sequence[str]) -> list[list[float]]:
         """Embed queries without blocking the event loop."""
@@ -115,14 +129,17 @@ class OpenAIEmbedder:
 
 
 class Clients:
-    """Hold the clients of a server: those that were passed, or new ones.
+    """Hold the clients of a server: those that were passed, or new ones; call them within limits.
 
+    New ones send nothing to another host, and read ``MAX_RESPONSE`` bytes of a response at most.
     Beside a client that was passed no async one is made: its key and address are not known.
 
     Args:
         client: The client, None to make one.
         async_client: The async client; None for one a loop, where ``client`` is None too.
         defaults: What new clients are made of besides the settings.
+        timeout: Seconds that a call may take in all, whatever the server does: retries, waiting
+            and the whole of a stream included. None for no limit.
         **settings: What clients are made of, None for the default: ``base_url``, ``api_key``.
 
     Raises:
@@ -136,21 +153,60 @@ class Clients:
         client: OpenAI | None,
         async_client: AsyncOpenAI | None,
         defaults: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
         **settings: Any,
     ) -> None:
         if isinstance(client, AsyncOpenAI):
             raise TypeError("client is an async one; give it as async_client, beside an OpenAI()")
         if isinstance(async_client, OpenAI):
             raise TypeError("async_client is not async; give it as client")
+        self.timeout = timeout
         settings = {name: value for name, value in settings.items() if value is not None}
         if client is not None and settings:
             raise ValueError(f"{next(iter(settings))} is the client's; give it, or a client")
         settings = {**(defaults or {}), **settings}
-        self.client = client or OpenAI(**settings)
+        self.client = client or limited_client(**settings)
         self._async_client = async_client
         self._settings = None if client else settings
         self._of_loops: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
         self._lock = threading.Lock()
+
+    def call(self, request: Callable[[Any], Any]) -> Any:
+        """Send a request, and return the answer within the time limit.
+
+        A client of the caller's works in a thread that is no longer waited for when time is up.
+
+        Args:
+            request: Calls a method of the client that it is passed.
+
+        Raises:
+            openai.OpenAIError: If the server can't be reached, refuses, or takes too long.
+        """
+        deadline = Deadline(self.timeout)
+
+        def call() -> Any:
+            with until(deadline):  # in the thread that sends: it gives up by itself, too
+                return request(self.client)
+
+        try:
+            return run_with_timeout(call, self.timeout)
+        except FutureTimeout:
+            raise deadline.error() from None
+
+    def stream(self, request: Callable[[Any], Any]) -> Iterator[Any]:
+        """Yield the chunks of a streamed answer, all of them within the time limit."""
+        deadline = Deadline(self.timeout)
+
+        def chunks() -> Iterator[Any]:
+            with until(deadline), closing(request(self.client)) as response:
+                yield from response
+
+        try:
+            with closing(stream_with_timeout(chunks, self.timeout)) as streamed:
+                yield from streamed
+        except FutureTimeout:
+            raise deadline.error() from None
 
     async def acall(self, request: Callable[[Any], Any]) -> Any:
         """Send a request by the async client; by the other one in a thread where there is none.
@@ -160,8 +216,34 @@ class Clients:
         """
         client = self.of_loop()
         if client is None:
-            return await asyncio.to_thread(request, self.client)
-        return await request(client)
+            return await asyncio.to_thread(self.call, request)
+        deadline = Deadline(self.timeout)
+        try:
+            return await asyncio.wait_for(request(client), self.timeout)
+        except asyncio.TimeoutError:
+            raise deadline.error() from None
+        except Refused as refused:
+            raise refused.error from None
+
+    async def astream(
+        self, client: AsyncOpenAI, request: Callable[[Any], Any]
+    ) -> AsyncIterator[Any]:
+        """Yield the chunks of a streamed answer, all of them within the time limit."""
+        deadline = Deadline(self.timeout)
+
+        async def chunks() -> AsyncIterator[Any]:
+            async with await request(client) as response:
+                async for chunk in response:
+                    yield chunk
+
+        try:
+            async with aclosing(astream_with_timeout(chunks, self.timeout)) as streamed:
+                async for chunk in streamed:
+                    yield chunk
+        except asyncio.TimeoutError:
+            raise deadline.error() from None
+        except Refused as refused:
+            raise refused.error from None
 
     def of_loop(self) -> AsyncOpenAI | None:
         """Return the async client for the running loop, as connections serve no other one.
@@ -174,7 +256,7 @@ class Clients:
         with self._lock:
             if loop not in self._of_loops:
                 alive = {k: v for k, v in self._of_loops.items() if not k.is_closed()}
-                self._of_loops = {**alive, loop: AsyncOpenAI(**self._settings)}
+                self._of_loops = {**alive, loop: limited_async_client(**self._settings)}
             return self._of_loops[loop]
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import aclosing, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from ..nodegraph import ModelError
 from ..nodegraph.models import ChatPrompt
 from .extras import extra
-from .openai import Clients, check_at_least, check_model
+from .openai import TIMEOUT, Clients, check_at_least, check_model
 
 with extra("openai", "openai"):
     from openai import AsyncOpenAI, BadRequestError, OpenAI
@@ -33,8 +33,8 @@ class ChatUsage:
 class OpenAIChat:
     """Ask a model behind OpenAI's ``/v1/chat/completions``: OpenAI itself, vLLM, Ollama, others.
 
-    ``LLMExtractor(OpenAIChat("gpt-4o-mini"), "summary")``. Waiting and trying again are the
-    client's (``OpenAI(timeout=..., max_retries=...)``).
+    ``LLMExtractor(OpenAIChat("gpt-4o-mini"), "summary")``. Trying again is the client's
+    (``OpenAI(max_retries=...)``); ``timeout`` bounds all of it.
 
     Args:
         model: The model.
@@ -51,6 +51,8 @@ class OpenAIChat:
         name: What is made with it is kept under this; ``"openai"``, the model and the settings if
             left out. The server's address is no part of it: name it where two servers run
             different models under one name.
+        timeout: Seconds that an answer may take in all, whatever the server does: retries, waiting
+            for them, and the whole of a stream included. None leaves it to the client.
         **options: Anything else for the request: ``seed=1``, ``max_completion_tokens=500``,
             ``extra_body={...}``.
 
@@ -81,6 +83,7 @@ class OpenAIChat:
         temperature: float | None = 0,
         max_tokens: int | None = None,
         name: str | None = None,
+        timeout: float | None = TIMEOUT,
         **options: Any,
     ) -> None:
         check_model(model)
@@ -92,7 +95,10 @@ class OpenAIChat:
         self.system = system
         self.settings = {key: value for key, value in settings.items() if value is not None}
         self.name = name or _name(model, system, self.settings)
-        self._clients = Clients(client, async_client, base_url=base_url, api_key=api_key)
+        check_at_least(0.001, timeout=timeout)
+        self._clients = Clients(
+            client, async_client, timeout=timeout, base_url=base_url, api_key=api_key
+        )
         self._client = self._clients.client
         self._lock = threading.Lock()
         self.usage = ChatUsage()
@@ -107,7 +113,7 @@ class OpenAIChat:
             openai.OpenAIError: If the server can't be reached or refuses.
             ModelError: If there is no whole answer in what it sends.
         """
-        return self._read(self._request(prompt)(self._client))
+        return self._read(self._clients.call(self._request(prompt)))
 
     async def acomplete(self, prompt: Prompt) -> str:
         """Return the model's answer without blocking the event loop."""
@@ -122,7 +128,7 @@ class OpenAIChat:
             ModelError: If there is no whole answer, or no JSON, in what it sends.
         """
         with self._schema_errors():
-            answer = self._request(prompt, schema)(self._client)
+            answer = self._clients.call(self._request(prompt, schema))
         return self._value(self._read(answer))
 
     async def acomplete_json(self, prompt: Prompt, schema: Mapping[str, Any]) -> Any:
@@ -139,7 +145,7 @@ class OpenAIChat:
             ModelError: If it ends before the answer does.
         """
         end = None
-        with self._request(prompt, **_STREAMED)(self._client) as chunks:
+        with closing(self._clients.stream(self._request(prompt, **_STREAMED))) as chunks:
             for chunk in chunks:
                 text, end = self._read_chunk(chunk, end)
                 if text:
@@ -156,7 +162,8 @@ class OpenAIChat:
             yield await self.acomplete(prompt)
             return
         end = None
-        async with await self._request(prompt, **_STREAMED)(client) as chunks:
+        streamed = self._clients.astream(client, self._request(prompt, **_STREAMED))
+        async with aclosing(streamed) as chunks:
             async for chunk in chunks:
                 text, end = self._read_chunk(chunk, end)
                 if text:

@@ -29,7 +29,8 @@ class RerankEndpoint:
         api_key: The key for it. What ``OPENAI_API_KEY`` holds is not sent to it.
         async_client: What calls the server for ``aretrieve``, in one event loop. Left out, one is
             made for each event loop, unless you give a client: then that one is used in a thread.
-        timeout: How many seconds an answer may take.
+        timeout: Seconds that the answer to a batch may take in all, whatever the server does:
+            retries and waiting for them included. None leaves it to the client.
         max_retries: How often a request that failed is tried again.
         batch_size: How many passages are sent at once.
         **body: Further fields of the request, such as ``return_documents=False``.
@@ -56,7 +57,7 @@ class RerankEndpoint:
         base_url: str | None = None,
         api_key: str | None = None,
         async_client: AsyncOpenAI | None = None,
-        timeout: float | None = None,
+        timeout: float | None = 60.0,
         max_retries: int | None = None,
         batch_size: int = 100,
         **body: Any,
@@ -76,10 +77,10 @@ class RerankEndpoint:
         self._clients = Clients(
             client,
             async_client,
-            {"api_key": "none", "timeout": 60.0, "max_retries": 2},
+            {"api_key": "none", "max_retries": 2},
+            timeout=timeout,
             base_url=base_url,
             api_key=api_key or None,
-            timeout=timeout,
             max_retries=max_retries,
         )
         self._client = self._clients.client
@@ -98,7 +99,7 @@ class RerankEndpoint:
         """
         scores: list[float] = []
         for batch in self._batches(texts):
-            scores += self._read(self._request(query, batch)(self._client), batch)
+            scores += self._read(self._clients.call(self._request(query, batch)), batch)
         return scores
 
     async def arerank(self, query: str, texts: Sequence[str]) -> list[float]:

@@ -39,7 +39,7 @@ class AnswerOptions(TypedDict, total=False):
             ``AnswerError``, or ``"extract"``: answer with the best passages, and note that.
         max_calls: How many model calls an answer may take, 64 by default. Passages that would need
             more are omitted, with that reason.
-        timeout: Seconds to wait for each answer of the model; a streamed answer has no limit.
+        timeout: Seconds that each answer of the model may take in all, streamed or not.
     """
 
     history_window: int

@@ -9,6 +9,7 @@ from .effects import (
     find_one,
     gather,
     results_or_errors,
+    run_with_timeout,
 )
 from .fetching import fetch_until_full
 from .limits import Budget, BudgetExceededError, Call, CallCounter, count_calls
@@ -22,6 +23,7 @@ from .prompting import (
     json_instruction,
     replace_prompts,
 )
+from .streaming import astream_with_timeout, stream_with_timeout
 
 __all__ = [
     "Ask",
@@ -41,6 +43,7 @@ __all__ = [
     "arun",
     "ask_and_parse",
     "astream",
+    "astream_with_timeout",
     "count_calls",
     "fetch_until_full",
     "find_one",
@@ -53,5 +56,7 @@ __all__ = [
     "replace_prompts",
     "results_or_errors",
     "run",
+    "run_with_timeout",
     "stream",
+    "stream_with_timeout",
 ]

@@ -8,12 +8,12 @@ import threading
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import contextmanager
+from contextlib import aclosing, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from ...nodegraph import LLM, ModelTimeoutError, run_in_tasks, run_in_threads
+from ...nodegraph import LLM, ModelError, ModelTimeoutError, run_in_tasks, run_in_threads
 from ...nodegraph.models.output import FinalAnswerParser
 from ..base_retriever import BaseRetriever, check_takes_filters, current_restriction
 from ..filters import Filters
@@ -21,10 +21,14 @@ from ..protocols import RetrieverProtocol
 from ..results import Results
 from ..tracing import Span, start_span
 from .plan import Effect, Plan, arun, run
+from .streaming import astream_with_timeout, stream_with_timeout
 
 T = TypeVar("T")
 
 P = ParamSpec("P")
+
+MAX_ANSWER = 1_000_000
+"""Characters of an answer that is streamed, at most."""
 
 MAX_PARALLEL = 8
 """How many plans or queries run at the same time, where no limit is lower."""
@@ -58,7 +62,7 @@ class Ask(Effect[str]):
             ModelError: If it fails.
         """
         with self._span() as span:
-            span.attributes["answer"] = answer = _run_with_timeout(self._complete, self.timeout)
+            span.attributes["answer"] = answer = run_with_timeout(self._complete, self.timeout)
         return answer
 
     async def arun(self) -> str:
@@ -70,9 +74,10 @@ class Ask(Effect[str]):
 
     def stream(self) -> Generator[str, None, str]:
         """Yield the answer as it comes; return all that the model wrote."""
-        texts, emitted = [], self._emitter()
-        with self._span() as span:
-            for text in self.llm.stream(self.prompt):
+        texts, emitted = _Answer(self.llm.name), self._emitter()
+        streamed = stream_with_timeout(partial(self.llm.stream, self.prompt), self.timeout)
+        with self._span() as span, closing(streamed):
+            for text in streamed:
                 texts.append(text)
                 yield from emitted(text)
             yield from emitted(None)
@@ -81,12 +86,14 @@ class Ask(Effect[str]):
 
     async def astream(self, on_text: Callable[[str], None]) -> str:
         """Call ``on_text`` with the answer as it comes; return all that the model wrote."""
-        texts, emitted = [], self._emitter()
+        texts, emitted = _Answer(self.llm.name), self._emitter()
+        streamed = astream_with_timeout(partial(self.llm.astream, self.prompt), self.timeout)
         with self._span() as span:
-            async for text in self.llm.astream(self.prompt):
-                texts.append(text)
-                for new in emitted(text):
-                    on_text(new)
+            async with aclosing(streamed):
+                async for text in streamed:
+                    texts.append(text)
+                    for new in emitted(text):
+                        on_text(new)
             for new in emitted(None):
                 on_text(new)
             span.attributes["answer"] = answer = "".join(texts)
@@ -116,6 +123,33 @@ class Ask(Effect[str]):
         if self.schema is None:
             return await self.llm.acomplete(self.prompt)
         return await self.llm.ajson_text(self.prompt, self.schema)
+
+
+class _Answer(list[str]):
+    """Collect the texts of an answer that is streamed, up to a length.
+
+    Args:
+        model: The model's name.
+    """
+
+    def __init__(self, model: str) -> None:
+        super().__init__()
+        self._model = model
+        self._length = 0
+
+    def append(self, text: str) -> None:
+        """Add a text.
+
+        Raises:
+            ModelError: If the answer gets longer than ``MAX_ANSWER``.
+        """
+        super().append(text)
+        self._length += len(text)
+        if self._length > MAX_ANSWER:
+            raise ModelError(
+                f"the language model {self._model!r} does not end: it has written more than "
+                f"{MAX_ANSWER:,} characters"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +326,7 @@ def find_one(
     return results
 
 
-def _run_with_timeout(function: Callable[[], T], seconds: float | None) -> T:
+def run_with_timeout(function: Callable[[], T], seconds: float | None) -> T:
     """Call a function; with a limit in a thread that nobody waits for after so many seconds.
 
     Raises:

@@ -1,0 +1,208 @@
+"""One deadline a call, whatever the server does; no redirects; no endless answers.
+
+No time is measured: each call has to come back while the server still does what it does, which
+ends only after all calls have.
+"""
+
+import asyncio
+import gc
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import openai
+import pytest
+from hostile_server import WAYS, hostile
+from scripted_server import ChatServer, serving
+
+from nodekin.adapters import http_limits
+from nodekin.adapters.openai import OpenAIEmbedder
+from nodekin.adapters.openai_chat import OpenAIChat
+from nodekin.adapters.rerank_endpoint import RerankEndpoint
+from nodekin.nodegraph import LLM, Document, ModelError, NodeGraph
+from nodekin.retrievers import Retriever
+from nodekin.retrievers.answers import AnswerError, QueryEngine
+from nodekin.retrievers.rerankers import RerankError
+
+pytestmark = [
+    pytest.mark.allow_hosts(["127.0.0.1"]),
+    pytest.mark.usefixtures("socket_enabled", "collected"),
+    # The clients of calls that were given up are not closed.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture
+def collected() -> Iterator[None]:
+    """Let what the test leaves behind warn here, and not in another test."""
+    yield
+    gc.collect()
+
+
+CEILING = 120
+"""Seconds after which a call is held to be one that does not end."""
+
+LIMIT = 0.25
+
+FAILURES = (openai.OpenAIError, ModelError, RerankError)
+
+
+def awaited(make: Callable[[str], Any], call: Callable[[Any], Any]) -> Callable[[str], Any]:
+    async def run(url: str) -> Any:
+        model = make(url)
+        try:
+            return await call(model)
+        finally:
+            for client in model._clients._of_loops.values():
+                await client.close()
+
+    return lambda url: asyncio.run(run(url))
+
+
+def chat(url: str, **options: Any) -> OpenAIChat:
+    return OpenAIChat("m", base_url=url, api_key="-", timeout=LIMIT, **options)
+
+
+def embedder(url: str) -> OpenAIEmbedder:
+    return OpenAIEmbedder("m", base_url=url, api_key="-", timeout=LIMIT)
+
+
+def endpoint(url: str) -> RerankEndpoint:
+    return RerankEndpoint("m", base_url=url, timeout=LIMIT)
+
+
+async def all_of(stream: Any) -> list[str]:
+    return [text async for text in stream]
+
+
+def own_client(url: str) -> OpenAIChat:
+    return OpenAIChat("m", client=openai.OpenAI(base_url=url, api_key="-"), timeout=LIMIT)
+
+
+CALLS: dict[str, Callable[[str], Any]] = {
+    "complete": lambda url: chat(url).complete("Tea?"),
+    "complete_json": lambda url: chat(url).complete_json("Tea?", {"type": "object"}),
+    "stream": lambda url: list(chat(url).stream("Tea?")),
+    "acomplete": awaited(chat, lambda model: model.acomplete("Tea?")),
+    "astream": awaited(chat, lambda model: all_of(model.astream("Tea?"))),
+    "embed": lambda url: embedder(url).embed(["tea"]),
+    "embed_queries": lambda url: embedder(url).embed_queries(["tea"]),
+    "aembed_queries": awaited(embedder, lambda model: model.aembed_queries(["tea"])),
+    "rerank": lambda url: endpoint(url).rerank("tea", ["a", "b"]),
+    "arerank": awaited(endpoint, lambda model: model.arerank("tea", ["a", "b"])),
+    "a client of one's own": lambda url: own_client(url).complete("Tea?"),
+    "its stream": lambda url: list(own_client(url).stream("Tea?")),
+}
+
+
+QUICK = (
+    *("says nothing", "drips headers", "drips chunks", "sends comments", "never ends its answer"),
+    *("wants to be tried again in 50 seconds", "redirects to another server", "floods"),
+)
+
+
+def outcomes(calls: dict[str, Callable[[], Any]]) -> dict[str, Any]:
+    """Return what calls return or raise, all at once; fail where one does not come back."""
+    results: dict[str, Any] = {}
+
+    def work(name: str, call: Callable[[], Any]) -> None:
+        try:
+            results[name] = call()
+        except BaseException as error:
+            results[name] = error
+
+    threads = [threading.Thread(target=work, args=item, daemon=True) for item in calls.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(CEILING)
+    assert set(results) == set(calls), f"never ended: {sorted(set(calls) - set(results))}"
+    return results
+
+
+@pytest.mark.parametrize(
+    "way", [pytest.param(way, marks=[] if way in QUICK else pytest.mark.slow) for way in WAYS]
+)
+def test_every_call_ends_whatever_the_server_does(way: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr(http_limits, "MAX_RESPONSE", 2**20)
+    with serving(ChatServer()) as other, hostile(way, other.url) as server:
+        results = outcomes({name: lambda c=call: c(server.url) for name, call in CALLS.items()})
+        assert not server.released.is_set()  # the server still does it
+        assert len(other.asked) == (2 if "redirects" in way else 0)  # by clients of one's own
+        if "redirects" in way:
+            del results["a client of one's own"], results["its stream"]
+    for name, result in results.items():
+        assert isinstance(result, FAILURES), (name, result)
+
+
+@pytest.mark.parametrize("name", ["complete", "stream", "acomplete", "embed", "rerank", "arerank"])
+def test_a_call_that_was_given_up_is_not_tried_again(name: str) -> None:
+    with hostile("wants to be tried again in 50 seconds") as server:
+        outcomes({name: lambda: CALLS[name](server.url)})
+        assert server.requests == 1
+
+
+def test_errors_say_what_was_wrong() -> None:
+    way = "redirects to another server"
+    expected = pytest.raises(openai.APIConnectionError, match=r"redirects to .*base_url")
+    with serving(ChatServer()) as other, hostile(way, other.url) as server, expected:
+        chat(server.url).complete("Tea?")
+    with hostile("drips chunks") as server:
+        with pytest.raises(openai.APITimeoutError, match=r"did not answer within 0.25 s"):
+            chat(server.url).complete("Tea?")
+        with pytest.raises(ModelError, match=r"did not answer within 0.25 s"):
+            LLM(chat(server.url)).complete("Tea?")
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan")])
+def test_a_time_limit_is_a_time(timeout: float) -> None:
+    for make in (
+        lambda: OpenAIChat("m", base_url="http://x", api_key="-", timeout=timeout),
+        lambda: OpenAIEmbedder("m", base_url="http://x", api_key="-", timeout=timeout),
+        lambda: RerankEndpoint("m", base_url="http://x", timeout=timeout),
+    ):
+        with pytest.raises(ValueError, match="timeout"):
+            make()
+
+
+MODES = ("stuff", "refine", "map_reduce", "map_rerank")
+
+
+def engine(model: Any, mode: Any, **options: Any) -> QueryEngine:
+    graph = NodeGraph(progress=False)
+    graph.add([Document(f"Tea number {n} is a drink.") for n in range(2)])
+    return QueryEngine(Retriever(graph, "ROOT"), model, mode, **options)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "way", ["begins an answer and sends comments", "begins an answer and stops", "drips spaces"]
+)
+def test_every_mode_of_answering_ends_with_the_answer_so_far(mode: str, way: str) -> None:
+    with hostile(way) as server:
+
+        def stream() -> Any:
+            return engine(chat(server.url), mode).stream("What is tea?").finish()
+
+        async def astream() -> Any:
+            model = chat(server.url)
+            try:
+                return await engine(model, mode).astream("What is tea?").finish()
+            finally:
+                for client in model._clients._of_loops.values():
+                    await client.close()
+
+        results = outcomes(
+            {
+                "query": lambda: engine(chat(server.url), mode).query("What is tea?"),
+                "stream": stream,
+                "astream": lambda: asyncio.run(astream()),
+            }
+        )
+        assert not server.released.is_set()
+    for name, error in results.items():
+        assert isinstance(error, AnswerError), (name, error)
+        assert len(error.answer.sources) == 2
+    if mode == "stuff" and way.startswith("begins"):
+        assert [results[name].answer.text for name in ("stream", "astream")] == ["Tea is"] * 2

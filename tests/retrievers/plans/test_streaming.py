@@ -1,0 +1,152 @@
+"""Streams within a time limit: items in order, errors as they are, an end whatever happens."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import Any
+
+import pytest
+
+from nodekin.nodegraph import LLM, ModelError, ModelTimeoutError, NodeGraph
+from nodekin.retrievers import Retriever
+from nodekin.retrievers.answers import AnswerError, QueryEngine
+from nodekin.retrievers.plans import Ask, astream_with_timeout, effects, stream_with_timeout
+
+
+async def all_of(stream: Any) -> list[Any]:
+    return [item async for item in stream]
+
+
+async def numbers(count: int) -> AsyncIterator[int]:
+    for number in range(count):
+        yield number
+
+
+@pytest.mark.parametrize("seconds", [None, 60])
+def test_items_come_in_order(seconds: float | None) -> None:
+    assert list(stream_with_timeout(lambda: iter(range(9)), seconds)) == [*range(9)]
+    streamed = astream_with_timeout(lambda: numbers(9), seconds)
+    assert asyncio.run(all_of(streamed)) == [*range(9)]
+
+
+@pytest.mark.parametrize("seconds", [None, 60])
+def test_errors_come_after_the_items_before_them(seconds: float | None) -> None:
+    def broken() -> Iterator[int]:
+        yield 1
+        raise KeyError("gone")
+
+    streamed = stream_with_timeout(broken, seconds)
+    assert next(streamed) == 1
+    with pytest.raises(KeyError, match="gone"):
+        next(streamed)
+
+
+def test_a_stream_that_stops_is_not_waited_for() -> None:
+    released = threading.Event()
+
+    def stops() -> Iterator[str]:
+        yield "tea"
+        released.wait()
+
+    streamed = stream_with_timeout(stops, 0.2)
+    assert next(streamed) == "tea"
+    with pytest.raises(FutureTimeout):
+        next(streamed)
+    assert not released.is_set()
+    released.set()
+
+
+def test_a_stream_that_goes_on_for_good_is_left_and_closed() -> None:
+    closed = threading.Event()
+
+    def endless() -> Iterator[str]:
+        try:
+            while True:
+                threading.Event().wait(0.001)
+                yield "tea"
+        finally:
+            closed.set()
+
+    with pytest.raises(FutureTimeout):
+        list(stream_with_timeout(endless, 0.2))
+    assert closed.wait(60)
+    closed.clear()
+    streamed = stream_with_timeout(endless, 600)
+    next(streamed)
+    streamed.close()
+    assert closed.wait(60)
+
+
+def test_what_is_awaited_is_cancelled_in_the_end() -> None:
+    cancelled = []
+
+    async def stops() -> AsyncIterator[str]:
+        yield "tea"
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.append(True)
+
+    with pytest.raises(asyncio.TimeoutError):
+        asyncio.run(all_of(astream_with_timeout(stops, 0.2)))
+    assert cancelled == [True]
+
+
+class Stopping:
+    """A model that begins its answer and says no more."""
+
+    name = "stopping"
+
+    def __init__(self) -> None:
+        self.released = threading.Event()
+
+    def complete(self, prompt: str) -> str:
+        self.released.wait()
+        return ""
+
+    def stream(self, prompt: str) -> Iterator[str]:
+        yield "Tea is"
+        self.released.wait()
+
+    async def astream(self, prompt: str) -> AsyncIterator[str]:
+        yield "Tea is"
+        await asyncio.Event().wait()
+
+
+def test_the_time_limit_of_an_engine_holds_for_streams_of_any_model() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add("Tea is a drink.")
+    model = Stopping()
+    engine = QueryEngine(Retriever(graph, "ROOT"), model, timeout=0.2)
+    for finish in (
+        lambda: engine.stream("What is tea?").finish(),
+        lambda: asyncio.run(finished(engine)),
+    ):
+        with pytest.raises(AnswerError, match="did not answer within") as caught:
+            finish()
+        assert caught.value.answer.text == "Tea is"
+        assert isinstance(caught.value.__cause__, ModelTimeoutError)
+    assert not model.released.is_set()
+    model.released.set()
+
+
+async def finished(engine: QueryEngine) -> Any:
+    return await engine.astream("What is tea?").finish()
+
+
+def test_an_answer_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(effects, "MAX_ANSWER", 1000)
+
+    class Endless:
+        name = "endless"
+
+        def complete(self, prompt: str) -> str:
+            raise AssertionError
+
+        def stream(self, prompt: str) -> Iterator[str]:
+            while True:
+                yield "tea "
+
+    with pytest.raises(ModelError, match="more than 1,000 characters"):
+        list(Ask(LLM(Endless()), "?").stream())
