@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import aclosing, closing
 from typing import Any
@@ -194,7 +202,7 @@ class Clients:
         except FutureTimeout:
             raise deadline.error() from None
 
-    def stream(self, request: Callable[[Any], Any]) -> Iterator[Any]:
+    def stream(self, request: Callable[[Any], Any]) -> Generator[Any, None, None]:
         """Yield the chunks of a streamed answer, all of them within the time limit."""
         deadline = Deadline(self.timeout)
 
@@ -227,7 +235,7 @@ class Clients:
 
     async def astream(
         self, client: AsyncOpenAI, request: Callable[[Any], Any]
-    ) -> AsyncIterator[Any]:
+    ) -> AsyncGenerator[Any, None]:
         """Yield the chunks of a streamed answer, all of them within the time limit."""
         deadline = Deadline(self.timeout)
 
