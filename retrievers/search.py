@@ -17,7 +17,7 @@ from .protocols import Index, Similarity
 from .ranking import Lift, lift, lift_all, merge_hits, merge_results
 from .results import Evidence, Hits, ScoredNode
 from .retrieval_conditions import Conditions
-from .tracing import start_span, summarize_queries
+from .tracing import start_span
 from .validation import check_number
 
 GraphT = TypeVar("GraphT", bound=Kin)
@@ -90,8 +90,7 @@ class Search:
             return []
         group, similarity = " + ".join(self.groups), self.similarity.name
         attributes = {"group": group, "similarity": similarity, "target": self.target}
-        query = summarize_queries(queries)
-        with start_span("search", query=query, **attributes) as span:
+        with start_span("search", queries=queries, **attributes) as span:
             indexes = [
                 [self.similarity.open(*part, scope.key) for part in self._searched(scope)]
                 for scope in self.scopes
@@ -107,7 +106,7 @@ class Search:
                 part_vectors = [[of_graph[part] for of_graph in scope] for scope in vectors]
                 with reading({graph: self._read_groups(graph) for graph in self.graphs}):
                     results += self._search_locked(queries[part], part_vectors, indexes)
-            span.attributes["results"] = sum(map(len, results))
+            span.set_results(results)
         return results
 
     def _search_locked(

@@ -7,7 +7,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from .results import ScoredNode
 
 
 @dataclass(slots=True)
@@ -22,6 +25,8 @@ class Span:
         children: The steps within, in the order they began.
         outcome: What came of it as the object it is, None for most: a ``StrategyOutcome``, the
             ``SubResults`` of a sub-question.
+        queries: What was searched for, where the step is a whole retrieval; none of a part of it.
+        results: What a retrieval found, the scored nodes of each query; None while it runs.
     """
 
     name: str
@@ -30,6 +35,13 @@ class Span:
     error: BaseException | None = None
     children: list[Span] = field(default_factory=list)
     outcome: object = None
+    queries: Sequence[str] = ()
+    results: Sequence[Sequence[ScoredNode]] | None = None
+
+    def set_results(self, results: Sequence[Sequence[ScoredNode]]) -> None:
+        """Set what a retrieval found, and how many that are as the attribute ``"results"``."""
+        self.results = results
+        self.attributes["results"] = sum(map(len, results))
 
     def __str__(self) -> str:
         return "\n".join(self._lines("", ""))
@@ -64,14 +76,21 @@ _observers: ContextVar[tuple[Observer, ...]] = ContextVar("observers", default=(
 
 
 @contextmanager
-def start_span(name: str, /, **attributes: object) -> Iterator[Span]:
+def start_span(
+    name: str, /, *, queries: Sequence[str] = (), **attributes: object
+) -> Iterator[Span]:
     """Take what is done in the block as a stage; add the outcome to its ``attributes``.
+
+    With ``queries`` it is a retrieval, whose outcome is given to ``set_results``; they are the
+    attribute ``"query"`` in a few words.
 
     Costs next to nothing where nobody is tracing. Whoever hands work to threads of a pool hands
     over the context as well (``contextvars.copy_context().run``); ``asyncio.to_thread`` does.
     """
     parent, observers = _current.get(), _observers.get()
-    span = Span(name, attributes)
+    if queries:
+        attributes = {"query": summarize_queries(queries), **attributes}
+    span = Span(name, attributes, queries=queries)
     if parent is None and not observers:
         yield span
         return

@@ -7,31 +7,43 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeVar, cast
+from uuid import UUID
 
 from langchain_core.callbacks import (
     BaseCallbackManager,
     CallbackManager,
     CallbackManagerForChainRun,
 )
+from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import set_config_context, var_child_runnable_config
 
 from ...retrievers import Span, limit_concurrency
 from ..observing import observe_once
+from .documents import to_document
 from .event_dispatch import EventDispatcher
 
 T = TypeVar("T")
 
 
+_ENGINE_RETRIEVAL = "retrieve"
+"""The span of a query engine that passes on what its retriever finds."""
+
+
 class RunObserver:
-    """Create a chain run for every span, as a child of the run in which the span starts.
+    """Create a run for every span, as a child of the run in which the span starts.
 
     The parent is the run of LangChain's config context, which threads and tasks inherit. So the
     search of a fusion's branch is a child of the fusion also in a thread, and a LangChain model
     or chain that is called in a span, with or without a config, is a child of the span. Where a
     batch of queries is searched together, the span of one query is a child of that query's run,
-    and a span of all queries has a run below each of theirs. Inputs are the attributes that the
-    span starts with, outputs those that are added later.
+    and a span of all queries has a run below each of theirs.
+
+    A retrieval within another one (the branch of a fusion, the search for each phrasing, that of
+    a query engine) has a retriever run for each of its queries, which ends with the documents.
+    All other spans have chain runs, and so has the retrieval right below the retriever run of a
+    ``NodeGraphRetriever`` or an engine, which only passes its results on: inputs are the
+    attributes that the span starts with, outputs those added later.
 
     Args:
         loop: The event loop that must not be blocked; None where nothing is async.
@@ -40,34 +52,57 @@ class RunObserver:
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.dispatcher = EventDispatcher(loop)
         self._open: dict[int, _OpenRuns] = {}
+        self._passing_runs: set[UUID | None] = set()
 
     def begin(self, span: Span, parent: Span | None) -> None:
-        """Start the run of a span, and make it the parent of the runs that follow."""
+        """Start the runs of a span, and make them the parents of the runs that follow."""
         config, batch = var_child_runnable_config.get(), _batch.get()
         parents = _parents(config, batch, span.attributes.get("query"))
         if config is None or not parents:
             return
+        inputs = dict(span.attributes)
+        is_retriever = self._is_retriever(span, parents, in_batch=bool(batch))
+        if is_retriever and not batch:
+            parents = [(query, parents[0][1]) for query in dict.fromkeys(span.queries)]
         runs = [_SpanRun(*parent, _new_run(parent[1], span.name)) for parent in parents]
-        self._open[id(span)] = _OpenRuns(span, dict(span.attributes), config, batch, runs)
+        self._open[id(span)] = _OpenRuns(span, inputs, config, batch, runs, is_retriever)
         children = tuple((run.query, _child(run.run, self.dispatcher)) for run in runs)
         var_child_runnable_config.set(_with_callbacks(config, children[0][1]))
         _batch.set(children if batch else ())
         for run in runs:
-            metadata = {"metadata": run.manager.metadata, "name": span.name}
-            self._dispatch(run, "on_chain_start", None, dict(span.attributes), **metadata)
+            metadata = run.manager.metadata
+            if is_retriever:
+                if span.name == _ENGINE_RETRIEVAL:
+                    self._passing_runs.add(run.run.run_id)
+                metadata = {**metadata, **{k: v for k, v in inputs.items() if k != "query"}}
+            start = "on_retriever_start" if is_retriever else "on_chain_start"
+            value = run.query if is_retriever else dict(inputs)
+            self._dispatch(run, start, None, value, metadata=metadata, name=span.name)
 
     def end(self, span: Span) -> None:
-        """End the run of a span, with the span's error where it has one."""
+        """End the runs of a span, with the span's error where it has one."""
         opened = self._open.pop(id(span), None)
         if opened is None:
             return
         var_child_runnable_config.set(opened.config)
         _batch.set(opened.batch)
-        event: tuple[str, Any] = ("on_chain_end", _outputs(opened.inputs, span.attributes))
-        if span.error is not None:
-            event = ("on_chain_error", span.error)
+        documents = _documents(span) if opened.is_retriever and span.error is None else {}
         for run in opened.runs:
-            self._dispatch(run, *event)
+            self._passing_runs.discard(run.run.run_id)
+            kind = "retriever" if opened.is_retriever else "chain"
+            if span.error is not None:
+                self._dispatch(run, f"on_{kind}_error", span.error)
+            elif opened.is_retriever:
+                self._dispatch(run, "on_retriever_end", documents.get(run.query, []))
+            else:
+                self._dispatch(run, "on_chain_end", _outputs(opened.inputs, span.attributes))
+
+    def _is_retriever(self, span: Span, parents: Sequence[ParentRun], *, in_batch: bool) -> bool:
+        """Return whether a span is a retrieval whose results no run above it shows."""
+        if not span.queries or (in_batch and not {q for q, _ in parents} <= {*span.queries}):
+            return False
+        above = {manager.parent_run_id for _, manager in parents}
+        return above.isdisjoint(self._passing_runs | _root_runs.get())
 
     def _dispatch(self, run: _SpanRun, event: str, *args: Any, **kwargs: Any) -> None:
         self.dispatcher.dispatch(
@@ -81,12 +116,23 @@ class RunObserver:
         )
 
 
+def _documents(span: Span) -> dict[str, list[Document]]:
+    """Return the documents of each query of a retrieval."""
+    results = span.results or [[] for _ in span.queries]
+    return {
+        query: [to_document(result) for result in of_query]
+        for query, of_query in zip(span.queries, results, strict=False)
+    }
+
+
 ParentRun = tuple[str, BaseCallbackManager]
 """A query, and the callback manager of its run: what ``run_manager.get_child()`` returns."""
 
 _batch: ContextVar[tuple[ParentRun, ...]] = ContextVar("runs of a batch", default=())
 
 _observer: ContextVar[RunObserver | None] = ContextVar("run observer", default=None)
+
+_root_runs: ContextVar[frozenset[UUID]] = ContextVar("retriever runs", default=frozenset())
 
 
 class _SpanRun(NamedTuple):
@@ -103,6 +149,7 @@ class _OpenRuns(NamedTuple):
     config: RunnableConfig
     batch: tuple[ParentRun, ...]
     runs: list[_SpanRun]
+    is_retriever: bool
 
 
 @contextmanager
@@ -157,9 +204,11 @@ def parent_runs(queries: Sequence[str], run_managers: Sequence[Any]) -> Iterator
     config = _with_callbacks(var_child_runnable_config.get() or {}, parents[0][1])
     token = var_child_runnable_config.set(config)
     batch = _batch.set(parents if len(parents) > 1 else ())
+    roots = _root_runs.set(frozenset(run_manager.run_id for run_manager in run_managers))
     try:
         yield
     finally:
+        _root_runs.reset(roots)
         _batch.reset(batch)
         var_child_runnable_config.reset(token)
 

@@ -23,7 +23,7 @@ _dispatching: contextvars.ContextVar[bool] = contextvars.ContextVar("dispatching
 
 
 class EventDispatcher:
-    """Send the events of chain runs to handlers from sync code, also below an event loop.
+    """Send the events of runs to handlers from sync code, also below an event loop.
 
     LangChain has two ways: ``handle_event`` waits for every handler, which blocks an event loop;
     ``ahandle_event`` has to be awaited, which a span that starts and ends in sync code can't do.
@@ -46,20 +46,21 @@ class EventDispatcher:
     def dispatch(
         self, handlers: Sequence[BaseCallbackHandler], event: str, *args: Any, **kwargs: Any
     ) -> None:
-        """Send an event of a chain run: ``on_chain_start``, ``on_chain_end``, ..."""
+        """Send an event of a run: ``on_chain_start``, ``on_retriever_end``, ..."""
+        ignored = _ignored_by(event)
         handlers = [handler for handler in handlers if not isinstance(handler, _Gate)]
         if self.loop is None:
-            handle_event(handlers, event, "ignore_chain", *args, **kwargs)
+            handle_event(handlers, event, ignored, *args, **kwargs)
             return
         immediate = [handler for handler in handlers if _is_immediate(handler, event)]
         for handler in immediate:
             if _streams(handler) and self._in_loop():
                 self._step(_notify(handler, event, *args, **kwargs))
             else:
-                handle_event([handler], event, "ignore_chain", *args, **kwargs)
+                handle_event([handler], event, ignored, *args, **kwargs)
         others = [handler for handler in handlers if handler not in immediate]
         if others:
-            self._enqueue(ahandle_event(others, event, "ignore_chain", *args, **kwargs))
+            self._enqueue(ahandle_event(others, event, ignored, *args, **kwargs))
 
     async def finish(self) -> None:
         """Wait until all handlers have all events.
@@ -134,6 +135,11 @@ class _Gate(AsyncCallbackHandler):
     on_retriever_start = on_tool_start = _wait
 
 
+def _ignored_by(event: str) -> str:
+    """Return the attribute of handlers that are not to get an event."""
+    return "ignore_retriever" if event.startswith("on_retriever") else "ignore_chain"
+
+
 def _is_immediate(handler: BaseCallbackHandler, event: str) -> bool:
     """Return whether a handler must have an event before anything happens in the run."""
     orders_runs = handler.run_inline or isinstance(handler, BaseTracer)
@@ -148,7 +154,7 @@ def _streams(handler: BaseCallbackHandler) -> bool:
 
 async def _notify(handler: BaseCallbackHandler, event: str, *args: Any, **kwargs: Any) -> None:
     """Send an event to one handler; switch tasks only where the handler itself waits."""
-    if handler.ignore_chain:
+    if getattr(handler, _ignored_by(event)):
         return
     try:
         result = getattr(handler, event)(*args, **kwargs)

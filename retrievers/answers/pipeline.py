@@ -88,9 +88,9 @@ def _steps(
                 preset = yield from _preset_answer(context, qa, filters)
         if preset is not None:
             return preset
-        with start_span("retrieve", query=context.searched) as span:
+        with start_span("retrieve", queries=[context.searched]) as span:
             (results,) = yield from Find(retriever, [context.searched], top_k, filters)
-            span.attributes["results"] = len(results)
+            span.set_results([results])
     context.notes += _variant_notes(results)
     names = PASSAGE_PROMPTS[context.settings.mode]
     context.candidates, context.omitted = merge_results(

@@ -14,7 +14,7 @@ from ..plans import Each, Find, Plan
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..ranking import RANK_CONSTANT, Mode, check_mode, fuse
 from ..results import OutputOptions, Results
-from ..tracing import start_span, summarize_queries
+from ..tracing import start_span
 from ..validation import check_top_k, choice, number
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class FusionRetriever(PlannedRetriever):
             for retriever, weight in zip(self.retrievers, self.weights, strict=True)
             if weight
         ]
-        with start_span(self.name, mode=self.mode, query=summarize_queries(queries)) as span:
+        with start_span(self.name, mode=self.mode, queries=queries) as span:
             outcomes = yield from Each(
                 [_search(retriever, queries, limit, filters) for retriever, _ in branches],
                 max_threads=len(branches),
@@ -159,7 +159,7 @@ class FusionRetriever(PlannedRetriever):
                 )
                 for query_rankings in zip(*rankings, strict=True)
             ]
-            span.attributes["results"] = sum(map(len, results))
+            span.set_results(results)
         return results
 
     def check_limit(self, top_k: int | None, filters: Filters | None) -> int | None:

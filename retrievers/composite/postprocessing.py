@@ -17,7 +17,7 @@ from ..protocols import RetrieverLike
 from ..ranking import merge
 from ..results import OutputOptions, Results, ScoredNode
 from ..retrieval_conditions import HitConditions
-from ..tracing import start_span, summarize_queries
+from ..tracing import start_span
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -90,7 +90,7 @@ class PostprocessRetriever(PlannedRetriever):
             )
             return [(made, limit is not None and len(made) < limit) for made in results]
 
-        with start_span(self.name, query=summarize_queries(queries)) as span:
+        with start_span(self.name, queries=queries) as span:
             if hit_count is None:
                 hits = yield from Find(self.inner, queries, None, filters)
                 results = [made for made, _ in (yield from select(queries, hits))]
@@ -100,7 +100,7 @@ class PostprocessRetriever(PlannedRetriever):
                     *(self.inner, queries, select), fetch=hit_count, most=most, filters=filters
                 )
             span.attributes["hits"] = sum(hit_counts[query] for query in queries)
-            span.attributes["results"] = sum(map(len, results))
+            span.set_results(results)
         return results
 
 

@@ -212,7 +212,8 @@ class RecursiveRetriever(PlannedRetriever):
                     break
                 hit_count *= 4
             results = results[: limit * max(1, len(self._pool.embed_keys))]  # as many as the pool's
-            span.attributes.update(references=len(answers), results=len(results))
+            span.attributes["references"] = len(answers)
+            span.set_results([results])
             return results
 
     def _search(
@@ -242,7 +243,7 @@ class RecursiveRetriever(PlannedRetriever):
         active = _active.get()
         token = _active.set((*active, id(self)))
         try:
-            with start_span(self.name, query=query, target=self.target) as span:
+            with start_span(self.name, queries=[query], target=self.target) as span:
                 if id(self) in active:
                     span.attributes["leads_back"] = True
                 yield span, id(self) in active

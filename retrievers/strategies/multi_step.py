@@ -158,7 +158,7 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
         if not isinstance(query, str):
             raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
         budget = Budget(self.max_calls, self.max_seconds)
-        with start_span(self.name, query=query) as span:
+        with start_span(self.name, queries=[query]) as span:
             (plain,) = yield from Find(self.inner, [query], limit, filters)
             search = _Search(query, limit, filters, budget, [Step(query, tuple(plain))])
             note = None
@@ -184,8 +184,8 @@ class MultiStepRetriever(PromptMixin, PlannedRetriever):
                 calls=budget.calls,
                 note=note,
             )
-            counts = {"steps": len(outcome.steps), "results": len(outcome.results)}
-            span.attributes.update(ended=ended, calls=budget.calls, **counts)
+            span.attributes.update(ended=ended, calls=budget.calls, steps=len(outcome.steps))
+            span.set_results([outcome.results])
             span.attributes.update({} if note is None else {"note": note})
             parts = tuple(SubResults(s.question, s.results, s.answer) for s in outcome.steps)
             errors = () if note is None else ((query, note),)

@@ -16,7 +16,7 @@ from ..plans import Call, Plan, Prompt, PromptMixin, gather, results_or_errors
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..ranking import Mode, check_mode, with_variant
 from ..results import OutputFormat, QueryVariant, Results, ScoredNode
-from ..tracing import start_span, summarize_queries
+from ..tracing import start_span
 from .model_prompt import object_schema
 from .query_transform import (
     OnError,
@@ -322,7 +322,7 @@ class RouterRetriever(PromptMixin, PlannedRetriever):
                 for place, ranking in zip(own, of_route, strict=True):
                     results[place][name] = ranking
 
-        with start_span(self.name, query=summarize_queries(queries)) as span:
+        with start_span(self.name, queries=queries) as span:
             chosen = yield from gather([self.query_router.plan(query) for query in queries])
             results: list[RouteResults] = [
                 {name: [] for name in choice.queries} for choice in chosen
@@ -337,7 +337,7 @@ class RouterRetriever(PromptMixin, PlannedRetriever):
                     queries, chosen, results, defaults, strict=True
                 )
             ]
-            span.attributes["results"] = sum(map(len, rankings))
+            span.set_results(rankings)
         return rankings
 
     def _default_after(self, results: RouteResults) -> RouteResults:

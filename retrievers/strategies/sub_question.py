@@ -281,11 +281,11 @@ class SubQuestionRetriever(TransformRetriever):
         self, query: str, top_k: int | None, filters: Filters | None
     ) -> Plan[list[SubResults]]:
         limit = self.check_limit(top_k, filters)
-        with start_span(self.name, query=query) as span:
+        with start_span(self.name, queries=[query]) as span:
             variants = yield from self.query_transform.plan(query)
             (rankings,) = yield from self.search_variants([(query, variants)], limit, filters)
             groups = [self._group(query, variants.note, ranking, limit) for ranking in rankings]
-            span.attributes["results"] = sum(len(group.results) for group in groups)
+            span.set_results([[result for group in groups for result in group.results]])
             span.outcome = _outcome([(query, groups)])
         return groups
 

@@ -16,7 +16,7 @@ from ..plans import Plan, PromptMixin, gather, results_or_errors
 from ..protocols import RetrieverLike
 from ..ranking import Mode, check_mode, fuse, with_variant
 from ..results import OutputFormat, OutputOptions, QueryVariant, Results, ScoredNode
-from ..tracing import start_span, summarize_queries
+from ..tracing import start_span
 from .model_prompt import model_or
 from .query_transform import QueryTransform, QueryVariants, describe_error
 
@@ -136,7 +136,7 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> Plan[list[Results]]:
         """Return the results of each query as a plan."""
-        with start_span(self.name, query=summarize_queries(queries)) as span:
+        with start_span(self.name, queries=queries) as span:
             variants = yield from gather([self.query_transform.plan(query) for query in queries])
             pairs = list(zip(queries, variants, strict=True))
             rankings = yield from self.search_variants(pairs, limit, filters)
@@ -144,7 +144,7 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
                 self.fuse_variants(query, group.note, ranking, limit)
                 for (query, group), ranking in zip(pairs, rankings, strict=True)
             ]
-            span.attributes["results"] = sum(map(len, results))
+            span.set_results(results)
             span.outcome = self.outcome(pairs, rankings, limit)
         return results
 

@@ -42,7 +42,7 @@ def test_a_trace_is_a_tree_of_stages(fusion: FusionRetriever) -> None:
     }
     shown = re.sub(r"\d+\.\d ms", "0.0 ms", str(root))
     assert shown.splitlines()[1:] == [
-        "└─ fuse mode=rrf query='green tea' results=1 (0.0 ms)",
+        "└─ fuse query='green tea' mode=rrf results=1 (0.0 ms)",
         "   ├─ search query='green tea' group=line similarity=bm25 target=ROOT results=1 (0.0 ms)",
         "   └─ search query='green tea' group=ROOT similarity=bm25 target=ROOT results=1 (0.0 ms)",
     ]

@@ -1,10 +1,12 @@
 """Programs as LangChain's users write them, with nodekin in the place of LangChain's own part."""
 
 import json
+from typing import ClassVar
 
 import pytest
 from concurrency_gauge import ConcurrencyGauge
 from langchain_classic.retrievers import EnsembleRetriever, MultiQueryRetriever
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.load import dumps, loads
@@ -315,3 +317,109 @@ async def test_d9_max_concurrency_holds_for_all_branches_and_sub_questions_toget
     assert (call if way == "invoke" else await call) == []
     assert gauge.calls == 12
     assert gauge.most <= 4
+
+
+# What a trace, or a page that shows sources, sees
+
+
+class Retrievals(BaseCallbackHandler):
+    """Notes the query and the documents of each retriever run, as pages that show sources do."""
+
+    def __init__(self):
+        self.queries, self.ended = {}, []
+
+    def on_retriever_start(self, serialized, query, *, run_id, name=None, **kwargs):
+        self.queries[run_id] = (name, query)
+
+    def on_retriever_end(self, documents, *, run_id, **kwargs):
+        self.ended.append((*self.queries[run_id], documents))
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
+async def test_d6_a_query_engine_has_one_retriever_run_with_its_documents(graph, way):
+    model = FakeListChatModel(responses=["It is steamed [1]."])
+    engine = QueryEngine(Retriever(graph, "ROOT", "bm25", top_k=2), model)
+    answers = NodeGraphQueryEngine(engine=engine, output="dict")
+    seen = Retrievals()
+    call = getattr(answers, way)("green tea", {"callbacks": [seen]})
+    if way == "astream":
+        chunks = [chunk async for chunk in call]
+    else:
+        chunks = list(call) if way == "stream" else [call if way == "invoke" else await call]
+    (context,) = (chunk["context"] for chunk in chunks if "context" in chunk)
+    assert seen.ended == [("retrieve", "green tea", context)]
+
+
+async def test_d6_events_can_be_filtered_by_retrievers(graph):
+    model = FakeListChatModel(responses=["It is steamed [1]."])
+    answers = NodeGraphQueryEngine(engine=QueryEngine(Retriever(graph, "ROOT"), model))
+    events = [
+        event
+        async for event in answers.astream_events(
+            "green tea", version="v2", include_types=["retriever"]
+        )
+    ]
+    assert [event["event"] for event in events] == ["on_retriever_start", "on_retriever_end"]
+    assert events[1]["data"]["output"][0] == LOADED[0]
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+async def test_d6_a_fusion_shows_what_each_branch_found_as_langchains_does(graph, way):
+    searches = [Retriever(graph, "ROOT", name, top_k=2) for name in ("bm25", "cosine")]
+    branches = [NodeGraphRetriever(retriever=search) for search in searches]
+    theirs = EnsembleRetriever(retrievers=branches, weights=[0.5, 0.5])
+    ours = NodeGraphRetriever(retriever=FusionRetriever(searches))
+    seen = {}
+    for name, retriever in (("theirs", theirs), ("ours", ours)):
+        handler = Retrievals()
+        call = getattr(retriever, way)("green tea", {"callbacks": [handler]})
+        documents = call if way == "invoke" else await call
+        *branch_runs, (_, _, fused) = handler.ended
+        assert fused == documents
+        seen[name] = sorted([d.id for d in found] for _, _, found in branch_runs)
+    assert seen["ours"] == seen["theirs"]
+    assert len(seen["ours"]) == 2
+
+
+def test_d6_each_phrasing_of_a_strategy_shows_what_it_found(graph):
+    model = FakeListChatModel(responses=["steamed tea\nroasted beans"])
+    strategy = make_strategy("multi_query", Retriever(graph, "ROOT", "bm25"), model)
+    seen = Retrievals()
+    NodeGraphRetriever(retriever=strategy).invoke("drinks", {"callbacks": [seen]})
+    by_query = {query: [d.id for d in found] for name, query, found in seen.ended[:-1]}
+    assert by_query == {"drinks": [], "steamed tea": ["1", "2"], "roasted beans": ["4"]}
+
+
+def test_d6_a_single_search_shows_its_documents_once(ours):
+    seen = Retrievals()
+    documents = ours.invoke("tea", {"callbacks": [seen]})
+    assert seen.ended == [("NodeGraphRetriever", "tea", documents)]
+
+
+def test_d6_a_batch_shows_the_documents_of_each_query(ours):
+    seen = Retrievals()
+    rankings = ours.batch(["tea", "coffee"], {"callbacks": [seen]})
+    assert [(query, found) for _, query, found in seen.ended] == [
+        ("tea", rankings[0]),
+        ("coffee", rankings[1]),
+    ]
+
+
+def test_d6_a_search_that_fails_ends_its_run(graph):
+    class Failing(BaseCallbackHandler):
+        errors: ClassVar[list] = []
+
+        def on_retriever_error(self, error, *, run_id, **kwargs):
+            self.errors.append(str(error))
+
+    class Down:
+        def retrieve(self, query, *, top_k=None, filters=None):
+            raise ConnectionError("down")
+
+        async def aretrieve(self, query, *, top_k=None, filters=None):
+            raise ConnectionError("down")
+
+    answers = NodeGraphQueryEngine(engine=QueryEngine(Down(), FakeListChatModel(responses=["x"])))
+    with pytest.raises(ConnectionError):
+        answers.invoke("tea", {"callbacks": [Failing()]})
+    assert Failing.errors == ["down"]

@@ -67,7 +67,8 @@ async def test_stream_events(nested, in_chain):
     kinds = [each["event"] for each in events]
     names = {each["run_id"]: each["name"] for each in events}
     for name, number in (("rewrite", 1), ("ask", 1), ("fuse", 1), ("search", 2), ("rerank", 1)):
-        for event in ("on_chain_start", "on_chain_end"):
+        kind = "retriever" if name in ("fuse", "search") else "chain"
+        for event in (f"on_{kind}_start", f"on_{kind}_end"):
             assert [(e["event"], e["name"]) for e in events].count((event, name)) == number
     assert kinds.count("on_chat_model_start") == kinds.count("on_chat_model_end") == 1
     ids = {each["name"]: each["run_id"] for each in events}
@@ -88,8 +89,8 @@ async def test_stream_events(nested, in_chain):
         ("on_chat_model_start", "FakeListChatModel"),
         ("on_chat_model_end", "FakeListChatModel"),
         ("on_chain_end", "ask"),
-        ("on_chain_start", "fuse"),
-        ("on_chain_end", "fuse"),
+        ("on_retriever_start", "fuse"),
+        ("on_retriever_end", "fuse"),
         ("on_chain_start", "rerank"),
         ("on_chain_end", "rerank"),
         ("on_chain_end", "rewrite"),

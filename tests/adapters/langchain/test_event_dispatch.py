@@ -89,8 +89,11 @@ class Diary(AsyncCallbackHandler):
     async def on_llm_end(self, response, *, run_id, **kwargs):
         await self._note("end", run_id, None)
 
+    async def on_retriever_start(self, serialized, query, *, run_id, name=None, **kwargs):
+        await self._note("start", run_id, name)
+
     async def on_retriever_end(self, documents, *, run_id, **kwargs):
-        await self._note("retrieved", run_id, None)
+        await self._note("end", run_id, None)
 
 
 class BlockingDiary(BaseCallbackHandler):
@@ -117,8 +120,11 @@ class BlockingDiary(BaseCallbackHandler):
     def on_llm_end(self, response, *, run_id, **kwargs):
         self._note("end", run_id, None)
 
+    def on_retriever_start(self, serialized, query, *, run_id, name=None, **kwargs):
+        self._note("start", run_id, name)
+
     def on_retriever_end(self, documents, *, run_id, **kwargs):
-        self._note("retrieved", run_id, None)
+        self._note("end", run_id, None)
 
 
 @pytest.mark.parametrize("make", [Diary, BlockingDiary])
@@ -130,13 +136,13 @@ async def test_slow_handlers_are_told_in_order_and_block_nobody(nested, mode, ma
         with blockbuster_ctx():
             await nested.ainvoke("tea", {"callbacks": [diary]})
     started = [name for what, name, _ in diary.lines if what == "start"]
-    assert started[:4] == ["rewrite", "ask", "model call", "fuse"]
-    assert started[4:] == ["search", "search", "rerank", "model"]
+    assert started[:5] == ["NodeGraphRetriever", "rewrite", "ask", "model call", "fuse"]
+    assert started[5:] == ["search", "search", "rerank", "model"]
     names = {run_id: name for what, name, run_id in diary.lines if what == "start"}
     ended = [names[run_id] for what, _, run_id in diary.lines if what == "end"]
     assert ended[:2] == ["model call", "ask"]
-    assert ended[2:] == ["search", "search", "fuse", "model", "rerank", "rewrite"]
-    assert diary.lines[-1][0] == "retrieved"
+    assert ended[2:-1] == ["search", "search", "fuse", "model", "rerank", "rewrite"]
+    assert ended[-1] == "NodeGraphRetriever"
     if mode == "async" and make is BlockingDiary:
         assert threading.get_ident() not in diary.threads
 
@@ -174,7 +180,7 @@ async def test_a_handler_that_is_to_be_heard_is_heard(nested, mode, inline):
         raise_error = True
         run_inline = inline
 
-        def on_chain_start(self, serialized, inputs, *, name=None, **kwargs):
+        def on_retriever_start(self, serialized, query, *, name=None, **kwargs):
             if name == "fuse":
                 raise KeyError("loud")
 

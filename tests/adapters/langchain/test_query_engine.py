@@ -467,7 +467,7 @@ async def test_stream_events(native_engine, output):
     engine = NodeGraphQueryEngine(engine=native_engine, output=output)
     events = [e async for e in engine.astream_events("fermented tea", version="v2")]
     kinds = {(e["event"], e["name"]) for e in events}
-    assert ("on_chain_start", "retrieve") in kinds
+    assert ("on_retriever_start", "retrieve") in kinds
     assert ("on_chain_end", "search") in kinds
     assert ("on_chat_model_stream", "FakeListChatModel") in kinds
     pieces = [
