@@ -8,12 +8,13 @@ from contextlib import aclosing
 from itertools import chain
 from typing import Annotated, Any, Literal
 
-from langchain_core.messages import BaseMessage
-from langchain_core.prompt_values import PromptValue
+from langchain_core.messages import HumanMessage
+from langchain_core.prompt_values import ChatPromptValue, ChatPromptValueConcrete, StringPromptValue
 from langchain_core.runnables import RunnableConfig, RunnableLambda, RunnableSerializable
 from langchain_core.runnables.graph import Graph
 from langchain_core.runnables.utils import AddableDict
-from pydantic import ConfigDict, Field, SkipValidation, field_validator
+from langchain_core.tools import BaseTool
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation, Strict, field_validator
 
 from ...retrievers import (
     Answer,
@@ -36,7 +37,15 @@ from .query_engine_io import (
     stream_in_context,
 )
 
-EngineInput = str | Mapping[str, Any] | BaseMessage | list[Any] | PromptValue
+EngineInput = (
+    str
+    | Mapping[str, Any]
+    | HumanMessage
+    | Annotated[list[Any], Strict()]
+    | StringPromptValue
+    | ChatPromptValue
+    | ChatPromptValueConcrete
+)
 
 
 class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
@@ -54,8 +63,8 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
         k: How many passages to retrieve; None for the engine's own number.
         child_k: How many children every inner retriever considers before it lifts them.
         filter: Conditions on metadata, checked before ranking.
-        question_key: Where in a mapping the question is; None for ``question``, ``input`` or
-            ``query``.
+        question_key: Where in a mapping the question is; None for ``question``, ``input``,
+            ``query`` or ``messages`` (a LangGraph state, whose last message is the question).
         history_key: Where in a mapping the conversation so far is: messages.
         details: What the metadata of documents has besides its own fields; see
             ``NodeGraphRetriever``. Scores are in ``sources`` anyway.
@@ -189,6 +198,19 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
     ) -> AsyncIterator[Any]:
         """Yield the same without blocking the event loop."""
         return self._atransform_stream_with_config(input, self._astream, config, **kwargs)
+
+    def as_tool(
+        self,
+        args_schema: type[BaseModel] | None = None,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        arg_types: dict[str, type] | None = None,
+    ) -> BaseTool:
+        """Return a tool with one argument, the question; ``answer_tool`` cites and filters too."""
+        if args_schema is None and arg_types is None:
+            arg_types = {self.question_key or "question": str}
+        return super().as_tool(args_schema, name=name, description=description, arg_types=arg_types)
 
     def get_graph(self, config: RunnableConfig | None = None) -> Graph:
         """Return a graph to draw: the way of a question through the inner retrievers."""

@@ -24,7 +24,7 @@ from .documents import Details, to_document
 
 Message = Mapping[str, str]
 
-_QUESTION_KEYS = ("question", "input", "query")
+_QUESTION_KEYS = ("question", "input", "query", "messages")
 
 
 class Question(NamedTuple):
@@ -45,8 +45,8 @@ def read_question(input: Any, question_key: str | None, history_key: str) -> Que
     Args:
         input: A text; a message; messages, the last of which is the question; or a mapping with
             one of these, and with a history beside it.
-        question_key: Where in a mapping the question is; None for ``question``, ``input`` or
-            ``query``.
+        question_key: Where in a mapping the question is; None for ``question``, ``input``,
+            ``query`` or ``messages``.
         history_key: Where the history is: messages in any format that LangChain takes.
 
     Raises:

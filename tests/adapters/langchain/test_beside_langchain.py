@@ -10,6 +10,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.load import dumps, loads
+from langchain_core.messages import HumanMessage
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 from langchain_core.vectorstores import InMemoryVectorStore
 from letters import Letters
@@ -423,3 +424,52 @@ def test_d6_a_search_that_fails_ends_its_run(graph):
     with pytest.raises(ConnectionError):
         answers.invoke("tea", {"callbacks": [Failing()]})
     assert Failing.errors == ["down"]
+
+
+# Inputs
+
+
+@pytest.fixture
+def answers(graph):
+    model = FakeListChatModel(responses=["It is steamed [1]."])
+    return NodeGraphQueryEngine(engine=QueryEngine(Retriever(graph, "ROOT", "bm25"), model))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "green tea",
+        {"question": "green tea"},
+        {"input": "green tea", "chat_history": []},
+        {"messages": [HumanMessage("green tea")]},
+        [HumanMessage("green tea")],
+        [("human", "green tea")],
+        HumanMessage("green tea"),
+        ChatPromptTemplate.from_template("{x}").invoke({"x": "green tea"}),
+        PromptTemplate.from_template("{x}").invoke({"x": "green tea"}),
+    ],
+)
+def test_d8_inputs_are_validated_as_a_host_does(answers, given):
+    validated = answers.get_input_schema().model_validate(given).root
+    assert validated == given
+    assert answers.invoke(validated) == "It is steamed [1]."
+    assert answers.get_input_jsonschema()["anyOf"]
+
+
+@pytest.mark.filterwarnings("ignore:This API is in beta")
+async def test_d8_an_engine_is_a_tool(answers):
+    tool = answers.as_tool(name="ask_tea", description="About tea.")
+    assert list(tool.args) == ["question"]
+    assert tool.invoke({"question": "green tea"}) == "It is steamed [1]."
+    assert await tool.ainvoke({"question": "green tea"}) == "It is steamed [1]."
+
+
+async def test_d8_an_engine_is_a_node_of_a_langgraph_graph(answers):
+    langgraph = pytest.importorskip("langgraph.graph", reason="the test needs langgraph")
+    steps = langgraph.StateGraph(langgraph.MessagesState)
+    steps.add_node("answer", answers | (lambda text: {"messages": [("ai", text)]}))
+    steps.add_edge(langgraph.START, "answer")
+    app = steps.compile()
+    state = {"messages": [("human", "Hello."), ("ai", "Hello."), ("human", "green tea")]}
+    for result in (app.invoke(state), await app.ainvoke(state)):
+        assert result["messages"][-1].content == "It is steamed [1]."
