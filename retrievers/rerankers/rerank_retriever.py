@@ -116,7 +116,7 @@ class RerankRetriever(PlannedRetriever):
             results = yield from self._rerank(candidates, query)
             short = len(results) < wanted and self._may_lead_on(results, candidates)
             if short and len(candidates) >= most:
-                counts = {"candidates": len(candidates), "results": len(results)}
+                counts: dict[str, Any] = {"candidates": len(candidates), "results": len(results)}
                 with start_span("short", reranker=reranker.name, query=query, **counts):
                     pass
             return results[:limit], short
