@@ -19,6 +19,7 @@ from .extractors import EntityExtractor, LLMExtractor
 from .graph import NodeGraph
 from .groups import GroupSummary, NodeGroup
 from .hashing import fingerprint
+from .imported_groups import Family
 from .memory_store import MemoryStore
 from .models import LLM, CachedLLM, Embedder
 from .node import ROOT, Kin, Link, LinkedText, Node
@@ -46,6 +47,7 @@ __all__ = [
     "EmbeddingError",
     "EntityExtractor",
     "Failure",
+    "Family",
     "GroupSummary",
     "Kin",
     "LLMExtractor",

@@ -17,6 +17,7 @@ from .document import as_document, flatten
 from .errors import nearest_names
 from .groups import GroupRegistry, GroupSummary, NodeGroup, Scope, make_group
 from .hashing import digest
+from .imported_groups import Family, ImportedGroups
 from .locking import Access
 from .memory_store import as_store
 from .models import EmbeddingCache, as_embedders
@@ -95,6 +96,8 @@ class NodeGraph:
         self._set_up()
         for name, (size, overlap) in PREDEFINED.items():
             self.create_node_group(name, SentenceSplitter, chunk_size=size, chunk_overlap=overlap)
+        for group in self._imports:
+            self._registry.declare(group, replace=True)
         for path in () if source is None else flatten(source):
             if not isinstance(path, str | Path):
                 raise TypeError(
@@ -108,13 +111,14 @@ class NodeGraph:
         self._builder = GroupBuilder(self._store, self._access, self.attach, self.progress)
         self._corpus = Corpus(self._store, self._access)
         self._search_texts = SearchTextRegistry(self._search_text, self.ancestry)
+        self._imports = ImportedGroups(self._store)
         self.embeddings = EmbeddingCache(self._store, self._embedders, self.progress)
         self._shared: dict[object, object] = {}
         self._shared_lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
         derived = {"_access", "_builder", "_corpus", "embeddings", "_shared", "_shared_lock"}
-        derived.add("_search_texts")
+        derived.update(("_search_texts", "_imports"))
         return {k: v for k, v in self.__dict__.items() if k not in derived}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -294,9 +298,49 @@ class NodeGraph:
         group = make_group(
             name, transform, parent, trans_node, num_workers, version, settings, scope, search_text
         )
+        self._declare(group, replace)
+        if replace and self.is_imported(name):
+            self._imports.drop(name)
+
+    def _declare(self, group: NodeGroup, replace: bool) -> None:
         with self._access.writing_registry():
             self._registry.declare(group, replace)
             self._ancestries, self._declared_searches = {}, {}
+
+    def import_group(
+        self, name: str, families: Iterable[Family], parent: str = ROOT, *, id_field: str
+    ) -> None:
+        """Declare a group whose nodes come from elsewhere, or add nodes to it.
+
+        They are kept in the store: a graph that is opened from its file has the group. A document
+        whose text changes in another way than by an import has no nodes in it any more.
+
+        Args:
+            name: The group's name.
+            families: The nodes, each family with its parent; in place of earlier ones of the same
+                parents.
+            parent: The group of the parents: ``ROOT`` or an imported one.
+            id_field: The metadata field of an imported node that has the id by which its own
+                children name it.
+
+        Raises:
+            UnknownGroupError: If there is no parent group.
+            ValueError: If the group is there and was not imported.
+            TypeError: If metadata has a value that a store can't hold.
+        """
+        if name in (ROOT, *(group.name for group in self._registry)) and not self.is_imported(name):
+            raise ValueError(
+                f"the group {name!r} is there with another rule; name the imported one otherwise"
+            )
+        self.ancestry(parent)
+        self._check_outside()
+        with self._access.changing():
+            group = self._imports.put(name, parent, families, id_field)
+        self._declare(group, replace=True)
+
+    def is_imported(self, group: str) -> bool:
+        """Return whether a group was declared by ``import_group``."""
+        return group in self._imports
 
     @property
     def groups(self) -> dict[str, GroupSummary]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from llama_index.core.schema import BaseNode
 
 from ...nodegraph import ROOT, NodeGraph
+from .imported_fields import LLAMA_INDEX_ID
 from .node_hierarchy import GroupName, NodeHierarchy
-from .node_lookup import ImportedChildren, imported_children
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,9 @@ def import_nodes(
     itself. Positions of nodes in their document are checked, and searched for if they are wrong.
 
     Importing more, or again, adds to the groups; a document with an existing id is replaced.
-    Documents that are added to the graph in other ways have no nodes in these groups. When a graph
-    is opened from its file, import the same nodes again; this builds nothing.
+    Documents that are added to the graph in other ways have no nodes in these groups, nor has a
+    document whose text is changed in other ways. The groups are part of the graph: one that is
+    opened from its file has them, and the original nodes are not needed again.
 
     Args:
         graph: The node graph.
@@ -85,19 +86,17 @@ def import_nodes(
     """
     hierarchy = NodeHierarchy(nodes, documents)
     names = hierarchy.group_names(groups)
-    children = hierarchy.children(names)
+    families = hierarchy.families(names)
     parents = _parent_groups(hierarchy, names)
     for name in parents:
-        if name in graph.groups and imported_children(graph, name) is None:
+        if name in graph.groups and not graph.is_imported(name):
             raise ValueError(
                 f"the group {name!r} is there with another rule; name the groups of the import "
                 "otherwise: groups=[...]"
             )
     ids = graph.add(list(hierarchy.documents.values()))
     for name, parent in parents.items():
-        earlier = imported_children(graph, name)
-        rule = ImportedChildren({**(earlier.children if earlier else {}), **children[name]})
-        graph.create_node_group(name, rule, parent, version=rule.version, replace=True)
+        graph.import_group(name, families[name], parent, id_field=LLAMA_INDEX_ID)
     graph.build(*parents)
     return ImportResult(tuple(ids), tuple(parents), tuple(hierarchy.blank))
 

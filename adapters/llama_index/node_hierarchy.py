@@ -14,7 +14,7 @@ from typing import Any
 from llama_index.core.schema import BaseNode, IndexNode, TextNode
 from llama_index.core.schema import Document as LlamaIndexDocument
 
-from ...nodegraph import ROOT, Document, Node, SearchText, declared_search_text
+from ...nodegraph import ROOT, Document, Family, Node, SearchText, declared_search_text
 from ..conversion import is_start, own_metadata
 from .graph_text_node import read_record
 from .imported_fields import (
@@ -40,7 +40,7 @@ class NodeHierarchy:
         nodes: The nodes below the documents.
         documents: The documents; missing ones are rebuilt from their nodes.
         parents: The id of each node's parent, a node or a document.
-        blank: Ids of nodes without a text, known after ``children``.
+        blank: Ids of nodes without a text, known after ``families``.
 
     Raises:
         TypeError: If something is no node, or has more than a text.
@@ -156,8 +156,8 @@ class NodeHierarchy:
             node_id: name(node_id) for node_id in sorted(self.nodes, key=self._depths.__getitem__)
         }
 
-    def children(self, group_names: Mapping[str, str]) -> dict[str, dict[str, list[Node]]]:
-        """Return the children of each parent as a graph has them, by group and parent.
+    def families(self, group_names: Mapping[str, str]) -> dict[str, list[Family]]:
+        """Return the children of each parent as a graph has them, by group.
 
         Args:
             group_names: The name of each node's group, parents before children.
@@ -186,7 +186,10 @@ class NodeHierarchy:
                 self.blank.append(node_id)
             by_group[group].setdefault(parent_id, {})[node_id] = child
         return {
-            group: {parent: self._siblings(by_id) for parent, by_id in by_parent.items()}
+            group: [
+                Family(parent, parents[parent].text, self._siblings(by_id))
+                for parent, by_id in by_parent.items()
+            ]
             for group, by_parent in by_group.items()
         }
 

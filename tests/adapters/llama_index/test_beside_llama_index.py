@@ -189,6 +189,22 @@ def test_metadata_of_results_is_the_users(documents: list[Document]) -> None:
     assert all(exported[result.node_id] == result.node.hash for result in results)
 
 
+def test_an_import_survives_a_restart_without_the_old_nodes(
+    documents: list[Document], hierarchy: list[BaseNode], tmp_path: Path
+) -> None:
+    with NodeGraph(store=tmp_path / "graph.nodekin", progress=False) as graph:
+        import_nodes(graph, hierarchy, documents=documents, groups=["large", "small"])
+    by_id = {node.node_id: node for node in hierarchy}
+    with NodeGraph(store=tmp_path / "graph.nodekin", progress=False) as graph:
+        search = Retriever(graph, "small", target="large", top_k=2)
+        results = NodeGraphRetriever(search).retrieve("Black tea number 7")
+        assert [result.node.hash for result in results] == [
+            by_id[result.node_id].hash for result in results
+        ]
+        assert len(results) == 2
+        assert {n.node_id for n in export_nodes(graph, "small")} == set(by_id)
+
+
 # Results have relatives
 
 
