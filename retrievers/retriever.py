@@ -123,9 +123,8 @@ class Retriever(BaseRetriever):
         self.embed_keys = [scope.key for scope in self._scopes if scope.key is not None]
         self.top_k = check_top_k(top_k)
         self.similarity_cut_off = check_cut_off(similarity_cut_off, self.embed_keys)
-        self.filters = filters
         self._restriction: Filters | None = None
-        self._conditions = Conditions.of(filters)
+        self.filters = filters
         self.lift = choice(lift, "lift", get_args(Lift))
         child_k = options.get("child_k")
         self.child_k = None if child_k is None else whole(child_k, "child_k", 1)
@@ -246,6 +245,16 @@ class Retriever(BaseRetriever):
         listed = await asyncio.to_thread(_listed, search, queries)
         return _spread(queries, await asyncio.to_thread(search, texts, vectors), listed)
 
+    @property
+    def filters(self) -> Filters | None:
+        """Conditions on metadata; they are checked when they are set, also later."""
+        return self._filters
+
+    @filters.setter
+    def filters(self, value: Filters | None) -> None:
+        self._conditions = Conditions.of(value, restriction=self._restriction)
+        self._filters = value
+
     def conditions(self, filters: Filters | None) -> Conditions:
         """Return the conditions of a call together with the retriever's own; all must hold."""
         if filters is None and current_restriction() is None:
@@ -264,7 +273,6 @@ class Retriever(BaseRetriever):
         """
         other = copy.copy(self)
         other.filters = filters
-        other._conditions = Conditions.of(filters, restriction=self._restriction)
         return other
 
     def restricted(self, filters: Filters) -> Self:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 import numpy as np
 
 from ..nodegraph import Document, NodeGraph
-from .filters import Filters
+from .filters import Filters, parse_filters
 from .protocols import RetrieverProtocol, Similarity
 from .results import ScoredNode
 from .retriever import Retriever
@@ -44,6 +44,15 @@ _STEPS = 25  # random changes of a corpus, each followed by a comparison
 _COPIES = 30  # of the texts, where an index has to be worth storing
 
 _TOGGLES = 20  # changes during which other threads search
+
+_FILTERS: tuple[Filters | None, ...] = (
+    None,
+    {"color": "red"},
+    {"color": ["red", "blue"]},
+    {"or": [{"color": {"like": "R%"}}, {"document.id": "d1"}]},
+    {"not": {"color": {"exists": True}}},
+    {"color": {"ne": "red"}, "document.id": {"gte": "d1"}},
+)
 
 Row = tuple[str, float]  # id and score
 
@@ -207,8 +216,9 @@ class _IndexCheck:
         for query, ranking, results in zip(self.queries, rankings, many, strict=True):
             _check_rows(ranking, f"{query!r}: ", place)
             _check_same(_rows(results), ranking, f"{query!r}: many queries at once, beside one")
-            for filters in (None, {"color": "red"}, {"color": ["red", "blue"]}):
-                expected = [row for row in ranking if _meets(nodes[row[0]].metadata, filters)]
+            for filters in _FILTERS:
+                filter = parse_filters(filters)
+                expected = [row for row in ranking if filter.matches(nodes[row[0]])]
                 for k in (1, 2, 3, len(nodes)):
                     options = f"top_k={k}, filters={filters!r}"
                     results = self.retriever(graph).retrieve(query, top_k=k, filters=filters)
@@ -343,10 +353,6 @@ def _rows(results: Iterable[ScoredNode]) -> list[Row]:
 
 def _as_texts(rankings: Iterable[list[Row]], graph: NodeGraph) -> list[list[Row]]:
     return [[(graph.node(node_id).text, score) for node_id, score in rows] for rows in rankings]
-
-
-def _meets(metadata: Mapping[str, Any], filters: Filters | None) -> bool:
-    return not filters or metadata.get("color", "no color") in filters["color"]
 
 
 def _check(good: bool, message: str) -> None:
