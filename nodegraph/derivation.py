@@ -11,6 +11,7 @@ from .document import Document
 from .groups import NodeGroup
 from .hashing import digest, full_digest, metadata_digest
 from .node import NO_METADATA, ROOT, Link, Node
+from .source_names import file_name_of, source_of
 from .transforms import Draft, PatternRule
 
 CORPUS = ""
@@ -133,7 +134,8 @@ def reusable(
 
 
 def _file_names(nodes: Sequence[Node | None]) -> set[object]:
-    return {str(node.metadata.get("file_name")) for node in nodes if node is not None}
+    metadata = [node.metadata for node in nodes if node is not None]
+    return {(file_name_of(fields), source_of(fields)) for fields in metadata}
 
 
 def outputs_by_parent(derivation: Derivation) -> dict[str, list[Draft]]:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, Literal, Protocol
 
 from .hashing import digest, fingerprint
+from .source_names import headings_of
 
 DEFAULT_FIELDS = ("title", "headings")
 """The metadata fields that are searched with the text where nothing is declared."""
@@ -130,20 +131,10 @@ class SearchText:
         own, inherited = node.own_metadata, node.inherited
         if self.fields is None:
             return [name for name in {**inherited, **own} if name not in self.excluded]
-        names = []
-        for name in self.fields:
-            if name in own:
-                value = own[name]
-            elif name in inherited:
-                value = inherited[name]
-            else:
-                continue
-            if value is not None and value != "" and value != []:
-                names.append(name)
-        return names
+        return [name for name in self.fields if _value(node, name) not in (None, "", [])]
 
     def _line(self, name: str, node: SearchedNode) -> str:
-        value = node.own_metadata[name] if name in node.own_metadata else node.inherited[name]
+        value = _value(node, name)
         if self.list_separator is not None and isinstance(value, list | tuple):
             value = self.list_separator.join(map(str, value))
         return self.field_template.format(key=name, value=str(value))
@@ -177,6 +168,19 @@ SearchTextRule = Callable[[Any], str]
 
 SearchTextOption = SearchText | str | Sequence[str] | SearchTextRule | Literal[False] | None
 """What ``as_search_text`` takes."""
+
+
+def _value(node: SearchedNode, name: str) -> Any:
+    """Return a metadata field of a node, None where it has none.
+
+    Where it has no ``headings``, these are those of LangChain's header splitters.
+    """
+    own, inherited = node.own_metadata, node.inherited
+    if name in own:
+        return own[name]
+    if name in inherited or name != "headings":
+        return inherited.get(name)
+    return headings_of({**inherited, **own}) if own or inherited else None
 
 
 def as_search_text(value: object) -> SearchTextRule | None:

@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 from .document import declared_search_text
 from .node import NO_METADATA, LinkedText, Node
 from .search_text import SearchText
+from .source_names import file_name_of, source_of
 from .splitters import Span, locate
 
 Transform = Callable[[Any], Any]
@@ -89,8 +90,9 @@ class PatternRule:
     """Choose the rule by the file's name: the first pattern that matches decides.
 
     Patterns are those of a shell (``*.md``); one with a slash is matched against the document's
-    id, others against its ``file_name``, or its id where it comes from no file. None as a rule
-    leaves the documents that match out of the group.
+    id and its ``source`` (a path or an address, as LangChain's loaders write it), others against
+    the name of its file (``file_name``, or the end of the ``source``), or its id where it comes
+    from none. None as a rule leaves the documents that match out of the group.
     """
 
     rules: tuple[tuple[str, AnyRule | None], ...]
@@ -107,9 +109,11 @@ class PatternRule:
             LookupError: If no pattern matches: a document is never left out silently.
         """
         root = node.root
-        name = str(root.own_metadata.get("file_name", root.id))
+        name = file_name_of(root.own_metadata) or root.id
+        paths = [root.id, source_of(root.own_metadata) or root.id]
         for pattern, rule in self.rules:
-            if fnmatchcase(root.id if "/" in pattern else name, pattern):
+            names = paths if "/" in pattern else [name]
+            if any(fnmatchcase(each, pattern) for each in names):
                 return rule(node) if rule else []
         raise LookupError(
             f"no pattern of {', '.join(repr(p) for p, _ in self.rules)} matches {name!r}; "

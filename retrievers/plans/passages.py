@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from ...nodegraph import Node
 from ...nodegraph.models import neutralize as neutralize_tags
+from ...nodegraph.source_names import headings_of, source_title
 
 _TAGS = ("passage", "passages", "partial")
 
@@ -62,6 +63,10 @@ def fit_passages(
 def passage_title(node: Node) -> str:
     """Return the title of a node's passage: its title and headings, else the name of its file.
 
+    What loaders and splitters of LangChain and LlamaIndex write is understood: ``source`` (a path
+    or an address), ``file_path``, ``Header 1``.
+
+
     A heading that the passage begins with is not repeated.
 
     Example:
@@ -69,10 +74,7 @@ def passage_title(node: Node) -> str:
         'Tea › Sorts › Green'
     """
     metadata = node.metadata
-    title = metadata.get("title") or metadata.get("file_name")
-    headings = metadata.get("headings") or metadata.get("heading") or []
-    headings = [headings] if isinstance(headings, str) else headings
-    parts = [title, *headings] if isinstance(headings, list | tuple) else [title]
+    parts = [source_title(metadata), *headings_of(metadata)]
     lines = [" ".join(str(part).split()) for part in parts if part]
     first_line = node.text.lstrip("# \t\r\n").split("\n", 1)[0].strip().rstrip("#").rstrip()
     if lines and lines[-1] == first_line:

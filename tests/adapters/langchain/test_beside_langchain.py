@@ -13,6 +13,7 @@ from langchain_core.load import dumps, loads
 from langchain_core.messages import HumanMessage
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_text_splitters import MarkdownHeaderTextSplitter
 from letters import Letters
 from pydantic import Field
 
@@ -22,6 +23,8 @@ from nodekin.adapters.langchain import (
     NodeGraphReranker,
     NodeGraphRetriever,
     NodeGraphVectorStore,
+    answer_tool,
+    as_transform,
     retriever_tool,
     rewrite_query,
 )
@@ -473,3 +476,66 @@ async def test_d8_an_engine_is_a_node_of_a_langgraph_graph(answers):
     state = {"messages": [("human", "Hello."), ("ai", "Hello."), ("human", "green tea")]}
     for result in (app.invoke(state), await app.ainvoke(state)):
         assert result["messages"][-1].content == "It is steamed [1]."
+
+
+# What loaders and splitters write
+
+
+def test_d7_sources_are_titles_and_citations(graph, answers):
+    full = answers.model_copy(update={"output": "dict"})
+    answer = full.invoke("green tea")
+    assert next(source["title"] for source in answer["sources"]) == "tea.md"
+    tool = answer_tool(answers, "ask_tea", "About tea.")
+    assert tool.invoke({"question": "green tea"}).endswith("Sources:\n[1] tea.md")
+
+
+def test_d7_the_passages_of_a_prompt_are_named_by_their_source(graph):
+    model = Recording(responses=["It is steamed [1]."])
+    QueryEngine(Retriever(graph, "ROOT", "bm25", top_k=1), model).query("green tea")
+    assert "[1] tea.md\n" in model.sent[0][0][1]
+
+
+def test_d7_file_patterns_match_sources(graph):
+    graph.add(
+        [
+            Document("a,b", metadata={"source": "https://example.com/data/tea.csv?raw=1"}),
+            Document("Rivers run.", metadata={"source": "notes/rivers.txt"}),
+        ]
+    )
+    graph.create_node_group(
+        "part",
+        [
+            ("docs/zh*", lambda text: [f"zh {text}"]),
+            ("*.md", lambda text: [f"md {text}"]),
+            ("*.csv", lambda text: [f"csv {text}"]),
+            ("*", lambda text: [f"other {text}"]),
+        ],
+    )
+    texts = [node.text for node in graph.nodes("part")]
+    assert [text.split()[0] for text in texts] == ["md", "md", "zh", "md", "csv", "other"]
+
+
+def test_d7_a_changed_source_changes_the_pattern():
+    graph = NodeGraph(progress=False)
+    rules = [("*.md", lambda text: ["md"]), ("*", lambda text: ["other"])]
+    graph.create_node_group("sentence", split_sentences)
+    graph.create_node_group("part", rules, parent="sentence")
+    for name, text in (("tea.md", "md"), ("tea.txt", "other"), ("tea.md", "md")):
+        graph.add(Document("Tea.", id="tea", metadata={"source": name}))
+        assert [node.text for node in graph.nodes("part")] == [text]
+
+
+def test_d7_headers_of_langchains_markdown_splitter_are_headings():
+    text = "# Tea\n\nAll of it.\n\n## Green\n\nIt is steamed.\n\n## Black\n\nIt is fermented."
+    splitter = MarkdownHeaderTextSplitter([("#", "Header 1"), ("##", "Header 2")])
+    graph = NodeGraph(progress=False)
+    graph.add([Document(text, metadata={"source": "docs/tea.md"}), *splitter.split_text(text)])
+    graph.create_node_group("section", as_transform(splitter))
+    for group in ("section", "ROOT"):
+        search = Retriever(graph, group, "bm25", top_k=1)
+        model = Recording(responses=["Steamed [1]."])
+        answer = QueryEngine(search, model).query("Green, and how is it steamed?")
+        assert answer.sources[0].title.endswith("Tea › Green")
+    # The heading is searched with the text, which does not repeat it.
+    (result,) = Retriever(graph, "section", "bm25", top_k=1).retrieve("green")
+    assert result.node.text == "It is steamed."

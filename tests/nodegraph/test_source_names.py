@@ -1,0 +1,47 @@
+import pytest
+
+from nodekin.nodegraph.source_names import file_name_of, headings_of, source_of, source_title
+
+
+@pytest.mark.parametrize(
+    ("metadata", "name", "title"),
+    [
+        ({"source": "docs/tea.md"}, "tea.md", "tea.md"),
+        ({"source": "/data/茶/绿茶.md", "title": "绿茶"}, "绿茶.md", "绿茶"),
+        ({"source": r"C:\docs\tea.md"}, "tea.md", "tea.md"),
+        ({"source": "https://example.com/a/tea.md"}, "tea.md", "https://example.com/a/tea.md"),
+        ({"source": "https://example.com/t%20a.html?x=1#y"}, "t a.html", None),
+        ({"source": "https://example.com/"}, "https://example.com/", "https://example.com/"),
+        ({"source": "wikipedia"}, "wikipedia", "wikipedia"),
+        ({"file_path": "docs/tea.md", "file_name": "tea.md"}, "tea.md", "tea.md"),
+        ({"file_name": "own.md", "source": "https://example.com/tea.md"}, "own.md", "own.md"),
+        ({"url": "https://example.com/tea"}, "tea", "https://example.com/tea"),
+        ({"source": None, "page": 3}, None, ""),
+        ({"source": {"file": "x"}}, None, ""),
+        ({}, None, ""),
+    ],
+)
+def test_d7_where_a_document_is_from(metadata, name, title):
+    assert file_name_of(metadata) == name
+    if title is not None:
+        assert source_title(metadata) == title
+
+
+def test_d7_a_path_object_is_a_source(tmp_path):
+    assert source_of({"source": tmp_path / "tea.md"}) == str(tmp_path / "tea.md")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "headings"),
+    [
+        ({"headings": ["Tea", "Green"], "heading": "Green"}, ["Tea", "Green"]),
+        ({"heading": "Tea"}, ["Tea"]),
+        ({"Header 2": "Green", "Header 1": "Tea"}, ["Tea", "Green"]),
+        ({"h1": "Tea", "h3": "Steamed"}, ["Tea", "Steamed"]),
+        ({"header_1": "Tea", "Header 2": ""}, ["Tea"]),
+        ({"Header": "Tea", "height": 3, "Header 10": "x"}, []),
+        ({"headings": []}, []),
+    ],
+)
+def test_d7_headings_as_splitters_write_them(metadata, headings):
+    assert headings_of(metadata) == headings
