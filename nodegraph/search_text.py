@@ -109,14 +109,23 @@ class SearchText:
             ValueError: If kin of the node are to be searched, and it has no graph.
             UnknownGroupError: If there is no such group.
         """
+        return self.compose(self.added_text(node), node.text)
+
+    def added_text(self, node: SearchedNode) -> str:
+        """Return what is put beside a node's text; nothing where it has none of the fields."""
         names = self._field_names(node)
+        if not names and not self.groups:
+            return ""
         lines = [line for group in self.groups for line in _kin_texts(node, group)]
         lines += [self._line(name, node) for name in names]
-        metadata = self.separator.join(lines).strip() if lines else ""
-        if not metadata:
-            return node.text
-        values = (metadata, node.text, metadata, node.text)
-        return self.template.format(**dict(zip(_PLACES, values, strict=True))).strip()
+        return self.separator.join(lines).strip()
+
+    def compose(self, added: str, text: str) -> str:
+        """Put what is added and a text together."""
+        if not added:
+            return text
+        places = {"metadata": added, "text": text, "metadata_str": added, "content": text}
+        return self.template.format(**places).strip()
 
     def sources(self, node: SearchedNode) -> tuple[str, ...]:
         """Return what is searched beside the node's text: names of groups and of its fields."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from .groups import NodeGroup
 from .hashing import digest
@@ -23,6 +23,11 @@ class DeclaredSearchText(NamedTuple):
     rule: SearchTextRule | None
     version: str
     groups: tuple[str, ...]
+
+
+class _Inherited(NamedTuple):
+    inherited: Mapping[str, Any]
+    rule: SearchText
 
 
 _BY_DOCUMENT = digest("by document", DEFAULT.version)
@@ -67,11 +72,19 @@ class SearchTextRegistry:
         """
         rules: dict[str, SearchTextRule | None] = {}
         texts = []
+        added, last = "", None  # most nodes have the metadata of their neighbours
         for node in nodes:
             if node.group not in rules:
                 rules[node.group] = self.rule(node.group)
             rule = rules[node.group] or node.search_text or node.inherited_search_text or DEFAULT
-            texts.append(rule(node) if isinstance(rule, SearchText) else _call(rule, node))
+            if not isinstance(rule, SearchText):
+                texts.append(_call(rule, node))
+            elif node.own_metadata or rule.groups:
+                texts.append(rule(node))
+            else:
+                if last is None or node.inherited is not last.inherited or rule is not last.rule:
+                    added, last = rule.added_text(node), _Inherited(node.inherited, rule)
+                texts.append(rule.compose(added, node.text) if added else node.text)
         return texts
 
 

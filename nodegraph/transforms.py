@@ -235,7 +235,8 @@ def _placed(draft: Draft, span: Span | None, parent: Node) -> Draft:
 
 
 def _at(draft: Draft, start: int, end: int) -> Draft:
-    return replace(draft, start=start, end=end)
+    content, metadata, links = draft.content, draft.metadata, draft.links
+    return Draft(draft.text, content, metadata, start, end, links, draft.search_text)
 
 
 def _draft(item: object) -> Draft:
