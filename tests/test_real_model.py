@@ -67,7 +67,9 @@ def english(data: Path) -> Retriever:
         pytest.skip(f"no {path}")
     corpus = json.loads(path.read_text(encoding="utf-8"))
     graph = NodeGraph(progress=False)
-    graph.add([Document(f"{title}\n{''.join(told)}", id=title) for title, told in corpus.items()])
+    graph.add(
+        [Document("".join(told), {"title": title}, id=title) for title, told in corpus.items()]
+    )
     return Retriever(graph, "ROOT", "bm25", top_k=2)
 
 

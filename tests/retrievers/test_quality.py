@@ -102,17 +102,17 @@ def test_hotpotqa_is_not_below_plain_bm25(data: Path, k: int) -> None:
         )
     )
     gold = [{title for title, _ in question["supporting_facts"]} for question in questions]
-    texts = {title: f"{title}\n{''.join(sentences)}" for title, sentences in corpus.items()}
+    texts = {title: "".join(sentences) for title, sentences in corpus.items()}
 
     graph = NodeGraph(progress=False)
-    graph.add([Document(text, id=title) for title, text in texts.items()])
+    graph.add([Document(text, {"title": title}, id=title) for title, text in texts.items()])
     retriever = Retriever(graph, "ROOT", top_k=k)
     mine = [[r.node.id for r in retriever.retrieve(q["question"])] for q in questions]
 
     def words(text: str) -> list[str]:
         return re.findall(r"\w+", text.lower())
 
-    peer = BM25Okapi([words(text) for text in texts.values()])
+    peer = BM25Okapi([words(f"{title}\n{text}") for title, text in texts.items()])
     titles = list(texts)
     plain = [
         [titles[i] for i in np.argsort(-peer.get_scores(words(q["question"])), kind="stable")[:k]]

@@ -1,0 +1,372 @@
+"""What LlamaIndex embeds of documents and nodes with metadata is what is searched here."""
+
+import importlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from llama_index.core import SimpleDirectoryReader, VectorStoreIndex
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.node_parser import (
+    HierarchicalNodeParser,
+    SentenceSplitter,
+    SentenceWindowNodeParser,
+)
+from llama_index.core.retrievers import RecursiveRetriever
+from llama_index.core.schema import Document, IndexNode, MetadataMode, TextNode
+
+from nodekin.adapters.llama_index import (
+    NodeGraphReranker,
+    NodeGraphRetriever,
+    as_index,
+    as_transform,
+    export_nodes,
+    import_nodes,
+    to_text_node,
+)
+from nodekin.nodegraph import MarkdownSplitter, NodeGraph, split_sentences
+from nodekin.retrievers import RecursiveRetriever as OurRecursiveRetriever
+from nodekin.retrievers import Retriever
+
+REVENUES = {"Lyft": 3.2, "Uber": 17.5, "Bolt": 4}
+
+
+class Words(BaseEmbedding):
+    """Counts words, so that equal texts have equal vectors."""
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        counts = [0.01] * 64
+        for word in text.lower().replace(".", " ").replace(":", " ").split():
+            counts[sum(ord(c) * at for at, c in enumerate(word, 1)) % 63] += 1
+        return counts
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return self._get_text_embedding(query)
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return self._get_text_embedding(query)
+
+
+def filings(**properties: Any) -> list[Document]:
+    return [
+        Document(
+            text=f"Its revenue was {revenue} billion in 2021.",
+            metadata={"company": company, "secret": "zebra"},
+            id_=company,
+            **properties,
+        )
+        for company, revenue in REVENUES.items()
+    ]
+
+
+def searched_texts(graph: NodeGraph, group: str = "ROOT") -> list[str]:
+    return [node.searched_text for node in graph.nodes(group)]
+
+
+def embedded(nodes: Any) -> list[str]:
+    return [node.get_content(MetadataMode.EMBED) for node in nodes]
+
+
+@pytest.mark.parametrize("similarity", ["bm25", "cosine"])
+@pytest.mark.parametrize("company", REVENUES)
+def test_metadata_is_searched_as_vector_store_index_does(similarity: str, company: str) -> None:
+    documents, model = filings(), Words()
+    graph = NodeGraph(embed=model)
+    graph.add(documents)
+    theirs = VectorStoreIndex(documents, embed_model=model).as_retriever(similarity_top_k=1)
+    ours = NodeGraphRetriever(Retriever(graph, "ROOT", similarity, top_k=1))
+    query = f"{company} revenue"
+    (best,) = ours.retrieve(query)
+    assert best.metadata["company"] == theirs.retrieve(query)[0].metadata["company"] == company
+    assert best.text == f"Its revenue was {REVENUES[company]} billion in 2021."
+    assert best.evidence[0]["searched_with"] == ["company", "secret"]
+
+
+@pytest.mark.parametrize("company", REVENUES)
+def test_metadata_is_searched_as_bm25_retriever_does(company: str) -> None:
+    try:
+        bm25 = importlib.import_module("llama_index.retrievers.bm25")
+    except ImportError:
+        pytest.skip("llama-index-retrievers-bm25 is not installed")
+    documents = filings()
+    nodes = [TextNode(text=d.text, metadata=d.metadata, id_=d.node_id) for d in documents]
+    theirs = bm25.BM25Retriever.from_defaults(nodes=nodes, similarity_top_k=1)
+    graph = NodeGraph()
+    graph.add(documents)
+    ours = NodeGraphRetriever(Retriever(graph, "ROOT", "bm25", top_k=1))
+    query = f"{company} revenue"
+    assert ours.retrieve(query)[0].metadata["company"] == company
+    assert theirs.retrieve(query)[0].metadata["company"] == company
+
+
+def test_the_whole_ranking_and_its_scores_are_those_of_vector_store_index() -> None:
+    documents = [
+        Document(
+            text=f"It is number {n % 7}.", metadata={"name": f"n{n % 5}", "page": n}, id_=str(n)
+        )
+        for n in range(40)
+    ]
+    model = Words()
+    graph = NodeGraph(embed=model)
+    graph.add(documents)
+    index = VectorStoreIndex(documents, embed_model=model)
+    for store in ("default", as_index(index.vector_store.__class__())):
+        ours = NodeGraphRetriever(Retriever(graph, "ROOT", "cosine", top_k=40, index=store))
+        for query in ("number 3 of n2", "page 17"):
+            theirs = index.as_retriever(similarity_top_k=40).retrieve(query)
+            scores = {hit.metadata["page"]: hit.score for hit in theirs}
+            hits = ours.retrieve(query)
+            assert len(hits) == len(scores) == 40
+            for hit in hits:
+                assert hit.score == pytest.approx(scores[hit.metadata["page"]], abs=1e-5)
+
+
+def test_excluded_keys_templates_and_separators_are_honoured() -> None:
+    properties: dict[str, Any] = {
+        "excluded_embed_metadata_keys": ["secret"],
+        "metadata_template": "<{key}={value}>",
+        "metadata_separator": " | ",
+        "text_template": "{content} -- {metadata_str}",
+    }
+    documents = filings(**properties)
+    graph = NodeGraph()
+    graph.add(documents)
+    graph.create_node_group("copy", lambda text: [text])
+    expected = embedded(documents)
+    assert expected[0] == "Its revenue was 3.2 billion in 2021. -- <company=Lyft>"
+    assert searched_texts(graph) == searched_texts(graph, "copy") == expected
+    assert Retriever(graph, "ROOT")("zebra") == []
+    assert embedded(map(to_text_node, graph.nodes("copy"))) == expected
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["title", "headings", "a", "b c", "{", "file_path"]),
+        st.one_of(st.none(), st.integers(), st.text(max_size=4), st.lists(st.integers())),
+    ),
+    st.lists(st.sampled_from(["title", "a", "unknown"])),
+    st.sampled_from(["text", " padded \n"]),
+)
+def test_any_metadata(metadata: dict[str, Any], excluded: list[str], text: str) -> None:
+    node = TextNode(text=text, metadata=metadata, excluded_embed_metadata_keys=excluded)
+    graph = NodeGraph()
+    graph.add(node)
+    assert searched_texts(graph) == embedded([node])
+
+
+def test_it_can_be_switched_off() -> None:
+    graph = NodeGraph(search_text=False)
+    graph.add(filings())
+    assert Retriever(graph, "ROOT")("Lyft") == []
+    graph = NodeGraph()
+    graph.add(filings())
+    graph.create_node_group("copy", lambda text: [text], search_text=False)
+    assert Retriever(graph, "copy")("Lyft") == []
+    assert len(Retriever(graph, "ROOT")("Lyft")) == 1
+
+
+def test_files_of_simple_directory_reader_are_searched_with_their_path(tmp_path: Path) -> None:
+    for name, text in {"lyft.txt": "It grew.", "uber.txt": "It shrank."}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    documents = SimpleDirectoryReader(str(tmp_path)).load_data()
+    store = tmp_path / "graph"
+    for _ in range(2):  # the second time from the file
+        with NodeGraph(store=store) as graph:
+            if not graph.groups["ROOT"].size:
+                graph.add(documents)
+            assert searched_texts(graph) == embedded(documents)
+            assert "file_path: " in searched_texts(graph)[0]
+            assert "file_size" not in searched_texts(graph)[0]
+            (best,) = Retriever(graph, "ROOT", top_k=1)("uber.txt")
+            assert best.node.text == "It shrank."
+    graph.refresh()
+    assert searched_texts(graph) == embedded(documents)
+
+
+WORDS = "Tea is a drink. It is green. Rivers run to the sea. They are long."
+
+
+def window() -> SentenceWindowNodeParser:
+    return SentenceWindowNodeParser.from_defaults(sentence_splitter=split_sentences, window_size=1)
+
+
+def sentence_splitter(size: int) -> SentenceSplitter:
+    return SentenceSplitter(chunk_size=size, chunk_overlap=0, chunking_tokenizer_fn=split_sentences)
+
+
+@pytest.mark.parametrize("make", [window, lambda: sentence_splitter(20)])
+def test_chunks_of_a_parser_are_searched_as_its_own(make: Callable[[], Any]) -> None:
+    document = Document(
+        text=WORDS,
+        metadata={"title": "On tea", "url": "x"},
+        id_="d",
+        excluded_embed_metadata_keys=["url"],
+    )
+    graph = NodeGraph()
+    graph.add(document)
+    graph.create_node_group("chunk", as_transform(make()))
+    theirs = make().get_nodes_from_documents([document])
+    assert len(theirs) > 1
+    assert searched_texts(graph, "chunk") == embedded(theirs)
+    assert [n.text for n in graph.nodes("chunk")] == [n.text for n in theirs]
+
+
+def test_imported_nodes_are_searched_as_they_were_embedded(tmp_path: Path) -> None:
+    document = Document(
+        text=WORDS * 3,
+        metadata={"title": "On tea", "url": "x"},
+        id_="d",
+        excluded_embed_metadata_keys=["url"],
+    )
+    parser = HierarchicalNodeParser.from_defaults(
+        node_parser_ids=["large", "small"],
+        node_parser_map={"large": sentence_splitter(60), "small": sentence_splitter(30)},
+    )
+    nodes = parser.get_nodes_from_documents([document])
+    nodes[0].metadata["summary"] = "About drinks"  # as an extractor does
+    nodes[-1].excluded_embed_metadata_keys = []
+    nodes[-1].metadata_template = "{key}: {value};"
+    del nodes[-2].metadata["title"]
+    by_id = {node.node_id: node.get_content(MetadataMode.EMBED) for node in nodes}
+    with NodeGraph(store=tmp_path / "graph") as graph:
+        imported = import_nodes(graph, nodes, documents=[document])
+        assert searched_texts(graph) == embedded([document])
+        for group in imported.groups:
+            for node in graph.nodes(group):
+                ours = to_text_node(node)
+                assert node.searched_text == by_id[ours.node_id]
+                assert ours.get_content(MetadataMode.EMBED) == by_id[ours.node_id]
+    again = NodeGraph()
+    exported = import_nodes(again, export_nodes(graph, *imported.groups, "ROOT"))
+    for group in exported.groups:
+        assert searched_texts(again, group) == searched_texts(graph, group)
+
+
+def test_windows_are_not_embedded_when_imported() -> None:
+    document = Document(text=WORDS, metadata={"title": "On tea"}, id_="d")
+    nodes = window().get_nodes_from_documents([document])
+    graph = NodeGraph()
+    import_nodes(graph, nodes, documents=[document], groups=["sentence"])
+    assert searched_texts(graph, "sentence") == embedded(nodes)
+    assert "Rivers" not in searched_texts(graph, "sentence")[0]
+
+
+def test_rerankers_read_what_llama_index_embeds() -> None:
+    read: list[str] = []
+
+    def model(query: str, texts: list[str]) -> list[float]:
+        read.extend(texts)
+        return [float(query in text) for text in texts]
+
+    documents = filings(excluded_embed_metadata_keys=["secret"])
+    graph = NodeGraph()
+    graph.add(documents)
+    hits = NodeGraphRetriever(Retriever(graph, "ROOT", top_k=3)).retrieve("revenue")
+    reranker = NodeGraphReranker("ModuleReranker", model=model, top_n=1)
+    index = VectorStoreIndex(documents, embed_model=Words())
+    for nodes in (hits, index.as_retriever(similarity_top_k=3).retrieve("Bolt")):
+        read.clear()
+        (best,) = reranker.postprocess_nodes(nodes, query_str="Bolt")
+        assert best.metadata["company"] == "Bolt"
+        assert set(read) <= set(embedded(documents))
+
+
+def test_headings_of_a_markdown_document_are_searched() -> None:
+    graph = NodeGraph()
+    graph.add(Document(text="# Tea\n\nA drink.\n\n## Green\n\nUnfermented.", id_="d"))
+    graph.create_node_group("section", MarkdownSplitter())
+    graph.create_node_group("line", lambda text: text.splitlines()[2:], parent="section")
+    assert [r.node.text for r in Retriever(graph, "line")("green")] == ["Unfermented."]
+
+
+def test_recursion_has_the_same_order_with_metadata() -> None:
+    """The migration table's row on ``RecursiveRetriever``."""
+    model = Words()
+    documents = [
+        Document(
+            text=f"Part {n} begins. Tea {n} is green. It ends.",
+            metadata={"title": f"t{n}"},
+            id_=str(n),
+        )
+        for n in range(6)
+    ]
+    graph = NodeGraph(embed=model)
+    graph.add(documents)
+    graph.create_node_group("sentence", split_sentences)
+    parents = {
+        d.node_id: TextNode(text=d.text, metadata=d.metadata, id_=d.node_id) for d in documents
+    }
+    children = [
+        IndexNode(
+            text=node.text, index_id=node.document_id, id_=node.id, metadata=dict(node.metadata)
+        )
+        for node in graph.nodes("sentence")
+    ]
+    index = VectorStoreIndex(children, embed_model=model)
+    theirs = RecursiveRetriever(
+        "vector",
+        retriever_dict={"vector": index.as_retriever(similarity_top_k=len(children))},
+        node_dict=dict(parents),
+    )
+    ours = OurRecursiveRetriever(graph, ["sentence"], "ROOT", "cosine", top_k=6)
+    for query in ("tea 3 is green", "t4 begins", "part 2 of t2"):
+        hits = NodeGraphRetriever(ours).retrieve(query)
+        expected = dict.fromkeys(hit.node_id for hit in theirs.retrieve(query))
+        assert hits[0].node_id == next(iter(expected))
+        assert {hit.node_id for hit in hits} == set(expected)
+
+
+def _passages(data: Path, name: str) -> tuple[list[tuple[str, str]], list[tuple[str, set[str]]]]:
+    """Return titles and texts by position, and questions with the positions of their passages."""
+    corpus = json.loads((data / name / f"{name}_train_corpus.json").read_text("utf-8"))
+    rows = json.loads((data / name / f"{name}_train.json").read_text("utf-8"))
+    if name == "hotpotqa":
+        passages = [(title, "".join(sentences)) for title, sentences in corpus.items()]
+        at = {title: str(n) for n, (title, _) in enumerate(passages)}
+        gold = [(r["question"], {at[title] for title, _ in r["supporting_facts"]}) for r in rows]
+        return passages, gold
+    passages = [(row["title"], row["text"]) for row in corpus]
+    of = {passage: str(n) for n, passage in enumerate(passages)}
+    gold = [
+        (
+            r["question"],
+            {of[p["title"], p["paragraph_text"]] for p in r["paragraphs"] if p["is_supporting"]},
+        )
+        for r in rows
+    ]
+    return passages, gold
+
+
+@pytest.mark.parametrize(("name", "share"), [("hotpotqa", 0.61), ("musique", 0.18)])
+def test_titles_in_metadata_are_worth_those_in_the_text(
+    data: Path, name: str, share: float
+) -> None:
+    """The share of questions of which all gold passages are among the first five."""
+    passages, questions = _passages(data, name)
+
+    def all_gold(documents: list[Document]) -> float:
+        graph = NodeGraph(progress=False)
+        graph.add(documents)
+        retriever = NodeGraphRetriever(Retriever(graph, "ROOT", "bm25", top_k=5))
+        hits = [({hit.node_id for hit in retriever.retrieve(q)}, gold) for q, gold in questions]
+        return sum(gold <= ids for ids, gold in hits) / len(hits)
+
+    titled = [
+        Document(text=text, metadata={"title": title}, id_=str(n))
+        for n, (title, text) in enumerate(passages)
+    ]
+    written = [
+        Document(text=f"{title}\n{text}", id_=str(n)) for n, (title, text) in enumerate(passages)
+    ]
+    alone = [Document(text=text, id_=str(n)) for n, (_, text) in enumerate(passages)]
+    shares = {
+        "in the metadata": all_gold(titled),
+        "in the text": all_gold(written),
+        "nowhere": all_gold(alone),
+    }
+    best = max(share, shares["in the text"])
+    assert shares["in the metadata"] >= best > shares["nowhere"], shares
