@@ -150,7 +150,7 @@ def check_takes_filters(retriever: object, owner: str) -> None:
         checked.add(id(one))
         if getattr(one, "takes_filters", False) is not True:
             raise ValueError(
-                f"{owner} adds conditions, and {one!r:.80} does not take them; put them into what "
+                f"{owner} adds conditions, and {one!r:.120} does not take them; put them into what "
                 "it searches, or set takes_filters = True on its class if it passes filters on"
             )
         pending += [inner for _, inner in inner_retrievers(one)]

@@ -122,6 +122,7 @@ PUBLIC = {
     "nodekin.adapters": "",
     "nodekin.adapters.cli": "main",
     "nodekin.adapters.langchain": """
+        FilterField
         GraphEmbeddings NodeGraphIndex NodeGraphQueryEngine NodeGraphReranker NodeGraphRetriever
         NodeGraphStore NodeGraphVectorStore NodeTextSplitter StructuredFilter answer_tool
         as_embedder as_index as_llm as_retriever as_transform decompose_query expand_query

@@ -7,6 +7,7 @@ from ...retrievers import as_retriever
 from ..extras import extra
 
 with extra("langchain", "langchain_core"):
+    from ..tool_filters import FilterField
     from .document_index import NodeGraphIndex
     from .documents import from_document, to_document
     from .key_value_store import NodeGraphStore
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from .text_splitter import NodeTextSplitter
 
 __all__ = [
+    "FilterField",
     "GraphEmbeddings",
     "NodeGraphIndex",
     "NodeGraphQueryEngine",

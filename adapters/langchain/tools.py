@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from keyword import kwlist
 from typing import Any, TypeVar
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import Runnable
-from langchain_core.tools import StructuredTool
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.tools import StructuredTool, ToolException
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic.v1 import ValidationError as ValidationErrorV1
 
-from ...retrievers import QueryEngine
+from ...retrievers import QueryEngine, as_retriever
+from ...retrievers.base_retriever import check_takes_filters
+from ..tool_filters import FilterError, FilterField, ToolArgument, ToolFilters
 from .documents import NODE_KEY
 from .query_engine import NodeGraphQueryEngine
+from .retriever import NodeGraphRetriever
 
 T = TypeVar("T")
+
+_RESERVED = ("callbacks", "config", "run_manager", "self")  # arguments of LangChain's own
 
 
 def retriever_tool(
@@ -25,7 +33,7 @@ def retriever_tool(
     name: str,
     description: str,
     *,
-    filter_by: Mapping[str, str] | None = None,
+    filter_by: Mapping[str, str | FilterField] | None = None,
     show: Sequence[str] = (),
     nothing: str = "Nothing was found.",
 ) -> StructuredTool:
@@ -37,19 +45,21 @@ def retriever_tool(
     order of the numbers.
 
     Args:
-        retriever: The retriever; with ``filter_by`` one that takes a ``filter``.
+        retriever: The retriever; with ``filter_by`` one whose results can be filtered, as
+            ``as_retriever`` says.
         name: The tool's name for the model.
         description: When the model should use it.
-        filter_by: Metadata fields that the model may filter by, each with its description. It
-            gives one value or several, of which any may match. Conditions of the retriever itself
-            apply as well, and the model can't change them.
+        filter_by: Metadata fields that the model may filter by, each with its description or a
+            ``FilterField``. It gives one value or several, of which any may match; texts match in
+            upper and lower case, ``"1999"`` the number, too. Conditions of the retriever itself
+            are added, and the model can't change them. A value that is not allowed is an error
+            that the model reads.
         show: Metadata fields that the model sees with each passage.
         nothing: The text for the model if nothing was found.
 
     Raises:
         TypeError: If it is no LangChain retriever.
-        ValueError: If the retriever itself has a condition on a field of ``filter_by``, or the
-            field has the name of another argument.
+        ValueError: If a field has the name of another argument, or the retriever can't be filtered.
 
     Example:
         >>> from nodekin.adapters.langchain import NodeGraphRetriever
@@ -82,6 +92,11 @@ def retriever_tool(
         )
         return "\n\n".join(passages) or nothing, documents
 
+    if filter_by:
+        native = as_retriever(retriever)
+        check_takes_filters(native, "filter_by")
+        if not isinstance(retriever, NodeGraphRetriever):
+            retriever = NodeGraphRetriever(retriever=native)
     argument = ("query", "What to look for, as a question or in keywords.")
     return _tool(retriever, name, description, argument, filter_by or {}, output)
 
@@ -91,7 +106,7 @@ def answer_tool(
     name: str,
     description: str,
     *,
-    filter_by: Mapping[str, str] | None = None,
+    filter_by: Mapping[str, str | FilterField] | None = None,
     show: Sequence[str] = (),
 ) -> StructuredTool:
     """Make a tool of a query engine, for agents: a question in, an answer with its sources out.
@@ -108,15 +123,13 @@ def answer_tool(
         engine: The engine, or its ``NodeGraphQueryEngine``.
         name: The tool's name for the model.
         description: When the model should use it.
-        filter_by: Metadata fields that the model may filter by, each with its description. It
-            gives one value or several, of which any may match. Conditions of the engine itself
-            apply as well, and the model can't change them.
+        filter_by: Metadata fields that the model may filter by; see ``retriever_tool``.
         show: Metadata fields that the model sees with each source.
 
     Raises:
         TypeError: If it is no engine.
-        ValueError: If the engine itself has a condition on a field of ``filter_by``, or the field
-            has the name of another argument.
+        ValueError: If a field has the name of another argument, or the engine's retriever can't be
+            filtered.
 
     Example:
         >>> from nodekin.nodegraph import Document, NodeGraph
@@ -144,6 +157,8 @@ def answer_tool(
     def output(answer: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         return _cite(answer, show), answer
 
+    if filter_by:
+        check_takes_filters(runnable.engine.retriever, "filter_by")
     argument = ("question", "The question, complete in itself.")
     return _tool(runnable, name, description, argument, filter_by or {}, output)
 
@@ -153,7 +168,7 @@ def _tool(
     name: str,
     description: str,
     argument: tuple[str, str],
-    filter_by: Mapping[str, str],
+    filter_by: Mapping[str, str | FilterField],
     output: Callable[[T], tuple[str, T]],
 ) -> StructuredTool:
     """Make a tool that invokes a runnable with a text and a filter.
@@ -167,22 +182,31 @@ def _tool(
         output: Returns the text for the model, and the artifact.
     """
     key, _ = argument
+    filters = ToolFilters(filter_by, [key, *_RESERVED], [*dir(BaseModel), *kwlist])
+
+    def options(values: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            conditions = filters.conditions(values)
+        except FilterError as error:
+            raise ToolException(str(error)) from error
+        return {} if conditions is None else {"filter": conditions}
 
     def call(callbacks: Callbacks = None, **kwargs: Any) -> tuple[str, T]:
-        text = kwargs.pop(key)
-        return output(runnable.invoke(text, {"callbacks": callbacks}, **_filter(kwargs)))
+        return output(runnable.invoke(kwargs[key], {"callbacks": callbacks}, **options(kwargs)))
 
     async def acall(callbacks: Callbacks = None, **kwargs: Any) -> tuple[str, T]:
-        text = kwargs.pop(key)
-        return output(await runnable.ainvoke(text, {"callbacks": callbacks}, **_filter(kwargs)))
+        config: RunnableConfig = {"callbacks": callbacks}
+        return output(await runnable.ainvoke(kwargs[key], config, **options(kwargs)))
 
     return StructuredTool(
         name=name,
         description=description,
         func=call,
         coroutine=acall,
-        args_schema=_arguments(name, argument, filter_by, getattr(runnable, "filter", None) or {}),
+        args_schema=_arguments(name, argument, filters.arguments),
         response_format="content_and_artifact",
+        handle_tool_error=True,
+        handle_validation_error=_validation_message,
     )
 
 
@@ -200,36 +224,33 @@ def _cite(answer: Mapping[str, Any], show: Sequence[str]) -> str:
     return f"{answer['answer']}\n\nSources:\n" + "\n".join(lines)
 
 
-def _arguments(
-    tool: str,
-    argument: tuple[str, str],
-    filter_by: Mapping[str, str],
-    own_filter: Mapping[str, Any],
-) -> type[BaseModel]:
-    """Return the schema of a tool's arguments: a text, and optional values to filter by.
+_SCALAR: Any = str | int | float | bool
 
-    Raises:
-        ValueError: If a field has the name of another argument, or a condition of the runnable's.
-    """
-    for field in filter_by:
-        if field in (argument[0], "callbacks"):
-            raise ValueError(f"filter_by={field!r} is the name of another argument of the tool")
-        if field in own_filter:
-            raise ValueError(
-                f"filter_by={field!r} would let the model replace the retriever's own condition "
-                f"{own_filter[field]!r}; leave it out"
-            )
-    value = str | int | float | bool
+_KINDS: Mapping[type[Any] | None, Any] = {
+    int: int | float | str,
+    float: int | float | str,
+    bool: bool | str,
+    str: str,
+    date: str,
+}
+
+
+def _arguments(
+    tool: str, argument: tuple[str, str], filters: Sequence[ToolArgument]
+) -> type[BaseModel]:
+    """Return the schema of a tool's arguments: a text, and optional values to filter by."""
     fields: dict[str, Any] = {argument[0]: (str, Field(description=argument[1]))}
-    for name, description in filter_by.items():
-        fields[name] = (value | list[value] | None, Field(default=None, description=description))
+    for item in filters:
+        kind: Any = _SCALAR if item.field.values else _KINDS.get(item.field.type, _SCALAR)
+        allowed = kind | None if item.bound is not None else kind | list[kind] | None
+        fields[item.name] = (allowed, Field(default=None, description=item.description))
     return create_model(f"{tool}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
 
 
-def _filter(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values as the keyword ``filter``, without those that the model left empty."""
-    filter = {field: value for field, value in values.items() if value not in (None, "", [])}
-    return {"filter": filter} if filter else {}
+def _validation_message(error: ValidationError | ValidationErrorV1) -> str:
+    """Return what is wrong with a model's arguments, for the model."""
+    problems = {f"{item['loc'][0]}: {item['msg']}": None for item in error.errors() if item["loc"]}
+    return f"The arguments are not allowed. {'; '.join(problems)}"
 
 
 def _describe(metadata: Mapping[str, Any], show: Sequence[str]) -> str:

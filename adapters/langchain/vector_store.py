@@ -32,6 +32,7 @@ from .documents import (
     to_document,
 )
 from .filter_operators import as_filters
+from .vector_store_retriever import NodeGraphVectorStoreRetriever
 
 StoreT = TypeVar("StoreT", bound="NodeGraphVectorStore")
 
@@ -306,6 +307,15 @@ class NodeGraphVectorStore(VectorStore):
         check_no_kwargs("max_marginal_relevance_search_by_vector", kwargs)
         results = self._nearest(embedding, max(k, fetch_k), filter)
         return self._diverse(embedding, results, k, lambda_mult) if results else []
+
+    def as_retriever(self, **kwargs: Any) -> NodeGraphVectorStoreRetriever:
+        """Return a retriever of the store, to which a call's ``filter`` is added.
+
+        Args:
+            **kwargs: ``search_type``, ``search_kwargs`` and ``tags``, as in LangChain.
+        """
+        tags = kwargs.pop("tags", None) or [*self._get_retriever_tags()]
+        return NodeGraphVectorStoreRetriever(vectorstore=self, tags=tags, **kwargs)
 
     @classmethod
     def from_texts(

@@ -2,15 +2,22 @@
 
 import pytest
 from blockbuster import blockbuster_ctx
+from langchain_core.embeddings import Embeddings
 from langchain_core.messages import ToolMessage
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_runs import FinishedRuns
-from pydantic import ValidationError
 
-from nodekin.adapters.langchain import NodeGraphQueryEngine, NodeGraphRetriever
+from nodekin.adapters.langchain import (
+    FilterField,
+    NodeGraphQueryEngine,
+    NodeGraphRetriever,
+    NodeGraphVectorStore,
+)
 from nodekin.adapters.langchain.tools import answer_tool, retriever_tool
-from nodekin.retrievers import QueryEngine
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.retrievers import FusionRetriever, QueryEngine, Retriever, restrict
 
 
 @pytest.fixture
@@ -55,10 +62,17 @@ async def test_nothing_found_is_said(tool, mode):
     assert (message.content, message.artifact) == ("Nothing was found.", [])
 
 
-async def test_what_there_is_not_is_refused(tool):
-    for mode in ("sync", "async"):
-        with pytest.raises(ValidationError, match="colour"):
-            await call(tool, mode, query="tea", colour="red")
+async def test_what_there_is_not_is_an_error_that_the_model_reads(tool, mode):
+    message = await call(tool, mode, query="tea", colour="red")
+    assert message.status == "error"
+    assert message.content == (
+        "The arguments are not allowed. colour: Extra inputs are not permitted"
+    )
+    assert message.artifact is None
+    for nested in ({"or": [{"topic": "tea"}]}, {"$ne": "tea"}, [["tea"]], [{"ne": "x"}]):
+        message = await call(tool, mode, query="tea", topic=nested)
+        assert message.status == "error"
+        assert "topic: " in message.content
 
 
 def test_what_the_model_is_told(tool):
@@ -73,8 +87,9 @@ async def test_the_retrievers_own_filter_holds(native, mode):
     retriever = NodeGraphRetriever(retriever=native, filter={"language": "en"})
     tool = retriever_tool(retriever, "t", "d", filter_by={"topic": "a topic"})
     assert (await call(tool, mode, query="红茶")).artifact == []
-    with pytest.raises(ValueError, match="language"):
-        retriever_tool(retriever, "t", "d", filter_by={"language": "a language"})
+    tool = retriever_tool(retriever, "t", "d", filter_by={"language": "a language"})
+    assert (await call(tool, mode, query="红茶", language="zh")).artifact == []
+    assert (await call(tool, mode, query="tea", language="EN")).artifact
 
 
 async def test_the_runs(tool, mode):
@@ -167,8 +182,8 @@ async def test_the_engines_own_filter_holds(engine, mode):
     tool = answer_tool(own, "ask", "d", filter_by={"topic": "a topic"})
     assert (await call(tool, mode, question="红茶")).artifact["context"] == []
     assert len((await call(tool, mode, question="tea")).artifact["context"]) == 1
-    with pytest.raises(ValueError, match="language"):
-        answer_tool(own, "ask", "d", filter_by={"language": "a language"})
+    tool = answer_tool(own, "ask", "d", filter_by={"language": "a language"})
+    assert (await call(tool, mode, question="红茶", language="zh")).artifact["context"] == []
     with pytest.raises(ValueError, match="question"):
         answer_tool(own, "ask", "d", filter_by={"question": "x"})
 
@@ -196,7 +211,143 @@ def test_answer_tool_what_the_model_is_told(ask_tool):
 
 
 async def test_answer_tool_what_there_is_not_is_refused(ask_tool, native):
-    with pytest.raises(ValidationError, match="colour"):
-        ask_tool.invoke({"question": "tea", "colour": "red"})
+    assert "colour" in ask_tool.invoke({"question": "tea", "colour": "red"})
     with pytest.raises(TypeError, match="retriever_tool"):
         answer_tool(native, "ask", "d")
+
+
+# Conditions that a model can't leave
+
+
+@pytest.fixture
+def tenants():
+    graph = NodeGraph(progress=False)
+    graph.add(
+        [
+            Document(f"Tea of {t} in {year}.", {"tenant": t, "topic": "Tea", "year": year})
+            for t in "AB"
+            for year in (1999, 2020)
+        ]
+    )
+    return graph
+
+
+async def test_a_vector_stores_own_filter_stays_when_a_model_filters(tenants, mode):
+    store = NodeGraphVectorStore(tenants)
+    for options in ({}, {"search_kwargs": {"k": 4}}):
+        options = {"search_kwargs": {"filter": {"tenant": "A"}, **options.get("search_kwargs", {})}}
+        retriever = store.as_retriever(**options)
+        tool = retriever_tool(retriever, "t", "d", filter_by={"topic": "x", "tenant": "x"})
+        message = await call(tool, mode, query="tea", topic="tea")
+        assert {d.metadata["tenant"] for d in message.artifact} == {"A"}
+        assert (await call(tool, mode, query="tea", tenant="B")).content == "Nothing was found."
+
+
+async def test_a_native_retrievers_own_filter_stays_when_a_model_filters(tenants, mode):
+    native = Retriever(tenants, "ROOT", filters={"tenant": "A"})
+    retriever = NodeGraphRetriever(retriever=native)
+    tool = retriever_tool(retriever, "t", "d", filter_by={"tenant": "x"})
+    message = await call(tool, mode, query="tea", tenant="B")
+    assert (message.content, message.artifact) == ("Nothing was found.", [])
+    message = await call(tool, mode, query="tea", tenant=["B", "A"])
+    assert {d.metadata["tenant"] for d in message.artifact} == {"A"}
+
+
+async def test_an_engines_own_filter_stays_when_a_model_filters(tenants, mode):
+    prompts = []
+
+    def model(prompt):
+        prompts.append(prompt)
+        return "So it is [1]."
+
+    native = Retriever(tenants, "ROOT", filters={"tenant": "A"})
+    for engine in (
+        QueryEngine(native, model),
+        restrict(QueryEngine(Retriever(tenants, "ROOT"), model), {"tenant": "A"}),
+    ):
+        tool = answer_tool(engine, "t", "d", filter_by={"tenant": "x"})
+        message = await call(tool, mode, question="tea", tenant="B")
+        assert message.artifact["found"] is False
+        message = await call(tool, mode, question="tea", tenant="A")
+        assert message.artifact["found"] is True
+    assert prompts
+    assert all("of B" not in prompt for prompt in prompts)
+
+
+async def test_values_are_read_as_the_fields_are(tenants, mode):
+    retriever = NodeGraphRetriever(retriever=Retriever(tenants, "ROOT"))
+    year = FilterField("the year", type=int, bounds=True)
+    typed = retriever_tool(retriever, "t", "d", filter_by={"year": year})
+    for found, arguments in (
+        ({1999}, {"year": "1999"}),
+        ({1999}, {"year": 1999.0}),
+        ({1999, 2020}, {"year": ["1999", 2020]}),
+        ({2020}, {"year_min": "2000"}),
+        ({1999}, {"year_min": 1990, "year_max": "2000"}),
+    ):
+        message = await call(typed, mode, query="tea", **arguments)
+        assert {d.metadata["year"] for d in message.artifact} == found
+    message = await call(typed, mode, query="tea", year="long ago")
+    assert (message.status, message.content) == ("error", "year: 'long ago' is no int")
+    untyped = retriever_tool(retriever, "t", "d", filter_by={"year": "", "topic": ""})
+    message = await call(untyped, mode, query="tea", year="1999", topic="TEA")
+    assert {d.metadata["year"] for d in message.artifact} == {1999}
+    topics = FilterField("a topic", values=["Tea", "Rivers"])
+    listed = retriever_tool(retriever, "t", "d", filter_by={"topic": topics})
+    assert len((await call(listed, mode, query="tea", topic="tea")).artifact) == 4
+    message = await call(listed, mode, query="tea", topic="teas")
+    assert message.status == "error"
+    assert message.content == "topic: 'teas' is not allowed; it is 'Tea', 'Rivers'"
+
+
+def test_a_retriever_that_cant_be_filtered_is_refused(tenants):
+    class Own(BaseRetriever):
+        def _get_relevant_documents(self, query, *, run_manager):
+            return []
+
+    class Native:
+        def retrieve(self, query, *, top_k=None, filters=None):
+            return []
+
+        async def aretrieve(self, query, *, top_k=None, filters=None):
+            return []
+
+    with pytest.raises(ValueError, match=r"filter_by adds conditions, .*Own"):
+        retriever_tool(Own(), "t", "d", filter_by={"tenant": "x"})
+    with pytest.raises(ValueError, match=r"filter_by adds conditions, .* does not take them"):
+        retriever_tool(NodeGraphRetriever(retriever=Native()), "t", "d", filter_by={"tenant": "x"})
+    engine = QueryEngine(FusionRetriever([Retriever(tenants, "ROOT"), Native()]), model)
+    with pytest.raises(ValueError, match="takes_filters = True"):
+        answer_tool(engine, "t", "d", filter_by={"tenant": "x"})
+
+
+async def test_conditions_are_checked_on_what_another_store_returns(mode):
+    class Letters(Embeddings):
+        def embed_documents(self, texts):
+            return [[text.count(letter) + 0.1 for letter in "abc"] for text in texts]
+
+        def embed_query(self, text):
+            return self.embed_documents([text])[0]
+
+    store = InMemoryVectorStore(Letters())
+    store.add_texts(
+        [f"Tea of {t}" for t in "ABAB"], [{"tenant": t, "n": n} for n, t in enumerate("ABAB")]
+    )
+    own = store.as_retriever(
+        search_kwargs={"k": 1, "filter": lambda document: document.metadata["tenant"] == "A"}
+    )
+    tool = retriever_tool(own, "t", "d", filter_by={"tenant": "x", "n": "x"})
+    assert (await call(tool, mode, query="tea", tenant="B")).artifact == []
+    message = await call(tool, mode, query="tea", n="2")
+    assert [d.metadata["n"] for d in message.artifact] == [2]
+
+
+@pytest.mark.parametrize("field", ["$or", "and", "not", "a.b", "schema", "_x", "主题", "2", "id"])
+async def test_fields_of_any_name(field, mode):
+    graph = NodeGraph(progress=False)
+    graph.add([Document(f"Tea {value}.", {field: value}, id=value) for value in ("one", "two")])
+    retriever = NodeGraphRetriever(retriever=Retriever(graph, "ROOT"))
+    tool = retriever_tool(retriever, "t", "d", filter_by={field: "one or two"})
+    (name,) = set(tool.args) - {"query"}
+    message = await call(tool, mode, query="tea", **{name: "two"})
+    assert [d.id for d in message.artifact] == ["two"]
