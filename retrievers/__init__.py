@@ -34,6 +34,7 @@ from .strategies import (
     QueryRewriteRetriever,
     RouterRetriever,
     SubQuestionRetriever,
+    ToolQuestionRetriever,
 )
 from .text_analyzer import TextAnalyzer
 from .tracing import Span, observe, trace
@@ -73,6 +74,7 @@ __all__ = [
     "Span",
     "SubQuestionRetriever",
     "TextAnalyzer",
+    "ToolQuestionRetriever",
     "WindowRetriever",
     "all_of",
     "as_retriever",

@@ -113,7 +113,8 @@ PUBLIC = {
         MultiQueryRetriever MultiStepRetriever NearDuplicateFilter Prompt QaRetriever
         QueryEngine QueryRewriteRetriever RecursiveRetriever RerankRetriever Reranker
         RestrictedRetriever Retriever RetrieverLike RetrieverProtocol
-        RouterRetriever ScoredNode Span SubQuestionRetriever TextAnalyzer WindowRetriever
+        RouterRetriever ScoredNode Span SubQuestionRetriever TextAnalyzer ToolQuestionRetriever
+        WindowRetriever
         all_of as_retriever child_k_override
         get_similarity limit_concurrency metadata_key observe parse_filters register_index
         register_reranker

@@ -23,11 +23,10 @@ from ...retrievers import (
     QueryEngine,
     Retriever,
     RetrieverLike,
-    RetrieverProtocol,
     as_retriever,
 )
 from ...retrievers.plans import Compute, Plan, arun, run
-from ...retrievers.strategies import StrategyName, make_strategy, without_answers
+from ...retrievers.strategies import StrategyName, is_tools, make_strategy, without_answers
 from .prompt_templates import llm_or_settings
 from .retrieval_record import RecordingRetriever, RetrievalRecord
 from .retriever import NodeGraphRetriever
@@ -59,7 +58,9 @@ class NodeGraphQueryEngine(BaseQueryEngine):
 
     Args:
         source: A nodekin retriever, or what ``as_retriever`` takes for one; a ``NodeGraph``, of
-            which ``group`` is searched; or nodekin's ``QueryEngine``.
+            which ``group`` is searched; nodekin's ``QueryEngine``; or, with
+            ``strategy="sub_question"``, tools: a list of ``QueryEngineTool``, or a mapping from
+            names to retrievers and query engines.
         llm: The model, for the strategy and the answer; None for ``Settings.llm``, read at each
             query, or for that of the ``QueryEngine``. A strategy takes it in any form; to answer
             with a model that is not LlamaIndex's, a synthesizer is required.
@@ -112,7 +113,7 @@ class NodeGraphQueryEngine(BaseQueryEngine):
             callback_manager = own or Settings.callback_manager
         super().__init__(callback_manager)
         verbose = bool(options.pop("verbose", False))
-        inner: RetrieverProtocol
+        inner: RetrieverLike
         self._synthesizer: Synthesizer
         if isinstance(source, QueryEngine):
             self._synthesizer = QueryEngineSynthesizer(
@@ -129,6 +130,8 @@ class NodeGraphQueryEngine(BaseQueryEngine):
             )
             if isinstance(source, NodeGraph):
                 inner = Retriever(source, group)
+            elif is_tools(source) and strategy == "sub_question":
+                inner = source
             else:
                 inner = as_retriever(source, "source")
         if strategy == "sub_question":

@@ -18,6 +18,7 @@ from ...retrievers import (
     SubQuestionRetriever,
     observe,
 )
+from ...retrievers.foreign import is_answer
 from ...retrievers.plans import Find, Plan
 from ...retrievers.strategies import OutcomeObserver, PlannedRetriever, SubResults
 from .nodes import to_node_with_score
@@ -61,14 +62,17 @@ class RetrievalRecord:
         }
 
     def answer_nodes(self, query: str) -> list[NodeWithScore]:
-        """Return the answers to sub-questions as nodes, the only thing that a synthesizer reads."""
+        """Return the answers to sub-questions as nodes, the only thing that a synthesizer reads.
+
+        An answer of a query engine is among the results already.
+        """
         template = _ANSWERED[language_of(query)]
         return [
             NodeWithScore(
                 node=TextNode(text=template.format(question=part.question, answer=part.answer))
             )
             for part in self.parts or ()
-            if part.answer is not None
+            if part.answer is not None and not any(map(is_answer, part.results[:1]))
         ]
 
 
@@ -127,6 +131,8 @@ def _noted_errors(
     """
     variants = (v for result in results for match in result.evidence for v in match.variants)
     notes = dict.fromkeys(
-        (v.query, v.note) for v in variants if v.note is not None and v.strategy not in but_of
+        (v.query, v.note)
+        for v in variants
+        if v.note is not None and not v.strategy.startswith(tuple(but_of))
     )
     return tuple(note for note in notes if not note[1].startswith(_ANSWER))

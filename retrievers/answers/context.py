@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from ...nodegraph import ModelError, Node
 from ...nodegraph.models import Language, QuotedText
 from ...nodegraph.models.output import FinalAnswer, parse_final_answer
+from ..foreign import is_answer
 from ..plans import Ask, CallCounter, Each, Plan, StreamedAsk, neutralize
 from ..results import ScoredNode
+from ..strategies import SubResults
 from .answer import Answer, OmissionReason, OmittedResult, Source
 from .citations import only_cites
 from .settings import AnswerSettings
 from .truncation import cut, split
 
 T = TypeVar("T")
+
+_SUB_ANSWER_PLACES = {"answer": "passages", "reduce": "partials"}
+"""Where in a prompt the answers to parts of the question stand."""
+
+_SUB_ANSWER_WORDS: Mapping[Language, tuple[str, str, str]] = {
+    "zh": (
+        "下面是事先根据资料对问题各部分作出的简短回答，供参考（引用时仍标资料编号）：",
+        "部分问题：",
+        "回答：",
+    ),
+    "en": (
+        "Parts of the question were answered from the passages before. Use these answers, check "
+        "them, and cite the passages, not them:",
+        "Part: ",
+        "Answer: ",
+    ),
+}
 
 
 @dataclass(slots=True)
@@ -37,6 +56,7 @@ class AnswerContext:
         confidence: How sure the model is of the answer.
         counter: Counts the calls of the model.
         answer: The answer, once it is complete.
+        sub_answers: The answers to parts of the question, as they stand in a prompt.
         callbacks: Get the answer when its stream was read to its end.
     """
 
@@ -53,12 +73,40 @@ class AnswerContext:
     confidence: float | None = None
     counter: CallCounter = field(default_factory=CallCounter)
     answer: Answer | None = None
+    sub_answers: str = ""
     callbacks: list[Callable[[Answer], None]] = field(default_factory=list)
 
     def prompt(self, name: str, **values: object) -> str:
         """Return a prompt with the question and values in their places."""
         prompt = self.settings.prompts[name]
+        place = _SUB_ANSWER_PLACES.get(name)
+        if place and self.sub_answers:
+            values[place] = QuotedText(f"{self.sub_answers}\n{values.get(place, '')}")
         return prompt.fill(self.language, question=self.searched, **values)
+
+    def use_sub_answers(self, parts: Sequence[SubResults]) -> None:
+        """Put answers to parts of the question before the passages, a quarter of the room at most.
+
+        They were paid for, and say what the passages of each part come to. They are not numbered:
+        what is cited are passages. An answer of a query engine is a passage itself.
+        """
+        answers = [
+            part for part in parts if part.answer and not any(map(is_answer, part.results[:1]))
+        ]
+        heading, question, answer = _SUB_ANSWER_WORDS[self.language]
+        for count in range(len(answers), 0, -1):
+            lines = "\n".join(
+                f"{question}{part.question}\n{answer}{part.answer}" for part in answers[:count]
+            )
+            text = f"{heading}\n<partial>\n{neutralize(lines)}\n</partial>\n"
+            if self.settings.length(text) <= self.settings.prompt_limit // 4:
+                self.sub_answers = text
+                break
+        else:
+            count = 0
+        if count < len(answers):
+            number = len(answers) - count
+            self.notes.append(f"no room for {number} of {len(answers)} answers to sub-questions")
 
     def has_room(self, name: str, sources: Sequence[Source] = (), **values: object) -> bool:
         """Return whether a prompt with these passages is short enough."""

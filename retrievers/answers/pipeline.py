@@ -14,7 +14,8 @@ from ..filters import Filters
 from ..plans import Compute, Find, Plan, count_calls
 from ..protocols import RetrieverProtocol
 from ..results import ScoredNode
-from ..tracing import start_span
+from ..strategies import OutcomeObserver
+from ..tracing import observe, start_span
 from .answer import Answer, AnswerError, Source
 from .citations import mark_cited
 from .context import AnswerContext, merge_results
@@ -89,8 +90,12 @@ def _steps(
         if preset is not None:
             return preset
         with start_span("retrieve", queries=[context.searched]) as span:
-            (results,) = yield from Find(retriever, [context.searched], top_k, filters)
+            observer = OutcomeObserver()
+            with observe(observer):
+                (results,) = yield from Find(retriever, [context.searched], top_k, filters)
             span.set_results([results])
+        if observer.outcome is not None:
+            context.use_sub_answers(observer.outcome.parts)
     context.notes += _variant_notes(results)
     names = PASSAGE_PROMPTS[context.settings.mode]
     context.candidates, context.omitted = merge_results(

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..base_retriever import inner_retrievers
-from ..filters import Filters, parse_filters
+from ..base_retriever import current_restriction, inner_retrievers
+from ..filters import Filters, all_of, parse_filters
 from ..planned_retriever import PlannedRetriever
 from ..plans import Compute, Plan, gather
 from ..results import OutputOptions, Results
@@ -70,11 +70,6 @@ class ForeignRetriever(PlannedRetriever):
         """Whether the conditions of a call can hold for what it returns."""
         return self._calls.takes_top_k or self._calls.filtered is not None
 
-    @property
-    def answers(self) -> bool:
-        """Whether it is a query engine: a result is an answer."""
-        return self._calls.answers
-
     def __repr__(self) -> str:
         return f"ForeignRetriever({self.source_name!r})"
 
@@ -93,6 +88,7 @@ class ForeignRetriever(PlannedRetriever):
         self, queries: Sequence[str], limit: int | None, filters: Filters | None
     ) -> Plan[list[Results]]:
         """Return the results of each query as a plan; none of a blank one."""
+        filters = all_of(current_restriction(), filters)
         for query in queries:
             if not isinstance(query, str):
                 raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")

@@ -19,6 +19,9 @@ SOURCE_KEYS = ("context", "source_documents", "documents")
 NOTHING = "Empty Response"
 """What LlamaIndex answers where nothing was retrieved."""
 
+ANSWER_OF = "answer of "
+"""Begins the ``similarity`` of the evidence of an answer."""
+
 BY_RANK = ", by rank"
 """Ends the ``similarity`` of evidence whose score is the rank: 1, 1/2, 1/3."""
 
@@ -107,9 +110,15 @@ def _answer_result(
 ) -> list[ScoredNode]:
     if not text.strip():
         return []
-    node = text_node(text.strip(), name)
+    node = text_node(text.strip(), f"{name}: {query}")
     evidence = [match for source in sources for match in source.evidence]
-    return [ScoredNode(node, 1.0, (Evidence(node, 1.0, f"answer of {name}", query), *evidence))]
+    match = Evidence(node, 1.0, ANSWER_OF + name, query)
+    return [ScoredNode(node, 1.0, (match, *evidence))]
+
+
+def is_answer(result: ScoredNode) -> bool:
+    """Return whether a result is the answer of a query engine, and no document."""
+    return bool(result.evidence) and result.evidence[0].similarity.startswith(ANSWER_OF)
 
 
 def _documents(output: Any, name: str) -> Sequence[Any]:

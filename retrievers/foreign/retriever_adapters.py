@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -32,7 +32,6 @@ class RetrieverCalls:
         batch: Searches for many queries at once.
         abatch: The same as an async function.
         takes_top_k: Whether it returns as many as it is told to.
-        answers: Whether it answers, with a text, in place of returning documents.
         filtered: Returns the calls with conditions that it checks itself, before it ranks.
     """
 
@@ -42,7 +41,6 @@ class RetrieverCalls:
     batch: Batch | None = None
     abatch: AsyncBatch | None = None
     takes_top_k: bool = False
-    answers: bool = False
     filtered: Callable[[Filters], RetrieverCalls] | None = None
 
 
@@ -63,7 +61,8 @@ def adapt_retriever(source: Any) -> RetrieverCalls | None:
     if hasattr(getattr(source, "metadata", None), "description") and _has(source, "call"):
         held = (getattr(source, name, None) for name in ("query_engine", "retriever"))
         inner = next((item for item in held if item is not None), None)  # a tool of LlamaIndex
-        return None if inner is None else adapt_retriever(inner)
+        calls = None if inner is None else adapt_retriever(inner)
+        return None if calls is None else replace(calls, name=source.metadata.name)
     if _has(source, "query", "aquery"):
         return _query_engine(source)
     if _has(source, "retrieve", "aretrieve", "_retrieve"):  # a retriever of LlamaIndex
@@ -243,7 +242,6 @@ def _query_engine(engine: Any, filters: Filters | None = None) -> RetrieverCalls
         type(engine).__name__,
         lambda query, top_k: engine.query(query, **options),
         asearch,
-        answers=True,
         filtered=partial(_query_engine, engine) if _takes(engine.query, "filters") else None,
     )
 

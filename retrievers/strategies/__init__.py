@@ -5,6 +5,7 @@ from .hyde import HyDE, HyDERetriever
 from .mean_search import FindMean
 from .multi_query import MultiQueryRetriever, QueryExpansion
 from .multi_step import MultiStepRetriever
+from .named_tools import NamedTool, Tools, is_tools, named_tools
 from .outcome import SUB_QUESTION, OutcomeObserver, StrategyOutcome, SubResults, without_answers
 from .query_transform import QueryTransform, QueryVariants, TransformOptions
 from .rewrite import QueryRewrite, QueryRewriteRetriever
@@ -22,6 +23,8 @@ from .strategy_registry import (
     simple_strategies,
 )
 from .sub_question import QueryDecomposition, SubQuestionRetriever
+from .tool_decomposition import ToolDecomposition
+from .tool_question import ToolQuestionRetriever
 from .transform_retriever import TransformRetriever, fused
 
 __all__ = [
@@ -34,6 +37,7 @@ __all__ = [
     "MultiQueryRetriever",
     "MultiStep",
     "MultiStepRetriever",
+    "NamedTool",
     "NextQuestion",
     "OutcomeObserver",
     "PlannedRetriever",
@@ -54,12 +58,17 @@ __all__ = [
     "StrategyOutcome",
     "SubQuestionRetriever",
     "SubResults",
+    "ToolDecomposition",
+    "ToolQuestionRetriever",
+    "Tools",
     "TransformName",
     "TransformOptions",
     "TransformRetriever",
     "fused",
+    "is_tools",
     "make_strategy",
     "make_transform",
+    "named_tools",
     "simple_strategies",
     "without_answers",
 ]

@@ -24,12 +24,14 @@ class SubResults:
         answer: The model's answer from the results; None if it was not asked, or the results
             have none.
         error: What went wrong, None where nothing did.
+        tool: The tool that was asked, where there are several.
     """
 
     question: str
     results: tuple[ScoredNode, ...]
     answer: str | None = None
     error: str | None = None
+    tool: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,9 @@ class OutcomeObserver:
             if isinstance(span.outcome, StrategyOutcome)
             and not any(isinstance(s.outcome, StrategyOutcome) for s in self._above(span))
         ]
-        parts = {part.question: part for outcome in outermost for part in outcome.parts}
+        parts = {
+            (part.tool, part.question): part for outcome in outermost for part in outcome.parts
+        }
         errors = dict.fromkeys(error for outcome in found for error in outcome.errors)
         ended = [outcome.ended for outcome in outermost if outcome.ended is not None]
         return StrategyOutcome(tuple(parts.values()), tuple(errors), ended[-1] if ended else None)

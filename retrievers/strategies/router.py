@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from ...nodegraph import nearest_names
 from ...nodegraph.models.output import parse_routes
 from ..filters import Filters
-from ..foreign import as_retriever
 from ..planned_retriever import PlannedRetriever, join_notes
 from ..plans import Call, Plan, Prompt, PromptMixin, gather, results_or_errors
-from ..protocols import RetrieverLike, RetrieverProtocol
+from ..protocols import RetrieverProtocol
 from ..ranking import Mode, check_mode, with_variant
 from ..results import OutputFormat, QueryVariant, Results, ScoredNode
 from ..tracing import start_span
 from .model_prompt import object_schema
+from .named_tools import Tools, named_tools
 from .query_transform import (
     OnError,
     QueryTransform,
@@ -34,9 +34,6 @@ logger = logging.getLogger(__name__)
 
 Choose = Callable[[str], "str | Iterable[str] | Awaitable[str | Iterable[str]]"]
 """Chooses a route's name, or several, for a query."""
-
-Route = RetrieverLike | tuple[str, RetrieverLike]
-"""A retriever, or a description and a retriever."""
 
 RouteResults = dict[str, Results | Exception]
 """The results of a query by the names of its routes, or why a route failed."""
@@ -220,8 +217,9 @@ class RouterRetriever(PromptMixin, PlannedRetriever):
     for the rest. The evidence's notes name the route, and why the default one was taken.
 
     Args:
-        routes: By name, retrievers, or pairs of a description and a retriever; a model sees names
-            and descriptions.
+        routes: By name, retrievers and query engines of any framework, or pairs of a description
+            and one; or a list of tools of LangChain or LlamaIndex. A model sees names and
+            descriptions.
         llm: The model, in any form that ``LLM`` takes.
         choose: In place of a model: a function, also an async one, from the question to a name,
             or to several.
@@ -258,7 +256,7 @@ class RouterRetriever(PromptMixin, PlannedRetriever):
 
     def __init__(
         self,
-        routes: Mapping[str, Route],
+        routes: Tools,
         llm: object = None,
         *,
         choose: Choose | None = None,
@@ -271,14 +269,14 @@ class RouterRetriever(PromptMixin, PlannedRetriever):
         **options: Unpack[TransformOptions],
     ) -> None:
         super().__init__(top_k=top_k, output_format=output_format, join=join)
-        pairs = {name: _described(route) for name, route in routes.items()}
-        self.routes = {name: retriever for name, (_, retriever) in pairs.items()}
+        tools = named_tools(routes, "route")
+        self.routes = {name: tool.retriever for name, tool in tools.items()}
         if (llm is None) == (choose is None):
             raise TypeError("a router takes a model (llm=) or a function (choose=), one of the two")
         chooser: Callable[..., QueryRouter] = QueryRouter if choose is None else FunctionRouter
         self.query_router = chooser(
             llm if choose is None else choose,
-            {name: description for name, (description, _) in pairs.items()},
+            {name: tool.description for name, tool in tools.items()},
             default=default,
             multiple=multiple,
             **options,
@@ -364,14 +362,3 @@ class RouterRetriever(PromptMixin, PlannedRetriever):
                 note = join_notes(f"to {name!r}", choice.note, *failures)
                 rankings.append(with_variant(ranking, QueryVariant(query, "route", note)))
         return fused(rankings, self.mode, limit)
-
-
-def _described(route: Route) -> tuple[str, RetrieverProtocol]:
-    """Return a route's description, empty by default, and its retriever."""
-    if not isinstance(route, tuple | list):
-        return "", as_retriever(route)
-    if len(route) != 2 or not isinstance(route[0], str):
-        raise TypeError(
-            f"a route is a retriever or a pair (description, retriever), not {route!r:.80}"
-        )
-    return route[0], as_retriever(route[1])

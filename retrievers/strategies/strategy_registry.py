@@ -13,10 +13,13 @@ from ..protocols import RetrieverLike
 from .hyde import HyDE, HyDERetriever
 from .multi_query import MultiQueryRetriever, QueryExpansion
 from .multi_step import MultiStepRetriever
+from .named_tools import is_tools
 from .query_transform import QueryTransform
 from .rewrite import QueryRewrite, QueryRewriteRetriever
 from .router import QueryRouter, RouterRetriever
 from .sub_question import QueryDecomposition, SubQuestionRetriever
+from .tool_decomposition import ToolDecomposition
+from .tool_question import ToolQuestionRetriever
 
 StrategyName = Literal["rewrite", "multi_query", "hyde", "sub_question", "multi_step"]
 """The strategies that need nothing but a retriever and a model."""
@@ -53,6 +56,13 @@ _ROWS = (
     ("sub_question", "split the question into parts", SubQuestionRetriever, QueryDecomposition),
     ("multi_step", "search step by step, each after the last", MultiStepRetriever, None),
     ("router", "choose where to search", RouterRetriever, QueryRouter, ("routes", "llm")),
+    (
+        "tool_question",
+        "ask each part of the question of a tool",
+        ToolQuestionRetriever,
+        ToolDecomposition,
+        ("tools", "llm"),
+    ),
 )
 
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType({row[0]: Strategy(*row) for row in _ROWS})
@@ -71,7 +81,7 @@ def make_strategy(
 
     Args:
         name: Of one that needs nothing but a retriever and a model.
-        inner: The retriever to search with.
+        inner: The retriever to search with; for ``"sub_question"`` also named tools.
         llm: The model, in any form that ``LLM`` takes.
         **options: Those of the strategy's retriever.
 
@@ -92,6 +102,8 @@ def make_strategy(
             f"there is no strategy {name!r}; there is {nearest_names(str(name), choices)}"
         )
     create: Callable[..., PlannedRetriever] = choices[name].retriever
+    if name == "sub_question" and is_tools(inner):
+        create = ToolQuestionRetriever
     return create(inner, llm, **options)
 
 

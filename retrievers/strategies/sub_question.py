@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from ...nodegraph.models import as_llm
 from ...nodegraph.models.output import parse_partial_answer, parse_sub_questions
@@ -22,6 +22,7 @@ from ..validation import whole
 from .model_prompt import TEXTS_SCHEMA, object_schema
 from .outcome import SUB_QUESTION, StrategyOutcome, SubResults, are_answered
 from .query_transform import (
+    QueryTransform,
     QueryVariants,
     SupplementingTransform,
     SupplementOptions,
@@ -222,7 +223,7 @@ class SubQuestionRetriever(TransformRetriever):
 
     name = "sub-questions"
     variant_name = "sub-question"
-    transform_type = QueryDecomposition
+    transform_type: ClassVar[Callable[..., QueryTransform]] = QueryDecomposition
 
     def __init__(
         self,
@@ -295,13 +296,19 @@ class SubQuestionRetriever(TransformRetriever):
         error = None if ranking.error is None else describe_error(ranking.error)
         results = [] if ranking.error else self.fuse_variants(query, note, [ranking], limit)
         problem = error or ranking.problem or note
-        return SubResults(ranking.query, tuple(results), ranking.answer, problem)
+        return SubResults(ranking.query, tuple(results), ranking.answer, problem, ranking.tool)
 
     def search_variants(
         self, variants: Variants, limit: int | None, filters: Filters | None
     ) -> Plan[list[list[VariantResults]]]:
         """Search for all parts of all questions, and answer each part with ``answers=True``."""
         rankings = yield from super().search_variants(variants, limit, filters)
+        return (yield from self.complete_parts(variants, rankings, limit))
+
+    def complete_parts(
+        self, variants: Variants, rankings: Sequence[Sequence[VariantResults]], limit: int | None
+    ) -> Plan[list[list[VariantResults]]]:
+        """Complete each part, in a span of its own: let the model answer it where it is to."""
         answers = are_answered(self.answers)
         groups = zip(variants, rankings, strict=True)
         plans = [
@@ -332,13 +339,13 @@ class SubQuestionRetriever(TransformRetriever):
         answers: bool,
     ) -> Plan[VariantResults]:
         """Complete one part of a question, in a span of its own."""
-        if ranking.query == query:
+        if ranking.query == query and ranking.tool is None:
             return ranking
         with start_span(SUB_QUESTION, question=ranking.query) as span:
-            if answers and ranking.results:
+            if answers and ranking.results and ranking.answer is None:
                 ranking = yield from self._answer(query, ranking)
             part = self._group(query, group.note, ranking, limit)
-            facts = {"answer": part.answer, "error": part.error}
+            facts = {"tool": part.tool, "answer": part.answer, "error": part.error}
             span.attributes.update(results=len(part.results))
             span.attributes.update({k: v for k, v in facts.items() if v is not None})
             span.outcome = part
@@ -374,6 +381,11 @@ class SubQuestionRetriever(TransformRetriever):
 def _outcome(groups: Sequence[tuple[str, Sequence[SubResults]]]) -> StrategyOutcome:
     """Return the outcome of queries and their parts; a query itself is no part of its own."""
     return StrategyOutcome(
-        tuple(part for query, parts in groups for part in parts if part.question != query),
+        tuple(
+            part
+            for query, parts in groups
+            for part in parts
+            if part.question != query or part.tool is not None
+        ),
         tuple((p.question, p.error) for _, parts in groups for p in parts if p.error is not None),
     )

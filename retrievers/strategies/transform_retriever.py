@@ -50,6 +50,7 @@ class VariantResults:
         error: Why the search failed, None where it did not.
         answer: What a model answers from the results, if it was asked to.
         problem: What went wrong with the answer.
+        tool: The name of the tool that was searched, where there are several.
     """
 
     query: str
@@ -57,6 +58,7 @@ class VariantResults:
     error: Exception | None = None
     answer: str | None = None
     problem: str | None = None
+    tool: str | None = None
 
     @property
     def note(self) -> str | None:
@@ -174,12 +176,20 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
         )
         rankings = [list(islice(rest, len(group.queries))) for _, group in variants]
         for (query, _), ranking in zip(variants, rankings, strict=True):
-            errors = [item.error for item in ranking if item.error is not None]
-            if errors and (len(errors) == len(ranking) or self.query_transform.on_error == "raise"):
-                raise errors[0]
-            if errors:
-                logger.warning("of the query %r: %s", query[:80], describe_failures(ranking))
+            self.check_failures(query, ranking)
         return rankings
+
+    def check_failures(self, query: str, rankings: Sequence[VariantResults]) -> None:
+        """Log which searches for a query failed.
+
+        Raises:
+            Exception: If all failed, or any did with ``on_error="raise"``.
+        """
+        errors = [ranking.error for ranking in rankings if ranking.error is not None]
+        if errors and (len(errors) == len(rankings) or self.query_transform.on_error == "raise"):
+            raise errors[0]
+        if errors:
+            logger.warning("of the query %r: %s", query[:80], describe_failures(rankings))
 
     def fuse_variants(
         self, query: str, note: str | None, rankings: Sequence[VariantResults], limit: int | None
@@ -190,7 +200,9 @@ class TransformRetriever(PromptMixin, PlannedRetriever):
         weights = []
         for ranking in (ranking for ranking in rankings if ranking.error is None):
             is_query = ranking.query == query
-            variant = QueryVariant(query, self.variant_name, join_notes(note, ranking.note))
+            tool = "" if ranking.tool is None else f" for {ranking.tool!r}"
+            name = self.variant_name + tool
+            variant = QueryVariant(query, name, join_notes(note, ranking.note))
             # The query itself needs no variant, unless there is a note.
             plain = is_query and variant.note is None
             results.append(ranking.results if plain else with_variant(ranking.results, variant))

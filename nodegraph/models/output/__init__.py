@@ -16,6 +16,7 @@ from .lines import (
 )
 from .queries import parse_phrasings, parse_query, parse_routes, parse_sub_questions
 from .questions import MAX_QUERY_LENGTH
+from .tool_questions import ToolQuestions, parse_tool_questions
 from .verdict import is_yes, parse_verdict
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "QUESTION_KEYS",
     "FinalAnswer",
     "FinalAnswerParser",
+    "ToolQuestions",
     "check_answer",
     "clean",
     "is_no_answer",
@@ -43,6 +45,7 @@ __all__ = [
     "parse_query",
     "parse_routes",
     "parse_sub_questions",
+    "parse_tool_questions",
     "parse_verdict",
     "split_bullet",
     "strip_markup",

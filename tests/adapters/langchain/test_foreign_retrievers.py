@@ -14,7 +14,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
-from langchain_core.tools import create_retriever_tool
+from langchain_core.tools import ToolException, create_retriever_tool, tool
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_runs import FinishedRuns, tree
 
@@ -35,6 +35,7 @@ from nodekin.retrievers import (
     QueryEngine,
     RerankRetriever,
     Retriever,
+    ToolQuestionRetriever,
     WindowRetriever,
 )
 
@@ -393,3 +394,61 @@ def test_runs_of_the_retriever_are_below_those_of_its_holder(store):
     face.invoke("tea", {"callbacks": [finished]})
     own = ("search", [("VectorStoreRetriever", [])])
     assert list(map(tree, finished.roots)) == [("NodeGraphRetriever", [("fuse", [own])])]
+
+
+def test_tools_of_langchain_are_named_tools(store):
+    """A retriever's tool brings its documents, any other its text as an answer."""
+
+    @tool
+    def rivers(question: str) -> str:
+        """Answer questions about rivers."""
+        return "To the sea."
+
+    @tool
+    def broken(question: str) -> str:
+        """Answer questions about coffee."""
+        raise ConnectionError("no route")
+
+    search = create_retriever_tool(
+        *(store.as_retriever(search_kwargs={"k": 1}), "teas", "Search texts about tea."),
+        response_format="content_and_artifact",
+    )
+    parts = "teas: Is green tea steamed?\nrivers: Where do rivers run?\nbroken: And coffee?"
+    prompts = []
+
+    def model(prompt: str) -> str:
+        prompts.append(prompt)
+        return parts
+
+    retriever = ToolQuestionRetriever([search, rivers, broken], model)
+    groups = retriever.grouped("Is green tea steamed, where do rivers run, and coffee?")
+    assert "- rivers: Answer questions about rivers." in prompts[0]
+    assert [(g.tool, g.answer, [r.node.text for r in g.results]) for g in groups] == [
+        ("teas", None, ["Green tea is steamed."]),
+        ("rivers", "To the sea.", ["To the sea."]),
+        ("broken", None, []),
+    ]
+    assert groups[2].error == "ConnectionError: no route"
+    for results in ways(retriever, "Is green tea steamed, and where do rivers run?"):
+        assert {r.node.text for r in results} == {"Green tea is steamed.", "To the sea."}
+
+
+def test_a_tool_that_takes_more_than_a_query_is_refused():
+    @tool
+    def add(first: int, second: int) -> int:
+        """Add."""
+        return first + second
+
+    with pytest.raises(TypeError, match="takes one, the query"):
+        ToolQuestionRetriever([add], lambda prompt: "")
+
+
+def test_a_tool_that_handles_its_error_has_failed():
+    @tool
+    def broken(question: str) -> str:
+        """Answer."""
+        raise ToolException("no route")
+
+    broken.handle_tool_error = True
+    with pytest.raises(RuntimeError, match="the tool 'broken' failed: no route"):
+        as_retriever(broken).retrieve("tea")

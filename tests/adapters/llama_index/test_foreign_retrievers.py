@@ -12,7 +12,7 @@ from foreign_retrievers import HOLDERS, answers, ways
 from llama_index.core import SummaryIndex, VectorStoreIndex
 from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.llms import MockLLM
-from llama_index.core.query_engine import CustomQueryEngine
+from llama_index.core.query_engine import CustomQueryEngine, SubQuestionQueryEngine
 from llama_index.core.retrievers import BaseRetriever, QueryFusionRetriever
 from llama_index.core.schema import (
     IndexNode,
@@ -25,6 +25,7 @@ from llama_index.core.tools import QueryEngineTool, RetrieverTool
 
 from nodekin.adapters.llama_index import (
     NodeGraphQueryEngine,
+    NodeGraphQuestionGenerator,
     NodeGraphRetriever,
     as_retriever,
     to_node_with_score,
@@ -37,6 +38,7 @@ from nodekin.retrievers import (
     RecursiveRetriever,
     RerankRetriever,
     Retriever,
+    RouterRetriever,
     WindowRetriever,
 )
 
@@ -264,3 +266,95 @@ def test_an_answer_has_the_evidence_of_its_sources(index, scripted):
     streaming = as_retriever(index.as_query_engine(llm=scripted("Tea."), streaming=True))
     with pytest.raises(TypeError, match="streamed"):
         asyncio.run(streaming.aretrieve("tea"))
+
+
+# Named tools
+
+
+PARTS = "tea: Which tea is green?\nrivers: Where do rivers run?"
+
+
+class Failing(CustomQueryEngine):
+    """Fail, as an engine whose server is gone."""
+
+    def custom_query(self, query_str: str) -> str:
+        raise ConnectionError("no route")
+
+    async def acustom_query(self, query_str: str) -> str:
+        raise ConnectionError("no route")
+
+
+def engine_tools(**engines: Any) -> list[QueryEngineTool]:
+    return [
+        QueryEngineTool.from_defaults(engine, name=name, description=f"All about {name}")
+        for name, engine in engines.items()
+    ]
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_sub_questions_over_tools_are_answered_as_by_the_engine_of_llama_index(
+    scripted, asynchronous
+):
+    """The same questions to the same tools; the answer is written from the same answers."""
+    tools = engine_tools(tea=Fixed(), rivers=Fixed(answer="To the sea."))
+    question = "Which tea is green, and where do rivers run?"
+    theirs_llm, ours_llm = (
+        scripted("Both."),
+        scripted(lambda prompt: PARTS if "Tools:" in prompt else "Both."),
+    )
+    theirs = SubQuestionQueryEngine.from_defaults(
+        tools,
+        llm=theirs_llm,
+        question_gen=NodeGraphQuestionGenerator(lambda prompt: PARTS),
+        use_async=asynchronous,
+    )
+    ours = NodeGraphQueryEngine(tools, ours_llm, strategy="sub_question")
+    if asynchronous:
+        expected, response = (
+            asyncio.run(theirs.aquery(question)),
+            asyncio.run(ours.aquery(question)),
+        )
+    else:
+        expected, response = theirs.query(question), ours.query(question)
+    assert str(response) == str(expected)
+    assert [(q, str(a)) for q, a in response.metadata["sub_qa"]] == [
+        ("Which tea is green?", "Green tea."),
+        ("Where do rivers run?", "To the sea."),
+    ]
+    for answer in ("Green tea.", "To the sea."):
+        assert answer in theirs_llm.prompts[-1]
+        assert answer in ours_llm.prompts[-1]
+
+
+def test_a_tool_that_fails_or_does_not_exist_is_told(scripted):
+    """LlamaIndex's engine leaves it out in silence."""
+    parts = f"{PARTS}\nseas: How deep is the sea?"
+    llm = scripted(lambda prompt: parts if "Tools:" in prompt else "Tea.")
+    tools = engine_tools(tea=Fixed(), rivers=Failing())
+    response = NodeGraphQueryEngine(tools, llm, strategy="sub_question").query("What?")
+    assert response.metadata["errors"] == [
+        {"question": "Where do rivers run?", "error": "ConnectionError: no route"},
+        {
+            "question": "How deep is the sea?",
+            "error": "LookupError: there is no tool 'seas'; there is 'tea', 'rivers'",
+        },
+    ]
+    broken = engine_tools(tea=Failing(), rivers=Failing())
+    with pytest.raises(ConnectionError, match="no route"):
+        NodeGraphQueryEngine(broken, llm, strategy="sub_question").query("What?")
+
+
+def test_tools_of_retrievers_and_engines_are_routes(index):
+    tools = [
+        *engine_tools(rivers=Fixed(answer="To the sea.")),
+        RetrieverTool.from_defaults(index.as_retriever(), name="tea", description="All about tea"),
+    ]
+    for name, text in (("rivers", "To the sea."), ("tea", "Green tea is steamed.")):
+        router = RouterRetriever(tools, lambda prompt, name=name: name)
+        for results in ways(router, "Which tea is green?"):
+            assert results[0].node.text == text
+
+
+def test_a_tool_keeps_its_name_in_the_evidence(index):
+    (tool,) = engine_tools(tea=Fixed())
+    assert as_retriever(tool).retrieve("?")[0].evidence[0].similarity == "answer of tea"

@@ -14,7 +14,6 @@ from llama_index.core.schema import QueryBundle
 from llama_index.core.tools import QueryEngineTool, ToolMetadata
 
 from nodekin.adapters.llama_index import NodeGraphQueryEngine, NodeGraphQuestionGenerator
-from nodekin.adapters.llama_index.question_generator import read_tool_questions
 from nodekin.nodegraph import ModelError
 from nodekin.retrievers import Retriever
 
@@ -154,63 +153,3 @@ def test_in_their_sub_question_engine(
 def test_without_tools() -> None:
     with pytest.raises(ValueError, match="there are no tools"):
         NodeGraphQuestionGenerator(str.upper).generate([], BOTH)
-
-
-# Parsing of answers
-
-NAMES = ["rivers", "tea_facts", "茶叶"]
-NILE, TEA = ("rivers", "How long is the Nile?"), ("tea_facts", "Is tea green?")
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "rivers: How long is the Nile?\ntea_facts: Is tea green?",
-        "Here they are:\n1. **rivers**: How long is the Nile?\n2. Tea_Facts: Is tea green?",
-        "- [rivers] How long is the Nile?\n- [tea_facts] Is tea green?",
-        "How long is the Nile? (rivers)\nIs tea green? -> tea_facts",
-        "| rivers | How long is the Nile? |\n| tea_facts | Is tea green? |",
-        '[{"tool": "rivers", "question": "How long is the Nile?"},'
-        ' {"tool_name": "tea_facts", "sub_question": "Is tea green?"}]',
-        '<think>two</think>```json\n{"items": [{"sub_question": "How long is the Nile?", '
-        '"tool_name": "rivers"}, {"sub_question": "Is tea green?", "tool": "TEA_FACTS"}]}\n```',
-        '{"rivers": "How long is the Nile?", "tea_facts": ["Is tea green?"]}',
-        "{'questions': [{'tool': 'rivers', 'question': 'How long is the Nile?'}, "
-        "{'tool': 'tea_facts', 'question': 'Is tea green?'},]}",
-        'Sure:\n{"tool": "rivers", "question": "How long is the Nile?"}\n'
-        '{"tool": "tea_facts", "question": "Is tea green?"}',
-        "rivers: How long is the Nile?\nrivers: How long is the Nile?\ntea_facts - Is tea green?",
-    ],
-)
-def test_answers_in_lines_and_json(answer: str) -> None:
-    assert read_tool_questions(answer, NAMES) == ([NILE, TEA], [])
-
-
-def test_chinese_answers() -> None:
-    told = "以下是子问题：\n1. 茶叶：红茶发酵吗？\n2、【rivers】长江有多长？"
-    assert read_tool_questions(told, NAMES) == (
-        [("茶叶", "红茶发酵吗？"), ("rivers", "长江有多长？")],
-        [],
-    )
-    assert read_tool_questions('[{"工具": "茶叶", "子问题": "红茶发酵吗？"}]', NAMES) == (
-        [("茶叶", "红茶发酵吗？")],
-        [],
-    )
-
-
-def test_an_unknown_tool_in_an_answer() -> None:
-    told = "rivers: How long is the Nile?\nwater: Is it wet?"
-    assert read_tool_questions(told, NAMES) == ([NILE], [("water", "Is it wet?")])
-    told = '[{"tool": "water", "question": "Is it wet?"}]'
-    assert read_tool_questions(told, NAMES) == ([], [("water", "Is it wet?")])
-
-
-def test_a_tool_name_that_begins_another() -> None:
-    assert read_tool_questions("tea_facts: Is tea green?", ["tea", "tea_facts"]) == ([TEA], [])
-
-
-def test_answers_without_questions() -> None:
-    assert read_tool_questions("None", NAMES) == ([], [])
-    for answer in ("", "The Nile is 6,650 km long.", "{", "[]x", "I'm sorry, but no."):
-        with pytest.raises(ValueError, match=r"answer|refused"):
-            read_tool_questions(answer, NAMES)

@@ -52,5 +52,5 @@ def test_an_engine_is_a_retriever_of_its_answer_and_takes_conditions():
     assert result.evidence[1].node.graph is graph
     assert as_retriever(engine).retrieve("What is tea?", filters={"topic": "rivers"}) == []
     assert as_retriever(engine, name="drinks").retrieve("tea")[0].node.metadata == {
-        "title": "drinks"
+        "title": "drinks: tea"
     }
