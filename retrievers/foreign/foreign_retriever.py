@@ -11,7 +11,7 @@ from ..filters import Filters, all_of, parse_filters
 from ..planned_retriever import PlannedRetriever
 from ..plans import Compute, Plan, gather
 from ..results import OutputOptions, Results
-from ..tracing import start_span, summarize_queries
+from ..tracing import start_span
 from .outputs import read_output
 from .retriever_adapters import RetrieverCalls
 
@@ -93,13 +93,12 @@ class ForeignRetriever(PlannedRetriever):
             if not isinstance(query, str):
                 raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
         texts = [query for query in queries if query.strip()]
-        attributes = {"retriever": self.source_name, "query": summarize_queries(texts or [""])}
-        with start_span(self.name, **attributes) as span:
+        with start_span(self.name, queries=texts, retriever=self.source_name) as span:
             if filters and self._calls.filtered is None:
                 results = yield from gather([self._checked(q, limit, filters) for q in texts])
             else:
                 results = yield from self._search(texts, limit, filters)
-            span.attributes["results"] = sum(map(len, results))
+            span.set_results(results)
         rest = iter(results)
         return [next(rest) if query.strip() else [] for query in queries]
 
