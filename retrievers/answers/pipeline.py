@@ -90,12 +90,15 @@ def _steps(
         if preset is not None:
             return preset
         with start_span("retrieve", queries=[context.searched]) as span:
-            observer = OutcomeObserver()
-            with observe(observer):
+            if getattr(retriever, "is_free", False):  # no strategy within asks a model
                 (results,) = yield from Find(retriever, [context.searched], top_k, filters)
+            else:
+                observer = OutcomeObserver()
+                with observe(observer):
+                    (results,) = yield from Find(retriever, [context.searched], top_k, filters)
+                if observer.outcome is not None:
+                    context.use_sub_answers(observer.outcome.parts)
             span.set_results([results])
-        if observer.outcome is not None:
-            context.use_sub_answers(observer.outcome.parts)
     context.notes += _variant_notes(results)
     names = PASSAGE_PROMPTS[context.settings.mode]
     context.candidates, context.omitted = merge_results(

@@ -70,6 +70,11 @@ class ForeignRetriever(PlannedRetriever):
         """Whether the conditions of a call can hold for what it returns."""
         return self._calls.takes_top_k or self._calls.filtered is not None
 
+    @property
+    def is_free(self) -> bool:
+        """Whether it may be queried again without paying for a model: not a query engine."""
+        return not self._calls.calls_model
+
     def __repr__(self) -> str:
         return f"ForeignRetriever({self.source_name!r})"
 

@@ -32,6 +32,7 @@ class RetrieverCalls:
         batch: Searches for many queries at once.
         abatch: The same as an async function.
         takes_top_k: Whether it returns as many as it is told to.
+        calls_model: Whether a call may cost one of a language model.
         filtered: Returns the calls with conditions that it checks itself, before it ranks.
     """
 
@@ -41,6 +42,7 @@ class RetrieverCalls:
     batch: Batch | None = None
     abatch: AsyncBatch | None = None
     takes_top_k: bool = False
+    calls_model: bool = False
     filtered: Callable[[Filters], RetrieverCalls] | None = None
 
 
@@ -129,7 +131,9 @@ def _runnable(runnable: Any) -> RetrieverCalls:
         return await source.abatch(queries, **options)
 
     name = runnable.get_name() if _has(runnable, "get_name") else type(runnable).__name__
-    return RetrieverCalls(str(name), search, asearch, batch, abatch, takes_top_k=bind is not None)
+    able = bind is not None
+    calls = (search, asearch, batch, abatch)
+    return RetrieverCalls(str(name), *calls, takes_top_k=able, calls_model=not able)
 
 
 def _top_k_binding(runnable: Any) -> Callable[[int], tuple[Any, dict[str, Any]]] | None:
@@ -185,7 +189,10 @@ def _tool(tool: Any) -> RetrieverCalls:
         return _tool_output(await tool.ainvoke(call(query)), tool.name)
 
     return RetrieverCalls(
-        tool.name, lambda query, top_k: _tool_output(tool.invoke(call(query)), tool.name), asearch
+        tool.name,
+        lambda query, top_k: _tool_output(tool.invoke(call(query)), tool.name),
+        asearch,
+        calls_model=True,
     )
 
 
@@ -242,6 +249,7 @@ def _query_engine(engine: Any, filters: Filters | None = None) -> RetrieverCalls
         type(engine).__name__,
         lambda query, top_k: engine.query(query, **options),
         asearch,
+        calls_model=True,
         filtered=partial(_query_engine, engine) if _takes(engine.query, "filters") else None,
     )
 
