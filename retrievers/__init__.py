@@ -1,6 +1,7 @@
 """How the graph is searched: similarities, their indexes, and the retriever that combines them."""
 
 from ..nodegraph import limit_concurrency
+from .analysis import TextAnalyzer
 from .answers import Answer, Conversation, QaRetriever, QueryEngine
 from .base_retriever import BaseRetriever, child_k_override
 from .composite import (
@@ -36,7 +37,6 @@ from .strategies import (
     SubQuestionRetriever,
     ToolQuestionRetriever,
 )
-from .text_analyzer import TextAnalyzer
 from .tracing import Span, observe, trace
 
 __all__ = [

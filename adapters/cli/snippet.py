@@ -14,37 +14,34 @@ from .exit_status import printable
 
 Span = tuple[int, int]
 
-_RUNS = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:\+\+|#)?")
-
 
 def matches(text: str, query: str) -> list[Span]:
     """Return where a text has the words of a query, in order, touching ones as one.
 
-    Words match by their stem. A Chinese character alone only counts where it stands alone in
-    the query.
+    Words match by their stem in the text's language. A Chinese character alone only counts where
+    it stands alone in the query.
 
     Example:
         >>> [("长江的 Rivers"[a:b]) for a, b in matches("长江的 Rivers", "长江 river 的水")]
         ['长江', 'Rivers']
     """
-    analyze = TextAnalyzer()
-    terms = set(analyze.query(query))
+    analyze = TextAnalyzer().like(text)
+    terms = set(analyze.query(query)).intersection(analyze.words(query))
     unspaced = {term for term in terms if _unspaced(term)}
-    pairs = {term for term in unspaced if len(term) == 2}
-    single_characters = {term for term in unspaced if len(term) == 1} - set("".join(pairs))
+    several = {term for term in unspaced if len(term) > 1}
+    single_characters = unspaced - several - set("".join(several))
+    sizes = {len(term) for term in several}
     spans: list[Span] = []
-    for run in _RUNS.finditer(text):
-        word, begin = run[0], run.start()
-        if not _unspaced(word[0]):
-            if terms.intersection(analyze(word)):
-                spans.append(run.span())
+    for begin, end in analyze.spans(text):
+        if not _unspaced(text[begin]):
+            if terms.intersection(analyze.words(text[begin:end])):
+                spans.append((begin, end))
             continue
-        for at, character in enumerate(word, begin):
-            if character in single_characters:
+        for at in range(begin, end):
+            if text[at] in single_characters:
                 spans.append((at, at + 1))
-            if text[at : at + 2] in pairs:
-                spans.append((at, at + 2))
-    return _merged(spans)
+            spans += ((at, at + n) for n in sizes if text[at : at + n] in several)
+    return _merged(sorted(spans))
 
 
 def _unspaced(text: str) -> bool:

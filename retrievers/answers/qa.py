@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...nodegraph import Node, NodeGraph
+from ..analysis import TextAnalyzer
 from ..filters import Filters
 from ..indexes import Exact, normal_question
 from ..planned_retriever import PlannedRetriever
@@ -17,7 +18,6 @@ from ..plans import Compute, Find, Plan, arun, run
 from ..protocols import RetrieverProtocol, Similarity
 from ..results import Evidence, OutputOptions, Results, ScoredNode
 from ..retriever import Retriever
-from ..text_analyzer import TextAnalyzer
 from ..tracing import start_span
 from ..validation import check_top_k
 

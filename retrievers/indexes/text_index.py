@@ -14,9 +14,9 @@ import Stemmer
 from ...nodegraph import Node, NodeGraph
 from ...nodegraph.hashing import fingerprint
 from ...nodegraph.progress import track
+from ..analysis import Analyzer
 from ..filters import Filter
 from ..results import Hits
-from ..text_analyzer import Analyzer
 from .array_files import Arrays, pack, unpack
 from .max_score import Floats, Ints, PostingList, TermWeights, best_rows
 from .node_table import NodeTable
@@ -28,7 +28,7 @@ _LONG = 1_000  # nodes whose indexing is worth a progress bar
 _CACHED = 4_000_000  # postings whose weights are cached, at least
 
 # Count up when TextAnalyzer returns other terms: older files are rebuilt then.
-_ANALYSIS = 1
+_ANALYSIS = 2
 
 
 class TextIndex(SyncedIndex):
@@ -143,7 +143,8 @@ class TextIndex(SyncedIndex):
         first = self.table.add(nodes)
         show = self._graph.progress if len(nodes) >= _LONG else False
         tracked = track(texts, len(texts), f"indexing {self._group}", " nodes", show)
-        lengths = self._postings.extend(first, (self._analyzer(text) for text in tracked))
+        analyze: Analyzer = getattr(self._analyzer, "indexed", self._analyzer)
+        lengths = self._postings.extend(first, (analyze(text) for text in tracked))
         self.total_length += sum(lengths)
         missing = len(self.table) - len(self._lengths)
         if missing > 0:

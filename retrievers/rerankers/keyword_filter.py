@@ -6,10 +6,11 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from ...nodegraph.splitters import UNSPACED
+from ..analysis import TextAnalyzer
 from ..results import Results, ScoredNode
-from ..text_analyzer import TextAnalyzer
 
 Keywords = str | Sequence[str]
 """One keyword, or a list of them."""
@@ -21,14 +22,15 @@ class KeywordFilter:
     """Keep the results whose text has all required keywords and no excluded one.
 
     Scores and order do not change. Chinese, Japanese and other scripts without spaces match
-    anywhere in the text. Words match as words, in any case and with any ending (``river`` matches
-    ``Rivers``, but not ``driver``); several words must be next to each other. A keyword of both
+    anywhere in the text. Words match as words, in any case and with any ending that the text's
+    language has (``river`` matches ``Rivers``, but not ``driver``); several words must be next to
+    each other. A keyword of both
     kinds (``iPhone手机``) matches if all its parts do.
 
     Args:
         required: A result has all of these.
         excluded: A result has none of these.
-        stem: Whether the endings of English words are ignored.
+        stem: Whether the endings of words are ignored.
 
     Raises:
         TypeError: If a keyword is no text.
@@ -80,12 +82,17 @@ class KeywordFilter:
         """
         required = self.required if required is None else _listed("required", required)
         excluded = self.excluded if excluded is None else _listed("excluded", excluded)
-        analyze = TextAnalyzer(self.stem)
-        required_keywords = [_Keyword.parse(keyword, analyze) for keyword in required]
-        excluded_keywords = [_Keyword.parse(keyword, analyze) for keyword in excluded]
+        analyzer = TextAnalyzer(self.stem)
+
+        @cache
+        def keywords(analyze: TextAnalyzer) -> tuple[list[_Keyword], list[_Keyword]]:
+            parsed = ([_Keyword.parse(k, analyze) for k in some] for some in (required, excluded))
+            return next(parsed), next(parsed)
 
         def passes(text: str) -> bool:
-            normalized, terms = _normalized(text), analyze(text)
+            analyze = analyzer.like(text)
+            normalized, terms = _normalized(text), analyze.words(text)
+            required_keywords, excluded_keywords = keywords(analyze)
             return all(keyword.is_in(normalized, terms) for keyword in required_keywords) and not (
                 any(keyword.is_in(normalized, terms) for keyword in excluded_keywords)
             )
@@ -104,7 +111,7 @@ class _Keyword:
     def parse(cls, keyword: str, analyze: TextAnalyzer) -> _Keyword:
         normalized = _normalized(keyword)
         runs = _UNSPACED_RUN.findall(normalized)
-        phrases = [analyze(part) for part in _UNSPACED_RUN.split(normalized)]
+        phrases = [analyze.words(part) for part in _UNSPACED_RUN.split(normalized)]
         phrases = [phrase for phrase in phrases if phrase]
         # A keyword of symbols only, such as an arrow or a currency sign, is matched as it is.
         return cls(runs if runs or phrases else [normalized.strip()], phrases)

@@ -11,9 +11,13 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ...nodegraph import NodeGraph
+from ..analysis import Analyzer, TextAnalyzer
 from ..indexes import Saturation, TermWeights, TextIndex
-from ..text_analyzer import Analyzer, TextAnalyzer
 from ..validation import choice, number
+
+_Terms = Iterable[tuple[str | tuple[str, ...], float]]
+
+_Weigh = Callable[[str, Callable[[str], int], int], _Terms]
 
 DEFAULT_ANALYZER = TextAnalyzer()
 
@@ -79,15 +83,31 @@ class Bm25:
                 "method='okapi' needs the average over all terms of one graph; search several "
                 "graphs with method='lucene'"
             )
-        analyze: Callable[[str], Iterable[str]] = getattr(self.analyzer, "query", self.analyzer)
         size = sum(index.size for index in indexes)
         length = sum(index.total_length for index in indexes)
-        weights = {}
-        for term, occurrences in Counter(analyze(query)).items():
-            frequency = sum(index.document_frequency(term) for index in indexes)
-            if frequency:
-                weights[term] = occurrences * self._idf(frequency, size, indexes[0])
+
+        def frequency(term: str) -> int:
+            return sum(index.document_frequency(term) for index in indexes)
+
+        weights: dict[str, float] = {}
+        for term, occurrences in self._weigh(query, frequency, size):
+            # A form in a language may be another word in the others: it is no rarer than the word
+            # in the index's main language, so that it does not outweigh that.
+            most = 0
+            for form in (term,) if isinstance(term, str) else term:
+                if count := frequency(form):
+                    most = most or count
+                    weight = occurrences * self._idf(max(count, most), size, indexes[0])
+                    weights[form] = weights.get(form, 0.0) + weight
         return TermWeights(weights, Saturation(self.k1, self.b, length / size if size else 0.0))
+
+    def _weigh(self, query: str, frequency: Callable[[str], int], size: int) -> _Terms:
+        """Return the terms of a query, and how often each counts."""
+        weigh: _Weigh | None = getattr(self.analyzer, "weigh", None)
+        if weigh is not None:
+            return weigh(query, frequency, size)
+        analyze: Callable[[str], Iterable[str]] = getattr(self.analyzer, "query", self.analyzer)
+        return Counter(analyze(query)).items()
 
     def _idf(self, frequency: int, size: int, index: TextIndex) -> float:
         if self.method == "lucene":

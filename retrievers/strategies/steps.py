@@ -7,9 +7,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ..analysis import TextAnalyzer
 from ..ranking import fuse
 from ..results import ScoredNode
-from ..text_analyzer import TextAnalyzer
 
 Ended = Literal[
     "answered", "repeated", "nothing new", "no question", "steps", "calls", "seconds", "failed"
@@ -153,7 +153,12 @@ def _supporting(step: Step) -> list[ScoredNode]:
     """Return the results that contain a step's answer."""
     if step.answer is None or _VERDICT.fullmatch(step.answer.strip(" .。!！")):
         return []
-    terms = set(_analyzer.query(step.answer))
+    return [r for r in step.results if _has(r.node.text, step.answer, step.question)]
+
+
+def _has(text: str, answer: str, question: str) -> bool:
+    analyze = _analyzer.like(text)
+    terms = set(analyze.query(answer)).intersection(analyze.words(answer))
     # An answer in a whole sentence repeats the question.
-    terms = terms - set(_analyzer(step.question)) or terms
-    return [r for r in step.results if terms and terms <= set(_analyzer(r.node.text))]
+    terms = terms.difference(analyze.words(question)) or terms
+    return bool(terms) and terms.issubset(analyze.words(text))

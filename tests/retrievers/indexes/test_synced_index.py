@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Retriever
+from nodekin.retrievers.analysis import TextAnalyzer
 from nodekin.retrievers.indexes import SyncedIndex, node_table, synced_index, text_index
 from nodekin.retrievers.indexes.array_files import load_arrays, save_arrays
 from nodekin.retrievers.similarities import Bm25
-from nodekin.retrievers.text_analyzer import TextAnalyzer
 
 BM25 = Bm25()
 OKAPI = Bm25(method="okapi")
@@ -317,11 +317,15 @@ def test_many_threads_may_be_the_first(tmp_path: Path) -> None:
 def test_the_analysis_is_that_of_the_kept_indexes() -> None:
     """Where this fails, count ``text_index._ANALYSIS`` up, and pin the new terms."""
     text = (
-        "The Rivers' banks, C++ and C# naïve ＦＵＬＬ 长江流域。こんにちは 한국어 Привет नमस्ते x_1"
+        "The Rivers' banks, C++ and C# naïve ＦＵＬＬ 长江流域。こんにちは 한국어 Привет नमस्ते x_1 "
+        "getUserName น้ำชา ကောင်း كتابان ספרים βιβλία հայերեն"
     )
-    terms = "\n".join([*TextAnalyzer()(text), *TextAnalyzer().query(text + "是什么？")])
+    german, vietnamese = "Die Flüsse sind in der Karte", "Con sông và biển của người"
+    terms = [*TextAnalyzer()(text), *TextAnalyzer().query(text + "是什么？")]
+    terms += [*TextAnalyzer().indexed(german), *TextAnalyzer().indexed(vietnamese)]
+    terms = "\n".join(terms)
     digest = hashlib.sha256(terms.encode()).hexdigest()[:16]
-    assert (text_index._ANALYSIS, digest) == (1, "7356c3bdd3c0ec97")
+    assert (text_index._ANALYSIS, digest) == (2, "c05ba2a76bf83072")
 
 
 # The base class

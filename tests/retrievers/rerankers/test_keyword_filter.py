@@ -105,3 +105,16 @@ def test_what_can_not_be(settings, error, says) -> None:
     if "require" not in settings:
         with pytest.raises(error, match=says):
             Reranker("KeywordFilter")(found(), "q", **settings)
+
+
+def test_words_are_compared_in_the_language_of_the_text() -> None:
+    german = Node("Die Königinnen reisten durch die Länder, und der Tee war kalt.", id="de")
+    english = Node("The queens travelled in their countries with the tea.", id="en")
+    results = [ScoredNode(german, 2.0), ScoredNode(english, 1.0)]
+
+    def passing(keyword: str) -> list[str]:
+        return [r.node.id for r in KeywordFilter(required=keyword).rerank(results, "q")]
+
+    assert passing("kalten") == passing("Land") == passing("der Tee") == ["de"]
+    assert passing("queen") == passing("country") == ["en"]
+    assert passing("Lan") == passing("reisten durch das Land") == []

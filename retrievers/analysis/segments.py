@@ -1,0 +1,144 @@
+"""Find words in a text, and runs of scripts without spaces."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from ...nodegraph.splitters import UNSPACED
+from .identifiers import CAMEL, with_parts
+from .languages import script_of
+
+Segments = list[list[str] | str]
+"""Words that follow each other, and runs of a script without spaces, in the order of a text."""
+
+# Accents, and the vowel signs and points of words in Cyrillic, Hebrew, Arabic, Thaana and the
+# scripts of India and Tibet, which regular expressions don't take for parts of a word.
+_SIGNS = "\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
+
+_SIGNS += "\u07a6-\u07b0\u0900-\u0963\u0966-\u0dff\u0f18-\u0f84"
+
+# Alphabets without spaces: Thai, Lao, Myanmar, Khmer.
+_ALPHABETS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+
+_ALPHABET_CODES = (*range(0xE00, 0xF00), *range(0x1000, 0x10A0), *range(0x1780, 0x1800))
+
+_AM = "\u0e33\u0eb3"  # vowels of Thai and Lao, of which half stands above
+
+_STACKED = _AM + "".join(
+    c for c in map(chr, _ALPHABET_CODES) if unicodedata.category(c) in ("Mn", "Mc")
+)
+
+# A letter of these with its signs, and with the letters that are stacked below it.
+_CLUSTERS = re.compile(f".(?:[\u17d2\u1039].|[{_STACKED}])*")
+
+_INVISIBLE = "\u00ad\u200d\u2060\ufeff"  # soft hyphens, joiners
+
+_RUNS = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:[{_SIGNS}]+[^\W_{UNSPACED}]*)*(?:\+\+|#)?")
+
+# The same in a text that is not normalized yet, where words have soft hyphens.
+_RAW_RUNS = re.compile(
+    rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:[{_SIGNS}{_INVISIBLE}]+[^\W_{UNSPACED}]*)*(?:\+\+|#)?"
+)
+
+_ALPHABET_RUNS = re.compile(rf"[{_ALPHABETS}]+|[^{_ALPHABETS}]+")
+
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+
+_ASCII_WORDS = re.compile(r"[a-z0-9]+(?:\+\+|#)?")
+
+# A vowel of Thai and Lao is one letter, though compatibility forms take it apart.
+_REPLACED = [
+    *((character, "") for character in _INVISIBLE),
+    ("\u0e4d\u0e32", _AM[0]),
+    ("\u0ecd\u0eb2", _AM[1]),
+]
+
+_POSSESSIVE = re.compile("['’]s\\b")
+
+_THAI = "\u0e00"  # the first of all scripts without spaces
+
+CHINESE = "\u3000"
+"""Before the first letter of Chinese, Japanese and Korean, behind the alphabets without spaces."""
+
+
+def normalized(text: str) -> str:
+    """Return a text in lower case and composed form, with the parts of names in it."""
+    if not text.isascii():
+        # In two steps: NFKC in one takes five times as long.
+        text = unicodedata.normalize("NFC", unicodedata.normalize("NFKD", text))
+        for before, after in _REPLACED:
+            if before in text:
+                text = text.replace(before, after)
+    if "_" in text or CAMEL.search(text) is not None:
+        text = with_parts(text)
+    text = text.casefold()
+    if not text.isascii():
+        # A capital I with a dot is two letters in lower case.
+        text = unicodedata.normalize("NFC", text.replace("i\u0307", "i"))
+    return _POSSESSIVE.sub("", text) if "'" in text or "’" in text else text
+
+
+def segments(normal: str) -> Segments:
+    """Return the words and runs of a normalized text."""
+    result: Segments = []
+    words: list[str] = []
+    for run in _RUNS.findall(normal):
+        if run < _THAI or not ("\u4e00" <= run < "\ua000" or _UNSPACED.match(run)):
+            words.append(run)
+            continue
+        if words:
+            result.append(words)
+            words = []
+        if run < CHINESE:
+            result += _ALPHABET_RUNS.findall(run)
+        else:
+            result.append(run)
+    if words:
+        result.append(words)
+    return result
+
+
+def run_spans(text: str) -> list[tuple[int, int]]:
+    """Return where a text has words and runs, begin and end."""
+    return [match.span() for match in _RAW_RUNS.finditer(text)]
+
+
+def ascii_words(normal: str) -> list[str]:
+    """Return the words of a normalized text that is ASCII; quicker than ``segments``."""
+    return _ASCII_WORDS.findall(normal)
+
+
+def word_script(word: str) -> str:
+    """Return the script of a word's first letter."""
+    return "latin" if word[0].isascii() else script_of(word[0])
+
+
+def by_script(segments: Segments) -> dict[str, list[str]]:
+    """Return all words by their script."""
+    words: list[str] = []
+    for segment in segments:
+        if isinstance(segment, list):
+            words += segment
+    if "".join(words).isascii():
+        return {"latin": words} if words else {}
+    result: dict[str, list[str]] = {}
+    for word in words:
+        result.setdefault(word_script(word), []).append(word)
+    return result
+
+
+def sequences(run: str, longest: bool) -> list[str]:
+    """Return sequences of one, two and three letters of an alphabet without spaces.
+
+    A letter comes with its signs, and with what is stacked below it.
+
+    Args:
+        run: The run.
+        longest: Whether the longest sequences are enough, as in a query.
+    """
+    letters = _CLUSTERS.findall(run)
+    sizes = [min(3, len(letters))] if longest else range(1, min(3, len(letters)) + 1)
+    return [
+        "".join(letters[at : at + size]) for size in sizes for at in range(len(letters) - size + 1)
+    ]

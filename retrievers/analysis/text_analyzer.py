@@ -1,0 +1,310 @@
+"""Turn texts and queries into the terms that a text index stores and looks up."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, groupby, islice
+from operator import add
+from typing import Protocol
+
+from ...nodegraph import nearest_names
+from .languages import ENGLISH, MARK, Language, detect, named, names, of_script
+from .segments import (
+    CHINESE,
+    Segments,
+    ascii_words,
+    by_script,
+    normalized,
+    run_spans,
+    segments,
+    sequences,
+    word_script,
+)
+from .words import folded, query_parts, stems, terms
+
+# Question words, which are not in the answer. Where the same characters begin other words (哪吒,
+# 几何, 吗啡), they count only with the neighbours or at the place that make them a question word.
+_QUESTION_WORDS = re.compile(
+    "什[么麼]时候|什麼時候|[为為]什[么麼]|什[么麼]样|什麼樣|[什甚][么麼]|[为為]何|怎[么麼][样樣]?|怎[样樣]"
+    "|如何|何[时時]|何地|何[处處]|何人|何[种種]|何年|[请請][问問]|是否"
+    "|哪[里裡裏儿兒些个個位]|哪(?!吒)|多少|多久|[谁誰]"
+    "|[几幾](?=[个個年月天次种種岁歲位人名条條座部届屆场場大世])|[吗嗎呢](?=\\W*$)"
+)
+
+_Forms = tuple[str, ...]
+"""The terms that a word of a query may be in an index, one for each language of it."""
+
+
+class Analyzer(Protocol):
+    """Turns a text into terms.
+
+    Where they are there, ``query`` is used for queries, ``indexed`` for the texts of an index, and
+    ``weigh`` for queries to an index, each with the meaning it has in ``TextAnalyzer``.
+    """
+
+    def __call__(self, text: str, /) -> Iterable[str]:
+        """Return the terms of a passage, each as often as it occurs."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TextAnalyzer:
+    """Analyse texts of all languages, also in one corpus, and the names in programs.
+
+    The language of each text is told by its script, its function words and its letters; a query
+    is analysed in the languages of the corpus. Text is lower-cased, then:
+
+    - English, Spanish, French and others: words are reduced to their stem (Snowball) and freed
+      of accents.
+    - Languages with compounds or many endings (German, Russian, Turkish, Finnish, Arabic, Hindi
+      and others): stems, and sequences of four letters of each word, which weigh less (McNamee
+      and Mayfield, "Character n-gram tokenization for European language text retrieval", 2004).
+    - Vietnamese: syllables with their tones, and pairs of neighbours without them, so that a
+      query without accents finds something, too.
+    - Chinese, Japanese, Korean: every character and every pair of neighbours, so that words of
+      one character match, and so do words that are in no dictionary (Nie, Gao, Zhang and Zhou,
+      "On the use of words and n-grams for Chinese information retrieval", 2000).
+    - Thai, Lao, Khmer, Burmese: sequences of up to three letters, each with its signs.
+    - Names such as ``getUserName`` and ``run_target``: the whole, and its parts.
+
+    In a query, Chinese question words (什么) and English articles, auxiliaries, pronouns and
+    question words are left out, unless it consists of nothing else.
+
+    Args:
+        stem: Whether words are reduced to their stem.
+        language: The language of all texts, ``"auto"`` to tell it from each text. Words of other
+            scripts are analysed as with ``"auto"``.
+
+    Raises:
+        ValueError: If there is no such language.
+
+    Example:
+        >>> TextAnalyzer()("The rivers of C++, 长江")
+        ['the', 'river', 'of', 'c++', '长', '江', '长江']
+        >>> TextAnalyzer().query("什么是 rivers?")
+        ['是', 'river']
+        >>> TextAnalyzer().words("Die Flüsse sind in der Karte"), TextAnalyzer().words("реками")
+        (['die', 'fluss', 'sind', 'in', 'der', 'kart'], ['рек'])
+    """
+
+    stem: bool = True
+    language: str = "auto"
+
+    def __post_init__(self) -> None:
+        known = ["auto", *names()]
+        if self.language not in known:
+            raise ValueError(
+                f"no language {self.language!r}; there is "
+                f"{nearest_names(str(self.language), known)}"
+            )
+
+    def __call__(self, text: str) -> list[str]:
+        """Return the terms of a passage."""
+        return self._analyze(text)[0]
+
+    def indexed(self, text: str) -> list[str]:
+        """Return the terms of a passage, and those that mark its language in an index."""
+        terms, languages = self._analyze(text)
+        if self.language == "auto":
+            marks = [some.mark for some in languages if some is not of_script(some.script)[0]]
+            if marks:
+                terms += [MARK, *marks]
+        return terms
+
+    def words(self, text: str) -> list[str]:
+        """Return the terms of a passage without parts of words."""
+        return self._analyze(text, parts=False)[0]
+
+    def query(self, text: str) -> list[str]:
+        """Return the terms of a query, in the language that it seems to be in."""
+        runs, languages = self._content(text, None)
+        plain = self._plain(runs, languages)
+        return plain or [forms[0] for forms, _ in self._forms(runs, languages)]
+
+    def weigh(
+        self, text: str, frequency: Callable[[str], int], size: int
+    ) -> Iterable[tuple[str | _Forms, float]]:
+        """Return the terms of a query to an index, and what each counts.
+
+        Where the query does not tell its language, as few words often don't, a word may have a
+        form for each language of the index: a tuple, the index's main language first.
+
+        Args:
+            text: The query.
+            frequency: Tells in how many texts of the index a term is.
+            size: How many texts there are; ``indexed`` made the terms of all.
+        """
+        runs, languages = self._content(text, partial(_present, frequency, size))
+        if plain := self._plain(runs, languages):
+            return Counter(plain).items()
+        weights: dict[str | _Forms, float] = {}
+        for forms, weight in self._forms(runs, languages):
+            term = forms if forms[1:] else forms[0]
+            weights[term] = weights.get(term, 0.0) + weight
+        return weights.items()
+
+    def like(self, text: str) -> TextAnalyzer:
+        """Return an analyzer for words and queries that are compared with a text, in its language.
+
+        Example:
+            >>> [TextAnalyzer().like(text).words("Flüsse") for text in ("Der Fluss ist tief", "go")]
+            [['fluss'], ['fluss']]
+        """
+        if self.language != "auto":
+            return self
+        languages = self._analyze(text)[1]
+        special = [some for some in languages if some is not of_script(some.script)[0]]
+        return replace(self, language=special[0].name) if special else self
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Return where a text has words, and runs of scripts without spaces.
+
+        Example:
+            >>> TextAnalyzer().spans("Tea, 绿茶")
+            [(0, 3), (5, 7)]
+        """
+        return run_spans(text)
+
+    def _analyze(self, text: str, parts: bool = True) -> tuple[list[str], Collection[Language]]:
+        """Return the terms of a text and the languages of its words, one a script."""
+        normal = normalized(text)
+        if normal.isascii():
+            words = ascii_words(normal)
+            language = self._language(words, "latin")
+            return self._word_terms(words, language, parts), (language,)
+        runs = segments(normal)
+        languages = {
+            script: self._language(words, script) for script, words in by_script(runs).items()
+        }
+        return self._terms(runs, languages, parts), languages.values()
+
+    def _terms(
+        self,
+        runs: Segments,
+        languages: Mapping[str, Language],
+        parts: bool = True,
+        longest: bool = False,
+    ) -> list[str]:
+        # English words, which have no parts, are stemmed together: most texts have no others.
+        english = languages == _ENGLISH_ALONE
+        english_stems: Iterator[str] = iter(())
+        if english:
+            words = chain.from_iterable(run for run in runs if isinstance(run, list))
+            english_stems = iter(self._stems([*words], ENGLISH))
+        result: list[str] = []
+        for run in runs:
+            if isinstance(run, str):
+                if run < CHINESE:
+                    result += sequences(run, longest)
+                else:
+                    result += run
+                    result += map(add, run, run[1:])
+            elif english:
+                result += islice(english_stems, len(run))
+            else:
+                for script, some in groupby(run, word_script):
+                    result += self._word_terms([*some], languages[script], parts)
+        return result
+
+    def _word_terms(self, words: list[str], language: Language, parts: bool) -> list[str]:
+        return terms(words, language) if parts and self.stem else self._stems(words, language)
+
+    def _stems(self, words: list[str], language: Language) -> list[str]:
+        return stems(words, language) if self.stem else folded(words, language)
+
+    def _language(self, words: Sequence[str], script: str) -> Language:
+        return self._fixed(script) or detect(words, script) or of_script(script)[0]
+
+    def _fixed(self, script: str) -> Language | None:
+        if self.language == "auto":
+            return None
+        return next((some for some in named(self.language) if some.script == script), None)
+
+    def _content(
+        self, text: str, present: Callable[[str], tuple[Language, ...]] | None
+    ) -> tuple[Segments, Mapping[str, tuple[Language, ...]]]:
+        """Return the words of a query that have content, all if none has, and their languages.
+
+        Args:
+            text: The query.
+            present: Returns the languages of a script in the index, the most frequent first; None
+                for the one the query seems to be in.
+        """
+        normal = normalized(text)
+        runs = segments(_QUESTION_WORDS.sub(" ", normal))
+        languages = self._query_languages(runs, present)
+        # In other languages leaving function words out gained nothing.
+        if languages.get("latin") == (ENGLISH,):
+            runs = [*map(_without_function_words, runs)]
+        if not any(runs):
+            runs = segments(normal)
+            languages = self._query_languages(runs, present)
+        return runs, languages
+
+    def _query_languages(
+        self, runs: Segments, present: Callable[[str], tuple[Language, ...]] | None
+    ) -> Mapping[str, tuple[Language, ...]]:
+        chosen: dict[str, tuple[Language, ...]] = {}
+        for script, words in by_script(runs).items():
+            fixed = self._fixed(script)
+            if fixed is not None or present is None:
+                chosen[script] = (fixed or self._language(words, script),)
+            else:
+                candidates = present(script)
+                if candidates[1:] and words[1:]:  # one word may be one of several languages
+                    detected = detect(words, script, candidates)
+                    candidates = (detected,) if detected else candidates
+                chosen[script] = candidates
+        return chosen
+
+    def _plain(
+        self, runs: Segments, languages: Mapping[str, tuple[Language, ...]]
+    ) -> list[str] | None:
+        """Return the terms of a query whose words are English, if it has any: the quick way."""
+        if not languages:
+            return self._terms(runs, {}, longest=True)
+        if all(some == (ENGLISH,) for some in languages.values()):
+            return self._terms(runs, _ENGLISH_ALONE, longest=True)
+        return None
+
+    def _forms(
+        self, runs: Segments, languages: Mapping[str, tuple[Language, ...]]
+    ) -> Iterator[tuple[_Forms, float]]:
+        """Return the forms of each term of a query, and what it counts."""
+        for run in runs:
+            if not isinstance(run, list):
+                for term in self._terms([run], {}, longest=True):
+                    yield (term,), 1.0
+                continue
+            for script, some in groupby(run, word_script):
+                words, possible = [*some], languages[script]
+                by_language = (self._stems(words, language) for language in possible)
+                for forms in zip(*by_language, strict=True):
+                    yield tuple(dict.fromkeys(forms)), 1.0
+                if self.stem:
+                    for part, weight in query_parts(words, possible):
+                        yield (part,), weight
+
+
+_ENGLISH_ALONE = {"latin": ENGLISH}
+
+
+def _present(frequency: Callable[[str], int], size: int, script: str) -> tuple[Language, ...]:
+    """Return the languages of a script that texts of an index have, the most frequent first."""
+    default, *others = of_script(script)
+    if not others or not frequency(MARK):
+        return (default,)
+    counts = {language: frequency(language.mark) for language in others}
+    counts[default] = size - sum(counts.values())
+    languages = sorted((default, *others), key=lambda language: -counts[language])
+    return tuple(language for language in languages if counts[language] > 0) or (default,)
+
+
+def _without_function_words(segment: list[str] | str) -> list[str] | str:
+    if isinstance(segment, str):
+        return segment
+    return [word for word in segment if word not in ENGLISH.function_words]

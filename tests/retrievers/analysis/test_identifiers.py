@@ -1,0 +1,71 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodekin.nodegraph import NodeGraph
+from nodekin.retrievers import Retriever, TextAnalyzer
+from nodekin.retrievers.analysis.identifiers import with_parts
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("getUserName()", "getUserName get User Name()"),
+        ("run_target", "runtarget run target"),
+        ("HTTPServer2", "HTTPServer2 HTTP Server 2"),
+        ("snake_case2", "snakecase2 snake case 2"),
+        ("self.maxLen", "self.maxLen max Len"),
+        ("os.path.join", "os.path.join"),
+        ("MAX_SIZE", "MAXSIZE MAX SIZE"),
+        ("_private __init__ _", "_private __init__ _"),
+        ("__aenter_all__", "aenterall aenter all"),
+        ("größe_max", "größemax größe max"),
+        ("模型getUserName好", "模型getUserName get User Name好"),
+        ("iPhone PhD eBay 5 GHz", "iPhone PhD eBay 5 GHz"),
+        ("McDonald on YouTube", "McDonald on YouTube"),
+        (
+            "class NodeGraph() of BeautifulSoup",
+            "class NodeGraph Node Graph() of BeautifulSoup Beautiful Soup",
+        ),
+        ("NodeGraphIndex", "NodeGraphIndex Node Graph Index"),
+        ("GPUs and NATO members", "GPUs and NATO members"),
+        ("Words of Prose, in The USA.", "Words of Prose, in The USA."),
+    ],
+)
+def test_names_are_followed_by_their_parts(text: str, result: str) -> None:
+    assert with_parts(text) == result
+
+
+@pytest.mark.parametrize("name", ["getUserName", "get_user_name", "GetUserName", "GET_USER_NAME"])
+@pytest.mark.parametrize("query", ["user name", "getUserName", "get_user_name", "name"])
+def test_a_function_is_found_by_its_name_and_its_parts(name: str, query: str) -> None:
+    graph = NodeGraph(progress=False)
+    graph.add([f"def {name}(id):\n    return table[id]", "def other(id): return 1"])
+    results = Retriever(graph, "ROOT")(query)
+    assert [name in result.node.text for result in results] == [True]
+
+
+def test_the_whole_name_counts_more_than_its_parts_elsewhere() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(["set the target, then run", "call run_target now", "def run(target): pass"])
+    assert Retriever(graph, "ROOT")("run_target")[0].node.text == "call run_target now"
+
+
+def test_prose_has_the_terms_that_it_had() -> None:
+    text = "The NATO allies met in Paris; Dr. Smith's GPUs were there (e.g. at 3.14 km)."
+    words = "the nato alli met in pari dr smith gpus were there e g at 3 14 km".split()
+    assert TextAnalyzer()(text) == words
+
+
+@given(st.text("aB_1é茶 "))
+def test_no_part_of_a_name_is_lost(text: str) -> None:
+    letters = [c for c in text if c not in "_ "]
+    expanded = with_parts(text)
+    assert [c for c in letters if c in "aB"] == [] or set(letters) <= set(expanded)
+    assert len(expanded) <= 3 * len(text)
+
+
+@pytest.mark.parametrize("unit", ["aB", "a_", "_", "A", "a", "aA_", "Aa1", "é_a"])
+def test_a_name_may_be_very_long(unit: str) -> None:
+    text = unit * 100_000  # a quadratic expression would take minutes
+    assert len(with_parts(text)) <= 3 * len(text)

@@ -1,0 +1,79 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodekin.retrievers.analysis.segments import (
+    ascii_words,
+    by_script,
+    normalized,
+    run_spans,
+    segments,
+    sequences,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("Green tea, 绿茶 and ชา", [["green", "tea"], "绿茶", ["and"], "ชา"]),
+        ("ชา茶", ["ชา", "茶"]),
+        ("नमस्ते दुनिया", [["नमस्ते", "दुनिया"]]),
+        ("বাংলা தமிழ் ქართული", [["বাংলা", "தமிழ்", "ქართული"]]),
+        ("e\u0301te\u0301", [["été"]]),
+        ("Sil\u00adben\u00adtren\u00adnung", [["silbentrennung"]]),
+        ("ＦＵＬＬ ｶﾞ", [["full"], "ガ"]),
+        ("한국어 ㄱ", ["한국어", ["ᄀ"]]),
+        ("ꀀꀁ ㄅ", [["ꀀꀁ", "ㄅ"]]),
+        ("น้ำชา", ["น้ำชา"]),
+        ("", []),
+    ],
+)
+def test_words_and_runs(text: str, result: list) -> None:
+    assert segments(normalized(text)) == result
+
+
+@pytest.mark.parametrize(
+    ("run", "result"),
+    [
+        ("ชา", ["ช", "า", "ชา"]),
+        ("กิน", ["กิ", "น", "กิน"]),
+        ("ទឹក", ["ទឹ", "ក", "ទឹក"]),
+        ("ខ្មែរ", ["ខ្មែ", "រ", "ខ្មែរ"]),
+        ("ရေ", ["ရေ"]),
+        ("ນ້ຳ", ["ນ້ຳ"]),
+    ],
+)
+def test_letters_keep_their_signs(run: str, result: list[str]) -> None:
+    assert sequences(run, longest=False) == result
+    assert sequences(run, longest=True) == result[-1:]
+
+
+def test_the_longest_sequences_are_of_three_letters() -> None:
+    assert sequences("กขคง", longest=True) == ["กขค", "ขคง"]
+
+
+def test_words_by_script() -> None:
+    runs = segments(normalized("Tea чай τσάι tea 3 茶 чаи"))
+    assert by_script(runs) == {"latin": ["tea", "tea", "3"], "cyrillic": ["чай", "чаи"]} | {
+        "greek": ["τσάι"]
+    }
+
+
+@given(st.text("aB1_'s +#\n."))
+def test_ascii_goes_the_same_way_quicker(text: str) -> None:
+    normal = normalized(text)
+    assert ascii_words(normal) == [word for run in segments(normal) for word in run]
+
+
+@given(st.text())
+def test_spans_are_in_order_and_of_words(text: str) -> None:
+    spans = run_spans(text)
+    assert spans == sorted(spans)
+    assert all(begin < end for begin, end in spans)
+    assert not any(c.isalnum() for c in text) or spans
+
+
+@given(st.text())
+def test_normal_text_is_normal(text: str) -> None:
+    normal = normalized(text.replace("_", " ").casefold())
+    assert normalized(normal) == normalized(normalized(normal))

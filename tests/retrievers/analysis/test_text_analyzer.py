@@ -1,0 +1,350 @@
+import re
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.retrievers import Retriever, TextAnalyzer
+from nodekin.retrievers.analysis.languages import MARK
+from nodekin.retrievers.analysis.segments import normalized
+from nodekin.retrievers.similarities import Bm25
+
+analyze = TextAnalyzer()
+
+
+def found(text: str, query: str, analyzer=analyze) -> bool:
+    graph = NodeGraph(progress=False)
+    graph.add([text, "zzz"])
+    results = Retriever(graph, "ROOT", Bm25(analyzer=analyzer)).retrieve(query)
+    return [result.node.text for result in results] == [text]
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("", []),
+        (" \n\t，。！?", []),
+        ("长江", ["长", "江", "长江"]),
+        ("长江是河", ["长", "江", "是", "河", "长江", "江是", "是河"]),
+        ("茶", ["茶"]),
+        ("长，江", ["长", "江"]),
+        ("running rivers", ["run", "river"]),
+        ("GPT4模型v2", ["gpt4", "模", "型", "模型", "v2"]),
+        ("茶tea茶", ["茶", "tea", "茶"]),
+        ("ＡＢＣ　１２３", ["abc", "123"]),
+        ("①②", ["12"]),
+        ("café Ünïcode", ["cafe", "unicod"]),
+        ("cafe\u0301", ["cafe"]),
+        ("STRASSE Straße", ["strass", "strass"]),
+        ("İstanbul", ["istanbul"]),
+        ("Ёлка ёлка", ["елк", "_елк", "елка", "елк", "_елк", "елка"]),
+        ("the dog's bowl, the dog’s bowl", ["the", "dog", "bowl", "the", "dog", "bowl"]),
+        ("C++ C# F#, a+b", ["c++", "c#", "f#", "a", "b"]),
+        ("3.14 2024-05-01", ["3", "14", "2024", "05", "01"]),
+        ("snake_case", ["snakecas", "snake", "case"]),
+        ("カタカナ", ["カ", "タ", "カ", "ナ", "カタ", "タカ", "カナ"]),
+        ("ｶﾞ", ["ガ"]),
+        ("한국 어", ["한", "국", "한국", "어"]),
+        ("ไทย", ["ไ", "ท", "ย", "ไท", "ทย", "ไทย"]),
+        ("𠀀𠀁", ["𠀀", "𠀁", "𠀀𠀁"]),
+        ("tea ☕👩‍🔬 time", ["tea", "time"]),
+        ("\ud800x\x00y", ["x", "y"]),
+    ],
+)
+def test_terms_of_a_text(text: str, terms: list[str]) -> None:
+    assert analyze(text) == terms
+
+
+@pytest.mark.parametrize(
+    ("query", "same_as"),
+    [
+        ("什么是茶", "是茶"),
+        ("茶是什么？", "茶是"),
+        ("长江有多少支流呢？", "长江有 支流"),
+        ("为什么天是蓝的", "天是蓝的"),
+        ("谁写了红楼梦", "写了红楼梦"),
+        ("他去了哪里", "他去了"),
+        ("哪吒是谁", "哪吒是"),
+        ("几何有几种", "几何有 种"),
+        ("吗啡有毒吗", "吗啡有毒"),
+        ("呢绒是布吗?", "呢绒是布"),
+        ("What is the longest river?", "longest river"),
+        ("Who wrote it", "wrote"),
+        ("river in the north for a boat", "river in north for boat"),
+    ],
+)
+def test_a_query_leaves_out_what_only_asks(query: str, same_as: str) -> None:
+    assert analyze.query(query) == analyze(same_as)
+
+
+@pytest.mark.parametrize("query", ["什么", "谁", "为什么", "the", "What is it?", "The Who"])
+def test_a_query_of_nothing_else_keeps_it(query: str) -> None:
+    assert analyze.query(query) == analyze(query) != []
+
+
+def test_texts_keep_all_words() -> None:
+    assert analyze("什么是 the") == ["什", "么", "是", "什么", "么是", "the"]
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("喝茶的人", "茶"),
+        ("他叫哪吒", "哪吒"),
+        ("The Ｆｕｌｌ　ｗｉｄｔｈ", "full width"),
+        ("Learn c++ now", "C++"),
+        ("日本語のテキスト", "テキスト"),
+        ("한국어 문장", "문장"),
+        ("a naïve idea", "naive"),
+        ("answer: 42", "42"),
+        ("whose rivers run", "river"),
+    ],
+)
+def test_found_in_whatever_script(text: str, query: str) -> None:
+    assert found(text, query)
+
+
+@pytest.mark.parametrize(("text", "query"), [("C", "C++"), ("C#", "c"), ("天气", "天空")])
+def test_different_words_are_different(text: str, query: str) -> None:
+    assert set(analyze(text)) != set(analyze(query))
+
+
+def test_without_stemming() -> None:
+    assert TextAnalyzer(stem=False)("Running rivers") == ["running", "rivers"]
+
+
+def test_any_callable_analyzes() -> None:
+    jieba = pytest.importorskip("jieba")
+    assert found("我来到北京清华大学", "清华大学", jieba.lcut)
+    assert found("我来到北京清华大学", "清华大学", jieba.cut)  # a generator
+    assert found("x y", "x", str.split)
+    assert found("xy", "y", lambda text: list(text))
+
+
+def test_an_analyzer_need_not_be_hashable() -> None:
+    class Words:
+        __hash__ = None  # as a dataclass has it
+
+        def __call__(self, text: str) -> list[str]:
+            return text.split()
+
+    words = Words()
+    assert found("x y", "x", words)
+    graph = NodeGraph(progress=False)
+    graph.add("x y")
+    assert Bm25(analyzer=words).open(graph, "ROOT") is Bm25(analyzer=words).open(graph, "ROOT")
+    assert Bm25(analyzer=words).open(graph, "ROOT") is not Bm25(analyzer=Words()).open(
+        graph, "ROOT"
+    )
+
+
+def test_an_analyzer_with_its_own_query_method() -> None:
+    class Synonyms:
+        def __call__(self, text: str) -> list[str]:
+            return text.split()
+
+        def query(self, text: str) -> list[str]:
+            return [{"automobile": "car"}.get(word, word) for word in text.split()]
+
+    assert found("my car", "automobile", Synonyms())
+    assert not found("my automobile", "automobile", Synonyms())
+
+
+def test_many_threads_stem_alike() -> None:
+    words = [f"running{i} rivers flowing" for i in range(200)]
+    expected = [analyze(word) for word in words]
+    with ThreadPoolExecutor(8) as pool:
+        for terms in pool.map(lambda _: [analyze(word) for word in words], range(40)):
+            assert terms == expected
+
+
+@given(st.text())
+def test_any_text_gives_terms_without_white_space(text: str) -> None:
+    terms = analyze(text)
+    assert all(term and not any(c.isspace() for c in term) for term in terms)
+    assert analyze(text.upper().lower()) == analyze(text.upper().lower().casefold())
+
+
+TEXTS = {
+    "en": "The rivers of the north were frozen, and ships stayed in their harbours.",
+    "de": "Die Flüsse im Norden waren zugefroren, und die Schiffe blieben in ihren Häfen.",
+    "es": "Los ríos del norte estaban helados y los barcos se quedaron en sus puertos.",
+    "fr": "Les fleuves du nord étaient gelés et les navires restaient dans leurs ports.",
+    "tr": "Kuzeydeki nehirler donmuştu ve gemiler bu yüzden limanlarında bekliyordu.",
+    "fi": "Pohjoisen joet olivat jäässä ja laivat pysyivät satamissa, kun oli talvi.",
+    "ro": "Râurile din nord erau înghețate și navele au rămas în porturile lor.",
+    "vi": "Các con sông ở phía bắc đã đóng băng và tàu thuyền ở lại trong cảng.",
+    "ru": "Реки на севере замёрзли, и корабли остались в своих гаванях.",
+    "uk": "Річки на півночі замерзли, і кораблі залишилися у своїх гаванях.",
+    "el": "Τα ποτάμια στον βορρά είχαν παγώσει και τα πλοία έμειναν στα λιμάνια.",
+    "ar": "تجمدت الأنهار في الشمال وبقيت السفن في موانئها.",
+    "fa": "رودخانه‌های شمال یخ زده بودند و کشتی‌ها در بندرها ماندند.",
+    "he": "הנהרות בצפון קפאו והאוניות נשארו בנמלים שלהן.",
+    "hi": "उत्तर की नदियाँ जम गई थीं और जहाज़ अपने बंदरगाहों में रुके रहे।",
+    "ta": "வடக்கில் ஆறுகள் உறைந்தன, கப்பல்கள் துறைமுகங்களில் தங்கின.",
+    "ka": "ჩრდილოეთის მდინარეები გაიყინა და გემები ნავსადგურებში დარჩნენ.",
+    "th": "แม่น้ำทางเหนือกลายเป็นน้ำแข็ง และเรือก็จอดอยู่ในท่าเรือ",
+    "km": "ទន្លេនៅភាគខាងជើងបានកក ហើយកប៉ាល់ស្ថិតនៅក្នុងកំពង់ផែ",
+    "my": "မြောက်ပိုင်းရှိ မြစ်များ ရေခဲသွားပြီး သင်္ဘောများ ဆိပ်ကမ်းတွင် နေခဲ့သည်",
+    "ja": "北の川は凍り、船は港に残った。",
+    "ko": "북쪽의 강은 얼었고 배들은 항구에 머물렀다.",
+    "zh": "北方的河流结了冰，船只留在港口里。",
+}
+
+
+@pytest.fixture(scope="module")
+def corpus() -> NodeGraph:
+    graph = NodeGraph(progress=False)
+    graph.add([Document(text, id=language) for language, text in TEXTS.items()])
+    return graph
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_every_word_finds_its_text_in_a_corpus_of_all_languages(corpus, language: str) -> None:
+    retriever = Retriever(corpus, "ROOT", top_k=len(TEXTS))
+    for word in re.findall(r"\S+", TEXTS[language]):
+        assert language in [result.node.id for result in retriever(word)], word
+
+
+@pytest.mark.parametrize(
+    ("query", "language"),
+    [
+        ("Fluss Schiff Hafen", "de"),
+        ("Schiffshafen", "de"),
+        ("river ship harbour", "en"),
+        ("barco puerto", "es"),
+        ("puérto", "es"),
+        ("navire fleuve", "fr"),
+        ("nehir gemi liman", "tr"),
+        ("joki laiva satama", "fi"),
+        ("rau nava port", "ro"),
+        ("con sông", "vi"),
+        ("tau thuyen", "vi"),
+        ("река корабль гавань", "ru"),
+        ("ποτάμι πλοίο λιμάνι", "el"),
+        ("سفن الأنهر", "ar"),
+        ("नदी जहाज़ बंदरगाह", "hi"),
+        ("ท่าเรือ", "th"),
+        ("항구", "ko"),
+    ],
+)
+def test_other_forms_find_the_text_first(corpus, query: str, language: str) -> None:
+    assert Retriever(corpus, "ROOT")(query)[0].node.id == language
+
+
+def test_an_english_corpus_is_searched_in_english_alone() -> None:
+    terms = dict(analyze.weigh("Which ships stayed?", lambda term: term != MARK, 9))
+    assert terms == {"ship": 1, "stay": 1}
+
+
+def test_a_word_has_a_form_for_each_language_of_the_index() -> None:
+    frequencies = {MARK: 4, f"{MARK}german": 3, f"{MARK}spanish": 1}
+    terms = dict(analyze.weigh("Hafenrundfahrten", lambda term: frequencies.get(term, 0), 5))
+    assert [term for term in terms if isinstance(term, tuple)] == [
+        ("hafenrundfahrt", "hafenrundfahrten")
+    ]
+    assert terms["rund"] == 0.3
+    # English has unmarked texts only; there are none.
+    del frequencies[f"{MARK}spanish"]
+    terms = dict(analyze.weigh("Hafenrundfahrten", lambda term: frequencies.get(term, 0), 3))
+    assert "hafenrundfahrt" in terms
+
+
+def test_a_form_that_is_another_word_in_english_hardly_counts() -> None:
+    """ "Founder" in German would be "found", which English texts have everywhere."""
+    graph = NodeGraph(progress=False)
+    graph.add([f"It was found in the north of the country, at place {i}." for i in range(9)])
+    graph.add([TEXTS["de"], "The founder and the guitarist of the band lived in Leeds."])
+    for query in ("guitarist founder", "Who was the founder of it?"):
+        results = Retriever(graph, "ROOT")(query)
+        assert "Leeds" in results[0].node.text
+        assert results[0].score > 2 * results[1].score if results[1:] else True
+
+
+def test_what_marks_a_language_is_in_the_index_alone() -> None:
+    assert MARK in analyze.indexed(TEXTS["de"])
+    assert MARK not in "".join(analyze(TEXTS["de"]) + analyze.query(TEXTS["de"]))
+    for language in ("en", "ru", "zh", "th", "ka"):  # what their script tells needs no mark
+        assert analyze.indexed(TEXTS[language]) == analyze(TEXTS[language])
+
+
+def test_six_tones_are_six_words() -> None:
+    assert len(set(analyze.words("ma má mà mả mã mạ"))) == 6
+
+
+def test_forms_of_russian_have_one_term() -> None:
+    assert analyze.words("книга книги книгу") == ["книг"] * 3
+
+
+def test_a_corpus_may_change_its_languages() -> None:
+    graph = NodeGraph(progress=False)
+    german = graph.add([TEXTS["de"], "Die Häfen sind zu, und es ist kalt."])
+    retriever = Retriever(graph, "ROOT")
+    assert len(retriever("Hafen")) == 2
+    graph.add(TEXTS["en"])
+    assert [r.node.text for r in retriever("harbours")] == [TEXTS["en"]]
+    graph.remove(german)
+    assert retriever("Hafen") == []
+    assert [r.node.text for r in retriever("harbour ship")] == [TEXTS["en"]]
+
+
+def test_a_language_by_name() -> None:
+    assert TextAnalyzer(language="german").words("Häuser") == ["haus"]
+    assert TextAnalyzer(language="english").words("Die Häuser sind in der Stadt")[1] == "hauser"
+    assert TextAnalyzer(language="serbian").words("kuće куће") == ["kuc", "kuc"]
+    assert TextAnalyzer(language="german").words("реки rivers") == ["рек", "riv"]
+    assert TextAnalyzer(language="german").indexed("Die Häuser sind alt") == TextAnalyzer(
+        language="german"
+    )("Die Häuser sind alt")
+    assert found("Häuser", "Haus", TextAnalyzer(language="german"))
+
+
+def test_an_unknown_language_names_the_nearest() -> None:
+    with pytest.raises(ValueError, match=r"no language 'germn'; there is 'german'"):
+        TextAnalyzer(language="germn")
+
+
+def test_words_of_a_text_are_compared_in_its_language() -> None:
+    assert analyze.like(TEXTS["de"]) == TextAnalyzer(language="german")
+    assert analyze.like(TEXTS["en"]) == analyze.like(TEXTS["zh"]) == analyze
+    assert analyze.like(TEXTS["uk"]).words("корабель") == ["корабель"]
+
+
+@given(st.text())
+def test_no_word_is_lost(text: str) -> None:
+    """Every word, taken out of a text, is a query that has a term of that text in an index."""
+    indexed = Counter(analyze.indexed(text))
+    frequency = {term: 1 for term in indexed}
+    for begin, end in analyze.spans(text):
+        word = text[begin:end]
+        terms = list(analyze.weigh(word, lambda term: frequency.get(term, 0), 1))
+        forms = {form for term, _ in terms for form in ([term] if isinstance(term, str) else term)}
+        assert not terms or forms & indexed.keys(), word
+
+
+@given(st.text())
+def test_words_that_are_not_stemmed_are_their_own_terms(text: str) -> None:
+    plain = TextAnalyzer(stem=False)
+    words = [word for word in plain(text) if not set(word) & set("_")]
+    assert all(plain(word)[:1] == [word] for word in words if word.isascii())
+
+
+@given(st.text())
+def test_a_text_has_terms_in_proportion_to_its_length(text: str) -> None:
+    assert len(analyze.indexed(text)) <= 3 * len(normalized(text)) + 4
+
+
+@pytest.mark.parametrize("unit", ["ä", "é ", "ъ", "ก", "茶", "ا", "a'", "كّ", "कि", "i̇", "ß_", "1é"])
+def test_a_text_may_be_one_long_word(unit: str) -> None:
+    assert analyze.indexed(unit * 100_000)  # a quadratic expression would take minutes
+
+
+@given(st.text(alphabet="茶江长tea s什么的吗 '"))
+def test_a_query_has_only_terms_of_its_text(text: str) -> None:
+    terms = analyze(text)
+    asked = analyze.query(text)
+    assert set(asked) <= set(terms)
+    assert bool(asked) == bool(terms)

@@ -1,0 +1,79 @@
+import pytest
+
+from nodekin.retrievers.analysis.languages import named, of_script
+from nodekin.retrievers.analysis.words import (
+    folded,
+    grams,
+    query_parts,
+    stems,
+    syllable_pairs,
+    terms,
+)
+
+
+@pytest.mark.parametrize(
+    ("language", "forms"),
+    [
+        ("german", ["Fluss", "Flüsse", "Flüssen"]),
+        ("russian", ["книга", "книги", "книгу", "книгой"]),
+        ("arabic", ["كتاب", "الكتاب"]),
+        ("turkish", ["nehir", "nehirler", "nehirleri"]),
+        ("finnish", ["talo", "talon", "talossa"]),
+        ("spanish", ["montaña", "montañas"]),
+        ("greek", ["ποταμός", "ποταμοί"]),
+        ("hindi", ["नदी", "नदियों"]),
+        ("french", ["montagne", "montagnes"]),
+    ],
+)
+def test_forms_of_a_word_have_one_stem(language: str, forms: list[str]) -> None:
+    words = [form.casefold() for form in forms]
+    assert len(set(stems(words, named(language)[0]))) == 1
+
+
+@pytest.mark.parametrize(
+    ("language", "word", "result"),
+    [
+        ("german", "flüsse", "flusse"),
+        ("english", "møller", "moller"),
+        ("turkish", "ığdır", "igdir"),
+        ("polish", "łódź", "lodz"),
+        ("russian", "ёж", "еж"),
+        ("russian", "йод", "йод"),
+        ("russian", "за\u0301мок", "замок"),
+        ("greek", "οδύσσεια", "οδυσσεια"),
+        ("arabic", "أَحْمَد", "احمد"),
+        ("arabic", "كــتاب", "كتاب"),
+        ("hebrew", "שָׁלוֹם", "שלום"),
+        ("hindi", "हिन्दी", "हिन्दी"),
+        ("vietnamese", "mạ", "mạ"),
+    ],
+)
+def test_accents_go_where_they_make_no_other_word(language: str, word: str, result: str) -> None:
+    assert folded([word], named(language)[0]) == [result]
+
+
+def test_a_word_of_points_alone_stays() -> None:
+    assert folded(["ـ"], named("arabic")[0]) == ["ـ"]
+
+
+def test_parts_of_words() -> None:
+    assert grams("tee") == []
+    assert grams("1943er") == []
+    assert grams("haus") == ["_hau", "haus"]
+    assert set(grams("haus")[1:]) < set(grams("krankenhaus"))
+
+
+def test_only_words_that_grow_have_parts() -> None:
+    assert terms(["montagnes"], named("french")[0]) == ["montagn"]
+    assert terms(["berge"], named("german")[0]) == ["berg", "_ber", "berg", "erge"]
+    assert terms(["ქვეყანა"], of_script("georgian")[0])[:2] == ["ქვეყანა", "_ქვე"]
+    assert query_parts(["berge"], named("french")) == []
+    assert query_parts(["haus"], [*named("french"), *named("german")]) == [
+        ("_hau", 0.3),
+        ("haus", 0.3),
+    ]
+
+
+def test_syllables_have_pairs_without_tones() -> None:
+    assert syllable_pairs(["hà", "nội", "là"]) == ["ha_noi", "noi_la"]
+    assert terms(["đà", "nẵng"], named("vietnamese")[0]) == ["đà", "nẵng", "da_nang"]
