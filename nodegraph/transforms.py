@@ -163,7 +163,9 @@ def _callable(transform: object) -> Transform:
     if hasattr(transform, "get_nodes_from_documents") and not hasattr(transform, "split_text"):
         raise TypeError(
             f"{type(transform).__name__} is a LlamaIndex node parser over lists of nodes; wrap "
-            "it: nodekin.adapters.llama_index.as_transform(parser)"
+            "it: nodekin.adapters.llama_index.as_transform(parser); one that makes several levels "
+            "at once (HierarchicalNodeParser) is called before, and what it made goes into "
+            "import_nodes(graph, nodes)"
         )
     if hasattr(transform, "split_text"):  # LangChain and LlamaIndex text splitters
         return TextSplitter(transform)

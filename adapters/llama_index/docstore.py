@@ -6,8 +6,14 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+import fsspec
 from llama_index.core.schema import BaseNode
-from llama_index.core.storage.docstore.types import BaseDocumentStore, RefDocInfo
+from llama_index.core.storage.docstore import SimpleDocumentStore
+from llama_index.core.storage.docstore.types import (
+    DEFAULT_PERSIST_PATH,
+    BaseDocumentStore,
+    RefDocInfo,
+)
 
 from ...nodegraph import ROOT, Node, NodeGraph
 from .export_nodes import export_nodes
@@ -23,7 +29,8 @@ class NodeGraphDocstore(BaseDocumentStore):
     For ``AutoMergingRetriever``, ``PrevNextNodePostprocessor`` and other components that look up
     the parent, the children or the neighbours of a result in a docstore. Nothing is copied, and
     later changes of the graph are visible. ``export_nodes`` fills a docstore that is independent
-    of the graph. It is read-only: documents are added to the graph, which derives the rest.
+    of the graph. It is read-only: documents are added to the graph, which derives the rest; it
+    is no docstore for an ``IngestionPipeline`` or a ``VectorStoreIndex``, which write to theirs.
 
     Args:
         graph: The node graph.
@@ -67,8 +74,14 @@ class NodeGraphDocstore(BaseDocumentStore):
 
     @property
     def docs(self) -> dict[str, BaseNode]:
-        """All nodes of the groups by their ids; builds what is missing."""
-        return {node.node_id: node for node in export_nodes(self.graph, *self.groups[1:])}
+        """All nodes of the groups by their ids; builds what is missing.
+
+        Documents are among them only if ``"ROOT"`` is one of the ``groups``, as in
+        ``export_nodes``; by its id ``get_document`` returns any.
+        """
+        names = self.groups if ROOT in (self._groups or ()) else self.groups[1:]
+        nodes = export_nodes(self.graph, *names) if names else []
+        return {node.node_id: node for node in nodes}
 
     def get_document(self, doc_id: str, raise_error: bool = True) -> BaseNode | None:
         """Return a node with its relationships.
@@ -148,14 +161,27 @@ class NodeGraphDocstore(BaseDocumentStore):
 
     # Writing
 
-    def persist(self, *args: Any, **kwargs: Any) -> None:
-        """Do nothing: a graph with a store is persistent already."""
+    def persist(
+        self,
+        persist_path: str = DEFAULT_PERSIST_PATH,
+        fs: fsspec.AbstractFileSystem | None = None,
+    ) -> None:
+        """Write all nodes as JSON that ``SimpleDocumentStore.from_persist_path`` reads.
+
+        ``StorageContext.persist`` calls it, and ``StorageContext.from_defaults(persist_dir=...)``
+        reads what it wrote: a docstore of these nodes that no longer depends on the graph. A graph
+        with a store (``NodeGraph(store="corpus.nodekin")``) is kept without it.
+        """
+        copied = SimpleDocumentStore()
+        copied.add_documents(list(self.docs.values()))
+        copied.persist(persist_path, fs)
 
     def add_documents(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Raise NotImplementedError, as all methods that write: the graph itself is changed."""
         raise NotImplementedError(
             "a NodeGraphDocstore shows what is in its graph; change that: graph.add(documents), "
-            "graph.remove(ids)"
+            "graph.remove(ids); or give the index or pipeline a SimpleDocumentStore of "
+            "export_nodes(graph, ...)"
         )
 
     async def async_add_documents(self, *args: Any, **kwargs: Any) -> NoReturn:

@@ -62,6 +62,21 @@ def _template(text: str, placeholders: Sequence[str]) -> str:
     return re.sub(pattern, lambda match: match[1] or match[0] * 2, text)
 
 
+def default_llm() -> Any:
+    """Return ``Settings.llm``.
+
+    Raises:
+        ImportError: If no model was set, and LlamaIndex's default one is not installed.
+    """
+    try:
+        return Settings.llm
+    except ImportError as error:
+        raise ImportError(
+            "there is no language model: give one, llm=..., or set Settings.llm; LlamaIndex's "
+            "default is OpenAI's, whose package llama-index-llms-openai is not installed"
+        ) from error
+
+
 class SettingsLLM:
     """Call ``Settings.llm``, whichever model that is at the time of the call.
 
@@ -70,19 +85,19 @@ class SettingsLLM:
 
     def complete(self, prompt: str) -> Any:
         """Return the model's answer."""
-        return Settings.llm.complete(prompt)
+        return default_llm().complete(prompt)
 
     async def acomplete(self, prompt: str) -> Any:
         """Return the same without blocking the event loop."""
-        return await Settings.llm.acomplete(prompt)
+        return await default_llm().acomplete(prompt)
 
     def stream_complete(self, prompt: str) -> Any:
         """Return the answer as a stream."""
-        return Settings.llm.stream_complete(prompt)
+        return default_llm().stream_complete(prompt)
 
     async def astream_complete(self, prompt: str) -> Any:
         """Return the same without blocking the event loop."""
-        return await Settings.llm.astream_complete(prompt)
+        return await default_llm().astream_complete(prompt)
 
 
 def llm_or_settings(llm: object) -> LLM:

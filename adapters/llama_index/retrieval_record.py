@@ -61,6 +61,15 @@ class RetrievalRecord:
             **({} if self.ended is None else {"ended": self.ended}),
         }
 
+    def missing_sources(self, nodes: Sequence[NodeWithScore]) -> list[NodeWithScore]:
+        """Return the best passage of each answer to a sub-question that is not among nodes.
+
+        The number of nodes holds for the whole question, and the answers are part of the prompt.
+        """
+        known = {node.node.node_id for node in nodes}
+        best = [_sources(p)[0] for p in self.parts or () if p.answer is not None and p.results]
+        return [*{n.node.node_id: n for n in best if n.node.node_id not in known}.values()]
+
     def answer_nodes(self, query: str) -> list[NodeWithScore]:
         """Return the answers to sub-questions as nodes, the only thing that a synthesizer reads.
 

@@ -20,7 +20,6 @@ from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.prompts.mixin import PromptMixin, PromptMixinType
 from llama_index.core.response_synthesizers import BaseSynthesizer, get_response_synthesizer
 from llama_index.core.schema import NodeWithScore, QueryBundle
-from llama_index.core.settings import Settings
 
 from ...retrievers import Answer, Filters, QueryEngine, ScoredNode
 from ...retrievers.plans import Compute, Plan
@@ -28,7 +27,7 @@ from ...retrievers.strategies import PlannedRetriever
 from .imported_fields import id_in_llama_index
 from .instrumentation import report_spans
 from .nodes import to_node_with_score
-from .prompt_templates import changed_prompts, to_templates
+from .prompt_templates import changed_prompts, default_llm, to_templates
 from .reranker import to_scored_node
 from .retrieval_record import RetrievalRecord
 
@@ -97,13 +96,14 @@ class LlamaIndexSynthesizer(Synthesizer):
         response: Any = yield from Compute.of(
             synthesizer.synthesize, synthesizer.asynthesize, query_bundle, texts
         )
-        response.source_nodes, response.metadata = list(nodes), {}
+        response.source_nodes = [*nodes, *record.missing_sources(nodes)]
+        response.metadata = {}
         return response, record
 
     def _with_model(self) -> BaseSynthesizer:
         if self._synthesizer is not None:
             return self._synthesizer
-        llm = Settings.llm if self._llm is None else self._llm
+        llm = default_llm() if self._llm is None else self._llm
         synthesizer = get_response_synthesizer(llm=llm, **self._options)
         synthesizer.update_prompts(self._prompt_holder.get_prompts())
         return synthesizer

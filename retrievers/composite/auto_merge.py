@@ -40,7 +40,9 @@ class AutoMergeRetriever(PostprocessRetriever):
         inner: Any retriever.
         ratio: The share of a parent's children of one group that has to be exceeded, from 0 to
             below 1.
-        target: The highest group to merge into.
+        target: The highest group to merge into, ``"ROOT"`` for whole documents. None for the
+            highest group below the documents, so that no result is a whole document; for the
+            documents where all hits stand directly below them.
         lift: The score of a merged node, from its hits: ``"max"``, the ``"mean"`` or the
             ``"sum"``. LlamaIndex uses the mean, which ranks a merged node behind its own best
             child.
@@ -78,7 +80,7 @@ class AutoMergeRetriever(PostprocessRetriever):
         inner: RetrieverLike,
         *,
         ratio: float = 0.5,
-        target: str = ROOT,
+        target: str | None = None,
         lift: Lift = "max",
         top_k: int | None = None,
         **output: Unpack[OutputOptions],
@@ -90,7 +92,7 @@ class AutoMergeRetriever(PostprocessRetriever):
                 f"ratio is from 0 to below 1, not {ratio!r}: a parent merges when more than this "
                 "share of its children are hits"
             )
-        if not isinstance(target, str):
+        if target is not None and not isinstance(target, str):
             raise TypeError(f"target is the name of a group, not {target!r:.80}")
         self.ratio = ratio
         self.target = target
@@ -98,13 +100,17 @@ class AutoMergeRetriever(PostprocessRetriever):
 
     def postprocess(self, hits: Results, limit: int | None, conditions: HitConditions) -> Results:
         """Merge hits, of the best first as many as it takes for ``limit`` results."""
-        hierarchy = _Hierarchy(self.target, hits, conditions)
         groups: dict[Kin, list[str]] = defaultdict(list)
         for hit in hits:
             if hit.node.graph is not None and hit.node.group not in groups[hit.node.graph]:
                 groups[hit.node.graph].append(hit.node.group)
-        for graph in groups:
-            graph.ancestry(self.target)  # raises if there is no such group
+        target = self.target
+        if target is not None:
+            for graph in groups:
+                graph.ancestry(target)  # raises if there is no such group
+        elif all(len(path_to(graph, name)) < 3 for graph in groups for name in groups[graph]):
+            target = ROOT
+        hierarchy = _Hierarchy(target, hits, conditions)
         with reading(groups):
             enough = len(hits) if limit is None else limit
             read = 0
@@ -140,12 +146,12 @@ class _Hierarchy:
     """Look up the ancestors of hits and how many children they have; cache the answers.
 
     Args:
-        target: The highest group to merge into.
+        target: The highest group to merge into; None for the highest below the documents.
         hits: The hits; their groups may be higher.
         conditions: Which conditions hold for what is returned in place of hits.
     """
 
-    def __init__(self, target: str, hits: Results, conditions: HitConditions) -> None:
+    def __init__(self, target: str | None, hits: Results, conditions: HitConditions) -> None:
         self._target = target
         self._hits = hits
         self._hit_groups = {hit.node.group for hit in hits}
@@ -173,7 +179,7 @@ class _Hierarchy:
             counts: dict[tuple[Key, str], int] = defaultdict(int)
             for key in keys:
                 node, ancestors = self._nodes[key], self._paths[key][1:]
-                if ancestors and self._target in self._above(node):
+                if ancestors and self._is_below_target(node):
                     counts[ancestors[0], node.group] += 1
             merged = [
                 parent
@@ -189,12 +195,16 @@ class _Hierarchy:
         above = self._above(node)
         if node.graph is None or node.parent_id is None:
             return None
-        if self._target not in above and self._hit_groups.isdisjoint(above):
+        if not self._is_below_target(node) and self._hit_groups.isdisjoint(above):
             return None
         try:
             return node.graph.node(node.parent_id)
         except LookupError:  # removed after the retrieval
             return None
+
+    def _is_below_target(self, node: Node) -> bool:
+        above = self._above(node)
+        return len(above) > 1 if self._target is None else self._target in above
 
     def _above(self, node: Node) -> list[str]:
         """Return the groups above a node's own."""

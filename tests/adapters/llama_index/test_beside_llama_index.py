@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import (
     HierarchicalNodeParser,
@@ -283,6 +284,45 @@ def exported_docstore(graph: NodeGraph) -> SimpleDocumentStore:
     docstore = SimpleDocumentStore()
     docstore.add_documents(export_nodes(graph, "small"))
     return docstore
+
+
+def test_a_persisted_storage_context_keeps_the_docstore(
+    imported: NodeGraph, hierarchy: list[BaseNode], tmp_path: Path
+) -> None:
+    docstore = NodeGraphDocstore(imported, ["small"])
+    StorageContext.from_defaults(docstore=docstore).persist(str(tmp_path))
+    loaded = StorageContext.from_defaults(persist_dir=str(tmp_path)).docstore
+    assert set(loaded.docs) == {node.node_id for node in hierarchy}
+    hits = NodeGraphRetriever(Retriever(imported, "small", top_k=99)).retrieve("tea drink water")
+    for store in (docstore, loaded):
+        storage = StorageContext.from_defaults(docstore=store)
+        merged = AutoMergingRetriever(Fixed(list(hits)), storage).retrieve("tea")
+        assert {r.node_id for r in merged} == {n.node_id for n in get_root_nodes(hierarchy)}
+    assert loaded.docs == docstore.docs
+
+
+def test_an_index_or_pipeline_over_the_docstore_says_what_to_do(imported: NodeGraph) -> None:
+    docstore = NodeGraphDocstore(imported, ["small"])
+    with pytest.raises(NotImplementedError, match="SimpleDocumentStore of export_nodes"):
+        IngestionPipeline(transformations=[splitter(40)], docstore=docstore).run(
+            documents=[Document(text="New.")]
+        )
+    # An index with a vector store that has no texts writes them to its docstore.
+    with pytest.raises(NotImplementedError, match=r"graph\.add\(documents\)"):
+        VectorStoreIndex(
+            export_nodes(imported, "small"),
+            storage_context=StorageContext.from_defaults(docstore=docstore),
+            embed_model=Hashed(),
+        )
+
+
+def test_whole_documents_are_not_among_the_docstores_nodes(
+    imported: NodeGraph, documents: list[Document]
+) -> None:
+    docstore = NodeGraphDocstore(imported)
+    assert not {d.node_id for d in documents} & set(docstore.docs)
+    assert docstore.get_document(documents[0].node_id).text == documents[0].text
+    assert len(NodeGraphDocstore(imported, ["ROOT"]).docs) == len(documents)
 
 
 def test_roots_and_leaves_of_exported_nodes_are_those_of_the_parser(

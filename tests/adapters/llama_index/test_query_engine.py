@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from llama_index.core import get_response_synthesizer
+from llama_index.core import Settings, get_response_synthesizer
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.instrumentation.events.query import QueryEndEvent, QueryStartEvent
 from llama_index.core.postprocessor import SimilarityPostprocessor
@@ -301,3 +301,28 @@ def test_preset_answers_meet_the_filters(streaming: bool) -> None:
     assert "b's" in restricted.query("Whose tea?").source_nodes[0].text
     nothing = NodeGraphQueryEngine(restrict(answers, {"tenant": "c"}), streaming=streaming)
     assert nothing.query("Whose tea?").source_nodes == []
+
+
+def test_the_passages_behind_sub_answers_are_sources(search: Retriever, scripted: Scripted) -> None:
+    engine = NodeGraphQueryEngine(
+        search,
+        scripted(decompose_and_answer),
+        strategy="sub_question",
+        similarity_top_k=1,
+        **DECOMPOSE,
+    )
+    response = engine.query(BOTH)
+    behind = {answer.source_nodes[0].node_id for _, answer in response.metadata["sub_qa"]}
+    assert behind <= set(ids(response.source_nodes))
+    assert len(ids(response.source_nodes)) == len(set(ids(response.source_nodes)))
+
+
+def test_without_a_model_it_is_said_how_to_give_one(
+    search: Retriever, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Settings, "_llm", None)
+    for strategy in ("none", "rewrite"):
+        with pytest.raises(ImportError, match=r"give one, llm=\.\.\., or set Settings\.llm"):
+            NodeGraphQueryEngine(
+                search, strategy=strategy, **({} if strategy == "none" else {"on_error": "raise"})
+            ).query("tea")

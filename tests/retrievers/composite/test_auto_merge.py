@@ -242,6 +242,20 @@ def test_llama_index_merges_the_same_but_nests(shape, data, ratio) -> None:
             assert result.score == pytest.approx(expected[result.node.id])
 
 
+def test_whole_documents_are_merged_into_only_on_request() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(Document("a b\nc d", id="d"))
+    graph.create_node_group("line", str.splitlines)
+    graph.create_node_group("word", str.split, parent="line")
+    words = fixed(graph.nodes("word"))
+    assert texts(AutoMergeRetriever(words)("q")) == ["a b", "c d"]
+    assert texts(AutoMergeRetriever(words, target="ROOT")("q")) == ["a b\nc d"]
+    mixed = fixed([*graph.nodes("word")[:2], graph.nodes("line")[1]])
+    assert texts(AutoMergeRetriever(mixed)("q")) == ["a b", "c d"]
+    # Lines stand below documents, and there is nothing else to merge into.
+    assert texts(AutoMergeRetriever(fixed(graph.nodes("line")))("q")) == ["a b\nc d"]
+
+
 def test_children_are_counted_by_group() -> None:
     """LlamaIndex counts a parent's children of all groups; two halves would not be enough."""
     graph = NodeGraph(progress=False)
