@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-import fsspec
 from llama_index.core.schema import BaseNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.storage.docstore.types import (
@@ -164,7 +163,7 @@ class NodeGraphDocstore(BaseDocumentStore):
     def persist(
         self,
         persist_path: str = DEFAULT_PERSIST_PATH,
-        fs: fsspec.AbstractFileSystem | None = None,
+        fs: Any = None,
     ) -> None:
         """Write all nodes as JSON that ``SimpleDocumentStore.from_persist_path`` reads.
 

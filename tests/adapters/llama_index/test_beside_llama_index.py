@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.ingestion import IngestionPipeline
+from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import (
     HierarchicalNodeParser,
@@ -304,9 +304,11 @@ def test_a_persisted_storage_context_keeps_the_docstore(
 def test_an_index_or_pipeline_over_the_docstore_says_what_to_do(imported: NodeGraph) -> None:
     docstore = NodeGraphDocstore(imported, ["small"])
     with pytest.raises(NotImplementedError, match="SimpleDocumentStore of export_nodes"):
-        IngestionPipeline(transformations=[splitter(40)], docstore=docstore).run(
-            documents=[Document(text="New.")]
-        )
+        IngestionPipeline(
+            transformations=[splitter(40)],
+            docstore=docstore,
+            docstore_strategy=DocstoreStrategy.DUPLICATES_ONLY,
+        ).run(documents=[Document(text="New.")])
     # An index with a vector store that has no texts writes them to its docstore.
     with pytest.raises(NotImplementedError, match=r"graph\.add\(documents\)"):
         VectorStoreIndex(

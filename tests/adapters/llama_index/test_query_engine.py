@@ -32,7 +32,7 @@ from nodekin.adapters.llama_index import (
     NodeWithEvidence,
     SpanStartEvent,
 )
-from nodekin.nodegraph import Document, Node, NodeGraph
+from nodekin.nodegraph import Document, ModelError, Node, NodeGraph
 from nodekin.retrievers import QaRetriever, QueryEngine, Retriever, restrict
 
 # Without a strategy
@@ -322,7 +322,9 @@ def test_without_a_model_it_is_said_how_to_give_one(
 ) -> None:
     monkeypatch.setattr(Settings, "_llm", None)
     for strategy in ("none", "rewrite"):
-        with pytest.raises(ImportError, match=r"give one, llm=\.\.\., or set Settings\.llm"):
+        with pytest.raises(
+            (ImportError, ModelError), match=r"give one, llm=\.\.\., or set Settings\.llm"
+        ):
             NodeGraphQueryEngine(
                 search, strategy=strategy, **({} if strategy == "none" else {"on_error": "raise"})
             ).query("tea")
