@@ -11,7 +11,7 @@ from pydantic import model_validator
 
 from ...nodegraph import ROOT, NodeGraph
 from ...retrievers import Retriever
-from .documents import check_no_kwargs, delete_documents, existing_nodes, put_documents, to_document
+from .documents import check_kwargs, delete_documents, existing_nodes, put_documents, to_document
 from .retriever import NodeGraphRetriever
 
 
@@ -80,7 +80,7 @@ class NodeGraphIndex(NodeGraphRetriever, DocumentIndex):
         Raises:
             ValueError: If two different documents have one id; nothing is changed then.
         """
-        check_no_kwargs("upsert", kwargs)
+        check_kwargs("upsert", kwargs)
         return {"succeeded": put_documents(self.graph, items), "failed": []}
 
     def delete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> DeleteResponse:
@@ -89,11 +89,11 @@ class NodeGraphIndex(NodeGraphRetriever, DocumentIndex):
         Raises:
             ValueError: If no ids are given, or one is that of a node below a document.
         """
-        check_no_kwargs("delete", kwargs)
+        check_kwargs("delete", kwargs)
         deleted = delete_documents(self.graph, ids)
         return {"num_deleted": len(deleted), "num_failed": 0, "succeeded": deleted, "failed": []}
 
     def get(self, ids: Sequence[str], /, **kwargs: Any) -> list[Document]:
         """Return the documents that exist as they were put in, in the order of the ids."""
-        check_no_kwargs("get", kwargs)
+        check_kwargs("get", kwargs)
         return [to_document(node) for node in existing_nodes(self.graph, ids)]

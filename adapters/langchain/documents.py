@@ -254,11 +254,28 @@ def check_same_length(name: str, some: Sequence[Any], other: str, others: Sequen
         )
 
 
-def check_no_kwargs(method: str, kwargs: Mapping[str, Any]) -> None:
+def check_kwargs(method: str, kwargs: Iterable[str], allowed: Sequence[str] = ()) -> None:
     """Check that a call has no keyword that the method does not know.
 
     Raises:
         TypeError: If there is one.
     """
-    if kwargs:
-        raise TypeError(f"{method}() has no argument {next(iter(kwargs))!r}")
+    for name in kwargs:
+        if name not in allowed:
+            there_is = f"; there is {', '.join(allowed)}" if allowed else ""
+            raise TypeError(f"{method}() has no argument {name!r}{there_is}")
+
+
+def check_count(name: str, value: int | None) -> None:
+    """Check a number of documents, by the name that it has in LangChain.
+
+    Raises:
+        TypeError: If it is no whole number.
+        ValueError: If it is below 1.
+    """
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} is a whole number, not {value!r:.80}")
+    if value < 1:
+        raise ValueError(f"{name} must be 1 or more, not {value!r}; it counts returned documents")

@@ -25,7 +25,7 @@ from ...retrievers import (
 )
 from ...retrievers.foreign import configured
 from .callbacks import achild_runs, child_runs
-from .documents import Details
+from .documents import Details, check_count, check_kwargs
 from .filter_operators import merge_filters
 from .graph_drawing import draw_runnable
 from .query_engine_io import (
@@ -224,8 +224,12 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
         k: int | None = None,
         child_k: int | None = None,
         filter: Mapping[str, Any] | None = None,
+        **unknown: Any,
     ) -> tuple[dict[str, Any], int | None]:
         """Return the arguments of the engine, and ``child_k``: the call's over the own ones."""
+        check_kwargs("invoke", unknown, ("k", "child_k", "filter"))
+        check_count("k", k)
+        check_count("child_k", child_k)
         question = read_question(input, self.question_key, self.history_key)
         arguments = {
             "question": question.text,

@@ -30,7 +30,7 @@ from ...retrievers.foreign import configured
 from ...retrievers.plans import Compute, Plan, arun, run
 from .batching import MAX_BATCH, batch_runs, embed_queries, supports_batch
 from .callbacks import acall_with_config, achild_runs, call_with_config, child_runs, parent_runs
-from .documents import Details, to_document
+from .documents import Details, check_count, check_kwargs, to_document
 from .filter_operators import as_filters, merge_filters
 from .graph_drawing import draw_runnable
 
@@ -207,8 +207,9 @@ class NodeGraphRetriever(BaseRetriever):
         child_k: int | None = None,
         filter: Mapping[str, Any] | None = None,
         score_threshold: float | None = None,
+        **unknown: Any,
     ) -> list[Document]:
-        options = self._options(k, child_k, filter, score_threshold)
+        options = self._options(k, child_k, filter, score_threshold, **unknown)
         return self._search([query], [run_manager], options)[0]
 
     async def _aget_relevant_documents(
@@ -220,9 +221,10 @@ class NodeGraphRetriever(BaseRetriever):
         child_k: int | None = None,
         filter: Mapping[str, Any] | None = None,
         score_threshold: float | None = None,
+        **unknown: Any,
     ) -> list[Document]:
         try:
-            options = self._options(k, child_k, filter, score_threshold)
+            options = self._options(k, child_k, filter, score_threshold, **unknown)
             return (await self._asearch([query], [run_manager], options))[0]
         except asyncio.CancelledError as error:  # the base class reports an Exception only
             await run_manager.on_retriever_error(error)
@@ -293,11 +295,19 @@ class NodeGraphRetriever(BaseRetriever):
         child_k: int | None = None,
         filter: Mapping[str, Any] | None = None,
         score_threshold: float | None = None,
+        **unknown: Any,
     ) -> SearchOptions:
         """Put the call's arguments over the retriever's own."""
+        check_kwargs("invoke", unknown, ("k", "child_k", "filter", "score_threshold"))
         threshold = self.score_threshold if score_threshold is None else score_threshold
+        if threshold is not None and (
+            isinstance(threshold, bool) or not isinstance(threshold, int | float)
+        ):
+            raise TypeError(f"score_threshold is a number, not {threshold!r:.80}")
         if threshold is not None and math.isnan(threshold):
             raise ValueError("score_threshold is NaN, which no score reaches; give a number")
+        check_count("k", k)
+        check_count("child_k", child_k)
         return SearchOptions(
             self.k if k is None else k,
             self.child_k if child_k is None else child_k,

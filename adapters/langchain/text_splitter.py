@@ -12,7 +12,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from ...nodegraph import Node, SentenceSplitter, count_tokens
+from ...nodegraph import Node, SentenceSplitter
 from ...nodegraph.transforms import Draft, as_rule
 from .documents import check_same_length
 
@@ -39,10 +39,12 @@ class NodeTextSplitter(TextSplitter):
         splitter: Any transform of a text: ``MarkdownSplitter()``, ``split_paragraphs``,
             ``RecursiveSplitter(...)``, a function. None for a ``SentenceSplitter`` of the sizes
             below.
-        chunk_size: The maximum size of a chunk.
-        chunk_overlap: How much of the end of a chunk the next one repeats at most.
-        length_function: Measures a text; by default an estimate of tokens, ``len`` for
-            characters.
+        chunk_size: The maximum size of a chunk, in characters as for all of LangChain's text
+            splitters, unless ``length_function`` counts something else; 4,000 by default.
+        chunk_overlap: How much of the end of a chunk the next one repeats at most; 200 by
+            default, and never more than a tenth of ``chunk_size``.
+        length_function: Measures a text; ``nodekin.nodegraph.count_tokens`` for (an estimate of)
+            tokens.
         add_start_index: Whether a chunk's metadata has its start, in characters; -1 for a chunk
             that is no part of the text.
 
@@ -52,7 +54,7 @@ class NodeTextSplitter(TextSplitter):
         ValueError: If the size is below 1, or the overlap not below the size.
 
     Example:
-        >>> splitter = NodeTextSplitter(chunk_size=8, chunk_overlap=0)
+        >>> splitter = NodeTextSplitter(chunk_size=16, chunk_overlap=0)
         >>> chunks = splitter.split_documents([Document("茶是饮品。用叶子泡。Rivers run.")])
         >>> [(chunk.page_content, chunk.metadata) for chunk in chunks]
         [('茶是饮品。', {'start_index': 0}), ('用叶子泡。Rivers run.', {'start_index': 5})]
@@ -78,9 +80,9 @@ class NodeTextSplitter(TextSplitter):
                 f"{set_size} is for sentences; give {splitter!r:.60} sizes of its own, or leave "
                 "splitter out"
             )
-        size = 1024 if chunk_size is None else chunk_size
-        overlap = min(100, size // 10) if chunk_overlap is None else chunk_overlap
-        length = count_tokens if length_function is None else length_function
+        size = 4000 if chunk_size is None else chunk_size
+        overlap = min(200, size // 10) if chunk_overlap is None else chunk_overlap
+        length = len if length_function is None else length_function
         super().__init__(size, overlap, length, add_start_index=add_start_index)
         self.splitter = SentenceSplitter(size, overlap, length) if splitter is None else splitter
         self._rule = as_rule(self.splitter, None, {})

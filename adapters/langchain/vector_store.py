@@ -21,10 +21,10 @@ from ...retrievers.protocols import Similarity
 from ...retrievers.ranking import maximal_marginal_relevance
 from ...retrievers.search import Search, search_scopes
 from ...retrievers.similarities import DEFAULT, Bm25, Cosine, MakeIndex
-from ...retrievers.validation import check_top_k
 from .documents import (
     Details,
-    check_no_kwargs,
+    check_count,
+    check_kwargs,
     check_same_length,
     delete_documents,
     existing_nodes,
@@ -35,6 +35,11 @@ from .filter_operators import as_filters
 from .vector_store_retriever import NodeGraphVectorStoreRetriever
 
 StoreT = TypeVar("StoreT", bound="NodeGraphVectorStore")
+
+
+_SEARCH = ("k", "filter")
+
+_DIVERSE = ("k", "fetch_k", "lambda_mult", "filter")
 
 
 class NodeGraphVectorStore(VectorStore):
@@ -166,7 +171,7 @@ class NodeGraphVectorStore(VectorStore):
             TypeError: If there is an unknown argument.
             ValueError: If there are not as many ids as documents, or two documents have one id.
         """
-        check_no_kwargs("add_documents", kwargs)
+        check_kwargs("add_documents", kwargs)
         return put_documents(self.graph, documents, ids)
 
     def add_texts(
@@ -190,7 +195,7 @@ class NodeGraphVectorStore(VectorStore):
         Raises:
             ValueError: If no ids are given, or one is that of a node below a document.
         """
-        check_no_kwargs("delete", kwargs)
+        check_kwargs("delete", kwargs)
         delete_documents(self.graph, ids)
         return True
 
@@ -212,7 +217,8 @@ class NodeGraphVectorStore(VectorStore):
             filter: Conditions on metadata, checked before ranking.
             **kwargs: None are allowed.
         """
-        check_no_kwargs("similarity_search_with_score", kwargs)
+        check_kwargs("similarity_search_with_score", kwargs, _SEARCH)
+        check_count("k", k)
         return self._with_scores(
             self.retriever.retrieve(query, top_k=k, filters=as_filters(filter))
         )
@@ -221,7 +227,8 @@ class NodeGraphVectorStore(VectorStore):
         self, query: str, k: int = 4, *, filter: Filters | None = None, **kwargs: Any
     ) -> list[tuple[Document, float]]:
         """Do the same; the query is embedded by the model's async method."""
-        check_no_kwargs("asimilarity_search_with_score", kwargs)
+        check_kwargs("asimilarity_search_with_score", kwargs, _SEARCH)
+        check_count("k", k)
         results = await self.retriever.aretrieve(query, top_k=k, filters=as_filters(filter))
         return await asyncio.to_thread(self._with_scores, results)
 
@@ -243,7 +250,8 @@ class NodeGraphVectorStore(VectorStore):
         **kwargs: Any,
     ) -> list[tuple[Document, float]]:
         """Return the documents that are nearest to a vector of the graph's model, and scores."""
-        check_no_kwargs("similarity_search_with_score_by_vector", kwargs)
+        check_kwargs("similarity_search_with_score_by_vector", kwargs, _SEARCH)
+        check_count("k", k)
         return self._with_scores(self._nearest(embedding, k, filter))
 
     def similarity_search_by_vector(
@@ -276,7 +284,8 @@ class NodeGraphVectorStore(VectorStore):
         Raises:
             ValueError: If the graph has no embeddings, which measure similarity.
         """
-        check_no_kwargs("max_marginal_relevance_search", kwargs)
+        check_kwargs("max_marginal_relevance_search", kwargs, _DIVERSE)
+        check_count("k", k)
         return run(self._search_diverse(query, k, fetch_k, lambda_mult, filter))
 
     async def amax_marginal_relevance_search(
@@ -290,7 +299,8 @@ class NodeGraphVectorStore(VectorStore):
         **kwargs: Any,
     ) -> list[Document]:
         """Return the same without blocking the event loop."""
-        check_no_kwargs("amax_marginal_relevance_search", kwargs)
+        check_kwargs("amax_marginal_relevance_search", kwargs, _DIVERSE)
+        check_count("k", k)
         return await arun(self._search_diverse(query, k, fetch_k, lambda_mult, filter))
 
     def max_marginal_relevance_search_by_vector(
@@ -304,7 +314,8 @@ class NodeGraphVectorStore(VectorStore):
         **kwargs: Any,
     ) -> list[Document]:
         """Return documents that are similar to a vector and differ from each other."""
-        check_no_kwargs("max_marginal_relevance_search_by_vector", kwargs)
+        check_kwargs("max_marginal_relevance_search_by_vector", kwargs, _DIVERSE)
+        check_count("k", k)
         results = self._nearest(embedding, max(k, fetch_k), filter)
         return self._diverse(embedding, results, k, lambda_mult) if results else []
 
@@ -341,6 +352,39 @@ class NodeGraphVectorStore(VectorStore):
         vector_store = cls(NodeGraph(embed=embedding, store=store), **kwargs)
         vector_store.add_texts(texts, metadatas, ids=ids)
         return vector_store
+
+    @classmethod
+    def from_documents(
+        cls: type[StoreT],
+        documents: Iterable[Document],
+        embedding: Embeddings | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        store: str | Path | None = None,
+        **kwargs: Any,
+    ) -> StoreT:
+        """Create a graph of documents, and its vector store.
+
+        Args:
+            documents: They are copied, and keep their ids.
+            embedding: The embedding model; None for a store that is searched by words.
+            ids: In place of the documents' own.
+            store: The path of a file to store the graph in; memory by default.
+            **kwargs: Arguments of the class: ``group``, ``target`` and others.
+        """
+        vector_store = cls(NodeGraph(embed=embedding, store=store), **kwargs)
+        vector_store.add_documents(list(documents), ids=ids)
+        return vector_store
+
+    @classmethod
+    async def afrom_documents(
+        cls: type[StoreT],
+        documents: Iterable[Document],
+        embedding: Embeddings | None = None,
+        **kwargs: Any,
+    ) -> StoreT:
+        """Do the same without blocking the event loop."""
+        return await asyncio.to_thread(cls.from_documents, documents, embedding, **kwargs)
 
     @classmethod
     async def afrom_texts(
@@ -395,7 +439,7 @@ class NodeGraphVectorStore(VectorStore):
             search_scopes(retriever.similarity, [self.graph], [key]),
             cut_off=None,
             lift=retriever.lift,
-            limit=check_top_k(k),
+            limit=k,
             conditions=retriever.conditions(as_filters(filter)),
         )
         return search([""], [[vector[np.newaxis]]])[0]

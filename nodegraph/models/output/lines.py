@@ -203,10 +203,13 @@ def _strip_closing_tags(line: str) -> str:
     return line[:end]
 
 
+_STAR = re.compile(r"\s*\*\s")
+
+
 def split_bullet(line: str) -> tuple[str, bool]:
     """Return a line without its bullet or number, and whether it had one."""
     bullet = BULLET.match(line)
-    sign = bullet[0].strip(" \t*_") if bullet else ""
+    sign = bullet[0].strip(" \t*_") or _STAR.match(line) if bullet else None
     return (line[len(bullet[0].rstrip("*_")) :], True) if bullet and sign else (line, False)
 
 

@@ -13,7 +13,7 @@ from langchain_core.load import dumps, loads
 from langchain_core.messages import HumanMessage
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_text_splitters import MarkdownHeaderTextSplitter
+from langchain_text_splitters import MarkdownHeaderTextSplitter, RecursiveCharacterTextSplitter
 from letters import Letters
 from pydantic import Field
 
@@ -23,8 +23,10 @@ from nodekin.adapters.langchain import (
     NodeGraphReranker,
     NodeGraphRetriever,
     NodeGraphVectorStore,
+    NodeTextSplitter,
     answer_tool,
     as_transform,
+    decompose_query,
     retriever_tool,
     rewrite_query,
 )
@@ -539,3 +541,64 @@ def test_d7_headers_of_langchains_markdown_splitter_are_headings():
     # The heading is searched with the text, which does not repeat it.
     (result,) = Retriever(graph, "section", "bm25", top_k=1).retrieve("green")
     assert result.node.text == "It is steamed."
+
+
+# Words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        ({"k": 0}, ValueError, "^k must be 1 or more, not 0"),
+        ({"k": "3"}, TypeError, "^k is a whole number, not '3'"),
+        ({"child_k": 0}, ValueError, "^child_k must be 1 or more"),
+        ({"score_threshold": "a"}, TypeError, "^score_threshold is a number, not 'a'"),
+        ({"kk": 1}, TypeError, r"no argument 'kk'; there is k, child_k, filter, score_threshold"),
+        ({"top_k": 1}, TypeError, r"no argument 'top_k'; there is k, "),
+    ],
+)
+async def test_d11_errors_of_a_retriever_are_in_langchains_words(ours, arguments, error, says):
+    with pytest.raises(error, match=says):
+        ours.invoke("tea", **arguments)
+    with pytest.raises(error, match=says):
+        await ours.ainvoke("tea", **arguments)
+    with pytest.raises(error, match=says):
+        ours.batch(["tea", "coffee"], **arguments)
+
+
+def test_d11_errors_of_an_engine_and_a_store_are_in_langchains_words(answers, graph):
+    store = NodeGraphVectorStore(graph)
+    for call in (answers.invoke, store.similarity_search, store.max_marginal_relevance_search):
+        with pytest.raises(ValueError, match=r"^k must be 1 or more, not 0"):
+            call("tea", k=0)
+        with pytest.raises(TypeError, match=r"no argument 'kk'; there is k, .*filter"):
+            call("tea", kk=1)
+
+
+async def test_d11_a_vector_store_of_documents_needs_no_model():
+    for store in (
+        NodeGraphVectorStore.from_documents(LOADED),
+        await NodeGraphVectorStore.afrom_documents(LOADED),
+        NodeGraphVectorStore.from_documents(LOADED, Letters(), target="ROOT"),
+    ):
+        assert store.similarity_search("coffee roasted", k=1) == [LOADED[3]]
+    theirs = InMemoryVectorStore.from_documents(LOADED, Letters())
+    ours = NodeGraphVectorStore.from_documents(LOADED, Letters())
+    assert ours.similarity_search("tea") == theirs.similarity_search("tea")
+
+
+def test_a_starred_line_between_numbered_ones_is_a_sub_question():
+    model = FakeListChatModel(responses=["1. What is tea?\n* What is coffee?\n2. What is milk?"])
+    questions = decompose_query(model).invoke("What are tea, coffee and milk?")
+    assert questions == ["What is tea?", "What is coffee?", "What is milk?"]
+
+
+@pytest.mark.parametrize("size", [40, 1000])
+def test_the_size_of_a_chunk_is_in_characters_as_in_langchains_splitters(size):
+    text = "Green tea is steamed, and black tea is fermented. " * 60
+    theirs = RecursiveCharacterTextSplitter(chunk_size=size, chunk_overlap=0)
+    ours = NodeTextSplitter(chunk_size=size, chunk_overlap=0)
+    for splitter in (theirs, ours):
+        chunks = splitter.split_text(text)
+        assert all(len(chunk) <= size for chunk in chunks)
+        assert max(map(len, chunks)) > size / 2

@@ -113,7 +113,6 @@ def test_sync_and_async_declare_the_same_arguments():
     async_ = inspect.signature(NodeGraphRetriever._aget_relevant_documents).parameters
     assert list(sync) == list(async_)
     assert {"k", "child_k", "filter", "score_threshold"} <= set(sync)
-    assert all(p.kind is not inspect.Parameter.VAR_KEYWORD for p in sync.values())
 
 
 @pytest.mark.parametrize("typo", ["top_k", "filters", "search_kwargs"])

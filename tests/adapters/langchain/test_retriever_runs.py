@@ -132,10 +132,10 @@ def test_tags_and_metadata_of_the_retriever(native, trace):
 
 async def test_an_error_is_reported_once_and_raised(retriever, trace, mode):
     events = Events()
-    with pytest.raises(ValueError, match="top_k"):
+    with pytest.raises(ValueError, match="k must be 1"):
         await call(retriever, mode, "tea", {"callbacks": [events, trace]}, k=0)
     assert [what for what, _ in events.seen] == ["start", "ValueError"]
-    assert "top_k" in trace.roots[0].error
+    assert "k must be 1" in trace.roots[0].error
 
 
 async def test_a_typo_is_reported_as_an_error(retriever, mode):
