@@ -39,7 +39,7 @@ class FindMean(Effect[list[Results]]):
     filters: Filters | None = None
 
     def run(self) -> list[list[ScoredNode]]:
-        """Return the results of each query, in their order; none of a blank one."""
+        """Return the results of each query; of a blank one what meets the filters."""
         pairs = self._pairs()
 
         def means(graph: NodeGraph, key: str) -> Vectors:
@@ -48,7 +48,8 @@ class FindMean(Effect[list[Results]]):
 
         names = [mean_name(*pair) for pair in pairs]
         results = self.retriever.batch_vectors(names, means, top_k=self.top_k, filters=self.filters)
-        return self._by_query(results)
+        blank = self.retriever.batch(self._blank(), top_k=self.top_k, filters=self.filters)
+        return self._by_query(results, blank)
 
     async def arun(self) -> list[list[ScoredNode]]:
         """Return the same without blocking the event loop."""
@@ -62,7 +63,8 @@ class FindMean(Effect[list[Results]]):
         results = await self.retriever.abatch_vectors(
             names, means, top_k=self.top_k, filters=self.filters
         )
-        return self._by_query(results)
+        blank = await self.retriever.abatch(self._blank(), top_k=self.top_k, filters=self.filters)
+        return self._by_query(results, blank)
 
     def _pairs(self) -> Pairs:
         """Return the queries that are not blank, and their texts."""
@@ -87,10 +89,15 @@ class FindMean(Effect[list[Results]]):
         means = [sum(unit(query, text) for text in texts) for query, texts in pairs]
         return np.array(means, np.float32)
 
-    def _by_query(self, results: Sequence[list[ScoredNode]]) -> list[list[ScoredNode]]:
-        """Return the results with empty ones for blank queries."""
-        rest = iter(results)
-        return [next(rest) if query.strip() else [] for query in self.queries]
+    def _blank(self) -> list[str]:
+        return [query for query in self.queries if not query.strip()]
+
+    def _by_query(
+        self, results: Sequence[list[ScoredNode]], blank: Sequence[list[ScoredNode]]
+    ) -> list[list[ScoredNode]]:
+        """Return the results in the order of the queries."""
+        rest, rest_of_blank = iter(results), iter(blank)
+        return [next(rest if query.strip() else rest_of_blank) for query in self.queries]
 
 
 def mean_name(query: str, texts: Sequence[str]) -> str:

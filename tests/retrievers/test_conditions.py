@@ -165,6 +165,8 @@ def python_says(name: str, value: Any, other: Any) -> bool | None:
     days = [isinstance(v, date) for v in (value, other)]
     if any(days) and (not all(days) or type(value) is not type(other)):
         return None if all(days) else name == "ne"
+    if isinstance(value, datetime) and (value.tzinfo is None) != (other.tzinfo is None):
+        return None
     if isinstance(value, bool) != isinstance(other, bool):
         return name == "ne"
     if isinstance(value, bool) and name in BOUNDS:
@@ -173,8 +175,6 @@ def python_says(name: str, value: Any, other: Any) -> bool | None:
     try:
         return bool(compare(value, other))
     except Exception:
-        if isinstance(value, datetime) and isinstance(other, datetime):
-            return None  # with and without a zone
         return name == "ne"
 
 

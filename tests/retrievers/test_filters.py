@@ -298,7 +298,7 @@ def test_a_filter_without_a_query_lists_what_meets_it_in_document_order() -> Non
 
 
 def test_a_filter_without_a_query_goes_through_composites() -> None:
-    graph = NodeGraph(progress=False)
+    graph = NodeGraph(progress=False, embed=lambda texts: [[1.0]] * len(texts))
     graph.create_node_group("line", str.splitlines)
     graph.add([Document(f"tea {n}", {"n": n}, id=str(n)) for n in range(4)])
     inner = Retriever(graph, "line")
@@ -318,6 +318,7 @@ def test_a_filter_without_a_query_goes_through_composites() -> None:
         QueryRewriteRetriever(inner, model),
         MultiQueryRetriever(inner, model),
         HyDERetriever(inner, model),
+        HyDERetriever(Retriever(graph, "line", "cosine"), model),
     ):
         results = retriever.retrieve("", filters={"n": [1, 3]})
         assert list(dict.fromkeys(r.node.document_id for r in results)) == ["1", "3"], retriever
