@@ -127,8 +127,8 @@ PUBLIC = {
         GraphEmbeddings NodeGraphIndex NodeGraphQueryEngine NodeGraphReranker NodeGraphRetriever
         NodeGraphStore NodeGraphVectorStore NodeTextSplitter StructuredFilter answer_tool
         as_embedder as_index as_llm as_retriever as_transform decompose_query expand_query
-        from_document hypothesize retriever_tool rewrite_query route_query to_document
-        transform_query
+        from_document fuse_documents hypothesize retriever_tool rewrite_query route_query
+        to_document transform_query
     """,
     "nodekin.adapters.llama_index": """
         ImportResult LiftPostprocessor NodeGraphDocstore NodeGraphQueryEngine

@@ -10,6 +10,7 @@ with extra("langchain", "langchain_core"):
     from ..tool_filters import FilterField
     from .document_index import NodeGraphIndex
     from .documents import from_document, to_document
+    from .fuse_documents import fuse_documents
     from .key_value_store import NodeGraphStore
     from .query_engine import NodeGraphQueryEngine
     from .query_transforms import (
@@ -51,6 +52,7 @@ __all__ = [
     "decompose_query",
     "expand_query",
     "from_document",
+    "fuse_documents",
     "hypothesize",
     "retriever_tool",
     "rewrite_query",

@@ -4,7 +4,7 @@ from .coercion import as_retriever
 from .configured_retriever import ConfiguredRetriever, configured
 from .foreign_node import ForeignNode
 from .foreign_retriever import ForeignRetriever, check_in_graph
-from .outputs import is_answer, read_output
+from .outputs import fuse_outputs, is_answer, read_output
 
 __all__ = [
     "ConfiguredRetriever",
@@ -13,6 +13,7 @@ __all__ = [
     "as_retriever",
     "check_in_graph",
     "configured",
+    "fuse_outputs",
     "is_answer",
     "read_output",
 ]

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
 from ...nodegraph import Node
+from ..ranking import RANK_CONSTANT, Mode, fuse
 from ..results import Evidence, ScoredNode
 from .foreign_node import is_document, text_node, to_node
 
@@ -182,3 +183,41 @@ def _scores(scores: Sequence[float | None], *, distances: bool) -> list[float] |
 
 def _is_list(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+def fuse_outputs(
+    outputs: Sequence[Any],
+    mode: Mode = "rrf",
+    weights: Sequence[float] | None = None,
+    top_k: int | None = None,
+    *,
+    rank_constant: float = RANK_CONSTANT,
+    merge_by: str | None = None,
+) -> list[ScoredNode]:
+    """Fuse what several retrievers of any framework returned, or one for several queries.
+
+    Args:
+        outputs: What ``read_output`` takes, one for each; evidence calls them ``"list 1"`` and on.
+        mode: See ``fuse``, as for all that follows.
+        weights: What each counts; all the same by default.
+        top_k: How many results at most, None for all.
+        rank_constant: For ``"rrf"``.
+        merge_by: A metadata field by which documents are the same.
+
+    Raises:
+        TypeError: If one is no list of documents.
+        ValueError: If there are not as many weights as outputs.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> tea, milk = (SimpleNamespace(page_content=t, metadata={}) for t in ("Tea", "Milk"))
+        >>> [result.node.text for result in fuse_outputs([[tea, milk], [milk]])]
+        ['Milk', 'Tea']
+    """
+    if weights is not None and len(weights) != len(outputs):
+        raise ValueError(
+            f"there are {len(weights)} weights {list(weights)!r} for {len(outputs)} lists of "
+            "documents; give one for each list, or none"
+        )
+    rankings = [read_output(output, f"list {at}", "") for at, output in enumerate(outputs, 1)]
+    return fuse(rankings, mode, weights, top_k, rank_constant, merge_by)
