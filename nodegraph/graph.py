@@ -23,6 +23,7 @@ from .memory_store import as_store
 from .models import EmbeddingCache, as_embedders
 from .navigation import as_node, find
 from .node import MEMBER, ROOT, Link, Node
+from .random_ids import report_changed_files, stable_document
 from .search_text import DEFAULT, SearchTextOption, as_search_text, rule_sources
 from .search_text_registry import DeclaredSearchText, SearchTextRegistry
 from .splitters import SentenceSplitter
@@ -148,7 +149,9 @@ class NodeGraph:
         Args:
             items: One or many of: a text (``str`` is always text), a ``pathlib.Path`` of a file
                 or folder, a ``Document``, a LangChain or LlamaIndex document; or a LangChain
-                loader.
+                loader. A LlamaIndex document of a file (with ``file_path`` in its metadata) whose
+                id is random is known by its file and content, so that a folder that is read twice
+                is there once.
 
         Returns:
             The documents' ids, in the order of the items; a folder gives one for each file.
@@ -158,11 +161,12 @@ class NodeGraph:
             ReadError: If a file can't be read, unless the graph skips such files.
             ValueError: If two different documents in the call, or two files, have the same id.
         """
-        sources = [i if isinstance(i, Path) else as_document(i) for i in flatten(items)]
+        sources = [i if isinstance(i, Path) else stable_document(i) for i in flatten(items)]
         self._check_outside()
         documents = [source for source in sources if not isinstance(source, Path)]
         paths = [source for source in sources if isinstance(source, Path)]
         of_paths = iter(self._corpus.add(documents, paths, self._skipping()))
+        report_changed_files(self._store, documents)
         ids = [next(of_paths) if isinstance(source, Path) else [source.id] for source in sources]
         return [i for some in ids for i in some]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from llama_index.core import StorageContext, VectorStoreIndex
+from llama_index.core import SimpleDirectoryReader, StorageContext, VectorStoreIndex
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
 from llama_index.core.llms import MockLLM
@@ -204,6 +204,15 @@ def test_an_import_survives_a_restart_without_the_old_nodes(
         ]
         assert len(results) == 2
         assert {n.node_id for n in export_nodes(graph, "small")} == set(by_id)
+
+
+def test_a_folder_that_simple_directory_reader_reads_twice_is_there_once(tmp_path: Path) -> None:
+    for name in ("green", "black"):
+        (tmp_path / f"{name}.txt").write_text(f"{name} tea", "utf-8")
+    graph = NodeGraph()
+    ids = [graph.add(SimpleDirectoryReader(str(tmp_path)).load_data()) for _ in range(2)]
+    assert ids[0] == ids[1]
+    assert sorted(node.text for node in graph.nodes("ROOT")) == ["black tea", "green tea"]
 
 
 # Results have relatives

@@ -1,0 +1,70 @@
+"""Documents of files that come with another id each time they are read."""
+
+import logging
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodekin.nodegraph import Document, NodeGraph
+
+
+class Read:
+    """A document as LlamaIndex's reader makes it."""
+
+    def __init__(self, text: str, id: str | None = None, **metadata: Any) -> None:
+        self.text, self.metadata, self.node_id = text, metadata, id or str(uuid.uuid4())
+
+    def get_content(self) -> str:
+        return self.text
+
+
+def folder(last: str = "two") -> list[Read]:
+    return [
+        Read("one", file_path="/a.txt", last_modified_date="2020"),
+        Read("page one", file_path="/b.pdf", page_label="1"),
+        Read(last, file_path="/b.pdf", page_label="2"),
+        Read("one", file_path="/c.txt"),
+    ]
+
+
+def test_a_folder_that_is_read_twice_is_there_once(tmp_path: Path) -> None:
+    for store in (None, tmp_path / "graph.db"):
+        with NodeGraph(store=store, progress=False) as graph:
+            ids = graph.add(folder())
+            assert len(set(ids)) == 4
+            again = folder()
+            again[0].metadata["last_modified_date"] = "2021"
+            assert graph.add(again) == ids
+            assert [graph.add(document) for document in folder()] == [[i] for i in ids]
+            assert len(graph.nodes("ROOT")) == 4
+            assert graph.nodes("ROOT")[0].metadata["file_path"] == "/a.txt"
+
+
+def test_a_changed_file_is_told_and_nothing_is_lost(caplog: pytest.LogCaptureFixture) -> None:
+    graph = NodeGraph(progress=False)
+    ids = graph.add(folder())
+    assert caplog.text == ""
+    with caplog.at_level(logging.WARNING):
+        changed = graph.add(folder("two, changed"))
+    assert len(graph.nodes("ROOT")) == 5
+    (message,) = caplog.messages
+    assert "1 files were added before with another text, which stays: /b.pdf" in message
+    assert f"graph.remove(['{ids[2]}'])" in message
+    caplog.clear()
+    graph.remove(ids[2])
+    assert graph.add(folder("two, changed")) == changed
+    assert caplog.text == ""
+
+
+def test_ids_that_were_chosen_are_kept() -> None:
+    graph = NodeGraph(progress=False)
+    random = str(uuid.uuid4())
+    items = [
+        Read("one", "/a.txt", file_path="/a.txt"),
+        Read("two", random),  # a key of somebody's data base
+        Document("three", {"file_path": "/a.txt"}, id=str(uuid.uuid4())),
+    ]
+    ids = graph.add(items)
+    assert ids == ["/a.txt", random, items[2].id]
