@@ -36,7 +36,7 @@ from llama_index.core.retrievers import (
     QueryFusionRetriever,
     RecursiveRetriever,
 )
-from llama_index.core.schema import Document, IndexNode, TextNode
+from llama_index.core.schema import Document, IndexNode, MetadataMode, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.tools import QueryEngineTool
 
@@ -99,9 +99,20 @@ class Words(BaseEmbedding):
         return vector(query)
 
 
+def with_metadata(text: str, name: str) -> Document:
+    """Return a document as programs have them: with a title, which LlamaIndex embeds, and more."""
+    return Document(
+        text=text,
+        id_=name,
+        metadata={"title": f"All on {name}", "url": f"https://example.com/{name}"},
+        excluded_embed_metadata_keys=["url"],
+        excluded_llm_metadata_keys=["url"],
+    )
+
+
 @pytest.fixture
 def documents() -> list[Document]:
-    return [Document(text=text, id_=name) for name, text in TEXTS.items()]
+    return [with_metadata(text, name) for name, text in TEXTS.items()]
 
 
 @pytest.fixture
@@ -290,7 +301,7 @@ def test_sentence_windows(graph: NodeGraph, question: str) -> None:
         window_size=1,
         id_func=lambda *_: f"{next(numbers)}",
     )
-    sources = [Document(text=text, id_=name) for name, text in TEXTS.items()]
+    sources = [with_metadata(text, name) for name, text in TEXTS.items()]
     nodes = parser.get_nodes_from_documents(sources)
     index = VectorStoreIndex(nodes, embed_model=Words())
     found = index.as_retriever(similarity_top_k=2).retrieve(question)
@@ -444,8 +455,6 @@ def test_multi_step_query_engine(graph: NodeGraph, scripted: Scripted, first: st
 def test_hyde(graph: NodeGraph, scripted: Scripted, question: str) -> None:
     passage = "The Golden Gate Bridge was opened in 1937."
     sentences = [to_text_node(node) for node in graph.nodes("sentence")]
-    for node in sentences:  # they embed metadata too, we the text
-        node.metadata.clear()
     index = VectorStoreIndex(sentences, embed_model=Words())
     engine = TransformQueryEngine(
         index.as_query_engine(llm=scripted("1937."), similarity_top_k=3),
@@ -478,8 +487,6 @@ def test_bm25_retriever(graph: NodeGraph) -> None:
     from llama_index.retrievers.bm25 import BM25Retriever
 
     sentences = [to_text_node(node) for node in graph.nodes("sentence")]
-    for node in sentences:
-        node.metadata.clear()
     theirs = BM25Retriever.from_defaults(nodes=sentences, similarity_top_k=3)
     search = Retriever(graph, "sentence", "bm25", top_k=3)
     for question in QUESTIONS[:3]:
@@ -491,6 +498,21 @@ def test_bm25_retriever(graph: NodeGraph) -> None:
     assert ours(search, chinese)[0].text.startswith("红茶")
     graph.add(Document(text="红茶怎样发酵？请看这里。", id_="new"))  # theirs is made anew
     assert "new" in {node.node.ref_doc_id for node in ours(search, chinese)}
+
+
+@pytest.mark.parametrize("question", [*QUESTIONS[:3], "All on rivers", "bridges of stone"])
+def test_bm25_of_what_llama_index_embeds(graph: NodeGraph, question: str) -> None:
+    """What ``BM25Retriever`` does, by its library: bm25s over the EMBED text of each node."""
+    bm25s, stemmer = pytest.importorskip("bm25s"), pytest.importorskip("Stemmer").Stemmer("english")
+    sentences = [to_text_node(node) for node in graph.nodes("sentence")]
+    texts = [node.get_content(MetadataMode.EMBED) for node in sentences]
+    index = bm25s.BM25()
+    index.index(bm25s.tokenize(texts, stemmer=stemmer, show_progress=False), show_progress=False)
+    tokens = bm25s.tokenize(question, stemmer=stemmer, show_progress=False)
+    ((best, *_),), ((score, *_),) = index.retrieve(tokens, k=3, show_progress=False)
+    mine = ours(Retriever(graph, "sentence", "bm25", top_k=3), question)
+    assert sentences[best].node_id in names(mine)[:2]  # it leaves stop words out of lengths
+    assert score > 0
 
 
 # The page
