@@ -9,7 +9,7 @@ from typing import Any
 
 from ..nodegraph import ROOT, Node
 from .base_retriever import current_restriction
-from .filters import Filter, Filters, all_of, parse_filters
+from .filters import Filter, Filters, all_of, metadata_key, parse_filters
 from .results import ScoredNode
 
 
@@ -25,6 +25,9 @@ def check_restriction(filters: Filters) -> Filters:
             f"a restriction to {filters!r:.80} has no condition; give one, like {{'tenant': 'a'}}"
         )
     return deepcopy(filters)
+
+
+_MISSING = {"exists": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,17 @@ class Conditions:
         """Return whether a node meets all conditions itself."""
         return self.filter.matches(node)
 
+    def with_leads(self, filters: Filters | None) -> Conditions:
+        """Add conditions for nodes that refer to others, and are followed to them.
+
+        Such a node is no result, and need not have the fields of these conditions; those that it
+        has must meet them.
+        """
+        relaxed = _relaxed(parse_filters(filters))
+        if relaxed is None:
+            return self
+        return replace(self, filter=Filter("and", (self.filter, relaxed)) if self else relaxed)
+
     def allow(self, node: Node, hit: Node) -> bool:
         """Return whether a node may be returned in place of a hit."""
         if not self or node is hit:
@@ -112,6 +126,27 @@ class Conditions:
             groups.setdefault(hit.group, hit)
         below = (one for group in groups for one in _below(node, group))
         return all(self.met_by(one) for one in below if span is None or _overlaps(one, span))
+
+
+def _relaxed(filter: Filter, positive: bool = True) -> Filter | None:
+    """Return a filter that nodes without its fields meet, too; None for what all nodes meet.
+
+    Args:
+        filter: The filter.
+        positive: Whether it must hold, or must not.
+    """
+    if filter.condition is not None:
+        if filter.join != "field":
+            return None  # the document of a node that refers to others is another one
+        literal = filter if positive else Filter("not", (filter,))
+        return Filter("or", (literal, parse_filters({metadata_key(filter.field): _MISSING})))
+    if filter.join == "not":
+        return _relaxed(filter.parts[0], not positive)
+    parts = [_relaxed(part, positive) for part in filter.parts]
+    some = tuple(part for part in parts if part is not None)
+    if (filter.join == "and") == positive:
+        return Filter("and", some) if some else None
+    return Filter("or", some) if some and len(some) == len(parts) else None
 
 
 def _below(node: Node, group: str) -> list[Node]:

@@ -18,6 +18,7 @@ from ..plans import Find, Plan, find_one, gather
 from ..protocols import RetrieverProtocol, Similarity
 from ..ranking import Lift
 from ..results import Results
+from ..retrieval_conditions import Conditions
 from ..retriever import Retriever, RetrieverOptions
 from ..search import Search
 from ..similarities import MakeIndex
@@ -80,7 +81,8 @@ class RecursiveRetriever(PlannedRetriever):
         similarity: As in ``Retriever``, for all the groups.
         top_k: How many nodes of the target to return at most; as many hits are read as it takes.
         filters: Conditions on metadata, also for the retrievers that nodes refer to. Those of a
-            call hold for the results; a node that refers to something need not meet them.
+            call hold for the results; a node that refers to something meets them as far as it has
+            their fields.
         statistics: ``"group"`` or ``"pool"``, for similarities of texts.
         references: What nodes refer to: a mapping from names to retrievers and graphs, in which a
             node of this graph is found by its own id, and any node by its metadata's
@@ -217,25 +219,26 @@ class RecursiveRetriever(PlannedRetriever):
             return results
 
     def _search(
-        self, pool: Retriever, query: str, count: int, filters: Filters | None
+        self, pool: _GroupPool, query: str, count: int, filters: Filters | None
     ) -> Plan[tuple[Results, bool]]:
         """Return the first hits of a pool, and whether they are all that there are.
 
-        What refers to something is no result itself, and need not meet the filters of a call.
+        What refers to something is no result itself, and need not have the fields that the filters
+        of a call are about.
         """
         hits = yield from find_one(pool, query, count, filters)
         if filters is None:
             return hits, len(hits) < count
-        unfiltered = yield from find_one(pool, query, count, None)
+        leading = yield from find_one(pool.leading(filters), query, count, None)
         same = {(id(hit.node.graph), hit.node.id) for hit in hits}
         entries = [
             hit
-            for hit in unfiltered
+            for hit in leading
             if self._reference(hit.node) is not None
             and (id(hit.node.graph), hit.node.id) not in same
         ]
         ranking = sorted([*hits, *entries], key=lambda hit: (-hit.score, hit.node.order))
-        return ranking, len(hits) < count and len(unfiltered) < count
+        return ranking, len(hits) < count and len(leading) < count
 
     @contextmanager
     def _span(self, query: str) -> Iterator[tuple[Span, bool]]:
@@ -331,12 +334,23 @@ class _GroupPool(Retriever):
     ) -> None:
         super().__init__(graph, owner.groups[0], top_k=top_k, filters=filters, **owner._options)
         self._owner = owner
+        self._leads: Filters | None = None
         paths = [path_to(graph, group) for graph in self.graphs for group in owner.groups]
         if owner._options["target"] is None:  # every path begins with ROOT
             shared = [names[0] for names in zip(*paths, strict=False) if len(set(names)) == 1]
             self.target = shared[-1]
             for one in self.graphs:
                 one.ancestry(self.target)
+
+    def leading(self, filters: Filters) -> _GroupPool:
+        """Return a copy that finds what refers to others, as far as conditions let it."""
+        other = copy.copy(self)
+        other._leads = filters
+        return other
+
+    def conditions(self, filters: Filters | None) -> Conditions:
+        """Return the conditions of a call together with the retriever's own."""
+        return super().conditions(filters).with_leads(self._leads)
 
     def _search(self, queries: Sequence[str], top_k: int | None, filters: Filters | None) -> Search:
         owner = self._owner

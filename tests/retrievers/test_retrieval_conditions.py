@@ -239,6 +239,21 @@ def test_an_entry_that_is_not_followed_has_to_meet_the_filter(
     assert {r.node.id for r in once("Avengers", filters={"year": 1990})} == {"old"}
 
 
+def test_an_entry_that_has_the_field_has_to_meet_the_filter() -> None:
+    contents, films = NodeGraph(progress=False), NodeGraph(progress=False)
+    films.add([Document(f"Film of {t}", {"tenant": t}, id=t) for t in "ab"])
+    contents.add(Document("All films of b", {"retriever": "films", "tenant": "b"}, id="entry"))
+    retriever = RecursiveRetriever(
+        contents, ["ROOT"], references={"films": Retriever(films, "ROOT")}
+    )
+    assert {r.node.id for r in retriever("film films")} == {"a", "b"}
+    for ours in ({"tenant": "a"}, {"not": {"tenant": "b"}}, {"tenant": {"ne": "b"}}):
+        assert retriever("film films", filters=ours) == []
+        assert retriever("film films", filters={"and": [ours, {"year": 1}]}) == []
+    either = {"or": [{"tenant": "a"}, {"year": 1}]}
+    assert {r.node.id for r in retriever("film films", filters=either)} == {"a"}
+
+
 def test_own_filters_of_references_are_added(shelf: tuple[NodeGraph, Retriever]) -> None:
     contents, films = shelf
     recent = films.with_filters({"year": {"gte": 2003}})
@@ -305,3 +320,26 @@ def test_restrictions_are_added_and_end_with_their_block() -> None:
     assert not conditions.met_by(node)
     assert conditions.allow(node, Node("hit", {"x": 2}))
     assert not conditions.allow(Node("t", {"tenant": "a"}), Node("hit", {"x": 2, "year": 1}))
+
+
+def test_what_leads_on_meets_conditions_as_far_as_it_has_their_fields() -> None:
+    def leads(filters: Any, **fields: Any) -> bool:
+        return Conditions.of().with_leads(filters).met_by(Node("t", fields, document_id="d"))
+
+    ours, other = {"tenant": "a"}, {"year": {"gte": 2000}}
+    for filters in (
+        ours,
+        {"and": [ours, other]},
+        {"not": {"tenant": "b"}},
+        {"tenant": {"ne": "b"}},
+    ):
+        assert leads(filters)
+        assert leads(filters, tenant="a")
+        assert not leads(filters, tenant="b")
+    assert leads({"or": [ours, other]}, tenant="b")
+    assert not leads({"or": [ours, other]}, tenant="b", year=1999)
+    assert leads({"not": {"and": [ours, other]}}, tenant="a")
+    assert not leads({"not": {"and": [ours, other]}}, tenant="a", year=2001)
+    assert leads({"or": [ours, {"document.id": "x"}]}, tenant="b")
+    assert leads({"document.id": "x"})
+    assert leads(None)
