@@ -66,6 +66,12 @@ class Condition:
         return self._decide(plain(value))
 
     @property
+    def reads_dates(self) -> bool:
+        """Whether it reads texts as dates."""
+        operands = self.operand.values() if self.operator == "range" else self.operand
+        return self.operator in ("range", "in") and any(map(read_date, operands))
+
+    @property
     def compares(self) -> bool:
         """Whether it needs the field's value; else it but asks whether the field is there."""
         return self.operator not in ("exists", "empty")

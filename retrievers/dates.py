@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from contextlib import suppress
 from datetime import date, datetime, timedelta, timezone, tzinfo
-from typing import Any
+from typing import Any, NamedTuple
 
 YEAR, MONTH, DAY, INSTANT = 1, 2, 3, 4
 
@@ -46,11 +46,14 @@ _FORMS = tuple(
     )
 )
 
+_USUAL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:$|[Tt ][0-9]{2}:[0-9]{2}(?:$|[:.Z+-]))")
+
+_YEAR = re.compile(r"[0-9]{4}")
+
 _AMBIGUOUS = re.compile(r"\s*([0-9]{1,2})/([0-9]{1,2})/[0-9]{4}(?![0-9])")
 
 
-@dataclass(frozen=True, slots=True)
-class CalendarTime:
+class CalendarTime(NamedTuple):
     """A date as it was given: a year, a month, a day, or an instant.
 
     Attributes:
@@ -91,6 +94,8 @@ def read_date(value: Any) -> CalendarTime | None:
         >>> read_date("1/2/2024") is None
         True
     """
+    if type(value) is DatedText:
+        return value.when
     try:
         if isinstance(value, datetime):
             return _instant(value, value.utcoffset())
@@ -101,6 +106,19 @@ def read_date(value: Any) -> CalendarTime | None:
         return None
 
 
+class DatedText(str):
+    """A text that was read as a date once, and is what it was otherwise."""
+
+    when: CalendarTime | None
+
+    @classmethod
+    def read(cls, text: str) -> DatedText:
+        """Read a text."""
+        dated = cls(text)
+        dated.when = read_date(text)
+        return dated
+
+
 def is_ambiguous(value: Any) -> bool:
     """Return whether a value is a text like ``1/2/2024``, in which either may be the month."""
     match = _AMBIGUOUS.match(value) if isinstance(value, str) else None
@@ -108,16 +126,22 @@ def is_ambiguous(value: Any) -> bool:
 
 
 def _instant(value: datetime, offset: timedelta | None) -> CalendarTime:
-    # A plain one: what pandas derives from datetime does not reach back to the year 1.
-    clock = (value.hour, value.minute, value.second, value.microsecond)
-    plain = datetime(value.year, value.month, value.day, *clock)
-    since = plain - datetime.min - (offset or timedelta())
-    return CalendarTime(INSTANT, (value.year, value.month, value.day), since)
+    calendar = (value.year, value.month, value.day)
+    # Not by subtraction: what pandas derives from datetime does not reach back to the year 1.
+    seconds = value.hour * 3600 + value.minute * 60 + value.second
+    since = timedelta(date.toordinal(value), seconds, value.microsecond)
+    return CalendarTime(INSTANT, calendar, since if offset is None else since - offset)
 
 
 def _read_text(text: str) -> CalendarTime | None:
     text = text.strip()
-    if len(text) > _LONGEST or not any("0" <= character <= "9" for character in text):
+    if _USUAL.match(text):  # most are so, and this is the quickest
+        with suppress(ValueError):
+            value = datetime.fromisoformat(text)
+            if len(text) > len("2024-01-31"):
+                return _instant(value, value.utcoffset())
+            return CalendarTime(DAY, (value.year, value.month, value.day))
+    if len(text) > _LONGEST or not _YEAR.search(text):
         return None
     text = text.lower()
     for form in _FORMS:

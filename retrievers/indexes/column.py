@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..conditions import MISSING, Condition, identity
+from ..dates import DatedText
 
 _MAX_CACHED = 32  # conditions whose answers a column remembers
 
@@ -26,6 +27,7 @@ class Column:
     def __init__(self) -> None:
         self._values: list[Any] = []
         self._numbers: dict[Hashable, int] = {}
+        self._dated = 0  # values that were read as dates, where they are texts
         self._codes: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self._decided: dict[Hashable, Mask] = {}
         self._extending = threading.Lock()
@@ -52,12 +54,21 @@ class Column:
         codes = self._codes  # before the values: those that come meanwhile are of later rows
         good = self._decided.get(condition.key, np.zeros(0, np.bool_))
         if len(good) < len(self._values):
+            if condition.reads_dates:
+                self._read_dates()
             new = [condition(value) for value in self._values[len(good) :]]
             good = np.concatenate([good, np.array(new, np.bool_)])
             if len(self._decided) >= _MAX_CACHED:
                 self._decided = {}
             self._decided[condition.key] = good
         return np.take(good, codes)
+
+    def _read_dates(self) -> None:
+        """Read texts as dates, once for all conditions that compare dates."""
+        for number in range(self._dated, len(self._values)):
+            if type(self._values[number]) is str:
+                self._values[number] = DatedText.read(self._values[number])
+            self._dated = number + 1
 
     def _number(self, value: Any) -> int:
         kind = type(value)
