@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 from foreign_retrievers import HOLDERS, answers, ways
+from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever
+from langchain_classic.retrievers import MultiQueryRetriever as LangChainMultiQuery
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import ToolException, create_retriever_tool, tool
@@ -20,6 +23,7 @@ from langchain_runs import FinishedRuns, tree
 
 from nodekin.adapters.langchain import (
     NodeGraphQueryEngine,
+    NodeGraphReranker,
     NodeGraphRetriever,
     NodeGraphVectorStore,
     as_retriever,
@@ -33,11 +37,15 @@ from nodekin.retrievers import (
     LinkRetriever,
     MultiQueryRetriever,
     QueryEngine,
+    Reranker,
     RerankRetriever,
     Retriever,
     ToolQuestionRetriever,
     WindowRetriever,
+    restrict,
 )
+from nodekin.retrievers.plans import Find
+from nodekin.retrievers.strategies import PlannedRetriever
 
 DOCUMENTS = [
     Document("Green tea is steamed.", metadata={"topic": "tea", "year": 1999}, id="green"),
@@ -452,3 +460,58 @@ def test_a_tool_that_handles_its_error_has_failed():
     broken.handle_tool_error = True
     with pytest.raises(RuntimeError, match="the tool 'broken' failed: no route"):
         as_retriever(broken).retrieve("tea")
+
+
+# Beside LangChain's own components, on the same retrievers
+
+QUESTIONS = ("Which tea is green?", "rivers", "What is coffee?", "black tea is fermented")
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_fusion_orders_as_langchains_ensemble(store, question):
+    retrievers, weights = [store.as_retriever(), Listed()], [0.7, 0.3]
+    theirs = EnsembleRetriever(retrievers=retrievers, weights=weights).invoke(question)
+    ours = FusionRetriever(retrievers, weights=weights, top_k=9).retrieve(question)
+    assert list(map(to_document, ours)) == theirs
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_several_phrasings_find_what_langchains_find(store, question):
+    model = FakeListChatModel(responses=["green tea\nblack coffee"])
+    retriever = store.as_retriever(search_kwargs={"k": 2})
+    theirs = LangChainMultiQuery.from_llm(retriever, model, include_original=True)
+    ours = MultiQueryRetriever(retriever, model, top_k=9)
+    expected = {document.id for document in theirs.invoke(question)}
+    results = ours.retrieve(question)
+    assert len(results) == len({r.node.id for r in results})
+    assert expected <= {r.node.id for r in results}
+
+
+def test_a_reranking_compresses_as_langchains(store):
+    model = lambda query, texts: [float(text.count("e")) for text in texts]  # noqa: E731
+    compressor = NodeGraphReranker(reranker=Reranker("ModuleReranker", model=model), top_n=2)
+    retriever = store.as_retriever(search_kwargs={"k": 4})
+    theirs = ContextualCompressionRetriever(base_compressor=compressor, base_retriever=retriever)
+    ours = RerankRetriever(retriever, "ModuleReranker", model=model, fetch=4)
+    expected = [document.id for document in theirs.invoke("tea")]
+    assert [r.node.id for r in ours.retrieve("tea", top_k=2)] == expected
+
+
+def test_a_tenants_restriction_holds_for_a_store(store):
+    """Also where a composite passes no conditions on."""
+
+    class Dropping(PlannedRetriever):
+        takes_filters = True
+
+        def __init__(self, inner: Any) -> None:
+            super().__init__()
+            self.inner = as_retriever(inner)
+
+        def plans(self, queries: Any, limit: Any, filters: Any) -> Any:
+            return (yield from Find(self.inner, queries, limit))
+
+    for holder in (FusionRetriever([store]), Dropping(store), store):
+        for results in ways(restrict(holder, {"topic": "tea"}), "tea is rivers", top_k=3):
+            assert {r.node.id for r in results} == {"green", "black"}
+    with pytest.raises(ValueError, match="does not take them"):
+        restrict(FusionRetriever([Listed()]), {"topic": "tea"})

@@ -14,6 +14,7 @@ from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import CustomQueryEngine, SubQuestionQueryEngine
 from llama_index.core.retrievers import BaseRetriever, QueryFusionRetriever
+from llama_index.core.retrievers import RecursiveRetriever as LlamaIndexRecursive
 from llama_index.core.schema import (
     IndexNode,
     NodeRelationship,
@@ -30,7 +31,7 @@ from nodekin.adapters.llama_index import (
     as_retriever,
     to_node_with_score,
 )
-from nodekin.nodegraph import NodeGraph
+from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import (
     FusionRetriever,
     HyDERetriever,
@@ -358,3 +359,39 @@ def test_tools_of_retrievers_and_engines_are_routes(index):
 def test_a_tool_keeps_its_name_in_the_evidence(index):
     (tool,) = engine_tools(tea=Fixed())
     assert as_retriever(tool).retrieve("?")[0].evidence[0].similarity == "answer of tea"
+
+
+# Beside LlamaIndex's own components, on the same retrievers
+
+
+@pytest.mark.parametrize("question", ["Which tea is green?", "rivers", "milk and black tea"])
+def test_a_fusion_scores_as_llama_indexes(index, question):
+    retrievers = [index.as_retriever(similarity_top_k=3), Listed()]
+    theirs = QueryFusionRetriever(
+        retrievers,
+        llm=MockLLM(),
+        num_queries=1,
+        use_async=False,
+        mode="reciprocal_rerank",
+        similarity_top_k=9,
+    ).retrieve(question)
+    ours = FusionRetriever(retrievers, rank_constant=59, top_k=9).retrieve(question)
+    assert {r.node.id: pytest.approx(r.score) for r in ours} == {
+        r.node.node_id: r.score for r in theirs
+    }
+
+
+def test_recursion_into_a_query_engine_answers_as_llama_indexes(index):
+    entry = IndexNode(text="All about tea.", index_id="tea")
+    theirs = LlamaIndexRecursive(
+        "root",
+        retriever_dict={
+            "root": VectorStoreIndex([entry], embed_model=WordEmbedding()).as_retriever()
+        },
+        query_engine_dict={"tea": Fixed()},
+        query_response_tmpl="{response}",
+    ).retrieve("tea")
+    graph = NodeGraph(progress=False)
+    graph.add(Document("All about tea.", id="entry"))
+    ours = RecursiveRetriever(graph, ["ROOT"], references={"entry": Fixed()}).retrieve("tea")
+    assert [r.node.text for r in ours] == [r.node.get_content() for r in theirs] == ["Green tea."]
