@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -74,7 +75,13 @@ def as_retriever(
         return checked
     calls = adapt_retriever(source)
     if calls is None:
-        remedy = "; search a graph with Retriever(graph, 'group')" * isinstance(source, NodeGraph)
+        remedy = ""
+        if isinstance(source, NodeGraph):
+            remedy = "; search a graph with Retriever(graph, 'group')"
+        elif isinstance(source, Mapping | list | tuple):
+            remedy = (
+                "; several with names go into ToolQuestionRetriever, RouterRetriever or a fusion"
+            )
         raise TypeError(
             f"{what} is an object with retrieve() and aretrieve() that take a query, top_k and "
             "filters, or a retriever, vector store, index or query engine of LangChain or "

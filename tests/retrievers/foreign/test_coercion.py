@@ -38,6 +38,8 @@ def test_one_that_takes_neither_number_nor_filters_is_refused_when_it_is_given()
 def test_a_graph_and_a_class_are_told_what_to_write():
     with pytest.raises(TypeError, match=re.escape("search a graph with Retriever(graph, 'group')")):
         as_retriever(NodeGraph(progress=False))
+    with pytest.raises(TypeError, match="go into ToolQuestionRetriever"):
+        QueryEngine({"teas": 3}, str)
     with pytest.raises(TypeError, match="inner is an object"):
         as_retriever(Retriever, "inner")
 
