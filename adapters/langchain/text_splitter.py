@@ -57,7 +57,7 @@ class NodeTextSplitter(TextSplitter):
         >>> splitter = NodeTextSplitter(chunk_size=16, chunk_overlap=0)
         >>> chunks = splitter.split_documents([Document("茶是饮品。用叶子泡。Rivers run.")])
         >>> [(chunk.page_content, chunk.metadata) for chunk in chunks]
-        [('茶是饮品。', {'start_index': 0}), ('用叶子泡。Rivers run.', {'start_index': 5})]
+        [('茶是饮品。用叶子泡。', {'start_index': 0}), ('Rivers run.', {'start_index': 10})]
     """
 
     def __init__(
