@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
 from ..nodegraph import NodeGraph, run_in_tasks
-from ..nodegraph.models import Vectors
+from ..nodegraph.models import Vectors, embed_ahead
 from .base_retriever import BaseRetriever, check_queries, current_restriction, effective_child_k
 from .filters import Filters, all_of
 from .protocols import Similarity
@@ -233,7 +233,7 @@ class Retriever(BaseRetriever):
         for key, graphs in self._comparing(queries):  # one after the other, as the sync form does
             arrays = [await vectors_of(graph, key) for graph in graphs]
             vectors.append([self._checked(array, queries) for array in arrays])
-        return await asyncio.to_thread(search, queries, vectors)
+        return await self._asearch(search, queries, vectors)
 
     async def abatch(
         self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
@@ -242,8 +242,19 @@ class Retriever(BaseRetriever):
         search = self._search(queries, top_k, filters)
         texts = [query for query in queries if query.strip()]
         vectors = await self._aquery_vectors(texts)
-        listed = await asyncio.to_thread(_listed, search, queries)
-        return _spread(queries, await asyncio.to_thread(search, texts, vectors), listed)
+        listed = []
+        if len(texts) < len(queries):
+            listed = await asyncio.to_thread(_listed, search, queries)
+        return _spread(queries, await self._asearch(search, texts, vectors), listed)
+
+    async def _asearch(
+        self, search: Search, queries: Sequence[str], vectors: Sequence[Sequence[Vectors]]
+    ) -> list[list[ScoredNode]]:
+        """Search in a thread; new passages are embedded by the model's async form before."""
+        embedded = ((key, graph) for key, graphs in self._embedded for graph in graphs)
+        if queries and any(graph.embeddings.embedder(k).aembed for k, graph in embedded):
+            await embed_ahead(search.ready_indexes)
+        return await asyncio.to_thread(search, queries, vectors)
 
     @property
     def filters(self) -> Filters | None:

@@ -91,12 +91,7 @@ class Search:
         group, similarity = " + ".join(self.groups), self.similarity.name
         attributes = {"group": group, "similarity": similarity, "target": self.target}
         with start_span("search", queries=queries, **attributes) as span:
-            indexes = [
-                [self.similarity.open(*part, scope.key) for part in self._searched(scope)]
-                for scope in self.scopes
-            ]
-            for index in chain.from_iterable(indexes):
-                index.ready()
+            indexes = self.ready_indexes()
             for graph in self.graphs[1:]:  # built before any is held: writers don't have to wait
                 with graph.reading(*self._read_groups(graph)):
                     pass
@@ -108,6 +103,16 @@ class Search:
                     results += self._search_locked(queries[part], part_vectors, indexes)
             span.set_results(results)
         return results
+
+    def ready_indexes(self) -> list[list[Index[Any]]]:
+        """Open the indexes of each scope, and do what may take long: build groups, embed nodes."""
+        indexes = [
+            [self.similarity.open(*part, scope.key) for part in self._searched(scope)]
+            for scope in self.scopes
+        ]
+        for index in chain.from_iterable(indexes):
+            index.ready()
+        return indexes
 
     def _search_locked(
         self,

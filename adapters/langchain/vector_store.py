@@ -14,6 +14,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 from ...nodegraph import ROOT, NodeGraph
+from ...nodegraph.models import embed_ahead
 from ...retrievers import Filters, Retriever, ScoredNode
 from ...retrievers.indexes import Exact
 from ...retrievers.plans import Compute, Find, Plan, arun, run
@@ -260,6 +261,12 @@ class NodeGraphVectorStore(VectorStore):
         """Return the documents that are nearest to a vector of the graph's model."""
         scored = self.similarity_search_with_score_by_vector(embedding, k, **kwargs)
         return [document for document, _ in scored]
+
+    async def asimilarity_search_by_vector(
+        self, embedding: Sequence[float], k: int = 4, **kwargs: Any
+    ) -> list[Document]:
+        """Return the same without blocking the event loop."""
+        return await embed_ahead(partial(self.similarity_search_by_vector, embedding, k, **kwargs))
 
     def max_marginal_relevance_search(
         self,

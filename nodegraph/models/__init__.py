@@ -16,6 +16,7 @@ from .language import (
     retry_note,
 )
 from .llm import LLM, as_llm
+from .passage_vectors import embed_ahead
 
 __all__ = [
     "LLM",
@@ -32,6 +33,7 @@ __all__ = [
     "as_embedder",
     "as_embedders",
     "as_llm",
+    "embed_ahead",
     "fill_template",
     "is_async",
     "keep_answers",

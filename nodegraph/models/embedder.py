@@ -41,6 +41,7 @@ class Embedder:
             changed), or where it asks a server that may come to run another model.
         embed_queries: Embeds queries, where the model treats them differently.
         aembed_queries: The same without blocking the event loop; without it, a thread is used.
+        aembed: Embeds passages in async code; without it, a thread is used.
         batch_size: How many texts are given at once.
         num_workers: How many batches of passages are embedded at the same time, in threads; 0 and
             1 for one after the other. Choose 4 to 16 for a model behind a server, which may be
@@ -63,6 +64,7 @@ class Embedder:
     aembed_queries: AsyncEmbedTexts | None = None
     batch_size: int = 64
     num_workers: int = 0
+    aembed: AsyncEmbedTexts | None = None
 
     def __post_init__(self) -> None:
         calls = adapt_embedder(self.embed)
@@ -70,7 +72,7 @@ class Embedder:
             raise TypeError(f"an Embedder's name is a text, not {self.name!r:.80}")
         check_integer(self.batch_size, "batch_size", 1)
         check_integer(self.num_workers, "num_workers", 0)
-        for field in ("embed_queries", "aembed_queries"):
+        for field in ("embed_queries", "aembed_queries", "aembed"):
             _check_callable(field, getattr(self, field))
         # The model's async form would embed queries in another way than those given here.
         of_model = calls.aembed_queries if self.embed_queries is None else None
@@ -79,6 +81,7 @@ class Embedder:
             "embed": calls.embed,
             "embed_queries": self.embed_queries or calls.embed_queries,
             "aembed_queries": self.aembed_queries or of_model,
+            "aembed": self.aembed or calls.aembed,
         }
         for field, value in settled.items():
             object.__setattr__(self, field, value)
@@ -107,8 +110,21 @@ class Embedder:
         """
         if self.aembed_queries is None:
             return await in_thread(self.queries, texts)
+        return await self._achecked(self.aembed_queries, texts)
+
+    async def apassages(self, texts: Sequence[str]) -> Vectors:
+        """Embed passages without blocking, in a thread where the model has no async form.
+
+        Raises:
+            EmbeddingError: If the model fails, or makes no usable vectors.
+        """
+        if self.aembed is None:
+            return await in_thread(self.passages, texts)
+        return await self._achecked(self.aembed, texts)
+
+    async def _achecked(self, call: AsyncEmbedTexts, texts: Sequence[str]) -> Vectors:
         try:
-            vectors = await self.aembed_queries(list(texts))
+            vectors = await call(list(texts))
         except EmbeddingError:
             raise
         except Exception as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -40,6 +40,7 @@ class EmbedderCalls:
     embed: EmbedTexts
     embed_queries: EmbedTexts | None = None
     aembed_queries: AsyncEmbedTexts | None = None
+    aembed: AsyncEmbedTexts | None = None
 
 
 def adapt_embedder(model: Any) -> EmbedderCalls:
@@ -60,13 +61,14 @@ def adapt_embedder(model: Any) -> EmbedderCalls:
                 getattr(model, passages),
                 partial(_one_by_one, getattr(model, query)),
                 partial(_all_at_once, aquery) if callable(aquery) else None,
+                _own_method(model, f"a{passages}"),
             )
     if has(model, "encode"):  # sentence-transformers and its relatives
         encoder = Encoder(model)
         return EmbedderCalls(encoder.embed, encoder.embed_queries)
     if has(model, "embed"):  # a class of one's own, such as those in nodekin.adapters
-        own = (getattr(model, name, None) for name in ("embed_queries", "aembed_queries"))
-        return EmbedderCalls(model.embed, *own)
+        names = ("embed_queries", "aembed_queries", "aembed")
+        return EmbedderCalls(model.embed, *(getattr(model, name, None) for name in names))
     if has(getattr(model, "embeddings", None), "create"):
         raise TypeError(
             f"{model!r:.60} is an OpenAI client, which does not say which model to use; write "
@@ -78,11 +80,37 @@ def adapt_embedder(model: Any) -> EmbedderCalls:
             "array of vectors, or a model of LangChain, LlamaIndex or sentence-transformers"
         )
     if is_async(model):
-        raise TypeError(
-            f"{model!r:.80} is async, and passages are embedded by a function that is not; give "
-            "both: Embedder(embed, aembed_queries=...)"
-        )
+        return EmbedderCalls(partial(finish, model), None, model, model)
     return EmbedderCalls(model)
+
+
+_DEFAULTS = ("Embeddings", "BaseEmbedding")
+"""LangChain's and LlamaIndex's base classes, whose async methods call the others."""
+
+
+def _own_method(model: Any, name: str) -> AsyncEmbedTexts | None:
+    """Return an async method, unless it is that of a framework's base class."""
+    owners = (cls.__name__ for cls in type(model).__mro__ if name in vars(cls))
+    method: AsyncEmbedTexts | None = attribute(model, name)
+    return None if next(owners, None) in _DEFAULTS or not callable(method) else method
+
+
+def finish(call: Callable[[Any], Coroutine[Any, Any, T]], argument: Any) -> T:
+    """Call an async function from where none can be awaited, in an event loop of its own."""
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
+    from contextvars import copy_context
+
+    def run() -> T:
+        return asyncio.run(call(argument))
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return run()
+    # This thread is an event loop's; waiting here blocks it, as any other model's answer would.
+    with ThreadPoolExecutor(1, "async model") as pool:
+        return pool.submit(copy_context().run, run).result()
 
 
 def is_async(call: Callable[..., Any]) -> bool:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 from .chat_prompt import ChatPrompt
-from .embedder_adapters import attribute, check_is_model, has, is_async
+from .embedder_adapters import attribute, check_is_model, finish, has, is_async
 
 T = TypeVar("T")
 
@@ -54,7 +52,7 @@ def adapt_llm(model: Any) -> LLMCalls:
             "answer, a model of LangChain or LlamaIndex, or " + _CHAT.format("...")
         )
     if is_async(model):
-        return LLMCalls(partial(_finish, model), model)
+        return LLMCalls(partial(finish, model), model)
     return LLMCalls(model)
 
 
@@ -147,22 +145,6 @@ def _chatting(model: Any) -> LLMCalls:
         lambda prompt: model.chat(messages(prompt)),
         None if achat is None else lambda prompt: achat(messages(prompt)),
     )
-
-
-def _finish(call: Callable[[str], Coroutine[Any, Any, T]], prompt: str) -> T:
-    """Call an async function from where none can be awaited, in an event loop of its own."""
-    import asyncio
-
-    def run() -> T:
-        return asyncio.run(call(prompt))
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return run()
-    # This thread is an event loop's; waiting here blocks it, as any other model's answer would.
-    with ThreadPoolExecutor(1, "language model") as pool:
-        return pool.submit(copy_context().run, run).result()
 
 
 def _check_model(model: Any) -> None:

@@ -9,14 +9,18 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from typing import TypeVar
+from contextvars import ContextVar
+from functools import partial
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
+from ..concurrency import run_in_tasks
 from ..errors import EmbeddingError
 from ..locking import is_reading_graph
 from ..progress import track
 from ..store import NodeStore
 from .embedder import Embedder
-from .embedder_adapters import Vectors
+from .embedder_adapters import Vectors, in_thread
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +57,7 @@ class PassageVectors:
         self._progress = progress
         # By model, not by key: two keys may have the same one, and then share its vectors.
         self._embedding = {embedder.name: threading.Lock() for embedder in embedders.values()}
+        self._async_locks: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
         self._dimensions: dict[str, int] = {}
         self._earlier: dict[str, list[str]] = {}  # by model: kinds that were not compared yet
 
@@ -87,6 +92,8 @@ class PassageVectors:
         """Embed texts batch by batch; yield their vectors once they are in the store."""
         if not texts:
             return
+        if _asks_ahead.get() and self.embeds_async(embedder):
+            raise PassagesToEmbed(self, embedder, texts)
         texts = yield from self._same_model(embedder, texts)
         of_texts = batches(list(texts), embedder.batch_size)
         show = self._progress if len(texts) >= _LONG else False
@@ -107,6 +114,37 @@ class PassageVectors:
                 yield from zip(batch, vectors, strict=True)
         if failure is not None:
             raise failure
+
+    def embeds_async(self, embedder: Embedder) -> bool:
+        """Return whether passages are embedded by the model's async form in async code.
+
+        Not as long as vectors under an earlier name of the model may be taken over.
+        """
+        if embedder.aembed is None:
+            return False
+        if embedder.name not in self._earlier:
+            self._earlier[embedder.name] = self._earlier_kinds(embedder)
+        return not self._earlier[embedder.name]
+
+    async def aembed(self, embedder: Embedder, texts: Mapping[str, str]) -> None:
+        """Embed texts by the model's async form, and store every batch at once."""
+        import asyncio
+
+        locks = self._async_locks.setdefault(asyncio.get_running_loop(), {})
+        async with locks.setdefault(embedder.name, asyncio.Lock()):
+            # Another task may have embedded the same meanwhile.
+            missing = await in_thread(lambda: _end(self._stored(embedder, texts)))
+
+            async def embed(batch: list[str]) -> dict[str, Vectors]:
+                vectors = await embedder.apassages([missing[name] for name in batch])
+                return dict(zip(batch, vectors, strict=True))
+
+            at_once = max(1, embedder.num_workers)
+            of_texts = batches(list(missing), embedder.batch_size)
+            for begin in range(0, len(of_texts), at_once):
+                calls = [partial(embed, batch) for batch in of_texts[begin : begin + at_once]]
+                for vectors in await run_in_tasks(calls, at_once):
+                    await in_thread(self._keep, embedder, vectors)
 
     def _keep(self, embedder: Embedder, vectors: Mapping[str, Vectors]) -> None:
         """Store vectors by digest."""
@@ -182,6 +220,52 @@ class PassageVectors:
                 return None
             self._dimensions[embedder.name] = int(stored[DIMENSION])
         return self._dimensions[embedder.name]
+
+
+_asks_ahead: ContextVar[bool] = ContextVar("passages are embedded ahead", default=False)
+
+
+class PassagesToEmbed(Exception):
+    """Say which passages an async caller has to embed before it can go on."""
+
+    def __init__(
+        self, vectors: PassageVectors, embedder: Embedder, texts: Mapping[str, str]
+    ) -> None:
+        super().__init__(f"{len(texts)} texts have no vectors of {embedder.name!r} yet")
+        self.vectors = vectors
+        self.embedder = embedder
+        self.texts = texts
+
+
+async def embed_ahead(call: Callable[[], T]) -> T:
+    """Call a function in a thread; what it needs embedded is embedded by async models here.
+
+    No thread waits for the event loop: the function ends where it finds passages without vectors,
+    and is called again when they have some.
+
+    Args:
+        call: May be called several times.
+    """
+
+    def work() -> T:
+        _asks_ahead.set(True)  # in the thread's own context
+        return call()
+
+    while True:
+        try:
+            return await in_thread(work)
+        except PassagesToEmbed as need:
+            await need.vectors.aembed(need.embedder, need.texts)
+
+
+def _end(generator: Generator[Any, None, T]) -> T:
+    """Run a generator to its end; return what it returns."""
+    while True:
+        try:
+            next(generator)
+        except StopIteration as end:
+            result: T = end.value
+            return result
 
 
 def check_dimension(embedder: Embedder, expected: int, dimension: int) -> None:

@@ -1,18 +1,22 @@
 """Programs as LangChain's users write them, with nodekin in the place of LangChain's own part."""
 
+import asyncio
 import json
 from typing import ClassVar
 
 import pytest
+from blockbuster import blockbuster_ctx
 from concurrency_gauge import ConcurrencyGauge
 from langchain_classic.retrievers import EnsembleRetriever, MultiQueryRetriever
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.load import dumps, loads
 from langchain_core.messages import HumanMessage
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_runs import FinishedRuns
 from langchain_text_splitters import MarkdownHeaderTextSplitter, RecursiveCharacterTextSplitter
 from letters import Letters
 from pydantic import Field
@@ -30,7 +34,7 @@ from nodekin.adapters.langchain import (
     retriever_tool,
     rewrite_query,
 )
-from nodekin.nodegraph import LLMExtractor, NodeGraph, split_sentences
+from nodekin.nodegraph import Embedder, EmbeddingError, LLMExtractor, NodeGraph, split_sentences
 from nodekin.retrievers import FusionRetriever, QueryEngine, Reranker, Retriever
 from nodekin.retrievers.strategies import STRATEGIES, make_strategy, simple_strategies
 
@@ -191,9 +195,11 @@ def fallback():
     return Broken(responses=[""]).with_fallbacks([answering])
 
 
-@pytest.mark.parametrize("name", [name for name, s in STRATEGIES.items() if s.transform])
+@pytest.mark.parametrize("name", [*simple_strategies(), "router"])
 async def test_d4_a_model_with_fallbacks_in_every_transform(fallback, name):
     options = {"routes": {"Which tea is green?": "tea"}} if name == "router" else {}
+    if STRATEGIES[name].transform is None:
+        pytest.skip("it has no transform")
     if name == "hyde":
         fallback.fallbacks[0].responses[0] = "Green tea is steamed."
     transform = STRATEGIES[name].transform(fallback, on_error="raise", **options)
@@ -602,3 +608,109 @@ def test_the_size_of_a_chunk_is_in_characters_as_in_langchains_splitters(size):
         chunks = splitter.split_text(text)
         assert all(len(chunk) <= size for chunk in chunks)
         assert max(map(len, chunks)) > size / 2
+
+
+# Embeddings
+
+
+class AsyncLetters(Embeddings):
+    """A model whose client is async only."""
+
+    def __init__(self):
+        self.passages = []
+
+    def embed_documents(self, texts):
+        raise NotImplementedError("async only")
+
+    def embed_query(self, text):
+        raise NotImplementedError("async only")
+
+    async def aembed_documents(self, texts):
+        await asyncio.sleep(0)
+        self.passages += texts
+        return Letters().embed_documents(texts)
+
+    async def aembed_query(self, text):
+        await asyncio.sleep(0)
+        return Letters().embed_query(text)
+
+
+async def test_d10_async_only_embeddings_work_as_in_langchains_store():
+    model = AsyncLetters()
+    theirs = InMemoryVectorStore(AsyncLetters())
+    await theirs.aadd_documents(LOADED)
+    store = NodeGraphVectorStore(NodeGraph(embed=model))
+    await store.aadd_documents(LOADED)
+    with blockbuster_ctx():
+        assert await store.asimilarity_search("tea") == await theirs.asimilarity_search("tea")
+        vector = Letters().embed_query("coffee")
+        found = await store.asimilarity_search_by_vector(vector, k=1)
+        assert found == await theirs.asimilarity_search_by_vector(vector, k=1)
+        assert await store.amax_marginal_relevance_search("tea", k=2, fetch_k=4)
+    assert sorted(model.passages) == sorted(document.page_content for document in LOADED)
+
+
+async def test_d10_passages_are_embedded_once_however_many_ask():
+    model = AsyncLetters()
+    graph = NodeGraph(embed=Embedder(model, batch_size=2), progress=False)
+    graph.add(LOADED)
+    graph.create_node_group("sentence", split_sentences)
+    retriever = NodeGraphRetriever(retriever=Retriever(graph, "sentence", "cosine", target="ROOT"))
+    await asyncio.gather(*(retriever.ainvoke(query) for query in QUERIES))
+    assert len(model.passages) == len(set(model.passages)) == len(LOADED)
+    graph.add(Document("Milk is white.", id="5"))
+    (hit,) = await retriever.ainvoke("milk is white", k=1)
+    assert hit.id == "5"
+    assert len(await retriever.abatch(QUERIES)) == len(QUERIES)
+    assert model.passages[-1] == "Milk is white."
+    assert len(model.passages) == len(LOADED) + 1
+
+
+async def test_d10_a_trace_has_one_search_that_does_not_fail():
+    graph = NodeGraph(embed=AsyncLetters(), progress=False)
+    graph.add(LOADED)
+    tracer = FinishedRuns()
+    retriever = NodeGraphRetriever(retriever=Retriever(graph, "ROOT", "cosine"))
+    await retriever.ainvoke("tea", {"callbacks": [tracer]})
+    assert [(run.name, run.error) for run in tracer.roots[0].child_runs] == [("search", None)]
+
+
+async def test_d10_a_model_that_fails_is_named_and_asked_again():
+    class Failing(AsyncLetters):
+        fails = True
+
+        async def aembed_documents(self, texts):
+            if self.fails:
+                raise ConnectionError("down")
+            return await super().aembed_documents(texts)
+
+    model = Failing()
+    graph = NodeGraph(embed=model, progress=False)
+    graph.add(LOADED)
+    retriever = NodeGraphRetriever(retriever=Retriever(graph, "ROOT", "cosine"))
+    with pytest.raises(EmbeddingError, match=r"Failing.* failed on 4 texts.*ConnectionError: down"):
+        await retriever.ainvoke("tea")
+    model.fails = False
+    assert await retriever.ainvoke("tea")
+
+
+def test_d10_sync_code_says_that_the_model_is_async_only():
+    graph = NodeGraph(embed=AsyncLetters(), progress=False)
+    graph.add(LOADED)
+    with pytest.raises(EmbeddingError, match="async only"):
+        NodeGraphRetriever(retriever=Retriever(graph, "ROOT", "cosine")).invoke("tea")
+
+
+async def test_d10_an_async_function_embeds_in_both_kinds_of_code():
+    async def embed(texts):
+        await asyncio.sleep(0)
+        return Letters().embed_documents(texts)
+
+    graph = NodeGraph(embed=Embedder(embed, "letters"), progress=False)
+    graph.add(LOADED)
+    search = Retriever(graph, "ROOT", "cosine")
+    found = [result.node.id for result in await search.aretrieve("green tea")]
+    other = NodeGraph(embed=Embedder(embed, "letters"), progress=False)
+    other.add(LOADED)
+    alone = Retriever(other, "ROOT", "cosine")
+    assert [result.node.id for result in alone.retrieve("green tea")] == found

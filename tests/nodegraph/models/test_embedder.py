@@ -180,9 +180,6 @@ class AsyncCall:
 REFUSED = {
     "name": ("intfloat/e5", "name of a model.*SentenceTransformer\\('intfloat/e5'\\)"),
     "class": (LangChainModel, r"a class; give a model of it: LangChainModel\(\.\.\.\)"),
-    "coroutine function": (coroutine, "aembed_queries"),
-    "partial of one": (functools.partial(coroutine), "aembed_queries"),
-    "async object": (AsyncCall(), "aembed_queries"),
     "client": (
         Client(),
         'OpenAIEmbedder\\("model-name", client=client\\).*nodekin.adapters.openai',
@@ -190,6 +187,16 @@ REFUSED = {
     "number": (3, "no embedding model"),
     "None": (None, "no embedding model"),
 }
+
+
+@pytest.mark.parametrize("model", [coroutine, functools.partial(coroutine), AsyncCall()])
+async def test_an_async_function_embeds_passages_and_queries(model):
+    embedder = as_embedder(model)
+    expected = lengths(["tea", "water"])
+    assert (await embedder.apassages(["tea", "water"]) == expected).all()
+    assert (await embedder.aqueries(["tea", "water"]) == expected).all()
+    assert (embedder.passages(["tea", "water"]) == expected).all()
+    assert (embedder.queries(["tea", "water"]) == expected).all()
 
 
 @pytest.mark.parametrize("what", REFUSED)
