@@ -22,19 +22,25 @@ SCHEMA: Mapping[str, Any] = {
 _WORD = r"(?:confidence|certainty|score|把握(?:程度)?|置信度|信心|可信度|评分|得分|分数)"
 
 _LINE = re.compile(
-    rf"^[ \t*_#>\-]*(?:\w+ )?{_WORD}(?: (?:level|score))?\s*[*_]*\s*[:：=](?P<value>[^\n]*)$",
+    rf"^[ \t*_#>\-]{{0,12}}(?:\w{{1,20}} )?{_WORD}(?: (?:level|score))?"
+    r"\s{0,9}[*_]{0,3}\s{0,9}[:：=](?P<value>[^\n]*)$",
     re.I | re.M,
 )
 
 _NUMBER = re.compile(
-    r"(?P<number>-?\d+(?:\.\d+)?)\s*(?P<percent>%)?\s*(?:(?:/|out\ of|of)\s*(?P<of>\d+))?", re.X
+    r"""(?P<number>-?\d{1,20}(?:\.\d{1,20})?)\s{0,9}(?P<percent>%)?\s{0,9}
+    (?:(?:/|out\ of|of)\s{0,9}(?P<of>\d{1,20}))?""",
+    re.X,
 )
 
 _IN_WORDS = {"high": 90.0, "高": 90.0, "medium": 60.0, "moderate": 60.0, "中": 60.0}
 
 _IN_WORDS |= {"low": 20.0, "低": 20.0}
 
-_LAST_LINE = re.compile(r"\n[ \t]*[*(（]*(\d{1,3}(?:\.\d+)?\s*(?:%|/\s*100|分)?)[*)）]*\s*\Z")
+_LAST_LINE = re.compile(
+    r"\n[ \t]{0,9}[*(（]{0,3}"
+    r"(\d{1,3}(?:\.\d{1,9})?\s{0,9}(?:%|/\s{0,9}100|分)?)[*)）]{0,3}\s{0,9}\Z"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +118,7 @@ def parse_ranked_answer(answer: str) -> RankedAnswer:
         line = lines[-1]
         confidence = parse_confidence(line["value"])
         text = answer[: line.start()] if answer[: line.start()].strip() else answer[line.end() :]
-    elif last_line := _LAST_LINE.search(answer):
+    elif last_line := _LAST_LINE.search(answer := answer.rstrip()):
         confidence = parse_confidence(last_line[1])
         text = answer[: last_line.start()]
     final = parse_final_answer(text)

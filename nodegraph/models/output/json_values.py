@@ -27,9 +27,25 @@ _COMMA = re.compile(r",(\s*[\]}])")
 
 _FOLLOWING = re.compile(r"[ \t\r\n,]*(?=[{\[\"])")
 
-_START = re.compile(r"[\[{]\s*[\"'\[{]")
+_BARE_KEY = r"\w[\w -]{0,40}[\"'”]?[ \t]{0,8}[:=：]"
 
-_LINE_START = re.compile(r"^[ \t]*(?:\[\s*[\"'{]|\{\s*[\"'])", re.M)
+_START = re.compile(rf"\[\s*[\"'“\[{{]|\{{\s*(?:[\"'“\[{{/#]|{_BARE_KEY}|\Z)")
+
+_BARE_OBJECT = re.compile(r"[\"“]\w[\w -]{0,40}[\"”]\s{0,9}[:：]\s{0,9}[\[{\"“]")
+
+_LINE_START = re.compile(rf"^[ \t]*(?:\[\s*[\"'“{{]|\{{\s*(?:[\"'“]|{_BARE_KEY}))", re.M)
+
+_MAX_REPAIR = 10_000  # characters
+
+_OPENING = re.compile(r"[\[{]")
+
+_MAX_OPENINGS = 300
+
+_MAX_REPAIRS = 3  # brackets at which broken JSON may begin
+
+_STRUCTURE = re.compile(
+    r"[\"'”]\s*[:\]}]|[{\[]\s*[\"'“]|[\]}]\s*[,\]}]|\A\s*[{\[]|[?？][\"'”]\s*[,;]"
+)
 
 
 def parse_json(answer: str) -> Any:
@@ -45,8 +61,13 @@ def parse_json(answer: str) -> Any:
         ['tea']
     """
     text = clean(answer)
-    for bracket in islice(re.finditer(r"[\[{]", text), _MAX_STARTS):
-        value = json_at(text, bracket.start())
+    starts = [bracket.start() for bracket in islice(re.finditer(r"[\[{]", text), _MAX_STARTS)]
+    for start in starts:
+        value = json_at(text, start, repair=False)
+        if value is not None:
+            return value
+    for start in [start for start in starts if begins_like_json(text, start)][:_MAX_REPAIRS]:
+        value = _repaired(text, start)
         if value is not None:
             return value
     try:
@@ -75,19 +96,31 @@ def parse_answer(answer: str) -> tuple[str | None, Any]:
     return (None, None) if _is_empty(value) else (text, value)
 
 
-def begins_like_json(text: str) -> bool:
-    """Check whether a text begins like a JSON list or object."""
-    return _START.match(text) is not None
+def begins_like_json(text: str, begin: int = 0) -> bool:
+    """Check whether a text has what begins like a JSON list or object at a position."""
+    return _START.match(text, begin) is not None or _BARE_OBJECT.match(text, begin) is not None
 
 
 def find_json(text: str) -> Any:
     """Return the JSON that is a cleaned answer, or begins on a line of it; None without one."""
+    if _BARE_OBJECT.match(text):
+        text = f"{{{text}"
+    if begins_like_json(text):
+        return json_at(text)
     start = _LINE_START.search(text)
     return None if start is None else json_at(text, start.end() - len(start[0].lstrip()))
 
 
-def json_at(text: str, begin: int = 0) -> Any:
-    """Return the JSON value that begins at a position; None where there is no usable one."""
+def json_at(text: str, begin: int = 0, *, repair: bool = True) -> Any:
+    """Return the JSON value that begins at a position; None where there is no usable one.
+
+    What models write in place of JSON is read, too: Python's literals and, unless ``repair`` is
+    False, what ``json-repair`` can mend: lost braces and commas, bare keys, comments.
+
+    Example:
+        >>> json_at('{questions: ["Why?" "When?"], // two')
+        {'questions': ['Why?', 'When?']}
+    """
     decoder = json.JSONDecoder(strict=False)
     try:
         value, end = decoder.raw_decode(text, begin)
@@ -95,6 +128,8 @@ def json_at(text: str, begin: int = 0) -> Any:
         value = _python_literal(text[begin : begin + _MAX_LITERAL])
         if value is None and text.startswith("[", begin):
             value = _values(decoder, text, begin + 1) or None
+        if value is None and repair and begins_like_json(text, begin):
+            return _repaired(text, begin)
     else:
         if isinstance(value, dict) and (more := _values(decoder, text, end)):  # one a line
             value = [value, *more]
@@ -141,6 +176,45 @@ def _is_deep(value: Any, depth: int = _MAX_DEPTH) -> bool:
         return depth == 0
     children = value.values() if isinstance(value, dict) else value
     return depth == 0 or any(_is_deep(child, depth - 1) for child in children)
+
+
+def _repaired(text: str, begin: int) -> Any:
+    """Return a list or object that json-repair makes of broken JSON; None of what is in doubt.
+
+    In doubt is what has the marks of JSON in its texts: it was cut at the wrong place.
+    """
+    from json_repair import repair_json  # takes long to import, and is seldom needed
+
+    try:
+        broken = text[begin : begin + _MAX_REPAIR].rstrip()
+        if len(_OPENING.findall(broken)) > _MAX_OPENINGS:
+            return None  # its time grows with the square of them
+        if not _is_closed(broken):
+            return None  # cut off in a text
+        value: Any = repair_json(broken, return_objects=True, skip_json_loads=True)
+    except Exception:  # of its own, whatever it stumbles over
+        return None
+    if not isinstance(value, list | dict) or not value or _is_deep(value):
+        return None
+    return None if any(map(_STRUCTURE.search, _all_texts(value))) else value
+
+
+def _is_closed(broken: str) -> bool:
+    """Return whether broken JSON ends with a text that has its quotation mark, or a bracket."""
+    last_quote = max(map(broken.rfind, "\"'”"))
+    return broken.endswith(tuple("\"'”")) or max(map(broken.rfind, "]}")) > last_quote
+
+
+def _all_texts(value: Any) -> Iterator[str]:
+    """Yield the texts and keys of a value."""
+    if isinstance(value, dict):
+        yield from map(str, value)
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from _all_texts(item)
+    elif isinstance(value, str):
+        yield value
 
 
 def _values(decoder: json.JSONDecoder, text: str, begin: int) -> list[Any]:

@@ -13,6 +13,12 @@ _MAX_PHRASE = 200
 
 QUESTION_MARKS = re.compile(r"[?？]+[\"'”’」』)）*_`]*")
 
+_STRUCTURE = re.compile(
+    r"""["”]\s?[:：=]\s?[\[{"“] | [\[{]\s?["“]?\w{1,40}["”]?\s?[:：=]\s?[\[{"“]
+    | ["”]\s?[,;]\s?["“]\w{1,40}["”]\s?[:：] | [?？]["”]\s?[,;]\s?["“]""",
+    re.X,
+)
+
 _DECORATION = "*_`\"”' "
 
 _SENTENCE_BREAK = re.compile(r"(?<=[.!])\s+(?=[A-Z\u4e00-\u9fff])|(?<=[。！])")
@@ -70,8 +76,9 @@ def is_statement(line: str) -> bool:
 
 
 def is_query(text: str) -> bool:
-    """Check whether a text can be searched for: it has words, and not too many."""
-    return len(text) <= MAX_QUERY_LENGTH and re.search(r"\w", text) is not None
+    """Check whether a text can be searched for: words, not too many, and no remains of JSON."""
+    is_short = len(text) <= MAX_QUERY_LENGTH and re.search(r"\w", text) is not None
+    return is_short and _STRUCTURE.search(text) is None
 
 
 def is_phrase(line: str) -> bool:

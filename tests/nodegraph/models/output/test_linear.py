@@ -1,0 +1,122 @@
+"""Reading takes time in proportion to what is read, whatever a model writes.
+
+Text is made four times as long: in proportion it takes four times as long to read, with the square
+sixteen times. What counts is the CPU time of this thread, and only where there is some.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from nodekin.nodegraph.models import output
+from nodekin.nodegraph.models.output import PARSERS, FinalAnswerParser
+from nodekin.nodegraph.models.output.lines import parse_lines
+from nodekin.nodegraph.models.output.questions import split_questions
+from nodekin.retrievers.answers.map_rerank import parse_ranked_answer
+from nodekin.retrievers.strategies import NextQuestion, StepAnswer, StepReader
+
+SIZE = 3_000
+
+MOST = 10
+"""How many times as long four times the text may take."""
+
+LITTLE = 0.03
+"""Seconds that say nothing."""
+
+
+def streamed(text: str) -> None:
+    parser = FinalAnswerParser()
+    for begin in range(0, len(text), 3):
+        parser.feed(text[begin : begin + 3])
+    parser.close()
+
+
+def silent(prompt: str) -> str:
+    raise AssertionError
+
+
+READERS: dict[str, Callable[[str], Any]] = {
+    "clean": output.clean,
+    "check_answer": output.check_answer,
+    "is_no_answer": output.is_no_answer,
+    "is_unknown": output.is_unknown,
+    "is_yes": output.is_yes,
+    "json_at": output.json_at,
+    "normalize": output.normalize,
+    "parse_answer": output.parse_answer,
+    "parse_final_answer": output.parse_final_answer,
+    "parse_json": output.parse_json,
+    "parse_lines": lambda text: list(parse_lines(text)),
+    "parse_partial_answer": output.parse_partial_answer,
+    "parse_passage": lambda text: output.parse_passage(text, "What is tea?"),
+    "parse_phrasings": lambda text: output.parse_phrasings(text, "What is tea?", 5),
+    "parse_query": lambda text: output.parse_query(text, "What is tea?"),
+    "parse_routes": lambda text: output.parse_routes(text, ["docs", "web"]),
+    "parse_sub_questions": lambda text: output.parse_sub_questions(text, "What is tea?", 5),
+    "parse_verdict": output.parse_verdict,
+    "parse_ranked_answer": parse_ranked_answer,
+    "split_bullet": output.split_bullet,
+    "split_questions": split_questions,
+    "streamed": streamed,
+    "strip_markup": output.strip_markup,
+    "StepReader": StepReader(silent).parse,
+    "StepAnswer": StepAnswer(silent).parse,
+    "NextQuestion": NextQuestion(silent).parse,
+    **{f"PARSERS[{task}]": parser for task, parser in PARSERS.items()},
+}
+
+QUICK = ("\n", " ", "_", "? ", "1. ", "x: 1\n", '{"', "[", "*", "- a\n")
+
+MORE = (
+    *("a ", "what ", "?", "。", "\n\n", "\t", "{", "[{", '{"a":', '"', "'", "['a',", "**"),
+    *("#", "(", "Answer: ", "Question: ", "Q: ", "Q:\nA:\n", "No ", "</a>", "</answer>"),
+    *("<think>", "</think>", "<", "Sure! ", "好的，", "以下是", "是", "的", "问题"),
+    *("Here is ", "here is the: ", "the ", "、", "there is no ", "the passage ", "```\n"),
+    *("```", "((", "yes ", "yes, but ", "80 ", "8/10 ", "|", "Confidence: 8\n"),
+    *("NO_ANSWER ", "无答案", "first, ", "> ", "~~~", "\\", "'a ", ",", ":", "：", ". "),
+    *("A. ", "...", "0", "a", "茶", "next question: ", "q ", "and ", "以及", "can't "),
+    *("无", "没有"),
+)
+
+HEADS = ("", "1. ", "What is tea? ")
+
+
+def seconds(read: Callable[[str], Any], text: str) -> float:
+    begin = time.thread_time()
+    with contextlib.suppress(ValueError):  # by which a reader says that there is nothing in it
+        read(text)
+    return time.thread_time() - begin
+
+
+def is_linear(read: Callable[[str], Any], head: str, unit: str) -> bool:
+    short, long = (head + unit * (size // len(unit)) + "x" for size in (SIZE, 4 * SIZE))
+    for _ in range(4):  # something else may have taken the time
+        first, second = seconds(read, short), seconds(read, long)
+        if second < LITTLE or second < MOST * first:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_four_times_the_text_takes_about_four_times_as_long(name: str) -> None:
+    found = [(h, u) for h in HEADS for u in QUICK if not is_linear(READERS[name], h, u)]
+    assert found == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", READERS)
+def test_so_it_does_whatever_is_repeated(name: str) -> None:
+    found = [(h, u) for h in HEADS for u in MORE if not is_linear(READERS[name], h, u)]
+    assert found == []
+
+
+def test_every_public_reader_is_among_them() -> None:
+    texts = {
+        *("FinalAnswer", "FinalAnswerParser", "ANSWER_LABEL", "MAX_QUERY_LENGTH", "PARSERS"),
+        *("NO_ANSWER_MARKS", "QUESTION_KEYS"),
+        *("label_pattern", "texts_in", "unique", "value_of"),  # of patterns, values and lists
+    }
+    assert set(output.__all__) - texts <= set(READERS)
