@@ -88,7 +88,7 @@ def as_retriever(
             f"LlamaIndex, not {source!r:.80}{remedy}"
         )
     calls = calls if name is None else replace(calls, name=name)
-    return ForeignRetriever(calls, score_key=score_key)
+    return ForeignRetriever(source, calls, score_key=score_key)
 
 
 def _only_searches(source: Any) -> bool:

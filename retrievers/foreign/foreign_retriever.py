@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from ..plans import Compute, Plan, gather
 from ..results import OutputOptions, Results
 from ..tracing import start_span
 from .outputs import read_output
-from .retriever_adapters import RetrieverCalls
+from .retriever_adapters import RetrieverCalls, adapt_retriever
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -36,6 +37,7 @@ class ForeignRetriever(PlannedRetriever):
     takes no number can't have them.
 
     Args:
+        source: The other retriever.
         calls: How it is called.
         score_key: The metadata field that may have a score; None for none.
         top_k: How many results at most; None for its own number.
@@ -50,6 +52,7 @@ class ForeignRetriever(PlannedRetriever):
 
     def __init__(
         self,
+        source: object,
         calls: RetrieverCalls,
         *,
         score_key: str | None = "relevance_score",
@@ -57,8 +60,18 @@ class ForeignRetriever(PlannedRetriever):
         **output: Unpack[OutputOptions],
     ) -> None:
         super().__init__(top_k=top_k, **output)
+        self.source = source
         self._calls = calls
         self._score_key = score_key
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_calls": self.source_name}  # the rest is made of the source
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        calls = adapt_retriever(self.source)
+        assert calls is not None
+        self._calls = replace(calls, name=state["_calls"])
 
     @property
     def source_name(self) -> str:

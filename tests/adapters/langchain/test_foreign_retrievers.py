@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import pickle
 import threading
 from typing import Any
@@ -16,7 +17,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_core.tools import ToolException, create_retriever_tool, tool
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_runs import FinishedRuns, tree
@@ -515,3 +516,14 @@ def test_a_tenants_restriction_holds_for_a_store(store):
             assert {r.node.id for r in results} == {"green", "black"}
     with pytest.raises(ValueError, match="does not take them"):
         restrict(FusionRetriever([Listed()]), {"topic": "tea"})
+
+
+def test_a_holder_is_pickled_and_copied_with_the_retriever():
+    holder = FusionRetriever([as_retriever(WithNumber(), name="mine")])
+    face = NodeGraphRetriever(retriever=holder)
+    expected = face.invoke("tea is")
+    for other in (pickle.loads(pickle.dumps(face)), copy.deepcopy(face)):
+        assert other.invoke("tea is") == expected
+        assert other.retriever.retrievers[0].source_name == "mine"
+    configurable = face.configurable_fields(k=ConfigurableField("k"))
+    assert len(configurable.with_config(configurable={"k": 1}).invoke("tea is")) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import pickle
 import threading
 from typing import Any
@@ -395,3 +396,9 @@ def test_recursion_into_a_query_engine_answers_as_llama_indexes(index):
     graph.add(Document("All about tea.", id="entry"))
     ours = RecursiveRetriever(graph, ["ROOT"], references={"entry": Fixed()}).retrieve("tea")
     assert [r.node.text for r in ours] == [r.node.get_content() for r in theirs] == ["Green tea."]
+
+
+def test_a_holder_is_copied_with_the_retriever(index):
+    holder = FusionRetriever([index.as_retriever()])
+    expected = [r.node.id for r in holder.retrieve("green tea")]
+    assert [r.node.id for r in copy.deepcopy(holder).retrieve("green tea")] == expected
