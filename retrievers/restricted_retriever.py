@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar, overload
 
 from .base_retriever import check_takes_filters, restricting
 from .filters import Filters, all_of, parse_filters
-from .foreign import as_retriever
+from .foreign import ForeignNode, as_retriever
 from .planned_retriever import PlannedRetriever
 from .plans import Find, Plan
 from .protocols import RetrieverProtocol
@@ -111,13 +111,13 @@ class RestrictedRetriever(PlannedRetriever):
     def _checked(self, result: ScoredNode) -> ScoredNode | None:
         """Return a result with the evidence that meets the restriction; None if it does not.
 
-        An answer, which a query engine within made of its sources, has no metadata: all sources
-        have to meet the restriction.
+        An answer, which a query engine within made of its sources, has none of the fields: all its
+        sources have to meet the restriction.
         """
         node, evidence = result.node, result.evidence
         shown = tuple(match for match in evidence if self._filter.matches(match.node))
         if self._filter.matches(node):
             return replace(result, evidence=shown)
         sources = [match for match in evidence if match.node is not node]
-        is_answer = node.graph is None and not node.metadata
+        is_answer = isinstance(node, ForeignNode) and node.original is None
         return result if is_answer and sources and len(shown) == len(sources) else None

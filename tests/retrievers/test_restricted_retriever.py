@@ -263,6 +263,32 @@ def test_an_engine_answers_from_its_tenants_passages(engine: tuple[QueryEngine, 
     assert "of b" in model.prompts[-1]
 
 
+def test_an_engine_within_answers_from_its_tenants_passages(
+    engine: tuple[QueryEngine, Model],
+) -> None:
+    whole, model = engine
+    retriever = RouterRetriever({"engine": whole}, choose=lambda query: "engine")
+    (result,) = restrict(retriever, OURS)("Which tea is green?")
+    assert result.node.text == "Tea is green [1]."
+    sources = [match.node for match in result.evidence if match.node is not result.node]
+    assert {node.metadata["tenant"] for node in sources} == {"a"}
+    assert all("of b" not in prompt for prompt in model.prompts)
+    assert restrict(retriever, {"tenant": "c"})("Which tea is green?") == []
+
+    class Wrong:
+        """An engine that takes filters, and answers from everything."""
+
+        def query(self, question: str, *, filters: Any = None) -> Any:
+            return whole.query(question)
+
+        async def aquery(self, question: str, *, filters: Any = None) -> Any:
+            return await whole.aquery(question)
+
+    inside = restrict(FusionRetriever([Wrong()]), OURS)("Which tea is green?")
+    assert all("of b" not in prompt for prompt in model.prompts)
+    assert len(inside) == 1
+
+
 # What it takes
 
 
