@@ -26,7 +26,7 @@ from ...retrievers import (
 from ...retrievers.foreign import configured
 from .callbacks import achild_runs, child_runs
 from .documents import Details, check_count, check_kwargs
-from .filter_operators import merge_filters
+from .filter_operators import as_filters, merge_filters
 from .graph_drawing import draw_runnable
 from .query_engine_io import (
     first_fields,
@@ -137,6 +137,12 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
     details: Details = False
     """What the metadata of documents has besides its own fields."""
 
+    @field_validator("filter")
+    @classmethod
+    def _check_filter(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
+        as_filters(value)
+        return value
+
     @field_validator("engine", mode="before")
     @classmethod
     def _check_engine(cls, value: object) -> object:
@@ -150,7 +156,7 @@ class NodeGraphQueryEngine(RunnableSerializable[EngineInput, Any]):
     @property
     def native_retriever(self) -> RetrieverProtocol:
         """The engine with this one's conditions as a retriever, whose result is the answer."""
-        return configured(as_retriever(self.engine), filters=self.filter)
+        return configured(as_retriever(self.engine), filters=as_filters(self.filter))
 
     @property
     def OutputType(self) -> Any:

@@ -125,6 +125,12 @@ class NodeGraphRetriever(BaseRetriever):
     details: Details = False
     """What the metadata of a document has besides its own fields."""
 
+    @field_validator("filter")
+    @classmethod
+    def _check_filter(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
+        as_filters(value)
+        return value
+
     @field_validator("retriever", mode="before")
     @classmethod
     def _check_retriever(cls, value: object) -> object:

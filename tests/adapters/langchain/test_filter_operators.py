@@ -9,9 +9,13 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from nodekin.adapters.langchain import NodeGraphRetriever, NodeGraphVectorStore
+from nodekin.adapters.langchain import (
+    NodeGraphQueryEngine,
+    NodeGraphRetriever,
+    NodeGraphVectorStore,
+)
 from nodekin.adapters.langchain.filter_operators import as_filters
-from nodekin.retrievers import as_retriever
+from nodekin.retrievers import QueryEngine, as_retriever
 
 MOVIES = [
     (
@@ -149,3 +153,15 @@ def test_a_field_with_the_name_of_an_operator() -> None:
     assert as_filters(filter) == {
         "and": [{"year": {"lt": 5, "gte": 0}}, {"not": {"year": {"gt": 1}}}]
     }
+
+
+def test_a_retrievers_own_filter_is_checked_when_it_is_made(stores) -> None:
+    with pytest.raises(ValueError, match=r"the operator '\$gtee'"):
+        NodeGraphRetriever(retriever=stores[0].retriever, filter={"year": {"$gtee": 1}})
+
+
+def test_an_engines_filter_is_translated_where_the_engine_is_a_retriever(stores) -> None:
+    engine = QueryEngine(stores[0].retriever, lambda prompt: "Toys.")
+    runnable = NodeGraphQueryEngine(engine=engine, filter={"year": {"$lt": 1980}}, output="dict")
+    assert [d.id for d in runnable.invoke("dream")["context"]] == ["4"]
+    assert [r.node.document_id for r in as_retriever(runnable).retrieve("dream")] == ["4"]
