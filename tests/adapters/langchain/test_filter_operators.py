@@ -164,4 +164,4 @@ def test_an_engines_filter_is_translated_where_the_engine_is_a_retriever(stores)
     engine = QueryEngine(stores[0].retriever, lambda prompt: "Toys.")
     runnable = NodeGraphQueryEngine(engine=engine, filter={"year": {"$lt": 1980}}, output="dict")
     assert [d.id for d in runnable.invoke("dream")["context"]] == ["4"]
-    assert [r.node.document_id for r in as_retriever(runnable).retrieve("dream")] == ["4"]
+    assert [r.node.text for r in as_retriever(runnable).retrieve("dream")] == ["Toys."]
