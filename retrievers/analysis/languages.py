@@ -281,7 +281,8 @@ def _hints(script: str) -> Mapping[str, tuple[Language, ...]]:
     hints: dict[str, tuple[Language, ...]] = {}
     for language in of_script(script):
         for word in _ENGLISH_EVIDENCE if language is ENGLISH else language.function_words:
-            hints[word] = (*hints.get(word, ()), language)
+            if len(word) > 1 or script != "latin":  # single letters are variables, and initials
+                hints[word] = (*hints.get(word, ()), language)
     return hints
 
 
