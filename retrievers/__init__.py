@@ -17,6 +17,7 @@ from .filters import Filter, Filters, all_of, metadata_key, parse_filters
 from .foreign import as_retriever
 from .plans import Prompt
 from .protocols import RetrieverLike, RetrieverProtocol
+from .ranking import lifted_score
 from .rerankers import (
     KeywordFilter,
     NearDuplicateFilter,
@@ -80,6 +81,7 @@ __all__ = [
     "as_retriever",
     "child_k_override",
     "get_similarity",
+    "lifted_score",
     "limit_concurrency",
     "metadata_key",
     "observe",

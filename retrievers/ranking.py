@@ -241,6 +241,31 @@ def lift(
     return [ScoredNode(node, all_[0].score, tuple(all_)) for node, all_ in targets.values()]
 
 
+_SECOND = 0.5  # what a target's second best hit counts beside its best
+
+
+def lifted_score(scores: Sequence[float], how: Lift) -> float:
+    """Return what a target scores that has hits with these scores, one at least.
+
+    - ``"max"``: the best.
+    - ``"sum"``: the best and half of the second best, if that is above 0. A plain sum would rank
+      by length: of documents of uneven length it finds the longest.
+    - ``"mean"``: the mean of all.
+
+    Args:
+        scores: In any order.
+        how: One of the three.
+
+    Example:
+        >>> [lifted_score([4.0, 2.0, 3.0], how) for how in ("max", "sum", "mean")]
+        [4.0, 5.5, 3.0]
+    """
+    if how == "mean":
+        return sum(scores) / len(scores)
+    best, *others = sorted(scores, reverse=True)
+    return best + _SECOND * max(0.0, others[0]) if how == "sum" and others else best
+
+
 def lift_all(
     hits: Iterable[Evidence],
     kin: Callable[[Node], Sequence[Node]],
@@ -248,13 +273,13 @@ def lift_all(
     how: Literal["sum", "mean"],
     place: Callable[[Node], tuple[int, int]],
 ) -> list[ScoredNode]:
-    """Score each target by the sum or the mean of all its hits, ties in document order.
+    """Score each target by several of its hits, ties in document order.
 
     Args:
         hits: Best first.
         kin: Gives a hit's targets.
         top_k: How many targets at most.
-        how: What a target scores.
+        how: What a target scores, see ``lifted_score``.
         place: Tells a target's graph and its order in that.
     """
     # Two graphs may give the same id to documents with different texts.
@@ -264,8 +289,7 @@ def lift_all(
             targets.setdefault((target.id, target.text), (target, []))[1].append(hit)
     scored = []
     for node, evidence in targets.values():
-        total = sum(hit.score for hit in evidence)
-        score = total if how == "sum" else total / len(evidence)
+        score = lifted_score([hit.score for hit in evidence], how)
         scored.append(ScoredNode(node, score, tuple(evidence)))
     return sorted(scored, key=lambda s: (-s.score, place(s.node)))[:top_k]
 

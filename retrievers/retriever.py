@@ -70,8 +70,8 @@ class Retriever(BaseRetriever):
         target: The group to answer with; hits are lifted to their kin in it, up, down or across.
             None answers with the hits.
         filters: Conditions on metadata, checked before ranking; see ``parse_filters``.
-        lift: What a target scores: its best hit's score (``"max"``), or the ``"sum"`` or
-            ``"mean"`` over all its hits.
+        lift: What a target scores: its best hit's score (``"max"``), the ``"sum"`` of that and
+            half of the second best, or the ``"mean"`` over all its hits.
         **options: ``child_k``, see ``RetrieverOptions``; ``output_format`` and ``join``, see
             ``OutputOptions``.
 

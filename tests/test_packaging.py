@@ -116,8 +116,8 @@ PUBLIC = {
         RouterRetriever ScoredNode Span SubQuestionRetriever TextAnalyzer ToolQuestionRetriever
         WindowRetriever
         all_of as_retriever child_k_override
-        get_similarity limit_concurrency metadata_key observe parse_filters register_index
-        register_reranker
+        get_similarity lifted_score limit_concurrency metadata_key observe parse_filters
+        register_index register_reranker
         register_similarity restrict trace
     """,
     "nodekin.adapters": "",

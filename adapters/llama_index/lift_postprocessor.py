@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from statistics import fmean
 from typing import Any, Literal
 
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
@@ -13,15 +12,13 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from ...nodegraph import Node, NodeGraph
-from ...retrievers import Evidence
+from ...retrievers import Evidence, lifted_score
 from ..conversion import evidence_dicts
 from .node_lookup import find_node
 from .nodes import NamedByClass, NodeWithEvidence, to_text_node
 from .reranker import copy_result, evidence_of, to_scored_node
 
 Lift = Literal["max", "sum", "mean"]
-
-_SCORES: Mapping[Lift, Callable[[list[float]], float]] = {"max": max, "sum": sum, "mean": fmean}
 
 
 class LiftPostprocessor(NamedByClass, BaseNodePostprocessor):
@@ -39,8 +36,8 @@ class LiftPostprocessor(NamedByClass, BaseNodePostprocessor):
         graph: The node graph. LlamaIndex's ``to_dict()`` and pickling leave it out: ``rebind``
             sets it again.
         target: The group of the results.
-        lift: What a target scores: its best hit's score (``"max"``), or the ``"sum"`` or
-            ``"mean"`` over its hits.
+        lift: What a target scores: its best hit's score (``"max"``), the ``"sum"`` of the best
+            and half of the second best, or the ``"mean"`` over its hits.
         top_n: How many results at most; None for all.
         callback_manager: As everywhere in LlamaIndex.
 
@@ -55,7 +52,7 @@ class LiftPostprocessor(NamedByClass, BaseNodePostprocessor):
         >>> hits = [NodeWithScore(node=to_text_node(n), score=2.0) for n in graph.nodes("sentence")]
         >>> lifting = LiftPostprocessor(graph, "ROOT", lift="sum")
         >>> [(result.text, result.score) for result in lifting.postprocess_nodes(hits)]
-        [('Green tea. Black tea.', 4.0)]
+        [('Green tea. Black tea.', 3.0)]
     """
 
     target: str = Field(description="The group of the results.")
@@ -120,7 +117,7 @@ class LiftPostprocessor(NamedByClass, BaseNodePostprocessor):
             return copy_result(hits[0])
         return NodeWithEvidence(
             node=to_text_node(target),
-            score=_SCORES[self.lift]([float(hit.score or 0.0) for hit in hits]),
+            score=lifted_score([float(hit.score or 0.0) for hit in hits], self.lift),
             evidence=[match for hit in hits for match in evidence_of(hit) or [_match(hit, query)]],
         )
 

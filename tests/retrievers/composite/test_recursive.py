@@ -11,7 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph, UnknownGroupError, split_sentences
-from nodekin.retrievers import Evidence, FusionRetriever, Retriever, ScoredNode, trace
+from nodekin.retrievers import (
+    Evidence,
+    FusionRetriever,
+    Retriever,
+    ScoredNode,
+    lifted_score,
+    trace,
+)
 from nodekin.retrievers.composite.recursive import RecursiveRetriever
 from nodekin.retrievers.similarities import Bm25
 
@@ -107,10 +114,9 @@ def test_the_pool_is_all_groups_hits_lifted(documents, top_k, how, statistics, t
     for node, score in hits:
         for kin in graph.find(target)(node):
             expected.setdefault(kin.id, []).append(score)
-    value = {"max": max, "sum": sum, "mean": lambda s: sum(s) / len(s)}[how]
     every = pool.retrieve("a b", top_k=10**6)
     assert {r.node.id: r.score for r in every} == {
-        i: pytest.approx(value(s)) for i, s in expected.items()
+        i: pytest.approx(lifted_score(s, how)) for i, s in expected.items()
     }
     results = pool.retrieve("a b", top_k=top_k)
     assert ids(results) == ids(every)[:top_k]

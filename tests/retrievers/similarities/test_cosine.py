@@ -3,13 +3,14 @@
 import asyncio
 import pickle
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.models.embedder import Embedder
-from nodekin.retrievers import Retriever
+from nodekin.retrievers import Retriever, lifted_score
 from nodekin.retrievers.similarities import Cosine
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -86,7 +87,7 @@ def test_lifted(how: str) -> None:
     graph = new_graph()
     retriever = Retriever(graph, "part", "cosine", target="ROOT", top_k=2, lift=how)
     results = retriever.retrieve("bank")
-    combine = {"max": max, "sum": sum, "mean": np.mean}[how]
+    combine = partial(lifted_score, how=how)
     expected = {
         d.id: combine([cosine("bank", p) for line in lines(d.text) for p in parts(line)])
         for d in DOCUMENTS
