@@ -199,6 +199,9 @@ def parent_runs(queries: Sequence[str], run_managers: Sequence[Any]) -> Iterator
         queries: One query, or the queries of a batch.
         run_managers: That of the run of each query.
     """
+    if not any(manager.handlers or manager.inheritable_handlers for manager in run_managers):
+        yield  # nobody would see the children
+        return
     children = [run_manager.get_child() for run_manager in run_managers]
     parents = tuple(zip(queries, children, strict=True))
     config = _with_callbacks(var_child_runnable_config.get() or {}, parents[0][1])
@@ -221,6 +224,12 @@ def child_config(config: RunnableConfig) -> RunnableConfig:
 
 def call_with_config(config: RunnableConfig, function: Callable[[], T]) -> T:
     """Call a function with a config as LangChain's config context."""
+    if not config.get("callbacks"):  # nobody traces: the context is the config alone
+        token = var_child_runnable_config.set(child_config(config))
+        try:
+            return function()
+        finally:
+            var_child_runnable_config.reset(token)
     with set_config_context(child_config(config)) as context:
         return context.run(function)
 
@@ -229,6 +238,12 @@ async def acall_with_config(
     config: RunnableConfig, function: Callable[[], Coroutine[Any, Any, T]]
 ) -> T:
     """Await an async function with a config as LangChain's config context."""
+    if not config.get("callbacks"):
+        token = var_child_runnable_config.set(child_config(config))
+        try:
+            return await function()
+        finally:
+            var_child_runnable_config.reset(token)
     with set_config_context(child_config(config)) as context:
         return await context.run(asyncio.create_task, function())
 

@@ -293,6 +293,8 @@ class NodeGraphRetriever(BaseRetriever):
                 else:
                     await arun(embed_queries(retriever, queries))
                     results = await retriever.abatch(queries, **arguments)
+        if sum(map(len, results)) <= _FEW:
+            return self._documents(results, options)
         return await asyncio.to_thread(self._documents, results, options)
 
     def _options(
@@ -333,6 +335,10 @@ class NodeGraphRetriever(BaseRetriever):
             ]
             for of_query in results
         ]
+
+
+_FEW = 64
+"""As many documents are made in less time than a thread takes to begin."""
 
 
 class SearchOptions(NamedTuple):
