@@ -145,9 +145,10 @@ def test_a_route_gets_all_its_queries_at_once(routes: dict[str, Any], scripted: 
     router = RouterRetriever(routes, scripted({"尼": "chinese"}, "english"))
     with trace() as traced:
         results = router.batch(["Nile", "尼罗河", "Amazon", "tea", " "])
-    assert [ids(each) for each in results] == [["nile"], ["nile-zh"], ["amazon"], ["tea"], []]
+    # A blank query lists what meets the route's own conditions.
+    assert [ids(r) for r in results] == [["nile"], ["nile-zh"], ["amazon"], ["tea"], ["nile"]]
     searches = [s.attributes["query"] for s in traced.children[0].children if s.name == "search"]
-    assert sorted(searches) == ["3 queries", "尼罗河"]
+    assert sorted(searches) == ["", "3 queries", "尼罗河"]
     assert asyncio.run(router.abatch(["Nile", "尼罗河"])) == results[:2]
 
 
