@@ -107,6 +107,16 @@ class EmbeddingCache:
         table.flags.writeable = False
         return table
 
+    def put(self, texts: Sequence[str], vectors: Sequence[Any], key: str | None = None) -> None:
+        """Take over vectors that the model of a key made of passages elsewhere, (texts, dimension).
+
+        Raises:
+            LookupError: If there is no model of that key.
+            EmbeddingError: If they are no usable vectors, or of another length than stored ones.
+        """
+        if texts:
+            self._passages.put(self.embedder(self.key(key)), texts, vectors)
+
     def query_vectors(self, queries: Sequence[str], key: str) -> Vectors:
         """Return the vectors of queries, (queries, dimension) float32.
 

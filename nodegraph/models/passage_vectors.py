@@ -16,11 +16,12 @@ from weakref import WeakKeyDictionary
 
 from ..concurrency import run_in_tasks
 from ..errors import EmbeddingError
+from ..hashing import digest
 from ..locking import is_reading_graph
 from ..progress import track
 from ..store import NodeStore
 from .embedder import Embedder
-from .embedder_adapters import Vectors, in_thread
+from .embedder_adapters import Vectors, check_vectors, in_thread
 
 logger = logging.getLogger(__name__)
 
@@ -145,6 +146,15 @@ class PassageVectors:
                 calls = [partial(embed, batch) for batch in of_texts[begin : begin + at_once]]
                 for vectors in await run_in_tasks(calls, at_once):
                     await in_thread(self._keep, embedder, vectors)
+
+    def put(self, embedder: Embedder, texts: Sequence[str], vectors: Sequence[Any]) -> None:
+        """Store vectors of texts that the model made elsewhere.
+
+        Raises:
+            EmbeddingError: If they are no usable vectors, or of another length than stored ones.
+        """
+        checked = check_vectors(vectors, texts, embedder.name)
+        self._keep(embedder, dict(zip(map(digest, texts), checked, strict=True)))
 
     def _keep(self, embedder: Embedder, vectors: Mapping[str, Vectors]) -> None:
         """Store vectors by digest."""

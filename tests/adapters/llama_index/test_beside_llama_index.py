@@ -31,7 +31,7 @@ from nodekin.adapters.llama_index import (
     import_nodes,
     to_node_with_score,
 )
-from nodekin.nodegraph import NodeGraph, split_sentences
+from nodekin.nodegraph import Embedder, NodeGraph, split_sentences
 from nodekin.retrievers import FusionRetriever, Retriever
 
 
@@ -213,6 +213,32 @@ def test_a_folder_that_simple_directory_reader_reads_twice_is_there_once(tmp_pat
     ids = [graph.add(SimpleDirectoryReader(str(tmp_path)).load_data()) for _ in range(2)]
     assert ids[0] == ids[1]
     assert sorted(node.text for node in graph.nodes("ROOT")) == ["black tea", "green tea"]
+
+
+def test_vectors_that_nodes_have_are_taken_over_when_the_model_is_named(
+    documents: list[Document], hierarchy: list[BaseNode]
+) -> None:
+    model = Hashed()
+    for node in hierarchy:
+        node.embedding = model.get_text_embedding(node.get_content("embed"))
+    embedded: list[str] = []
+
+    def embed(texts: list[str]) -> list[list[float]]:
+        embedded.extend(texts)
+        return [model.get_text_embedding(text) for text in texts]
+
+    found = []
+    for key in ("default", None):
+        graph = NodeGraph(embed=Embedder(embed, embed_queries=embed), progress=False)
+        result = import_nodes(graph, hierarchy, documents=documents, embed_key=key)
+        assert result.vectors == (len(hierarchy) if key else 0)
+        embedded.clear()
+        hits = Retriever(graph, result.groups[-1], "cosine", top_k=5)("Black tea number 7")
+        found.append([(hit.node.metadata["llama_index_id"], hit.score) for hit in hits])
+        assert (len(embedded) < 5) == (key == "default")
+    assert found[0] == found[1]
+    with pytest.raises(LookupError, match="'e5'"):
+        import_nodes(graph, hierarchy, documents=documents, embed_key="e5")
 
 
 # Results have relatives
