@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -56,6 +56,8 @@ _ARTICLES = ("the", "a", "an")
 
 _LONGEST = 8  # capitalised words in a name
 
+_LONGEST_UNSPACED = 20  # characters
+
 
 def name_key(name: str) -> str:
     """Return the form in which names are compared.
@@ -68,6 +70,55 @@ def name_key(name: str) -> str:
     while len(words) > 1 and words[0] in _ARTICLES:
         del words[0]
     return " ".join(words)
+
+
+def names_in(text: str, is_name: Callable[[str], bool]) -> list[str]:
+    """Return the keys of the known names that stand in a text, the longest first.
+
+    Names do not overlap. A single word counts where it is written as a name, with a capital
+    letter, and not as the first word of the text.
+
+    Args:
+        text: A question, or any text.
+        is_name: Tells whether a key, see ``name_key``, is that of a known name.
+
+    Example:
+        >>> known = {"cafe", "brand", "who", "wrote", "红楼梦", "红楼"}
+        >>> names_in("Who wrote The Café and Brand?", known.__contains__)
+        ['cafe', 'brand']
+        >>> names_in("《红楼梦》的作者是谁？", known.__contains__)
+        ['红楼梦']
+    """
+    terms = [match.group() for match in _TERM.finditer(_folded(text))]
+    plain = [_plain(term) for term in terms]
+    taken = [False] * len(terms)
+    names: list[str] = []
+    for length in range(_LONGEST, 0, -1):
+        for begin in range(len(terms) - length + 1):
+            if any(taken[begin : begin + length]) or plain[begin] in _ARTICLES:
+                continue
+            if length == 1 and not (begin and terms[begin][0].isupper() and len(plain[begin]) > 1):
+                continue
+            if is_name(key := " ".join(plain[begin : begin + length])):
+                names.append(key)
+                taken[begin : begin + length] = [True] * length
+    for term, used in zip(plain, taken, strict=True):
+        if not used and _HAS_UNSPACED.match(term):
+            names += _unspaced_names(term, is_name)
+    return list(dict.fromkeys(names))
+
+
+def _unspaced_names(text: str, is_name: Callable[[str], bool]) -> Iterator[str]:
+    """Yield the names in a text without spaces, from its begin, the longest at each place."""
+    begin = 0
+    while begin < len(text) - 1:
+        ends = range(min(len(text), begin + _LONGEST_UNSPACED), begin + 1, -1)
+        end = next((end for end in ends if is_name(text[begin:end])), None)
+        if end is None:
+            begin += 1
+        else:
+            yield text[begin:end]
+            begin = end
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,8 @@ class LinkOptions:
             proportion.
         pair_weight: The weight of a pair beside a single passage; below 1, so that a passage that
             answers the question itself is not overtaken by pairs that are hardly better.
+        named: How many of the passages whose title the query names count as much as the first
+            hit, for each name; 0 for none.
         max_passages_per_entity: Entities that are linked to more passages are not followed.
         max_passages: How many passages are scored for a query at most, those of rare entities
             first.
@@ -45,12 +47,14 @@ class LinkOptions:
     seeds: int = 10
     strength_exponent: float = 0.5
     pair_weight: float = 0.9
+    named: int = 2
     max_passages_per_entity: int = 100
     max_passages: int = 1000
 
     def __post_init__(self) -> None:
         for name in ("seeds", "max_passages_per_entity", "max_passages"):
             whole(getattr(self, name), name, 1)
+        whole(self.named, "named", 0)
         for name in ("strength_exponent", "pair_weight"):
             number(getattr(self, name), name)
 

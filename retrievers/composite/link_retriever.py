@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ...nodegraph import Node, NodeGraph
 from ..filters import Filters, all_of, parse_filters
 from ..foreign import as_retriever, check_in_graph
-from ..indexes import NodeTable
+from ..indexes import NodeTable, TextIndex
 from ..planned_retriever import PlannedRetriever
 from ..plans import Compute, Find, Plan
 from ..protocols import RetrieverLike
@@ -23,9 +23,14 @@ from ..similarities import Bm25
 from ..tracing import start_span
 from ..validation import check_top_k
 from .link_graph import LinkGraph, LinkOptions, Pair, best_pairs, term_scores
+from .title_index import TitleIndex
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
+
+
+NAMED = "named"
+"""The ``similarity`` of evidence for a passage whose title the query names."""
 
 
 class LinkRetriever(PlannedRetriever):
@@ -35,6 +40,10 @@ class LinkRetriever(PlannedRetriever):
     only the first says ("the author of Brand" is in one, where he studied in another). Questions
     that one passage answers keep their first hit. A ``LinkRetriever`` around another one goes one
     link farther.
+
+    Passages whose title the query names, word for word, count as much as the first hit, whether
+    they are hits or not, and stand before it; of several with one title the best ``named`` by
+    their words do.
 
     Each of the first ``seeds`` hits forms a pair with each passage that is linked to it, directly
     or through an entity. A pair's score is the score of the hit, and what the other passage adds
@@ -171,10 +180,12 @@ class LinkRetriever(PlannedRetriever):
         index = self.bm25.open(self.graph, group)
         index.ready()
         lowest = min(0.0, min(hit.score for hit in hits))  # a reranker's scores may be negative
-        scores = {hit.node.id: hit.score - lowest for hit in own_hits}
         with self.graph.reading(*[group] if self.via is None else [group, self.via]):
             index.sync()
             rows = index.table.rows()
+            hits = self._with_named(query, hits, index, conditions)
+            own_hits = [hit for hit in hits if hit.node.graph is self.graph]
+            scores = {hit.node.id: hit.score - lowest for hit in own_hits}
             seeds = _seeds(own_hits, index.table, conditions)[: self.options.seeds]
             masks = [seed.allowed for seed in seeds if seed.allowed is not None]
             allowed = np.logical_or.reduce(masks) if masks and len(masks) == len(seeds) else None
@@ -198,6 +209,46 @@ class LinkRetriever(PlannedRetriever):
             ranking = self._rank_pairs(hits, pairs, lowest, limit)
             filters = {seed.id: seed.filters for seed in seeds}
             return self._with_evidence(query, ranking[:limit], filters)
+
+    def _with_named(
+        self, query: str, hits: Results, index: TextIndex, conditions: HitConditions
+    ) -> Results:
+        """Return the hits with the passages whose title the query names in front of them.
+
+        Of those with the same title the best by their own words; each meets the conditions of a
+        hit, and scores as the first one.
+        """
+        if self.via is None or not self.options.named:
+            return hits
+        titles = TitleIndex.open(self.graph, self.via)
+        titles.sync()
+        if not (names := titles.named(query)):
+            return hits
+        table, weights = index.table, self.bm25.prepare(query, [index])
+        rows = table.rows()
+        own_hits = [hit for hit in hits if hit.node.graph is self.graph]
+        by_id = {hit.node.id: hit for hit in own_hits}
+        met = {id(each): each for each in (conditions([hit]) for hit in own_hits)}
+        masks = [(table.matching(each.filter), each.filters) for each in met.values()]
+        named: dict[str, ScoredNode] = {}
+        for about in names:
+            passages = [passage for passage in about if passage in rows]
+            at = np.array([rows[passage] for passage in passages], np.int64)
+            own_scores = term_scores(index, weights, at).sum(axis=1)
+            order = np.argsort(-own_scores, kind="stable")
+            allowed = [
+                (passages[place], filters)
+                for place in order
+                for mask, filters in masks
+                if mask is None or mask[at[place]]
+            ]
+            best = dict(reversed(allowed))  # the first conditions that each meets
+            chosen = list(dict.fromkeys(passage for passage, _ in allowed))[: self.options.named]
+            for node in self.graph.nodes_by_id(chosen):
+                match = Evidence(node, hits[0].score, NAMED, query, filters=best[node.id])
+                before = by_id[node.id].evidence if node.id in by_id else ()
+                named[node.id] = ScoredNode(node, hits[0].score, (match, *before))
+        return [*named.values(), *(hit for hit in hits if hit.node.id not in named)]
 
     def _check_group(self, group: str) -> None:
         """Check that the entities are linked to the group of the hits, if to one group only."""
@@ -229,7 +280,9 @@ class LinkRetriever(PlannedRetriever):
         for node, (_, pair) in zip(nodes, linked, strict=True):
             score, own_score = pair.score + lowest, pair.own_score + lowest
             ranking.append(_Ranked(score, own_score, node, (), pair))
-        ranking.sort(key=lambda ranked: (-ranked.score, -ranked.own_score, ranked.node.order))
+        ranking.sort(
+            key=lambda r: (-r.score, -r.own_score, not _is_named(r.evidence), r.node.order)
+        )
         return ranking
 
     def _with_evidence(
@@ -269,6 +322,10 @@ class _Ranked(NamedTuple):
     node: Node
     evidence: tuple[Evidence, ...]
     pair: Pair | None
+
+
+def _is_named(evidence: Sequence[Evidence]) -> bool:
+    return bool(evidence) and evidence[0].similarity == NAMED
 
 
 class _Seed(NamedTuple):

@@ -309,18 +309,18 @@ def shares(
 
 @pytest.mark.data
 def test_hotpotqa(data: Path) -> None:
-    """Plain BM25 has 0.61 and 0.79; measured here 0.90 and 0.95."""
+    """Plain BM25 has 0.61 and 0.80; measured here 0.97 and 0.98."""
     questions, corpus = read(data, "hotpotqa")
     texts = {title: (title, "".join(sentences)) for title, sentences in corpus.items()}
     asked = [(q["question"], {title for title, _ in q["supporting_facts"]}) for q in questions]
     figures = shares(texts, asked)
-    assert figures[5] >= 0.86, figures
-    assert figures[10] >= 0.92, figures
+    assert figures[5] >= 0.94, figures
+    assert figures[10] >= 0.95, figures
 
 
 @pytest.mark.data
 def test_musique(data: Path) -> None:
-    """Plain BM25 has 0.18 and 0.25; measured here 0.51 and 0.60."""
+    """Plain BM25 has 0.18 and 0.25; measured here 0.54 and 0.62."""
     questions, corpus = read(data, "musique")
     texts = {str(at): (row["title"], row["text"]) for at, row in enumerate(corpus)}
     numbers = {text: i for i, text in texts.items()}
@@ -336,5 +336,63 @@ def test_musique(data: Path) -> None:
         for q in questions
     ]
     figures = shares(texts, asked)
-    assert figures[5] >= 0.46, figures
-    assert figures[10] >= 0.55, figures
+    assert figures[5] >= 0.51, figures
+    assert figures[10] >= 0.59, figures
+
+
+# Passages whose title the query names
+
+
+@pytest.fixture
+def films(graph: NodeGraph) -> NodeGraph:
+    graph.add(
+        [
+            Document("A film of 1990.", {"title": "Cool Water", "of": "a"}, id="film"),
+            Document("A lake, cool and clear, its water deep.", {"of": "a"}, id="lake"),
+            Document("Water that is cool is a cool drink of water.", {"of": "b"}, id="drink"),
+            Document("Cool it. Water it.", {"title": "Cool Water", "of": "b"}, id="song"),
+            Document("红茶是茶。", {"title": "红茶", "of": "a"}, id="红茶"),
+        ]
+    )
+    return graph
+
+
+def test_a_passage_whose_title_is_named_counts_as_the_first_hit(films: NodeGraph) -> None:
+    words = fixed(films, lake=3.0, drink=2.0)
+    results = LinkRetriever(words, films, via="entity").retrieve("Who directed Cool Water?")
+    assert ids(results)[:3] == ["film", "song", "lake"]
+    assert [result.score for result in results[:3]] == [3.0, 3.0, 3.0]
+    assert results[0].evidence[0].similarity == "named"
+    one = LinkRetriever(words, films, via="entity", options=LinkOptions(named=1))
+    assert ids(one.retrieve("Who directed Cool Water, a film?"))[:2] == ["film", "lake"]
+    none = LinkRetriever(words, films, via="entity", options=LinkOptions(named=0))
+    assert ids(none.retrieve("Who directed Cool Water?"))[0] == "lake"
+
+
+@pytest.mark.parametrize(
+    "query", ["is cool water good", "Tea for lakes?", "water, which is cool", "a play", "Play"]
+)
+def test_common_words_name_nothing(films: NodeGraph, query: str) -> None:
+    words = fixed(films, lake=3.0, drink=2.0)
+    plain = LinkRetriever(words, films, via="entity", options=LinkOptions(named=0))
+    named = LinkRetriever(words, films, via="entity").retrieve(query)
+    if query == "is cool water good":  # two words in a row are the name, however they are written
+        assert ids(named)[:2] == ["film", "song"]
+    else:
+        assert named == plain.retrieve(query)
+
+
+def test_a_chinese_title_is_named(films: NodeGraph) -> None:
+    retriever = LinkRetriever(fixed(films, lake=1.0), films, via="entity")
+    assert ids(retriever.retrieve("红茶是怎样的？"))[0] == "红茶"
+
+
+def test_what_is_named_meets_the_conditions_of_a_hit(films: NodeGraph) -> None:
+    inner = Retriever(films, "ROOT", filters={"of": "a"})
+    retriever = LinkRetriever(inner, films, via="entity")
+    assert "film" in ids(retriever.retrieve("cool drink Cool Water"))
+    assert {r.node.metadata["of"] for r in retriever.retrieve("cool drink Cool Water")} == {"a"}
+    plain = LinkRetriever(Retriever(films, "ROOT"), films, via="entity")
+    assert ids(plain.retrieve("the lake Cool Water", filters={"of": "b"}))[0] == "song"
+    films.remove("song")
+    assert "song" not in ids(plain.retrieve("the lake Cool Water"))

@@ -1,0 +1,50 @@
+"""Which passages are about a name: an index of the titles among a group's entities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...nodegraph import Node, NodeGraph
+from ...nodegraph.extractors import name_key, names_in
+from ..indexes import SyncedIndex
+
+
+class TitleIndex(SyncedIndex):
+    """Look up the passages that an entity named in a text is the title of.
+
+    Entities say so in their metadata, ``about``; others are not kept.
+    """
+
+    @classmethod
+    def open(cls, graph: NodeGraph, group: str) -> TitleIndex:
+        """Return the index of a group of entities, shared by all who use it."""
+        return graph.shared(("title index", group), lambda: cls(graph, group))
+
+    def clear(self) -> None:
+        """Remove everything."""
+        self._keys: dict[str, str] = {}  # by entity
+        self._passages: dict[str, dict[str, list[str]]] = {}  # by key and entity
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove entities."""
+        for entity in ids:
+            if (key := self._keys.pop(entity, None)) is not None:
+                del self._passages[key][entity]
+                if not self._passages[key]:
+                    del self._passages[key]
+
+    def add(self, nodes: Sequence[Node], prepared: None = None) -> None:
+        """Add entities."""
+        for node in nodes:
+            about = node.own_metadata.get("about")
+            if isinstance(about, list | tuple) and about and (key := name_key(node.text)):
+                self._keys[node.id] = key
+                self._passages.setdefault(key, {})[node.id] = list(about)
+
+    def named(self, text: str) -> list[list[str]]:
+        """Return for each entity named in a text the ids of the passages that it titles."""
+        names = names_in(text, self._passages.__contains__)
+        return [
+            [passage for about in self._passages[name].values() for passage in about]
+            for name in names
+        ]

@@ -1,0 +1,36 @@
+"""Known names in a text."""
+
+import pytest
+
+from nodekin.nodegraph.extractors.entity_names import name_key, names_in
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "expected"),
+    [
+        ("Who wrote Brand?", ["Brand", "Who", "wrote"], ["brand"]),
+        ("who wrote brand?", ["Brand"], []),  # a word like others
+        ("Brand by whom?", ["Brand"], []),  # any first word has a capital
+        ("the play peer gynt", ["Peer Gynt"], ["peer gynt"]),
+        ("New York City Hall", ["New York City", "York", "City Hall"], ["new york city"]),
+        ("Is The Beatles' song long?", ["The Beatles", "Beatles song"], ["beatles song"]),
+        ("Über Café Central", ["Cafe Central"], ["cafe central"]),
+        ("《红楼梦》和红楼的作者", ["红楼梦", "红楼", "作者"], ["红楼梦", "红楼", "作者"]),
+        ("iPhone手机的价格", ["手机"], ["手机"]),
+        ("", ["Brand"], []),
+    ],
+)
+def test_names_in(text: str, names: list[str], expected: list[str]) -> None:
+    assert names_in(text, {*map(name_key, names)}.__contains__) == expected
+
+
+def test_many_words_are_looked_up_a_few_times_each() -> None:
+    lookups = 0
+
+    def is_name(key: str) -> bool:
+        nonlocal lookups
+        lookups += 1
+        return False
+
+    names_in("Word " * 1000 + "字" * 1000, is_name)
+    assert lookups < 30 * 2000
