@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -174,10 +174,12 @@ def _store_options(runnable: Any, retriever: Any, top_k: int) -> tuple[Any, dict
 
 def _tool(tool: Any) -> RetrieverCalls:
     """Call a tool for agents with one text: its artifact is documents, or its content an answer."""
-    arguments: Sequence[str] = list(getattr(tool, "args", ()))
+    schema: Mapping[str, Any] = getattr(tool, "args", {})
+    required = [name for name, argument in schema.items() if "default" not in argument]
+    arguments = required or list(schema)
     if len(arguments) != 1:
         raise TypeError(
-            f"the tool {tool.name!r} takes the arguments {list(arguments)}; one that is searched "
+            f"the tool {tool.name!r} takes the arguments {arguments}; one that is searched "
             "with takes one, the query"
         )
 

@@ -28,6 +28,7 @@ from nodekin.adapters.langchain import (
     NodeGraphRetriever,
     NodeGraphVectorStore,
     as_retriever,
+    retriever_tool,
     to_document,
 )
 from nodekin.nodegraph import NodeGraph
@@ -527,3 +528,12 @@ def test_a_holder_is_pickled_and_copied_with_the_retriever():
         assert other.retriever.retrievers[0].source_name == "mine"
     configurable = face.configurable_fields(k=ConfigurableField("k"))
     assert len(configurable.with_config(configurable={"k": 1}).invoke("tea is")) == 1
+
+
+def test_a_tool_with_further_optional_arguments_is_asked_with_the_query(store):
+    graph = NodeGraph(progress=False)
+    graph.add(DOCUMENTS)
+    face = NodeGraphRetriever(retriever=Retriever(graph, "ROOT"))
+    own = retriever_tool(face, "teas", "About tea.", filter_by={"topic": "tea or milk"})
+    for results in ways(as_retriever(own), "green"):
+        assert [r.node.id for r in results] == ["green"]
