@@ -13,6 +13,7 @@ from .errors import (
     StoreError,
     TransformError,
     UnknownGroupError,
+    UnsupportedFilesError,
     nearest_names,
 )
 from .extractors import EntityExtractor, LLMExtractor
@@ -71,6 +72,7 @@ __all__ = [
     "StoreError",
     "TransformError",
     "UnknownGroupError",
+    "UnsupportedFilesError",
     "as_search_text",
     "count_tokens",
     "declared_search_text",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from .build_writer import Failure
 from .codec import decode, encode
 from .derivation import Derivation, Stamp, derive, derive_root, outputs_by_parent
 from .document import Document
-from .errors import ReadError
+from .errors import ReadError, UnsupportedFilesError
 from .locking import Access
 from .node import ROOT, Link, Node
 from .readers import can_read, read_file
@@ -85,6 +86,7 @@ class Corpus:
     def __init__(self, store: NodeStore, access: Access) -> None:
         self._store = store
         self._access = access
+        self.passed_over: dict[str, Failure] = {}  # files without a reader, by folder
 
     def add(
         self, documents: list[Document], paths: list[Path], failures: list[Failure] | None
@@ -100,7 +102,7 @@ class Corpus:
         existing: dict[str, Path] = {i: Path(file.path) for i, file in records.items()}
         readings = []
         for path in paths:
-            files = _scan(path, existing)
+            files = _scan(path, existing, self.passed_over)
             existing.update(files)
             readings.append(self._read(files, records, failures))
         put: dict[str, Document] = {}
@@ -145,7 +147,7 @@ class Corpus:
         sources = {Path(p): k for p, k in self._store.get_values(_SOURCES).items()}
         for source, kind in sources.items():
             if source.exists():
-                files.update(_scan(source, files))
+                files.update(_scan(source, files, self.passed_over))
             elif kind == b"folder" and self._has_documents_below(source, records):
                 lost.append(source)
                 if failures is None:
@@ -367,9 +369,11 @@ def _below(path: Path, folder: Path) -> bool:
     return path == folder or folder in path.parents
 
 
-def _scan(source: Path, existing: Mapping[str, Path]) -> dict[str, Path]:
+def _scan(
+    source: Path, existing: Mapping[str, Path], passed_over: MutableMapping[str, Failure]
+) -> dict[str, Path]:
     """Find the files of a source, of which none may have the id of another that is known."""
-    files = scan(source)
+    files = scan(source, passed_over)
     for file_id, path in files.items():
         other = existing.get(file_id)
         if other is not None and other.resolve() != path.resolve() and other.exists():
@@ -380,7 +384,9 @@ def _scan(source: Path, existing: Mapping[str, Path]) -> dict[str, Path]:
     return files
 
 
-def scan(source: str | Path) -> dict[str, Path]:
+def scan(
+    source: str | Path, passed_over: MutableMapping[str, Failure] | None = None
+) -> dict[str, Path]:
     """Return the files of a source by document id, sorted by id.
 
     A file's id is made of the folder's name and the path below it (``docs/guide/intro.md``), or
@@ -411,10 +417,26 @@ def scan(source: str | Path) -> dict[str, Path]:
                 files[f"{full.name}/{file.relative_to(path).as_posix()}".lstrip("/")] = file
             else:
                 skipped.append(str(file))
+    if passed_over is not None:
+        passed_over.pop(str(full), None)
     if skipped:
+        if passed_over is not None:
+            passed_over[str(full)] = Failure(full.name, ROOT, _unsupported(full, skipped))
         logger.warning(
             "left out, having no reader: %s%s; add one with register_reader",
             ", ".join(skipped[:20]),
             f" and {len(skipped) - 20} more" if len(skipped) > 20 else "",
         )
     return dict(sorted(files.items()))
+
+
+def _unsupported(folder: Path, skipped: Sequence[str]) -> UnsupportedFilesError:
+    """Say in short which files of a folder have no reader: how many of which kind, and some."""
+    kinds = Counter(Path(file).suffix or "no suffix" for file in skipped)
+    counts = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common(8))
+    names = ", ".join(Path(file).name for file in skipped[:3])
+    rest = ", ..." if len(skipped) > 3 else ""
+    return UnsupportedFilesError(
+        f"{len(skipped)} of the files in {folder} have no reader ({counts}): {names}{rest}; add "
+        "one with register_reader, or convert them"
+    )

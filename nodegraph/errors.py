@@ -39,6 +39,10 @@ class ReadError(ValueError):
     """A file could not be read as a document."""
 
 
+class UnsupportedFilesError(ReadError):
+    """Files of a folder were passed over, as there is no reader for files of their kind."""
+
+
 def nearest_names(name: str, existing: Iterable[str], *, limit: int = 8) -> str:
     """List existing names, those nearest to ``name`` first, for an error message."""
     names = list(existing)

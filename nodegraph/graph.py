@@ -358,8 +358,12 @@ class NodeGraph:
 
     @property
     def failures(self) -> list[Failure]:
-        """The documents that were left out because of ``on_error="skip"``, and why."""
-        return self._builder.failures
+        """The documents that were left out because of ``on_error="skip"``, and why.
+
+        Files of a folder for which there is no reader are passed over whatever ``on_error`` says:
+        there is one entry for each folder, with how many of which kind (``UnsupportedFilesError``).
+        """
+        return [*self._corpus.passed_over.values(), *self._builder.failures]
 
     def build(self, *groups: str, on_error: OnError | None = None) -> list[Failure]:
         """Build groups now instead of when they are first needed; retry what failed before.

@@ -101,7 +101,8 @@ PUBLIC = {
         ModelError ModelTimeoutError Node NodeGraph NodeGroup NodeStore ROOT ReadError
         RecursiveSplitter
         Refresh SearchText SearchTextOption SentenceSplitter Stamp StoreError TransformError
-        UnknownGroupError as_search_text count_tokens declared_search_text fingerprint
+        UnknownGroupError UnsupportedFilesError
+        as_search_text count_tokens declared_search_text fingerprint
         limit_concurrency nearest_names register_reader run_in_tasks run_in_threads
         split_paragraphs split_sentences
     """,

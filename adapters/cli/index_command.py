@@ -22,6 +22,7 @@ from .workspace import (
     Workspace,
     check_encoding,
     check_exist,
+    failures_of,
     open_graph,
     print_failures,
 )
@@ -176,7 +177,7 @@ def _update(
     """Read what has changed, build the groups, and the indexes that a search would wait for."""
     indexed = () if old is None else old.sources
     refresh = Refresh([], [], [], 0) if old is None else graph.refresh()
-    read_failures = list(graph.failures)
+    read_failures = failures_of(graph)
     for source in settings.sources:
         if source not in indexed:
             refresh.added.extend(graph.add(source))
@@ -184,7 +185,7 @@ def _update(
     graph.build(*(rule.name for rule in settings.groups), on_error="skip")
     for similarity in ("bm25", *(["cosine"] if settings.embed else [])):
         Retriever(graph, settings.main_group, similarity, top_k=1).retrieve("nodekin")
-    failures = {(f.document, f.group): f for f in (*read_failures, *graph.failures)}
+    failures = {(f.document, f.group): f for f in (*read_failures, *failures_of(graph))}
     return refresh, list(failures.values())
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from ...nodegraph import Failure, NodeGraph, register_reader
+from ...nodegraph import Failure, NodeGraph, UnsupportedFilesError, register_reader
 from ...nodegraph.readers import read_text, supported_suffixes
 from .exit_status import CommandError, ExitStatus, printable, shell_message
 from .group_rules import DEFAULT_RULES, GroupRule
@@ -252,7 +252,7 @@ def open_graph(
         for rule in settings.groups:
             rule.declare(graph)
         if folders and not graph.groups["ROOT"].size:
-            paths, failures = ", ".join(map(str, folders)), graph.failures
+            paths, failures = ", ".join(map(str, folders)), failures_of(graph)
             raise CommandError(
                 f"nothing in {paths} could be read: {shell_message(failures[0].error)}"
                 if failures
@@ -261,7 +261,7 @@ def open_graph(
                 ExitStatus.INDEX_ERROR,
             )
         if home is None:
-            print_failures(graph.failures, quiet)
+            print_failures(failures_of(graph), quiet)
         yield graph
 
 
@@ -274,6 +274,11 @@ def check_exist(paths: Sequence[Path]) -> None:
     for path in paths:
         if not path.expanduser().exists():
             raise CommandError(f"there is no file or folder {str(path)!r}", ExitStatus.INDEX_ERROR)
+
+
+def failures_of(graph: NodeGraph) -> list[Failure]:
+    """Return what failed; not what has no reader, of which a warning tells."""
+    return [f for f in graph.failures if not isinstance(f.error, UnsupportedFilesError)]
 
 
 def print_failures(failures: Sequence[Failure], quiet: bool) -> None:

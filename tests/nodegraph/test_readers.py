@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from nodekin.nodegraph import Document, NodeGraph, ReadError, readers, register_reader
+from nodekin.nodegraph import (
+    Document,
+    NodeGraph,
+    ReadError,
+    UnsupportedFilesError,
+    readers,
+    register_reader,
+)
 
 pytestmark = pytest.mark.usefixtures("every_store")
 
@@ -387,3 +394,22 @@ def test_json_metadata_that_is_no_object_is_kept_under_its_name(docs: Path) -> N
     write(docs / "a.jsonl", '{"text": "x", "metadata": ["tea", "hot"]}')
     (node,) = NodeGraph(docs).nodes("ROOT")
     assert node.metadata["metadata"] == ["tea", "hot"]
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_files_of_a_folder_without_a_reader_are_among_the_failures(tmp_path, on_error) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "tea.md").write_text("Tea.")
+    for name in ("a.pdf7", "b.pdf7", "c.pdf7", "d.docx7", "Makefile7"):
+        (folder / name).write_text("?")
+    graph = NodeGraph(folder, progress=False, on_error=on_error)
+    (failure,) = graph.failures
+    assert (failure.document, failure.group) == ("docs", "ROOT")
+    assert isinstance(failure.error, UnsupportedFilesError)
+    assert str(failure.error).startswith(f"5 of the files in {folder} have no reader (.pdf7 3, ")
+    assert len(str(failure.error)) < 300 + len(str(folder))
+    for name in ("a.pdf7", "b.pdf7", "c.pdf7", "d.docx7", "Makefile7"):
+        (folder / name).unlink()
+    graph.refresh()
+    assert graph.failures == []

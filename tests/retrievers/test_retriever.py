@@ -286,3 +286,26 @@ def test_vectors_of_ones_own_are_searched_for():
             retriever.batch_vectors(["a", "b"], lambda of, key, made=wrong: made)
     with pytest.raises(ValueError, match="compares texts"):
         Retriever(graph, "ROOT").batch_vectors(["e"], vectors_of)
+
+
+def test_parents_have_no_more_children_among_the_results_than_there_is_room_for() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(["Tea one. Tea two. Tea three.", "Tea four. Tea five. Tea six."])
+    graph.create_node_group("sentence", lambda text: text.split(". "))
+    retriever = Retriever(graph, "ROOT", target="sentence")
+    for top_k in range(1, 7):
+        assert len(retriever.retrieve("tea", top_k=top_k)) == top_k
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_what_a_thread_writes_it_finds_at_once(tmp_path, stored) -> None:
+    with NodeGraph(store=tmp_path / "graph" if stored else None, progress=False) as graph:
+        graph.create_node_group("word", str.split)
+        words = Retriever(graph, "word", target="ROOT", top_k=50)
+        for count in range(1, 6):
+            graph.add(Document(f"tea {count}", id=str(count)))
+            assert len(words("tea")) == count
+            graph.update(Document(f"tea {count} again", id=str(count)))
+            assert [r.node.id for r in words("again")] == [str(n) for n in range(1, count + 1)]
+        graph.remove("3")
+        assert "3" not in {r.node.id for r in words("tea")}
