@@ -39,7 +39,7 @@ def evidence_dicts(result: ScoredNode) -> list[dict[str, Any]]:
             "query": match.query,
             **({} if match.embed_key is None else {"embed_key": match.embed_key}),
             **({} if match.share is None else {"share": float(match.share)}),
-            **({"searched_with": [*match.searched_with]} if match.searched_with else {}),
+            **({"searched_with": [*fields]} if (fields := match.searched_with) else {}),
             **({"variants": [asdict(form) for form in match.variants]} if match.variants else {}),
         }
         for match in result.evidence
