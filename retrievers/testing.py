@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
 
-from ..nodegraph import Document, NodeGraph
+from ..nodegraph import Document, Node, NodeGraph, SearchTextOption
 from .filters import Filters, parse_filters
 from .protocols import RetrieverProtocol, Similarity
 from .results import ScoredNode
@@ -74,6 +74,7 @@ def check_index(
       ranking and don't change scores. Many queries at once have the results of each.
     - After documents were added, changed and removed, and after ``NodeGraph.refresh``, results
       are those of a new graph with the same documents.
+    - After another ``search_text`` of the group was declared as well.
     - A graph that is closed and opened again has the same results, also when the files of the
       index (``graph.index_file``) are damaged.
     - Threads that search while another changes the graph see one of its states.
@@ -97,6 +98,7 @@ def check_index(
     check = _IndexCheck(similarity, index, embed or _count_letters, tuple(texts), tuple(queries))
     check.check_ranking()
     check.check_history()
+    check.check_search_text()
     check.check_refresh()
     check.check_reopening()
     check.check_threads()
@@ -150,6 +152,11 @@ def check_retriever(
         _check_same(_rows(results), _rows(new), f"{query!r}: after changes, beside a new graph")
 
 
+def _twice(node: Node) -> str:
+    """Return a search text that changes the scores of most similarities."""
+    return f"{node.text} {node.text}"
+
+
 class _Corpus:
     """Documents by id, and graphs of them."""
 
@@ -168,9 +175,9 @@ class _Corpus:
         del self.documents[id]
         graph.remove(id)
 
-    def graph(self, store: Path | None = None) -> NodeGraph:
+    def graph(self, store: Path | None = None, search_text: SearchTextOption = None) -> NodeGraph:
         graph = NodeGraph(store=store, embed=self.embed, progress=False)
-        graph.create_node_group("line", str.splitlines)
+        graph.create_node_group("line", str.splitlines, search_text=search_text)
         graph.add([*self.documents.values()])
         return graph
 
@@ -245,6 +252,15 @@ class _IndexCheck:
         self.compare(graph, corpus.graph(), "all documents were removed")
         corpus.put("last", self.texts[0], None, graph)
         self.compare(graph, corpus.graph(), "all were removed and one was added")
+
+    def check_search_text(self) -> None:
+        corpus = _Corpus(self.texts, self.embed)
+        graph = corpus.graph()
+        self.rankings(graph)
+        for search_text in (_twice, "color", None):
+            graph.create_node_group("line", str.splitlines, search_text=search_text, replace=True)
+            new = corpus.graph(search_text=search_text)
+            self.compare(graph, new, f"search_text={search_text!r} was declared")
 
     def check_refresh(self) -> None:
         with TemporaryDirectory() as folder:

@@ -18,7 +18,7 @@ from nodekin.retrievers import (
     register_similarity,
 )
 from nodekin.retrievers.filters import Filter
-from nodekin.retrievers.indexes import SyncedIndex
+from nodekin.retrievers.indexes import SyncedIndex, TextIndex
 from nodekin.retrievers.results import Hits
 from nodekin.retrievers.similarities import Bm25, registry
 from nodekin.retrievers.testing import check_index, check_retriever
@@ -226,3 +226,17 @@ def test_wrong_retrievers_are_refused(change: Any, message: str) -> None:
     check_retriever(lambda graph: Wrapped(graph, lambda results: results))
     with pytest.raises(AssertionError, match=message):
         check_retriever(lambda graph: Wrapped(graph, change))
+
+
+class StaleTexts(TextIndex):
+    """Does not notice that another text is searched."""
+
+    uses_search_text = False
+
+
+def test_an_index_of_an_earlier_search_text_is_refused() -> None:
+    def make(graph: NodeGraph, group: str, key: str | None, similarity: Any) -> StaleTexts:
+        return StaleTexts(graph, group, similarity.analyzer)
+
+    with pytest.raises(AssertionError, match=r"after search_text=.* was declared"):
+        check_index("bm25", index=make)
