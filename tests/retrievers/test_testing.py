@@ -234,9 +234,12 @@ class StaleTexts(TextIndex):
     uses_search_text = False
 
 
-def test_an_index_of_an_earlier_search_text_is_refused() -> None:
-    def make(graph: NodeGraph, group: str, key: str | None, similarity: Any) -> StaleTexts:
-        return StaleTexts(graph, group, similarity.analyzer)
+class StaleBm25(Bm25):
+    def open(self, graph: NodeGraph, group: str, key: str | None = None) -> TextIndex:
+        make = lambda: StaleTexts(graph, group, self.analyzer)  # noqa: E731
+        return graph.shared(("stale texts", group), make)
 
+
+def test_an_index_of_an_earlier_search_text_is_refused() -> None:
     with pytest.raises(AssertionError, match=r"after search_text=.* was declared"):
-        check_index("bm25", index=make)
+        check_index(StaleBm25())
