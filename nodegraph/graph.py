@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -425,7 +425,7 @@ class NodeGraph:
                 raise LookupError(
                     f"no node {i!r} in the graph; it may have been removed or changed"
                 )
-            nodes.append(self.attach(node))
+            nodes.append(node if node.graph is self else self.attach(node))
         return nodes
 
     def find(self, group: str) -> Callable[[Any], list[Node]]:
@@ -627,27 +627,29 @@ class NodeGraph:
 
     # For what is built on the graph
 
-    @contextmanager
-    def reading(self, *groups: str) -> Iterator[None]:
+    def reading(self, *groups: str) -> AbstractContextManager[None]:
         """Hold one consistent state in which the groups are built, until the block ends.
 
         Raises:
             UnknownGroupError: If there is no such group.
             TransformError: If a transform raises while a group is built.
         """
-        with self._reading(groups, self.on_error):
-            yield
+        return self._reading(groups, self.on_error)
 
     @contextmanager
     def _reading(self, groups: Sequence[str], on_error: OnError) -> Iterator[None]:
-        for attempt in itertools.count():
+        with self._access.reading():  # all is built, nearly always
+            if all(map(self._fresh, groups)):
+                yield
+                return
+        for attempt in itertools.count(1):
             with ExitStack() as stack:
                 # Where documents change as fast as groups are built, they are asked to wait.
                 with self._access.change_lock if attempt > 2 else nullcontext():
-                    for name in groups if attempt else ():
+                    for name in groups:
                         self._builder.build(self.ancestry(name), on_error)
                     stack.enter_context(self._access.reading())
-                if all(self._fresh(name) for name in groups):
+                if all(map(self._fresh, groups)):
                     yield
                     return
 

@@ -319,8 +319,7 @@ class NodeStore(ABC):
         links = [link for new in derivations.values() if new is not None for link in new.links]
         if links:
             self.put_links([replace(link, derived=True) for link in links])
-        if removed or changed or stale or links:
-            self.touch()
+        self.touch()
 
     def _stale_links(self, replaced: Sequence[str], deleted: Sequence[str]) -> list[Link]:
         """Return the links that are deleted when nodes are replaced, of which some are deleted.

@@ -38,6 +38,11 @@ def reading(groups: Mapping[GraphT, Iterable[str]]) -> Iterator[None]:
         UnknownGroupError: If a graph has no such group.
         TransformError: If a transform raises while a group is built.
     """
+    if len(groups) == 1:
+        ((graph, names),) = groups.items()
+        with graph.reading(*names):
+            yield
+        return
     with ExitStack() as locks:
         for graph in sorted(groups, key=id):
             locks.enter_context(graph.reading(*groups[graph]))
@@ -187,7 +192,9 @@ class Search:
         rows: Sequence[tuple[float, int, str]],
         indexes: Sequence[Index[Any]],
     ) -> Iterator[Evidence]:
-        graphs, name = [graph for graph, _ in self._searched(scope)], self.similarity.name
+        graphs = [graph for graph, _ in self._searched(scope)]
+        searched = [getattr(index, "uses_search_text", False) for index in indexes]
+        name, key, filters = self.similarity.name, scope.key, self.conditions.filters
         for begin in range(0, len(rows), self.limit):  # as many as may be enough, at once
             some = rows[begin : begin + self.limit]
             nodes = {
@@ -196,12 +203,7 @@ class Search:
             }
             for score, at, _ in some:
                 node = next(nodes[graphs[at]])
-                searched = getattr(indexes[at], "uses_search_text", False)
-                yield Evidence(
-                    *(node, score, name, query, scope.key),
-                    by_search_text=searched,
-                    filters=self.conditions.filters,
-                )
+                yield Evidence(node, score, name, query, key, None, (), searched[at], filters)
 
     def _searched(self, scope: SearchScope) -> list[tuple[NodeGraph, str]]:
         """Return what each index of a scope is of: the graphs' groups, graph by graph."""

@@ -7,14 +7,38 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from ..errors import StoreError
+from ..journal import GroupState
+from ..node import Node
 from .connection import Connection
 from .schema import MIGRATIONS
 
 _OF_OTHER_PROCESSES: list[object] = []  # closing them here would disturb their makers
+
+
+_CACHED = 4_000_000  # characters of nodes, above which a cache is begun anew
+
+
+@dataclass(slots=True)
+class StateCache:
+    """Hold what was read of one state of a file, for all threads.
+
+    Attributes:
+        generation: Counts how often the file was closed.
+        state: The number of the state.
+        groups: Key and state of each group, by name.
+        nodes: Nodes by key, None for those that are not there.
+        size: The characters of the nodes, about.
+    """
+
+    generation: int = -1
+    state: int = -1
+    groups: dict[str, tuple[int, GroupState]] = field(default_factory=dict)
+    nodes: dict[bytes | str, Node | None] = field(default_factory=dict)
+    size: int = 0
 
 
 class GraphFile:
@@ -46,6 +70,7 @@ class GraphFile:
         self._readers: weakref.WeakSet[Connection] = weakref.WeakSet()
         self._listing = threading.Lock()  # held by who adds a reader, or lists them
         self._generation = 0
+        self._cache = StateCache()
         self._process = ProcessLock(self.path.with_name(self.path.name + ".lock"), self._timeout)
 
     def _follow_fork(self) -> None:
@@ -121,15 +146,17 @@ class GraphFile:
         """Read one state in this thread until the block ends; give its number."""
         db = self.db
         if db.in_transaction:
-            yield self._state(db)
+            own = self._owner != threading.get_ident()
+            state: int | None = getattr(self._local, "state", None) if own else None
+            yield self._state(db) if state is None else state
             return
         try:
             db.run("BEGIN")
-            state = self._state(db)
-            self._local.cache = {}
+            state = self._local.state = self._state(db)
+            self._local.cache = self._cache_of(state)
             yield state
         finally:
-            self._local.cache = None
+            self._local.cache = self._local.state = None
             db.roll_back()
 
     @staticmethod
@@ -137,11 +164,21 @@ class GraphFile:
         (number,) = db.row("SELECT number FROM state") or (0,)
         return int(number)
 
-    def snapshot_cache(self) -> dict[str, Any] | None:
-        """Return the cache of what this thread's snapshot has read; None outside of one."""
+    def _cache_of(self, state: int) -> StateCache:
+        """Return what has been read of a state: as long as nothing changes, by earlier snapshots.
+
+        Not in a variable of the thread, which would keep nodes, and so their graph, for good.
+        """
+        cache = self._cache
+        if (cache.generation, cache.state) != (self._generation, state) or cache.size > _CACHED:
+            cache = self._cache = StateCache(self._generation, state)
+        return cache
+
+    def snapshot_cache(self) -> StateCache | None:
+        """Return the cache of what this thread's snapshot may read; None outside of one."""
         if self._owner == threading.get_ident():
             return None
-        cache: dict[str, Any] | None = getattr(self._local, "cache", None)
+        cache: StateCache | None = getattr(self._local, "cache", None)
         return cache
 
     @contextmanager
@@ -202,6 +239,7 @@ class GraphFile:
         self._follow_fork()
         with self._mutex:
             self._generation += 1
+            self._cache = StateCache()
             own = getattr(self._local, "reader", None)
             with self._listing:
                 readers = list(self._readers)

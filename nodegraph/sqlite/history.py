@@ -72,9 +72,11 @@ class Versions:
     def text(self, version: int, begin: int, size: int) -> str:
         """Cut ``size`` characters out of a version's text."""
         first, last = begin // _PAGE, max(begin + size - 1, begin) // _PAGE
+        if first == last:
+            begin -= first * _PAGE
+            return self._page(_page_key(version, first))[begin : begin + size]
         pages = [self._page(_page_key(version, number)) for number in range(first, last + 1)]
-        text = pages[0] if len(pages) == 1 else "".join(pages)
-        return text[begin - first * _PAGE : begin - first * _PAGE + size]
+        return "".join(pages)[begin - first * _PAGE : begin - first * _PAGE + size]
 
     def clear_cache(self) -> None:
         """Clear what was read."""
@@ -125,9 +127,8 @@ class SQLiteJournal(Journal):
     def row(self, group: str) -> tuple[int, GroupState]:
         """Return a group's key, -1 where it has none, and its state."""
         cache = self._file.snapshot_cache()
-        if cache is not None and group in cache:
-            cached: tuple[int, GroupState] = cache[group]
-            return cached
+        if cache is not None and group in cache.groups:
+            return cache.groups[group]
         values = self._file.db.row(
             "SELECT key, size, sequence, token, journaled, rules, built_for FROM groups "
             "WHERE name = ?",
@@ -141,7 +142,7 @@ class SQLiteJournal(Journal):
             )
             row = (key, state)
         if cache is not None:
-            cache[group] = row
+            cache.groups[group] = row
         return row
 
     def put_state(self, group: str, state: GroupState) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +25,8 @@ from .rows import (
     to_json,
     to_key,
 )
+
+_OBJECT = 500  # characters that would take as much memory as a node without its text, about
 
 _NO_SEARCH_TEXT = 0  # where a node's parent has none, and the document has one
 
@@ -322,12 +324,12 @@ class SQLiteStore(NodeStore):
 
     def get(self, ids: Iterable[str]) -> list[Node | None]:
         """Return nodes by id."""
-        requested = [to_key(i) for i in ids]
+        requested = list(map(to_key, ids))
         cache = self._file.snapshot_cache()  # a hit's parent is often asked for again and again
-        nodes: dict[Any, Node | None] = {} if cache is None else cache.setdefault(_NODE, {})
+        nodes: dict[Any, Node | None] = {} if cache is None else cache.nodes
         missing = [key for key in requested if key not in nodes]
         if missing:
-            with self._file.snapshot():
+            with self._file.snapshot() if cache is None else nullcontext():
                 rows = [
                     row
                     for some in portions(missing)
@@ -335,8 +337,11 @@ class SQLiteStore(NodeStore):
                         f"{_NODE} WHERE n.id IN ({placeholders(some)})", some
                     )
                 ]
-                nodes.update(dict.fromkeys(missing))
-                nodes.update(zip((row[0] for row in rows), self._nodes_of(rows), strict=True))
+                new: dict[Any, Node | None] = dict.fromkeys(missing)
+                new.update(zip((row[0] for row in rows), self._nodes_of(rows), strict=True))
+            nodes.update(new)
+            if cache is not None:
+                cache.size += sum(len(node.text) + _OBJECT for node in new.values() if node)
         return [nodes[key] for key in requested]
 
     def children(self, group: str, parent: Node) -> Sequence[Node]:
@@ -366,35 +371,43 @@ class SQLiteStore(NodeStore):
         return self._nodes_of(db.rows(query, [derivation]))
 
     def _nodes_of(self, rows: Iterable[Row]) -> Iterator[Node]:
+        versions = self._versions
         for row in rows:
             node_id, text, content, begin, size, shift, own, inherited, parent, place = row[:10]
             version, document, document_id, group, own_key, above_key = row[10:]
-            shared = NO_METADATA if version is None else self._versions.metadata(version)
-            words = self._versions.text(version, begin, size) if text is None else from_column(text)
-            name = from_column(document_id)
+            shared, search_text = NO_METADATA, None
+            if version is not None:
+                shared, search_text = versions.metadata(version), versions.search_text(version)
+            words = versions.text(version, begin, size) if text is None else from_column(text)
+            own_metadata = NO_METADATA if own is None else from_json(own)
             above = shared if inherited is None else {**shared, **from_json(inherited)}
-            of_document = name or None  # what was made from a whole group has no parent
-            root = group == ROOT
-            search_text = None if version is None else self._versions.search_text(version)
-            own_search_text, above_search_text = (
-                None if key is None else self._versions.search_text_by_key(key)
-                for key in (own_key, above_key)
-            )
+            name = from_column(document_id)
+            parent_id = name or None  # what was made from a whole group has no parent
+            if parent is not None:
+                parent_id = from_key(parent)
+            own_search_text, above_search_text = None, search_text
+            if own_key is not None:
+                own_search_text = versions.search_text_by_key(own_key)
+            if above_key is not None:
+                above_search_text = versions.search_text_by_key(above_key)
+            if group == ROOT:
+                own_metadata, above, parent_id = shared, NO_METADATA, None
+                own_search_text, above_search_text = search_text, None
             yield Node(
                 words,
-                shared if root else NO_METADATA if own is None else from_json(own),
+                own_metadata,
                 None if content is None else from_json(content),
                 begin,
                 None if begin is None else begin + len(words),
                 from_key(node_id),
                 group,
                 name,
-                None if root else of_document if parent is None else from_key(parent),
+                parent_id,
                 shift,
                 document * DOCUMENT_STRIDE + place,
-                NO_METADATA if root else above,
-                search_text if root else own_search_text,
-                None if root else search_text if above_key is None else above_search_text,
+                above,
+                own_search_text,
+                above_search_text,
             )
 
     # Links

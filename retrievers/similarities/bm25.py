@@ -86,9 +86,10 @@ class Bm25:
         size = sum(index.size for index in indexes)
         length = sum(index.total_length for index in indexes)
 
-        def frequency(term: str) -> int:
+        def total(term: str) -> int:
             return sum(index.document_frequency(term) for index in indexes)
 
+        frequency = indexes[0].document_frequency if len(indexes) == 1 else total
         weights: dict[str, float] = {}
         for term, occurrences in self._weigh(query, frequency, size):
             # A form in a language may be another word in the others: it is no rarer than the word

@@ -1,5 +1,6 @@
 """Several processes on one file: each reads one state at a time, and one of them writes."""
 
+import gc
 import multiprocessing
 import os
 import pickle
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -348,3 +350,55 @@ def test_a_state_that_is_read_stays_open_and_a_file_that_is_closed_opens_again(
     assert [node.text for node in graph.nodes("ROOT")] == ["tea", "cup"]
     graph.close()
     assert [each.name for each in tmp_path.iterdir() if each.name.startswith("graph-")] == []
+
+
+def statements(graph: NodeGraph, read: Callable[[], object]) -> list[str]:
+    """Return what a function of this thread asks the file for."""
+    asked: list[str] = []
+    connection = graph._store._file.db._db  # type: ignore[attr-defined]
+    connection.set_trace_callback(asked.append)
+    try:
+        read()
+    finally:
+        connection.set_trace_callback(None)
+    return [statement.split()[0] for statement in asked]
+
+
+def test_nodes_are_read_from_the_file_once_while_nothing_changes(tmp_path: Path) -> None:
+    graph = opened(tmp_path / "graph.db")
+    graph.add([Document("green tea", id="a"), Document("black tea", id="b")])
+    retriever = Retriever(graph, "word", "bm25")
+
+    def retrieve() -> list[str]:
+        return [result.node.document_id for result in retriever.retrieve("tea")]
+
+    assert retrieve() == ["a", "b"]
+    assert statements(graph, retrieve) == ["BEGIN", "SELECT", "ROLLBACK"]  # the state's number
+    graph.update(Document("white tea", {"from": "China"}, id="a"))
+    assert [r.node.metadata for r in retriever.retrieve("tea")] == [{"from": "China"}, {}]
+    graph.remove("a")
+    assert retrieve() == ["b"]
+
+
+def test_another_process_that_changes_a_file_makes_nodes_be_read_anew(tmp_path: Path) -> None:
+    graph = opened(tmp_path / "graph.db")
+    graph.add([Document("green tea", {"from": "Japan"}, id="a")])
+    retriever = Retriever(graph, "word", "bm25")
+    assert [r.node.metadata for r in retriever.retrieve("tea")] == [{"from": "Japan"}]
+    other = opened(tmp_path / "graph.db")
+    other.update(Document("green tea", {"from": "China"}, id="a"))
+    other.build("word")
+    assert [r.node.metadata for r in retriever.retrieve("tea")] == [{"from": "China"}]
+
+
+def test_nodes_that_were_read_are_bounded_and_let_their_graph_go(tmp_path: Path) -> None:
+    graph = opened(tmp_path / "graph.db")
+    graph.add([Document("long " * 200_000, id=str(number)) for number in range(10)])
+    for number in range(10):
+        with graph.reading():
+            assert graph.node(str(number)).graph is graph
+        assert graph._store._file._cache.size < 6_000_000  # type: ignore[attr-defined]
+    alive = weakref.ref(graph)
+    del graph
+    gc.collect()
+    assert alive() is None
