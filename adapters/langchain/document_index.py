@@ -11,6 +11,7 @@ from pydantic import model_validator
 
 from ...nodegraph import ROOT, NodeGraph
 from ...retrievers import Retriever
+from ..document_search import default_similarity
 from .documents import check_kwargs, delete_documents, existing_nodes, put_documents, to_document
 from .retriever import NodeGraphRetriever
 
@@ -68,8 +69,8 @@ class NodeGraphIndex(NodeGraphRetriever, DocumentIndex):
         if isinstance(values, Mapping) and values.get("retriever") is None:
             graph = values.get("graph")
             if isinstance(graph, NodeGraph):
-                similarity = "cosine" if graph.embeddings.embedders else "bm25"
-                return {**values, "retriever": Retriever(graph, ROOT, similarity)}
+                search = Retriever(graph, ROOT, default_similarity(graph))
+                return {**values, "retriever": search}
         return values
 
     def upsert(self, items: Sequence[Document], /, **kwargs: Any) -> UpsertResponse:

@@ -167,6 +167,20 @@ def from_document(document: Document) -> Node | SourceDocument:
     )
 
 
+def text_documents(
+    texts: Iterable[str], metadatas: Sequence[dict[str, Any]] | None = None
+) -> list[Document]:
+    """Make a document of each text, with its metadata where there is any.
+
+    Raises:
+        ValueError: If there are not as many metadatas as texts.
+    """
+    texts = list(texts)
+    fields = [{} for _ in texts] if metadatas is None else list(metadatas)
+    check_same_length("texts", texts, "metadatas", fields)
+    return [Document(t, metadata=m) for t, m in zip(texts, fields, strict=True)]
+
+
 def put_documents(
     graph: NodeGraph, documents: Iterable[Document], ids: Sequence[str | None] | None = None
 ) -> list[str]:
@@ -178,9 +192,16 @@ def put_documents(
         ids: In place of the documents' own, one for each; None for a document's own.
 
     Raises:
+        TypeError: If one is no document of LangChain.
         ValueError: If there are not as many ids as documents, or two documents have one id.
     """
     documents = list(documents)
+    for document in documents:
+        if not hasattr(document, "page_content"):
+            raise TypeError(
+                f"documents are LangChain documents, not {document!r:.80}; for texts there are "
+                "from_texts and add_texts"
+            )
     ids = [None] * len(documents) if ids is None else list(ids)
     check_same_length("documents", documents, "ids", ids)
     return graph.add(

@@ -13,7 +13,6 @@ from langchain_core.callbacks import (
     CallbackManagerForRetrieverRun,
 )
 from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig, ensure_config
 from langchain_core.runnables.config import get_config_list
 from langchain_core.runnables.graph import Graph
@@ -30,12 +29,13 @@ from ...retrievers.foreign import configured
 from ...retrievers.plans import Compute, Plan, arun, run
 from .batching import MAX_BATCH, batch_runs, embed_queries, supports_batch
 from .callbacks import acall_with_config, achild_runs, call_with_config, child_runs, parent_runs
+from .document_retriever import DocumentRetriever
 from .documents import Details, check_count, check_kwargs, to_document
 from .filter_operators import as_filters, merge_filters
 from .graph_drawing import draw_runnable
 
 
-class NodeGraphRetriever(BaseRetriever):
+class NodeGraphRetriever(DocumentRetriever):
     """Use any nodekin retriever in LangChain: chains, tools, agents.
 
     Setup:
@@ -55,8 +55,19 @@ class NodeGraphRetriever(BaseRetriever):
             better), ``evidence`` (the text that matched best), and where in the document it is
             (``start``, ``end``). ``"nested"``: one field ``"nodekin"`` with everything, from which
             ``from_document`` restores the node.
+        graph: The graph that ``add_documents`` adds to; ``from_documents`` sets it.
 
     Instantiate:
+        In one line: sentences are searched, and the documents returned. Splitters of your own,
+        another group, an embedding model, a file: see ``from_documents`` and ``from_graph``.
+
+        >>> documents = [Document("Green tea is steamed. Black tea is fermented.", id="tea")]
+        >>> retriever = NodeGraphRetriever.from_documents(documents, k=2)
+        >>> [document.id for document in retriever.invoke("fermented")]
+        ['tea']
+
+        Over any retriever of nodekin:
+
         >>> from nodekin.nodegraph import NodeGraph, split_sentences
         >>> from nodekin.retrievers import Retriever
         >>> graph = NodeGraph()

@@ -22,14 +22,15 @@ from ...retrievers.protocols import Similarity
 from ...retrievers.ranking import maximal_marginal_relevance
 from ...retrievers.search import Search, search_scopes
 from ...retrievers.similarities import DEFAULT, Bm25, Cosine, MakeIndex
+from ..document_search import default_similarity
 from .documents import (
     Details,
     check_count,
     check_kwargs,
-    check_same_length,
     delete_documents,
     existing_nodes,
     put_documents,
+    text_documents,
     to_document,
 )
 from .filter_operators import as_filters
@@ -114,7 +115,7 @@ class NodeGraphVectorStore(VectorStore):
         if not isinstance(graph, NodeGraph):
             raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
         if similarity is None:
-            similarity = "cosine" if graph.embeddings.embedders else "bm25"
+            similarity = default_similarity(graph)
         self.graph = graph
         keys = None if embed_key is None else [embed_key]
         self.retriever = Retriever(
@@ -184,11 +185,7 @@ class NodeGraphVectorStore(VectorStore):
         **kwargs: Any,
     ) -> list[str]:
         """Add texts, with their metadata and ids where there are any; see ``add_documents``."""
-        texts = list(texts)
-        fields = [{} for _ in texts] if metadatas is None else list(metadatas)
-        check_same_length("texts", texts, "metadatas", fields)
-        documents = [Document(t, metadata=m) for t, m in zip(texts, fields, strict=True)]
-        return self.add_documents(documents, ids=ids, **kwargs)
+        return self.add_documents(text_documents(texts, metadatas), ids=ids, **kwargs)
 
     def delete(self, ids: Sequence[str] | None = None, **kwargs: Any) -> bool:
         """Remove documents and the nodes below them; ids that do not exist are skipped.

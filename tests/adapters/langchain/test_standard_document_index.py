@@ -27,3 +27,17 @@ class TestNodeGraphIndexAsync(AsyncDocumentIndexTestSuite):
     @pytest.fixture
     async def index(self, graph):
         return NodeGraphIndex(graph=graph)
+
+
+class TestOfDocuments(DocumentIndexerTestSuite):
+    """The one line that makes the graph, too."""
+
+    @pytest.fixture
+    def index(self):
+        return NodeGraphIndex.from_documents([])
+
+
+class TestOfDocumentsAsync(AsyncDocumentIndexTestSuite):
+    @pytest.fixture
+    async def index(self):
+        return NodeGraphIndex.from_documents([])

@@ -1,5 +1,7 @@
 """LangChain's own suite for retrievers, nothing overridden."""
 
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 
 from nodekin.adapters.langchain import NodeGraphRetriever
@@ -22,3 +24,29 @@ class TestNodeGraphRetriever(RetrieversIntegrationTests):
     @property
     def retriever_query_example(self):
         return "Which tea is a drink?"
+
+
+class TestOfDocuments(RetrieversIntegrationTests):
+    """The one line over documents, searched by words."""
+
+    @property
+    def retriever_constructor(self):
+        return NodeGraphRetriever.from_documents
+
+    @property
+    def retriever_constructor_params(self):
+        texts = (f"Tea number {n} is a drink. It has {n} leaves." for n in range(5))
+        return {"documents": [Document(text) for text in texts]}
+
+    @property
+    def retriever_query_example(self):
+        return "Which tea is a drink?"
+
+
+class TestOfDocumentsByMeaning(TestOfDocuments):
+    """The same with an embedding model."""
+
+    @property
+    def retriever_constructor_params(self):
+        model = DeterministicFakeEmbedding(size=32)
+        return {**super().retriever_constructor_params, "embedding": model}

@@ -14,6 +14,20 @@ class TestInMemory(VectorStoreIntegrationTests):
             yield NodeGraphVectorStore(graph)
 
 
+class TestOfDocuments(VectorStoreIntegrationTests):
+    """The one line that makes the graph, too."""
+
+    @pytest.fixture
+    def vectorstore(self):
+        return NodeGraphVectorStore.from_documents([], self.get_embeddings())
+
+
+class TestOfTexts(VectorStoreIntegrationTests):
+    @pytest.fixture
+    def vectorstore(self):
+        return NodeGraphVectorStore.from_texts([], self.get_embeddings())
+
+
 class TestInAFile(VectorStoreIntegrationTests):
     @pytest.fixture
     def vectorstore(self, tmp_path):

@@ -1,0 +1,205 @@
+"""The first lines of a program: a retriever of documents or texts, and documents added to it."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+
+from ...nodegraph import ROOT, NodeGraph, split_sentences
+from ..document_search import document_search
+from .documents import check_kwargs, put_documents, text_documents
+from .splitter_transform import as_transform
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+CHILDREN = "child"
+"""The group that a ``child_splitter`` makes."""
+
+PARENTS = "parent"
+"""The group that a ``parent_splitter`` makes."""
+
+
+class DocumentRetriever(BaseRetriever):
+    """Make a retriever of documents in one line; the base of ``NodeGraphRetriever``."""
+
+    graph: NodeGraph | None = None
+    """The graph that documents are added to; None for a retriever that was given none."""
+
+    @classmethod
+    def from_documents(
+        cls,
+        documents: Iterable[Document],
+        embedding: object = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        store: str | Path | None = None,
+        **options: Any,
+    ) -> Self:
+        """Make a retriever that searches small nodes of documents and returns the documents.
+
+        Args:
+            documents: They are copied, and come back with their ids and metadata.
+            embedding: The embedding model, to search by meaning; None to search by words.
+            ids: In place of the documents' own. A document without any gets a hash of its text
+                and metadata, so that the same document added twice is one.
+            store: The path of a file to keep the graph in; memory by default. With a file that
+                exists the documents are added to those in it.
+            **options: See ``from_graph``.
+
+        Raises:
+            TypeError: If an option is unknown.
+            ValueError: If there are not as many ids as documents, or two documents have one id.
+        """
+        retriever = cls.from_graph(NodeGraph(embed=embedding, store=store), **options)
+        retriever.add_documents(documents, ids=ids)
+        return retriever
+
+    @classmethod
+    def from_texts(
+        cls,
+        texts: Iterable[str],
+        embedding: object = None,
+        metadatas: Sequence[dict[str, Any]] | None = None,
+        *,
+        ids: Sequence[str | None] | None = None,
+        store: str | Path | None = None,
+        **options: Any,
+    ) -> Self:
+        """Do the same for texts, with their metadata and ids where there are any.
+
+        Raises:
+            TypeError: If ``embedding`` is no model, for example the metadatas.
+            ValueError: If there are not as many metadatas or ids as texts.
+        """
+        if isinstance(embedding, list | tuple):
+            raise TypeError(
+                f"embedding is a model, not {embedding!r:.80}; give the metadatas by their name: "
+                "metadatas=[...]"
+            )
+        documents = text_documents(texts, metadatas)
+        return cls.from_documents(documents, embedding, ids=ids, store=store, **options)
+
+    @classmethod
+    def from_graph(
+        cls,
+        graph: NodeGraph,
+        *,
+        k: int | None = 4,
+        child_splitter: object = None,
+        parent_splitter: object = None,
+        group: str | None = None,
+        target: str | None = None,
+        **options: Any,
+    ) -> Self:
+        """Make a retriever of the documents that a graph has, and of those that it will get.
+
+        Without further arguments sentences are searched for whole documents: by their vectors
+        where the graph has an embedding model; else by words, those of sentences and of whole
+        documents, and the two are fused (``mode="relative"``, so that scores are relative, too).
+        What is made is an ordinary group and an ordinary ``Retriever``: they are in ``graph`` and
+        ``retriever``.
+
+        Args:
+            graph: The node graph, with an embedding model to search by meaning.
+            k: How many documents to return at most.
+            child_splitter: A text splitter of LangChain, or any transform of a node group, that
+                makes the nodes to search, in place of sentences (the group ``"child"``).
+            parent_splitter: One that makes the chunks to return, in place of the documents (the
+                group ``"parent"``).
+            group: The group to search, in place of splitters: ``"ROOT"`` for the documents
+                themselves, ``"FineChunk"``, or one of your own.
+            target: The group to answer with; None for the documents.
+            **options: ``child_k``, ``filter``, ``score_threshold``, ``details`` as for
+                ``NodeGraphRetriever``; ``similarity``, ``similarity_cut_off``, ``index``,
+                ``embed_keys``, ``lift`` as for ``Retriever``.
+
+        Raises:
+            TypeError: If an option is unknown, or ``graph`` is no graph.
+            UnknownGroupError: If the graph has no such group.
+            ValueError: If a splitter is given, and a group for which it would make another one;
+                or the graph has another group ``"child"`` or ``"parent"``.
+
+        Example:
+            >>> from nodekin.adapters.langchain import NodeGraphRetriever
+            >>> graph = NodeGraph()
+            >>> ids = graph.add(["Green tea is steamed. Black tea is fermented.", "Rivers run."])
+            >>> retriever = NodeGraphRetriever.from_graph(graph, k=1)
+            >>> [document.page_content for document in retriever.invoke("fermented")]
+            ['Green tea is steamed. Black tea is fermented.']
+        """
+        if not isinstance(graph, NodeGraph):
+            raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
+        if child_splitter is not None and group is not None:
+            raise ValueError(
+                f"child_splitter makes the group to search, and group={group!r} names another; "
+                "give one of them"
+            )
+        if parent_splitter is not None and target is not None:
+            raise ValueError(
+                f"parent_splitter makes the group to answer with, and target={target!r} names "
+                "another; give one of them"
+            )
+        check_kwargs(cls.__name__, options, (*_FIRST_OPTIONS, *_OPTIONS, *_SEARCH_OPTIONS))
+        search = {name: options.pop(name) for name in _SEARCH_OPTIONS if name in options}
+        parent = ROOT
+        if parent_splitter is not None:
+            graph.create_node_group(PARENTS, _transform(parent_splitter))
+            parent = target = PARENTS
+            if child_splitter is None and group is None:
+                child_splitter = split_sentences
+        if child_splitter is not None:
+            graph.create_node_group(CHILDREN, _transform(child_splitter), parent=parent)
+            group = CHILDREN
+        retriever = document_search(graph, group=group, target=target, **search)
+        arguments: dict[str, Any] = {"retriever": retriever, "graph": graph, "k": k, **options}
+        return cls(**arguments)
+
+    def add_documents(
+        self, documents: Iterable[Document], *, ids: Sequence[str | None] | None = None
+    ) -> list[str]:
+        """Add documents, or update those whose id exists, all or none; return their ids.
+
+        What was made of a document before goes, and the next search sees the change. Documents
+        are removed by ``retriever.graph.remove(ids)``.
+
+        Raises:
+            ValueError: If there are not as many ids as documents, two documents have one id, or
+                the retriever has no graph.
+        """
+        if self.graph is None:
+            raise ValueError(
+                "the retriever has no graph to add documents to; give it one (graph=...), or call "
+                "add() of the graph"
+            )
+        return put_documents(self.graph, documents, ids)
+
+    async def aadd_documents(
+        self, documents: Iterable[Document], *, ids: Sequence[str | None] | None = None
+    ) -> list[str]:
+        """Do the same without blocking the event loop."""
+        return await asyncio.to_thread(self.add_documents, documents, ids=ids)
+
+
+_FIRST_OPTIONS = ("k", "child_splitter", "parent_splitter", "group", "target")
+
+_OPTIONS = ("child_k", "filter", "score_threshold", "details", "tags", "metadata", "name")
+"""Options of the LangChain retriever."""
+
+_SEARCH_OPTIONS = ("similarity", "similarity_cut_off", "index", "embed_keys", "lift")
+"""Options of the search; for its others LangChain has names of its own (k, filter)."""
+
+
+def _transform(splitter: object) -> object:
+    """Return what a group is made by: a LangChain splitter with its own starts, else as it is."""
+    if callable(splitter) or inspect.isclass(splitter):
+        return splitter
+    if hasattr(splitter, "split_text") or hasattr(splitter, "transform_documents"):
+        return as_transform(splitter)
+    return splitter
