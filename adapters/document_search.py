@@ -19,6 +19,7 @@ def default_similarity(graph: NodeGraph) -> str:
 def document_search(
     graph: NodeGraph,
     *,
+    base: str = ROOT,
     group: str | None = None,
     target: str | None = None,
     similarity: Any = None,
@@ -32,8 +33,9 @@ def document_search(
 
     Args:
         graph: The node graph; a group ``"sentence"`` is declared where it has none.
+        base: The group that takes the place of the documents: its nodes are the results.
         group: The group to search instead; it is searched alone.
-        target: The group to answer with; None for the documents.
+        target: The group to answer with; None for the documents (``base``).
         similarity: As in ``Retriever``; None for meaning where the graph has an embedding model,
             else for words.
         **options: The others of ``Retriever``.
@@ -50,17 +52,17 @@ def document_search(
         ('Green tea is steamed. Black tea is fermented.', 'Black tea is fermented.')
     """
     similarity = get_similarity(default_similarity(graph) if similarity is None else similarity)
-    options |= {"similarity": similarity, "target": ROOT if target is None else target}
+    options |= {"similarity": similarity, "target": base if target is None else target}
     if group is not None:
         return Retriever(graph, group, **options)
     if SENTENCES not in graph.groups:
-        graph.create_node_group(SENTENCES, split_sentences)
+        graph.create_node_group(SENTENCES, split_sentences, parent=base)
     sentences = Retriever(graph, SENTENCES, **options)
     if target is not None or similarity.mode == "embedding":
         return sentences
-    sentences.top_k = max(sentences.top_k, _DEPTH)
-    documents = Retriever(graph, ROOT, **{**options, "top_k": sentences.top_k})
-    return FusionRetriever([sentences, documents], mode="relative")
+    top_k, sentences.top_k = sentences.top_k, max(sentences.top_k, _DEPTH)
+    documents = Retriever(graph, base, **{**options, "top_k": sentences.top_k})
+    return FusionRetriever([sentences, documents], mode="relative", top_k=top_k)
 
 
 _DEPTH = 10

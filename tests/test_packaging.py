@@ -132,7 +132,7 @@ PUBLIC = {
         to_document transform_query
     """,
     "nodekin.adapters.llama_index": """
-        ImportResult LiftPostprocessor NodeGraphDocstore NodeGraphQueryEngine
+        ImportResult LiftPostprocessor NodeGraphDocstore NodeGraphIndex NodeGraphQueryEngine
         NodeGraphQueryTransform NodeGraphQuestionGenerator NodeGraphReranker NodeGraphRetriever
         NodeGraphTransform NodeWithEvidence SpanEndEvent SpanObserver SpanStartEvent
         as_embedder as_index as_llm as_retriever as_transform dump_nodes export_index_nodes

@@ -7,6 +7,7 @@ from ..extras import extra
 with extra("llama-index", "llama_index"):
     from .docstore import NodeGraphDocstore
     from .export_nodes import export_index_nodes, export_nodes
+    from .graph_index import NodeGraphIndex
     from .graph_transform import NodeGraphTransform
     from .import_nodes import ImportResult, import_nodes
     from .instrumentation import SpanEndEvent, SpanObserver, SpanStartEvent
@@ -25,6 +26,7 @@ __all__ = [
     "ImportResult",
     "LiftPostprocessor",
     "NodeGraphDocstore",
+    "NodeGraphIndex",
     "NodeGraphQueryEngine",
     "NodeGraphQueryTransform",
     "NodeGraphQuestionGenerator",

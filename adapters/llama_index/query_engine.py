@@ -15,6 +15,7 @@ from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.response_synthesizers import BaseSynthesizer
 from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 from llama_index.core.settings import Settings
+from llama_index.core.tools import QueryEngineTool
 from llama_index.core.vector_stores.types import MetadataFilters
 
 from ...nodegraph import NodeGraph
@@ -30,7 +31,13 @@ from ...retrievers.strategies import StrategyName, is_tools, make_strategy, with
 from .prompt_templates import llm_or_settings
 from .retrieval_record import RecordingRetriever, RetrievalRecord
 from .retriever import NodeGraphRetriever
-from .synthesizers import LlamaIndexSynthesizer, QueryEngineSynthesizer, Retrieve, Synthesizer
+from .synthesizers import (
+    SYNTHESIS_OPTIONS,
+    LlamaIndexSynthesizer,
+    QueryEngineSynthesizer,
+    Retrieve,
+    Synthesizer,
+)
 
 
 class NodeGraphQueryEngine(BaseQueryEngine):
@@ -73,8 +80,10 @@ class NodeGraphQueryEngine(BaseQueryEngine):
         node_postprocessors: Are applied to the retrieved nodes, one after the other.
         streaming: Whether answers are streamed.
         callback_manager: As everywhere in LlamaIndex.
-        **options: Those of the strategy: ``max_steps``, ``limit``, ``answers``, ``prompt``; and
-            ``verbose=True``, which prints each retrieval's stages and why its results were found.
+        **options: Those of LlamaIndex's response synthesizers: ``response_mode``,
+            ``text_qa_template``, ``refine_template``, ``output_cls``, and so on; those of the
+            strategy: ``max_steps``, ``limit``, ``answers``, ``prompt``; and ``verbose=True``, which
+            prints each retrieval's stages and why its results were found.
 
     Raises:
         TypeError: If an argument has the wrong type, or there is no such option.
@@ -113,6 +122,13 @@ class NodeGraphQueryEngine(BaseQueryEngine):
             callback_manager = own or Settings.callback_manager
         super().__init__(callback_manager)
         verbose = bool(options.pop("verbose", False))
+        synthesis = {name: options.pop(name) for name in SYNTHESIS_OPTIONS & options.keys()}
+        if synthesis and (engine is not None or response_synthesizer is not None):
+            other = "QueryEngine" if engine is not None else "response_synthesizer"
+            raise ValueError(
+                f"{sorted(synthesis)} would not be used: the {other} makes the answers; set them "
+                "there, or leave it out"
+            )
         inner: RetrieverLike
         self._synthesizer: Synthesizer
         if isinstance(source, QueryEngine):
@@ -127,6 +143,7 @@ class NodeGraphQueryEngine(BaseQueryEngine):
                 llm if isinstance(llm, LLM) else None,
                 streaming=streaming,
                 callback_manager=callback_manager,
+                options=synthesis,
             )
             if isinstance(source, NodeGraph):
                 inner = Retriever(source, group)
@@ -140,8 +157,8 @@ class NodeGraphQueryEngine(BaseQueryEngine):
             inner = make_strategy(strategy, inner, llm_or_settings(llm), **options)
         elif options:
             raise TypeError(
-                f"settings {sorted(options)} are those of a strategy, and strategy='none' has "
-                "none; name one, or leave them out"
+                f"{sorted(options)} are no arguments of a query engine; if they are those of a "
+                "strategy, name it: strategy='rewrite'"
             )
         self._retriever = NodeGraphRetriever(
             inner,
@@ -153,6 +170,27 @@ class NodeGraphQueryEngine(BaseQueryEngine):
         self._postprocessors = list(node_postprocessors or [])
         for postprocessor in self._postprocessors:
             postprocessor.callback_manager = callback_manager
+
+    @classmethod
+    def from_args(
+        cls, retriever: RetrieverLike | NodeGraph | QueryEngine, llm: object = None, **options: Any
+    ) -> NodeGraphQueryEngine:
+        """Make one as ``RetrieverQueryEngine.from_args`` does; the arguments are the class's."""
+        return cls(retriever, llm, **options)
+
+    @classmethod
+    def from_defaults(
+        cls, query_engine_tools: Sequence[QueryEngineTool], llm: object = None, **options: Any
+    ) -> NodeGraphQueryEngine:
+        """Make one as ``SubQuestionQueryEngine.from_defaults`` does.
+
+        Args:
+            query_engine_tools: The tools, of which the model chooses one for each sub-question.
+            llm: The model; None for ``Settings.llm``.
+            **options: The class's other arguments, and those of the strategy.
+        """
+        tools: Any = [*query_engine_tools]
+        return cls(tools, llm, strategy="sub_question", **options)
 
     @property
     def retriever(self) -> NodeGraphRetriever:

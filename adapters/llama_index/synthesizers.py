@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,7 +19,13 @@ from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms import LLM, MockLLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.prompts.mixin import PromptMixin, PromptMixinType
-from llama_index.core.response_synthesizers import BaseSynthesizer, get_response_synthesizer
+from llama_index.core.response_synthesizers import (
+    BaseSynthesizer,
+    ResponseMode,
+    get_response_synthesizer,
+)
+from llama_index.core.response_synthesizers.context_only import ContextOnly
+from llama_index.core.response_synthesizers.no_text import NoText
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from ...retrievers import Answer, Filters, QueryEngine, ScoredNode
@@ -36,6 +43,17 @@ Retrieve = Callable[[QueryBundle], Plan[tuple[list[NodeWithScore], RetrievalReco
 
 ResponsePlan = Plan[tuple[Any, RetrievalRecord]]
 """Returns a response and the record of its retrieval."""
+
+SYNTHESIS_OPTIONS = frozenset(inspect.signature(get_response_synthesizer).parameters) - {
+    "llm",
+    "callback_manager",
+    "streaming",
+    "verbose",
+}
+"""Arguments of LlamaIndex's response synthesizers, as query engines take them."""
+
+_WITHOUT_MODEL = {ResponseMode.NO_TEXT: NoText, ResponseMode.CONTEXT_ONLY: ContextOnly}
+"""LlamaIndex's own factory reads ``Settings.llm`` for these, too, and fails where there is none."""
 
 
 class Synthesizer(PromptMixin):
@@ -65,6 +83,10 @@ class LlamaIndexSynthesizer(Synthesizer):
         llm: The model to create it with; None for ``Settings.llm`` at the time of each query.
         streaming: Whether it streams.
         callback_manager: Its callback manager.
+        options: More arguments of ``get_response_synthesizer``, by ``SYNTHESIS_OPTIONS``.
+
+    Raises:
+        ValueError: If there is no such ``response_mode``.
     """
 
     def __init__(
@@ -74,12 +96,21 @@ class LlamaIndexSynthesizer(Synthesizer):
         *,
         streaming: bool,
         callback_manager: CallbackManager,
+        options: Mapping[str, object] | None = None,
     ) -> None:
         self._synthesizer = synthesizer
         self._llm = llm
-        self._options: Any = {"streaming": streaming, "callback_manager": callback_manager}
-        self._prompt_holder = synthesizer or get_response_synthesizer(
-            llm=MockLLM(), callback_manager=CallbackManager([])
+        given: Any = dict(options or {})
+        if "response_mode" in given:
+            given["response_mode"] = _response_mode(given["response_mode"])
+        self._options = {**given, "streaming": streaming, "callback_manager": callback_manager}
+        without_model = _WITHOUT_MODEL.get(given.get("response_mode"))
+        if synthesizer is None and without_model is not None:
+            self._synthesizer = without_model(
+                MockLLM(), callback_manager=callback_manager, streaming=streaming
+            )
+        self._prompt_holder = self._synthesizer or get_response_synthesizer(
+            llm=MockLLM(), callback_manager=CallbackManager([]), **given
         )
 
     def respond(
@@ -103,7 +134,11 @@ class LlamaIndexSynthesizer(Synthesizer):
     def _with_model(self) -> BaseSynthesizer:
         if self._synthesizer is not None:
             return self._synthesizer
-        llm = default_llm() if self._llm is None else self._llm
+        llm = self._llm
+        if llm is None:
+            llm = (
+                MockLLM() if self._options.get("response_mode") in _WITHOUT_MODEL else default_llm()
+            )
         synthesizer = get_response_synthesizer(llm=llm, **self._options)
         synthesizer.update_prompts(self._prompt_holder.get_prompts())
         return synthesizer
@@ -113,6 +148,14 @@ class LlamaIndexSynthesizer(Synthesizer):
 
     def _update_prompts(self, prompts_dict: dict[str, BasePromptTemplate]) -> None:
         self._prompt_holder.update_prompts(prompts_dict)
+
+
+def _response_mode(value: object) -> ResponseMode:
+    try:
+        return ResponseMode(value)
+    except ValueError:
+        modes = [mode.value for mode in ResponseMode]
+        raise ValueError(f"response_mode is one of {modes}, not {value!r:.80}") from None
 
 
 class QueryEngineSynthesizer(Synthesizer):
