@@ -308,8 +308,10 @@ class _IndexCheck:
         corpus.put("more", self.texts[0], None)
         states.append(self.rankings(corpus.graph()))
         finished = threading.Event()
+        started = threading.Barrier(4)
 
         def write() -> None:
+            started.wait()
             try:
                 for _ in range(_TOGGLES):
                     corpus.put("more", self.texts[0], None, graph)
@@ -319,6 +321,7 @@ class _IndexCheck:
                 finished.set()
 
         def read() -> None:
+            started.wait()
             retriever = self.retriever(graph)
             while not finished.is_set():
                 for at, query in enumerate(self.queries):

@@ -60,10 +60,52 @@ def batch_runs(
         return_exceptions: Whether a query that fails gives its error. Where the search of all
             fails, each query is searched on its own then. Else the first error is raised.
     """
-    runs = []
-    for query, config in zip(queries, configs, strict=True):
-        runs.append((yield from _start_run(retriever, query, config)))
+    runs: list[Any] = []
+    try:
+        for query, config in zip(queries, configs, strict=True):
+            runs.append((yield from _start_run(retriever, query, config)))
+    except BaseException as error:  # cancelled, or a handler that raises
+        for run_manager in runs:
+            yield from _end_run(run_manager.on_retriever_error, error)
+        raise
     return (yield from _search_runs(queries, configs, runs, search, return_exceptions))
+
+
+def invoke_each(
+    retriever: BaseRetriever,
+    queries: list[str],
+    configs: list[RunnableConfig],
+    *,
+    return_exceptions: bool,
+    **kwargs: Any,
+) -> Compute[list[Any]]:
+    """Invoke a retriever for each query, as many at once as the first config says.
+
+    A cancelled batch ends when every run has ended: a run that has begun reports its error. The
+    base class leaves those behind that are not the first to end.
+    """
+
+    async def ainvoke_each() -> list[Any]:
+        slots = asyncio.Semaphore(configs[0].get("max_concurrency") or len(queries))
+
+        async def ainvoke(query: str, config: RunnableConfig) -> Any:
+            async with slots:
+                try:
+                    return await retriever.ainvoke(query, config, **kwargs)
+                except Exception as error:
+                    if return_exceptions:
+                        return error
+                    raise
+
+        tasks = [asyncio.ensure_future(each) for each in map(ainvoke, queries, configs)]
+        try:
+            return await asyncio.gather(*tasks)
+        except asyncio.CancelledError:  # all tasks are cancelled, the first of them has ended
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
+
+    invoke = partial(BaseRetriever.batch, retriever, queries, configs, **kwargs)
+    return Compute(partial(invoke, return_exceptions=return_exceptions), ainvoke_each)
 
 
 def _search_runs(

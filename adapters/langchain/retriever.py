@@ -27,7 +27,7 @@ from ...retrievers import (
 )
 from ...retrievers.foreign import configured
 from ...retrievers.plans import Compute, Plan, arun, run
-from .batching import MAX_BATCH, batch_runs, embed_queries, supports_batch
+from .batching import MAX_BATCH, batch_runs, embed_queries, invoke_each, supports_batch
 from .callbacks import acall_with_config, achild_runs, call_with_config, child_runs, parent_runs
 from .document_retriever import DocumentRetriever
 from .documents import Details, check_count, check_kwargs, to_document
@@ -273,9 +273,8 @@ class NodeGraphRetriever(DocumentRetriever):
                 )
                 continue
             yield from embed_queries(self.retriever, queries)
-            arguments = {**kwargs, "return_exceptions": return_exceptions}
-            documents += yield from Compute.of(
-                super().batch, super().abatch, queries, own, **arguments
+            documents += yield from invoke_each(
+                self, queries, own, return_exceptions=return_exceptions, **kwargs
             )
         return documents
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import pytest
 from blockbuster import blockbuster_ctx
-from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.runnables import RunnableLambda
 from langchain_runs import FinishedRuns
 
@@ -333,33 +333,78 @@ async def test_without_return_exceptions_it_raises(retriever, mode):
         await batch(retriever, mode, ["tea", "poison"])
 
 
-async def test_a_cancelled_batch_reports_each():
-    waiting = asyncio.Semaphore(0)
+class Errors(BaseCallbackHandler):
+    """Counts the runs that report an error."""
 
-    class Endless:
-        def retrieve(self, query, *, top_k=None, filters=None):
-            raise NotImplementedError
+    def __init__(self):
+        self.seen = 0
 
-        async def aretrieve(self, query, *, top_k=None, filters=None):
-            waiting.release()
-            await asyncio.Event().wait()
+    async def wait(self):
+        """Later reports take a while, as a tracer's may."""
+        if self.seen:
+            for _ in range(20):
+                await asyncio.sleep(0)
 
-    class Errors(BaseCallbackHandler):
-        seen = 0
 
-        def on_retriever_error(self, error, **kwargs):
-            assert isinstance(error, asyncio.CancelledError)
-            self.seen += 1
+class AsyncErrors(AsyncCallbackHandler, Errors):
+    async def on_retriever_error(self, error, **kwargs):
+        assert isinstance(error, asyncio.CancelledError)
+        await self.wait()
+        self.seen += 1
 
-    errors = Errors()
-    retriever = NodeGraphRetriever(retriever=Endless())
+
+class SyncErrors(Errors):
+    def on_retriever_error(self, error, **kwargs):
+        assert isinstance(error, asyncio.CancelledError)
+        self.seen += 1
+
+
+class Endless:
+    """Never has results; knows how many searches wait."""
+
+    def __init__(self):
+        self.waiting = asyncio.Semaphore(0)
+
+    def retrieve(self, query, *, top_k=None, filters=None):
+        raise NotImplementedError
+
+    async def aretrieve(self, query, *, top_k=None, filters=None):
+        self.waiting.release()
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("handler", [SyncErrors, AsyncErrors])
+async def test_a_cancelled_batch_reports_each(handler):
+    engine, errors = Endless(), handler()
+    retriever = NodeGraphRetriever(retriever=engine)
     task = asyncio.create_task(retriever.abatch(["a", "b", "c"], {"callbacks": [errors]}))
     for _ in range(3):
-        await waiting.acquire()
+        await engine.waiting.acquire()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert errors.seen == 3
+
+
+async def test_a_batch_cancelled_while_its_runs_begin_reports_those_that_have(retriever):
+    begun, errors = asyncio.Event(), AsyncErrors()
+
+    class Slow(AsyncCallbackHandler):
+        runs = 0
+
+        async def on_retriever_start(self, *args, **kwargs):
+            self.runs += 1
+            if self.runs == 3:
+                begun.set()
+                await asyncio.Event().wait()
+
+    config = {"callbacks": [Slow(), errors]}
+    task = asyncio.create_task(retriever.abatch(["tea", "river", "book"], config))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert errors.seen == 2
 
 
 async def test_in_a_chain_the_batch_reaches_the_retriever(retriever, model, mode):

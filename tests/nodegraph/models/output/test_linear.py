@@ -56,6 +56,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "parse_query": lambda text: output.parse_query(text, "What is tea?"),
     "parse_routes": lambda text: output.parse_routes(text, ["docs", "web"]),
     "parse_sub_questions": lambda text: output.parse_sub_questions(text, "What is tea?", 5),
+    "parse_tool_questions": lambda text: output.parse_tool_questions(text, ["docs", "what"]),
     "parse_verdict": output.parse_verdict,
     "parse_ranked_answer": parse_ranked_answer,
     "split_bullet": output.split_bullet,
@@ -116,7 +117,7 @@ def test_so_it_does_whatever_is_repeated(name: str) -> None:
 def test_every_public_reader_is_among_them() -> None:
     texts = {
         *("FinalAnswer", "FinalAnswerParser", "ANSWER_LABEL", "MAX_QUERY_LENGTH", "PARSERS"),
-        *("NO_ANSWER_MARKS", "QUESTION_KEYS"),
+        *("NO_ANSWER_MARKS", "QUESTION_KEYS", "ToolQuestions"),
         *("label_pattern", "texts_in", "unique", "value_of"),  # of patterns, values and lists
     }
     assert set(output.__all__) - texts <= set(READERS)
