@@ -24,6 +24,7 @@ from .imported_groups import Family
 from .memory_store import MemoryStore
 from .models import LLM, CachedLLM, Embedder
 from .node import ROOT, Kin, Link, LinkedText, Node
+from .observation import Observation, OutsideHoldError, observing
 from .readers import register_reader
 from .search_text import SearchText, SearchTextOption, as_search_text
 from .splitters import (
@@ -62,6 +63,8 @@ __all__ = [
     "NodeGraph",
     "NodeGroup",
     "NodeStore",
+    "Observation",
+    "OutsideHoldError",
     "ReadError",
     "RecursiveSplitter",
     "Refresh",
@@ -79,6 +82,7 @@ __all__ = [
     "fingerprint",
     "limit_concurrency",
     "nearest_names",
+    "observing",
     "register_reader",
     "run_in_tasks",
     "run_in_threads",

@@ -23,6 +23,7 @@ from .memory_store import as_store
 from .models import EmbeddingCache, as_embedders
 from .navigation import as_node, find
 from .node import MEMBER, ROOT, Link, Node
+from .observation import current_observation
 from .random_ids import report_changed_files, stable_document
 from .search_text import DEFAULT, SearchTextOption, as_search_text, rule_sources
 from .search_text_registry import DeclaredSearchText, SearchTextRegistry
@@ -638,6 +639,8 @@ class NodeGraph:
 
     @contextmanager
     def _reading(self, groups: Sequence[str], on_error: OnError) -> Iterator[None]:
+        if (observation := current_observation.get()) is not None:
+            observation.note_groups(self, *groups)
         with self._access.reading():  # all is built, nearly always
             if all(map(self._fresh, groups)):
                 yield

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+from .observation import current_observation
 from .store import NodeStore
 
 T = TypeVar("T")
@@ -40,6 +41,8 @@ class Access:
         while True:
             with self._lock.read(), self._store.snapshot() as state:
                 if state == self._state:
+                    if (observation := current_observation.get()) is not None:
+                        observation.note(self, state)
                     _thread.depth = getattr(_thread, "depth", 0) + 1
                     try:
                         yield
@@ -48,6 +51,11 @@ class Access:
                     return
             with self._lock.write(), self._store.snapshot() as newest:
                 self._state = newest
+
+    def newest(self) -> int:
+        """Return the number of the newest state; wait for who is writing."""
+        with self._lock.read(), self._store.snapshot() as state:
+            return state
 
     def cached(self, key: object, compute: Callable[[], T]) -> T:
         """Return what a function of the state returns, called once for the state being read."""
@@ -61,8 +69,12 @@ class Access:
         return values[key]  # type: ignore[return-value]
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
+    def writing(self, *, builds: bool = True) -> Iterator[None]:
         """Change the store while nobody else reads or writes; all or nothing.
+
+        Args:
+            builds: Whether only what follows from the documents is written: whoever has read
+                this state, and writes, has still read one state.
 
         Raises:
             RuntimeError: If this thread is reading.
@@ -70,12 +82,19 @@ class Access:
         """
         self.check_write()
         with self._store.writing(), self._lock.write():
+            observation = current_observation.get() if builds else None
+            before = -1
+            if observation is not None:
+                with self._store.snapshot() as before:
+                    pass
             try:
                 with self._store.transaction():
                     yield
             finally:
                 with self._store.snapshot() as state:
                     self._state = state
+                if observation is not None:
+                    observation.advance(self, before, state)
 
     @contextmanager
     def changing(self) -> Iterator[None]:
@@ -84,7 +103,7 @@ class Access:
         Builds write without: whoever keeps others from changing documents may wait for a build.
         """
         self.check_write()
-        with self.change_lock, self.writing():
+        with self.change_lock, self.writing(builds=False):
             yield
 
     @contextmanager

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from .base_retriever import BaseRetriever, check_queries
 from .filters import Filters, parse_filters
-from .plans import Plan, arun, run
+from .plans import Plan, arun_in_one_state, run_in_one_state
 from .results import OutputOptions, Results, ScoredNode
 from .validation import check_top_k
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 class PlannedRetriever(BaseRetriever):
     """Give a retriever that has ``plans`` its ways of being asked.
+
+    Each answer is of one state of the graph, whatever is nested: where the graph changes meanwhile
+    the plan is run again, without asking models again.
 
     Args:
         top_k: How many results at most; None leaves it to the retrievers within.
@@ -48,13 +51,13 @@ class PlannedRetriever(BaseRetriever):
         Raises:
             ModelError: If the model fails, with ``on_error="raise"``.
         """
-        return run(self._plans([query], top_k, filters))[0]
+        return run_in_one_state(self._plans_of(top_k, filters), [query])[0]
 
     async def aretrieve(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
     ) -> list[ScoredNode]:
         """Return the same without blocking the event loop."""
-        return (await arun(self._plans([query], top_k, filters)))[0]
+        return (await arun_in_one_state(self._plans_of(top_k, filters), [query]))[0]
 
     def batch(
         self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
@@ -69,19 +72,24 @@ class PlannedRetriever(BaseRetriever):
             ModelError: If the model fails, with ``on_error="raise"``.
         """
         check_queries(queries)
-        return run(self._plans(list(queries), top_k, filters)) if queries else []
+        if not queries:
+            return []
+        return run_in_one_state(self._plans_of(top_k, filters), list(queries))
 
     async def abatch(
         self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
     ) -> list[list[ScoredNode]]:
         """Return the same without blocking the event loop."""
         check_queries(queries)
-        return await arun(self._plans(list(queries), top_k, filters)) if queries else []
+        if not queries:
+            return []
+        return await arun_in_one_state(self._plans_of(top_k, filters), list(queries))
 
-    def _plans(
-        self, queries: Sequence[str], top_k: int | None, filters: Filters | None
-    ) -> Plan[list[Results]]:
-        return self.plans(queries, self.check_limit(top_k, filters), filters)
+    def _plans_of(
+        self, top_k: int | None, filters: Filters | None
+    ) -> Callable[[Sequence[str]], Plan[list[Results]]]:
+        limit = self.check_limit(top_k, filters)
+        return lambda queries: self.plans(queries, limit, filters)
 
     def check_limit(self, top_k: int | None, filters: Filters | None) -> int | None:
         """Check the arguments of a call; return how many results at most."""

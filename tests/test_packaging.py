@@ -98,12 +98,12 @@ PUBLIC = {
     "nodekin.nodegraph": """
         CORPUS CachedLLM Changes Derivation Document Embedder EmbeddingError EntityExtractor Failure
         Family GroupSummary Kin LLM LLMExtractor Link LinkedText MarkdownSplitter MemoryStore
-        ModelError ModelTimeoutError Node NodeGraph NodeGroup NodeStore ROOT ReadError
-        RecursiveSplitter
+        ModelError ModelTimeoutError Node NodeGraph NodeGroup NodeStore
+        Observation OutsideHoldError ROOT ReadError RecursiveSplitter
         Refresh SearchText SearchTextOption SentenceSplitter Stamp StoreError TransformError
         UnknownGroupError UnsupportedFilesError
         as_search_text count_tokens declared_search_text fingerprint
-        limit_concurrency nearest_names register_reader run_in_tasks run_in_threads
+        limit_concurrency nearest_names observing register_reader run_in_tasks run_in_threads
         split_paragraphs split_sentences
     """,
     "nodekin.nodegraph.sqlite": "SQLiteStore",

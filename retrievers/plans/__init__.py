@@ -13,6 +13,7 @@ from .effects import (
 )
 from .fetching import fetch_until_full
 from .limits import Budget, BudgetExceededError, Call, CallCounter, count_calls
+from .one_state import apaid, arun_in_one_state, paid, run_in_one_state
 from .passages import fit_passages, neutralize, passage_title
 from .plan import Effect, Plan, arun, astream, interpose, run, stream
 from .prompting import (
@@ -40,7 +41,9 @@ __all__ = [
     "PromptMixin",
     "PromptReplacement",
     "StreamedAsk",
+    "apaid",
     "arun",
+    "arun_in_one_state",
     "ask_and_parse",
     "astream",
     "astream_with_timeout",
@@ -52,10 +55,12 @@ __all__ = [
     "interpose",
     "json_instruction",
     "neutralize",
+    "paid",
     "passage_title",
     "replace_prompts",
     "results_or_errors",
     "run",
+    "run_in_one_state",
     "run_with_timeout",
     "stream",
     "stream_with_timeout",

@@ -20,6 +20,7 @@ from ..filters import Filters
 from ..protocols import RetrieverProtocol
 from ..results import Results
 from ..tracing import Span, start_span
+from .one_state import apaid, paid
 from .plan import Effect, Plan, arun, run
 from .streaming import astream_with_timeout, stream_with_timeout
 
@@ -62,15 +63,22 @@ class Ask(Effect[str]):
             ModelError: If it fails.
         """
         with self._span() as span:
-            span.attributes["answer"] = answer = run_with_timeout(self._complete, self.timeout)
+            ask = partial(run_with_timeout, self._complete, self.timeout)
+            span.attributes["answer"] = answer = paid(self._key(), ask)
         return answer
 
     async def arun(self) -> str:
         """Return the same without blocking the event loop."""
         with self._span() as span:
-            answer = await asyncio.wait_for(self._acomplete(), self.timeout)
+            answer = await apaid(self._key(), self._awaited)
             span.attributes["answer"] = answer
         return answer
+
+    async def _awaited(self) -> str:
+        return await asyncio.wait_for(self._acomplete(), self.timeout)
+
+    def _key(self) -> tuple[object, ...]:
+        return "ask", id(self.llm), self.prompt, repr(self.schema)
 
     def stream(self) -> Generator[str, None, str]:
         """Yield the answer as it comes; return all that the model wrote."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import pickle
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
@@ -15,6 +16,7 @@ from ...nodegraph import ModelError
 from ...nodegraph.models import is_async
 from ..tracing import start_span
 from .effects import Ask, Each
+from .one_state import apaid, paid
 from .plan import Effect, Plan, interpose
 
 T = TypeVar("T")
@@ -52,20 +54,33 @@ class Call(Effect[Any]):
     def run(self) -> Any:
         """Return what the function returns."""
         with start_span("call", function=repr(self.function)):
-            result = self.function(*self.arguments)
-            if not inspect.isawaitable(result):
-                return result
-            # This thread may be an event loop's, which can't run another one.
-            with ThreadPoolExecutor(1, "nodekin-call") as pool:
-                return pool.submit(asyncio.run, _await(result)).result()
+            return paid(self._key(), self._call)
 
     async def arun(self) -> Any:
         """Return the same without blocking the event loop."""
         with start_span("call", function=repr(self.function)):
-            if is_async(self.function):
-                return await self.function(*self.arguments)
-            result = await asyncio.to_thread(self.function, *self.arguments)
-            return await result if inspect.isawaitable(result) else result
+            return await apaid(self._key(), self._acall)
+
+    def _key(self) -> Hashable:
+        """Return what the call depends on; None where that can't be told: nothing is remembered."""
+        try:
+            return "call", id(self.function), pickle.dumps(self.arguments)
+        except Exception:  # a result may hold anything
+            return None
+
+    def _call(self) -> Any:
+        result = self.function(*self.arguments)
+        if not inspect.isawaitable(result):
+            return result
+        # This thread may be an event loop's, which can't run another one.
+        with ThreadPoolExecutor(1, "nodekin-call") as pool:
+            return pool.submit(asyncio.run, _await(result)).result()
+
+    async def _acall(self) -> Any:
+        if is_async(self.function):
+            return await self.function(*self.arguments)
+        result = await asyncio.to_thread(self.function, *self.arguments)
+        return await result if inspect.isawaitable(result) else result
 
 
 class Budget:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...nodegraph.models import is_async
 from ...nodegraph.splitters import Length
-from ..plans import Compute, Plan, run
+from ..plans import Compute, Plan, apaid, paid, run
 from ..protocols import RerankError
 
 ScoreFunction = Callable[[str, list[str]], Any]
@@ -55,9 +55,15 @@ class CrossEncoder:
         """Return the same as a plan, which runs in a thread if the model has no async function."""
         if not texts:
             return []
-        ascore = None if self.ascore is None else partial(self.ascore, query, list(texts))
+        key = "scores", id(self.score), query, tuple(texts)
+        score: Callable[[], Any] = partial(paid, key, partial(self.score, query, list(texts)))
+        ascore: Callable[[], Awaitable[Any]] | None = None
+        if self.ascore is not None:
+            ascore = partial(apaid, key, partial(self.ascore, query, list(texts)))
         try:
-            scores = yield from Compute(partial(self.score, query, list(texts)), ascore)
+            scores = yield from Compute(
+                score, None if ascore is None else partial(apaid, key, ascore)
+            )
             return _checked_scores(scores, len(texts))
         except RerankError:
             raise

@@ -1,0 +1,122 @@
+"""Documents that change owner and text in one transaction, and retrievers to look at them with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nodekin.nodegraph import Document, EntityExtractor, NodeGraph
+from nodekin.retrievers import (
+    AutoMergeRetriever,
+    DocumentCompletionRetriever,
+    FusionRetriever,
+    LinkRetriever,
+    MultiQueryRetriever,
+    RecursiveRetriever,
+    RerankRetriever,
+    Retriever,
+    RetrieverProtocol,
+    ScoredNode,
+    WindowRetriever,
+    register_reranker,
+)
+
+QUERY = "Which green tea has Henrik Ibsen?"
+OWNER = {"tenant": "A"}
+IDS = ("a", "b", "c", "d")
+
+
+def documents(state: int) -> list[Document]:
+    """Return the documents of a state: two are A's, and each says whose it is, and since when."""
+    made = []
+    for place, i in enumerate(IDS):
+        owner = "A" if (place + state) % 2 == 0 else "B"
+        mark = f"{owner}{state}"
+        lines = [f"Henrik Ibsen {i}", f"Green tea of Henrik Ibsen, {mark}.", f"Milk, {mark}."]
+        lines += [f"Green tea again, {mark}."] * (1 + (place + state) % 3)
+        made.append(Document("\n".join(lines), {"tenant": owner, "state": state}, id=i))
+    return made
+
+
+def moving_graph(state: int = 0, store: Any = None) -> NodeGraph:
+    """Return a graph of one state."""
+    graph = NodeGraph(store=store, progress=False, embed=letters)
+    graph.create_node_group("line", str.splitlines)
+    graph.create_node_group("word", str.split, parent="line")
+    graph.create_node_group("entity", EntityExtractor(), scope="group")
+    graph.add(documents(state))
+    return graph
+
+
+def letters(texts: list[str]) -> list[list[float]]:
+    return [[text.lower().count(letter) + 0.1 for letter in "aegkrt0123456789"] for text in texts]
+
+
+@register_reranker(batch=True, name="longest_first")
+def longest_first(nodes: list[Any], query: str) -> list[float]:
+    return [float(len(node.root.text)) for node in nodes]  # looks around
+
+
+def variants(prompt: str) -> str:
+    return "Which tea has milk?\nWho is Henrik Ibsen?"
+
+
+Inner = Callable[[RetrieverProtocol], RetrieverProtocol]
+
+COMPOSITES: Mapping[str, Callable[[NodeGraph, Inner], RetrieverProtocol]] = {
+    "merge": lambda g, inner: AutoMergeRetriever(inner(Retriever(g, "line")), ratio=0.2),
+    "merge words": lambda g, inner: AutoMergeRetriever(
+        inner(Retriever(g, "word", top_k=40)), ratio=0.2, target="ROOT"
+    ),
+    "window": lambda g, inner: WindowRetriever(inner(Retriever(g, "line")), 2, 2),
+    "complete": lambda g, inner: DocumentCompletionRetriever(
+        inner(Retriever(g, "line")), share=0.1
+    ),
+    "fuse": lambda g, inner: FusionRetriever(
+        [inner(Retriever(g, "line", target="ROOT")), inner(Retriever(g, "ROOT"))]
+    ),
+    "rerank": lambda g, inner: RerankRetriever(inner(Retriever(g, "line")), "longest_first"),
+    "links": lambda g, inner: LinkRetriever(inner(Retriever(g, "ROOT")), g, via="entity"),
+    "recurse": lambda g, inner: RecursiveRetriever(
+        g, ["line", "ROOT"], references={i: inner(Retriever(g, "line", top_k=2)) for i in IDS}
+    ),
+    "queries": lambda g, inner: MultiQueryRetriever(inner(Retriever(g, "line")), variants),
+    "vectors": lambda g, inner: WindowRetriever(inner(Retriever(g, "line", "cosine"))),
+    "nested": lambda g, inner: FusionRetriever(
+        [
+            LinkRetriever(
+                FusionRetriever([inner(Retriever(g, "ROOT")), inner(Retriever(g, "ROOT"))]),
+                g,
+                via="entity",
+            ),
+            RerankRetriever(
+                AutoMergeRetriever(
+                    WindowRetriever(inner(Retriever(g, "line"))), ratio=0.2, target="ROOT"
+                ),
+                "longest_first",
+            ),
+        ]
+    ),
+}
+"""Retrievers around ``Retriever`` s, each of which is given to a function first."""
+
+WAYS: Mapping[str, Callable[[RetrieverProtocol], list[ScoredNode]]] = {
+    "sync": lambda retriever: retriever.retrieve(QUERY, filters=OWNER),
+    "async": lambda retriever: asyncio.run(retriever.aretrieve(QUERY, filters=OWNER)),
+    "batch": lambda retriever: retriever.batch([QUERY, "milk"], filters=OWNER)[0],  # type: ignore[attr-defined]
+}
+
+Answer = list[tuple[Any, ...]]
+
+
+def shown(results: list[ScoredNode]) -> Answer:
+    """Return all in which a mixture of states would show."""
+    return [
+        (
+            *(result.node.id, result.node.text, dict(result.node.metadata)),
+            [(e.node.id, e.node.text, dict(e.node.metadata), e.query) for e in result.evidence],
+            round(result.score, 4),
+        )
+        for result in results
+    ]
