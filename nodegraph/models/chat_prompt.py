@@ -107,6 +107,9 @@ def _template_text(template: Any, variables: list[str], names: Sequence[str]) ->
         for message in getattr(template, "messages", None) or ()
         if hasattr(message, "variable_name")
     }
+    # ("placeholder", "{chat_history}") is optional: filled where there is something to fill it.
+    optional = [v for v in getattr(template, "optional_variables", None) or () if v in placeholders]
+    variables += [v for v in optional if _own_name(v, names, variables) in names]
     values: dict[str, Any] = {}
     for variable in variables:
         name = _own_name(variable, names, variables)

@@ -80,6 +80,9 @@ def test_the_place_for_messages_of_a_conversation():
         prompt_text(ChatPromptTemplate(messages), ["question"])
     messages[1] = MessagesPlaceholder("chat_history", optional=True)
     assert len(prompt_text(ChatPromptTemplate(messages), ["question"]).messages) == 2
+    messages[1] = ("placeholder", "{chat_history}")  # is optional, and filled by what there is
+    template = ChatPromptTemplate(messages)
+    assert prompt_text(template, ["history", "question"]).messages == prompt.messages
 
 
 def test_two_names_for_one_value_are_not_mixed():

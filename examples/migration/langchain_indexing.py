@@ -1,0 +1,35 @@
+"""Keep a store the same as its source: new, changed and deleted pages, by a record manager.
+
+After: the destination is a ``NodeGraphIndex``, and the rest stays. What is made of a page (chunks,
+vectors, index entries) goes and comes with it.
+"""
+
+from langchain_classic.indexes import SQLRecordManager
+from langchain_common import Letters, load, show
+from langchain_core.documents import Document
+from langchain_core.indexing import index
+from langchain_core.vectorstores import InMemoryVectorStore
+
+from nodekin.adapters.langchain import NodeGraphIndex
+
+
+def synchronize(destination):
+    records = SQLRecordManager("pages", db_url="sqlite:///:memory:")
+    records.create_schema()
+    pages = load()
+    changed = Document("Tea is drunk hot.", metadata=pages[0].metadata, id="tea")
+    settings = {"cleanup": "full", "source_id_key": "source", "key_encoder": "sha256"}
+    runs = [pages, pages, [changed, *pages[1:]], pages[1:], []]
+    return [index(run, records, destination, **settings) for run in runs]
+
+
+def before():
+    return synchronize(InMemoryVectorStore(Letters()))
+
+
+def after():
+    return synchronize(NodeGraphIndex.from_documents([], Letters()))
+
+
+if __name__ == "__main__":
+    show(before, after)

@@ -1,0 +1,44 @@
+"""Search small chunks, return the larger ones that they are from.
+
+After: one line. ``k`` counts the returned chunks, where it counted the small ones; a page that is
+added again is no second one; ``retriever.graph.remove`` deletes.
+"""
+
+from langchain_classic.retrievers import ParentDocumentRetriever
+from langchain_common import Letters, load, show
+from langchain_core.stores import InMemoryStore
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_text_splitters import RecursiveCharacterTextSplitter
+
+from nodekin.adapters.langchain import NodeGraphRetriever
+
+QUESTION = "Which tea is fermented?"
+CHILDREN = RecursiveCharacterTextSplitter(chunk_size=40, chunk_overlap=0)
+PARENTS = RecursiveCharacterTextSplitter(chunk_size=90, chunk_overlap=0)
+
+
+def parts(retriever):
+    return [(d.metadata["source"], d.page_content) for d in retriever.invoke(QUESTION)[:2]]
+
+
+def before():
+    retriever = ParentDocumentRetriever(
+        vectorstore=InMemoryVectorStore(Letters()),
+        docstore=InMemoryStore(),
+        child_splitter=CHILDREN,
+        parent_splitter=PARENTS,
+        search_kwargs={"k": 10},
+    )
+    retriever.add_documents(load())
+    return parts(retriever)
+
+
+def after():
+    retriever = NodeGraphRetriever.from_documents(
+        load(), Letters(), child_splitter=CHILDREN, parent_splitter=PARENTS, k=2
+    )
+    return parts(retriever)
+
+
+if __name__ == "__main__":
+    show(before, after)
