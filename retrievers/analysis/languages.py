@@ -260,6 +260,8 @@ _ENGLISH_EVIDENCE = ENGLISH.function_words.union(
     "and or of to in on by with for from as at not if but than into also no one two".split()
 )
 
+_ENGLISH_WORDS = frozenset(word for word in _ENGLISH_EVIDENCE if len(word) > 1)
+
 # English words that no other language of the table uses much.
 _ENGLISH_ONLY = frozenset(
     "the and that with from by this which are were his her they have has not their these what "
@@ -284,6 +286,13 @@ def _hints(script: str) -> Mapping[str, tuple[Language, ...]]:
             if len(word) > 1 or script != "latin":  # single letters are variables, and initials
                 hints[word] = (*hints.get(word, ()), language)
     return hints
+
+
+@cache
+def _foreign_words() -> frozenset[str]:
+    """Return the function words of languages in Latin letters that are not English."""
+    languages = of_script("latin")
+    return frozenset(word for word, some in _hints("latin").items() if some != languages[:1])
 
 
 @cache
@@ -335,6 +344,12 @@ def detect(
         english = sum(map(_ENGLISH_ONLY.__contains__, words))
         if english > 1 and english * _ENGLISH_SHARE > len(words):
             return ENGLISH
+        # Where no letter tells another language, none has more words than these; of equal ones
+        # English is the first.
+        evidence = sum(map(_ENGLISH_WORDS.__contains__, words))
+        foreign = sum(map(_foreign_words().__contains__, words))
+        if evidence >= foreign and "".join(words).isascii():
+            return ENGLISH if evidence >= _least(words) else None
     hints = _hints(script)
     scores: Counter[Language] = Counter()
     for word in words:
@@ -348,7 +363,14 @@ def detect(
                 scores.update(letters[letter])
     if not scores:
         return None
-    # "Die" alone is German, and English. Texts of no language of the table have some words, too.
-    least = max(2, len(words) / _LEAST_SHARE) if script == "latin" and candidates is None else 1
+    least = _least(words) if script == "latin" and candidates is None else 1
     best = max(candidates or of_script(script), key=lambda language: scores[language])
     return best if scores[best] >= least else None
+
+
+def _least(words: Sequence[str]) -> float:
+    """Return how much must tell a language of Latin letters that may be any.
+
+    "Die" alone is German, and English. Texts of no language of the table have some words, too.
+    """
+    return max(2, len(words) / _LEAST_SHARE)

@@ -1,7 +1,22 @@
-import pytest
+from collections import Counter
+from itertools import chain
 
-from nodekin.retrievers.analysis.languages import detect, named, names, of_script, script_of
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodekin.retrievers.analysis.languages import (
+    _ENGLISH_ONLY,
+    _hints,
+    detect,
+    named,
+    names,
+    of_script,
+    script_of,
+)
 from nodekin.retrievers.analysis.segments import by_script, normalized, segments
+
+LATIN = of_script("latin")
 
 SENTENCES = {
     "english": "The river rises in the mountains and flows into the sea.",
@@ -88,3 +103,18 @@ def test_every_name_is_a_language() -> None:
     assert {"german", "vietnamese", "ukrainian", "yiddish"} <= set(names())
     assert all(language.name == name for name in names() for language in named(name))
     assert [language.script for language in named("serbian")] == ["latin", "cyrillic"]
+
+
+@given(
+    st.lists(st.sampled_from(sorted(chain.from_iterable(x.function_words for x in LATIN))))
+    | st.lists(st.sampled_from(["the", "and", "in", "of", "die", "é", "de", "river", "a"]))
+)
+def test_english_is_told_as_every_other_language(words: list[str]) -> None:
+    scores = Counter(x for word in words for x in _hints("latin").get(word, ()))
+    scores.update(x for c in "".join(words) for x in LATIN if c in x.letters)
+    best = max(LATIN, key=lambda language: scores[language])
+    expected = best if scores[best] >= max(2, len(words) / 20) else None
+    english = sum(word in _ENGLISH_ONLY for word in words)
+    if english > 1 and english * 8 > len(words):
+        expected = LATIN[0]
+    assert detect(words[:200], "latin") is expected
