@@ -42,7 +42,7 @@ class NodeTable:
     def __init__(self) -> None:
         self.ids: list[str] = []
         self.living = 0
-        self._rows: dict[str, int] | None = {}  # by id; None until a loaded table needs them
+        self._rows: dict[str, int] | None = None  # by id; None until something is removed
         self._alive: Mask = np.zeros(1024, np.bool_)
         self._orders: Orders = np.zeros(1024, np.int64)
         self._metadata = MetadataColumn()
@@ -95,7 +95,7 @@ class NodeTable:
 
     def rows(self) -> dict[str, int]:
         """Return the row of each node, by its id."""
-        if self._rows is None:  # they came from a file
+        if self._rows is None:
             self._rows = {self.ids[row]: row for row in np.flatnonzero(self.alive).tolist()}
         return self._rows
 
@@ -117,7 +117,7 @@ class NodeTable:
         self.ids = [self.ids[row] for row in living]
         self._metadata.select(living)
         self._documents = [self._documents[row] for row in living]
-        self._rows = {node_id: row for row, node_id in enumerate(self.ids)}
+        self._rows = None
         self._clear_filters()
 
     def matching(self, filter: Filter) -> Mask | None:
@@ -198,7 +198,7 @@ class NodeTable:
             ValueError: If the arrays don't fit each other.
         """
         table = cls()
-        table.ids, table._rows = split(arrays["ids"], arrays["id_lengths"]), None
+        table.ids = split(arrays["ids"], arrays["id_lengths"])
         low = unpack(arrays["orders_low"]).astype(np.int64)
         high = unpack(arrays["orders_high"], mostly_zero=True).astype(np.int64)
         size, alive = len(table.ids), arrays["alive"]

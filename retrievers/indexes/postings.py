@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,21 @@ from .vocabulary import StoredTerms, Vocabulary, sorted_terms
 
 Ints = npt.NDArray[np.int32]
 
-_Block = tuple[npt.NDArray[np.int64], Ints, Ints]
+Counts = npt.NDArray[np.unsignedinteger[Any]]
+"""Counts in as few bytes as hold the highest, which is one in nearly every index."""
+
+_Block = tuple[npt.NDArray[np.int64], Ints, Counts]
 """The number of postings of each term; their rows, by term, ascending; their counts."""
 
-_BATCH = 4_000_000  # tokens that are sorted together; bounds the memory a build needs
+# Tokens that are sorted together: they bound the memory a build needs. A block has a number for
+# every term, so that there must not be too many: later ones are larger.
+_BATCH = 500_000
+
+_MOST_BATCH = 4_000_000
+
+_BATCH_SHARE = 8
+
+_COPIED = 1_000_000  # postings that are moved at a time
 
 
 class Postings:
@@ -34,7 +45,7 @@ class Postings:
         self._vocabulary = Vocabulary()
         self._starts: npt.NDArray[np.int64] = np.zeros(1, np.int64)
         self._rows: Ints = np.zeros(0, np.int32)
-        self._counts: Ints = np.zeros(0, np.int32)
+        self._counts: Counts = np.zeros(0, np.uint8)
         self._recent: dict[int, tuple[array[int], array[int]]] = {}
         self._recent_size = 0
 
@@ -48,15 +59,17 @@ class Postings:
         """
         lengths: list[int] = []
         blocks: list[_Block] = []
-        numbers = array("i")
-        batch_start = 0  # the text that the numbers begin with
+        numbers, tokens = array("i"), 0
+        batch_start, batch = 0, _BATCH  # the text that the numbers begin with, and most numbers
         for terms in texts:
             before = len(numbers)
             numbers.extend(map(self._vocabulary.__getitem__, terms))
             lengths.append(len(numbers) - before)
-            if len(numbers) >= _BATCH:
+            if len(numbers) >= batch:
                 blocks.append(_block(numbers, lengths[batch_start:], first_row + batch_start))
+                tokens += len(numbers)
                 numbers, batch_start = array("i"), len(lengths)
+                batch = max(_BATCH, min(_MOST_BATCH, tokens // _BATCH_SHARE))
         if blocks or len(numbers) > self._room():
             blocks.append(_block(numbers, lengths[batch_start:], first_row + batch_start))
             self._merge(blocks)
@@ -83,11 +96,11 @@ class Postings:
         """Return a term's rows, ascending, and how often each has it; also removed rows."""
         number = self._vocabulary.find(term)
         if number < 0:
-            return self._rows[:0], self._counts[:0]
+            return np.zeros(0, np.int32), np.zeros(0, np.int32)
         begin = end = 0
         if number < len(self._starts) - 1:
             begin, end = self._starts[number : number + 2]
-        rows, counts = self._rows[begin:end], self._counts[begin:end]
+        rows, counts = self._rows[begin:end], self._counts[begin:end].astype(np.int32)
         if number in self._recent:
             recent_rows, recent_counts = self._recent[number]
             rows = np.concatenate([rows, np.array(recent_rows, np.int32)])
@@ -138,7 +151,7 @@ class Postings:
             "frequencies": pack(sizes),
             "row_mask": np.array([mask]),
             "row_steps": pack(steps),
-            "counts": pack(counts[at] - 1, mostly_zero=True),
+            "counts": pack(counts[at] - counts.dtype.type(1), mostly_zero=True),
         }
 
     @classmethod
@@ -159,7 +172,7 @@ class Postings:
         counts += 1
         postings._vocabulary = Vocabulary(stored=terms)
         postings._starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-        postings._rows, postings._counts = rows.view(np.int32), counts.view(np.int32)
+        postings._rows, postings._counts = rows.view(np.int32), _narrow(counts)
         if len(sizes) != len(terms) or not postings._starts[-1] == len(rows) == len(counts):
             raise ValueError(f"the arrays of an index don't fit its {len(terms)} terms")
         return postings
@@ -172,38 +185,62 @@ class Postings:
             sizes[number] = len(self._recent[number][0])
             rows += self._recent[number][0]
             counts += self._recent[number][1]
-        return sizes, np.array(rows, np.int32), np.array(counts, np.int32)
+        return sizes, np.array(rows, np.int32), _narrow(np.array(counts, np.uint32))
 
     def _merge(self, blocks: Sequence[_Block]) -> None:
         """Append the recent postings and further blocks to the block."""
         self._starts, self._rows, self._counts = self._merged(blocks)
         self._recent, self._recent_size = {}, 0
 
-    def _merged(self, blocks: Sequence[_Block]) -> tuple[npt.NDArray[np.int64], Ints, Ints]:
+    def _merged(self, blocks: Sequence[_Block]) -> _Block:
         """Return where each term's postings begin, and these, block after block."""
         if not blocks and not self._recent:
             return self._starts, self._rows, self._counts
         block = np.diff(self._starts), self._rows, self._counts
         everything = [block, self._recent_block(), *blocks]
-        width = self._vocabulary.size
-        sizes = [np.pad(block[0], (0, width - len(block[0]))) for block in everything]
-        starts = np.concatenate([[0], np.cumsum(np.sum(sizes, axis=0))]).astype(np.int64)
+        totals = np.zeros(self._vocabulary.size, np.int64)
+        for sizes, _, _ in everything:
+            totals[: len(sizes)] += sizes
+        starts = np.concatenate([[0], np.cumsum(totals)])
         merged_rows = np.empty(starts[-1], np.int32)
-        merged_counts = np.empty(starts[-1], np.int32)
+        merged_counts = np.empty(starts[-1], np.result_type(*(block[2] for block in everything)))
         free = starts[:-1].copy()
-        for size, (_, rows, counts) in zip(sizes, everything, strict=True):
-            at = np.arange(len(rows)) + np.repeat(free - (np.cumsum(size) - size), size)
-            merged_rows[at], merged_counts[at] = rows, counts
-            free += size
+        for sizes, rows, counts in everything:
+            ends = np.cumsum(sizes)
+            offsets = free[: len(sizes)] - (ends - sizes)
+            for terms, begin, end in _pieces(ends):
+                at = np.repeat(offsets[terms], sizes[terms])
+                at += np.arange(begin, end)
+                merged_rows[at], merged_counts[at] = rows[begin:end], counts[begin:end]
+            free[: len(sizes)] += sizes
         return starts, merged_rows, merged_counts
+
+
+def _pieces(ends: npt.NDArray[np.int64]) -> Iterator[tuple[slice, int, int]]:
+    """Yield ranges of terms whose postings, from begin to end, are moved at a time."""
+    term = begin = 0
+    while term < len(ends):
+        after = max(term + 1, int(np.searchsorted(ends, begin + _COPIED, "right")))
+        end = int(ends[after - 1])
+        yield slice(term, after), begin, end
+        term, begin = after, end
+
+
+def _narrow(counts: Counts) -> Counts:
+    return counts.astype(np.min_scalar_type(counts.max(initial=0)))
 
 
 def _block(numbers: array[int], lengths: Sequence[int], first_row: int) -> _Block:
     """Sort and count the terms of consecutive rows."""
-    rows = np.repeat(np.arange(first_row, first_row + len(lengths)), lengths)
-    keys = np.frombuffer(numbers, np.int32).astype(np.int64) << 32 | rows
+    keys = np.frombuffer(numbers, np.int32).astype(np.int64)
+    keys <<= 32
+    keys |= np.repeat(np.arange(first_row, first_row + len(lengths), dtype=np.int32), lengths)
     keys.sort()
-    begins = np.flatnonzero(np.diff(keys, prepend=-1))
-    counts = np.diff(begins, append=len(keys)).astype(np.int32)
-    distinct = keys[begins]
-    return np.bincount(distinct >> 32), distinct.astype(np.int32), counts
+    is_first = np.ones(len(keys), np.bool_)
+    np.not_equal(keys[1:], keys[:-1], out=is_first[1:])
+    begins = np.flatnonzero(is_first)
+    counts = _narrow(np.diff(begins, append=len(keys)).astype(np.uint32))
+    keys = keys[begins]
+    rows = keys.astype(np.int32)
+    keys >>= 32
+    return np.bincount(keys), rows, counts

@@ -51,6 +51,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every threshold so low that a handful of nodes gets past it."""
     monkeypatch.setattr(postings.Postings, "_room", lambda self: 6 + len(self._rows) // 8)
     monkeypatch.setattr(postings, "_BATCH", 5)
+    monkeypatch.setattr(postings, "_COPIED", 3)
     monkeypatch.setattr(max_score, "_CHECK_FLOOR", -(10**9))
     monkeypatch.setattr(text_index, "_CACHED", 0)
     monkeypatch.setattr(node_table, "_GAPS", 2)

@@ -1,3 +1,4 @@
+import tracemalloc
 from collections import Counter
 
 import numpy as np
@@ -109,3 +110,29 @@ def test_postings_whose_arrays_do_not_fit(other: str) -> None:
     del arrays[other]
     with pytest.raises(KeyError, match=other):
         Postings.from_arrays(arrays)
+
+
+@pytest.mark.parametrize("most", [1, 255, 256, 65_535, 65_536])
+def test_counts_of_any_size_are_there(most: int) -> None:
+    postings = Postings()
+    postings.extend(0, [["a"] * 2, ["a"] * 20_001])
+    postings.extend(2, [["a"] * most])
+    postings = Postings.from_arrays(postings.arrays())
+    postings.extend(3, [["a"] * 3])
+    assert as_dict(postings)["a"] == {0: 2, 1: 20_001, 2: most, 3: 3}
+
+
+def test_postings_take_little_more_than_their_rows() -> None:
+    random = np.random.default_rng(7)
+    words = [f"w{number}" for number in range(2_000)]
+    drawn = random.integers(0, 2_000, (16_000, 40)).tolist()
+    texts = [[words[at] for at in row] for row in drawn]
+    tracemalloc.start()
+    try:
+        postings = Postings()
+        postings.extend(0, texts)
+        size, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert size < 5.5 * len(postings) + 1_000_000  # lengths, and the vocabulary
+    assert peak < 20 * len(postings)
