@@ -1,0 +1,66 @@
+"""The programs of LlamaIndex's tutorials in examples/migration, in both forms, compared."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from llama_index.core import Settings
+
+PROGRAMS = Path(__file__).parents[3] / "examples" / "migration"
+OTHER_RESULTS = {"recursive"}
+"""Programs whose results differ, for a reason that a test of its own shows."""
+
+NEEDS = {"hybrid_fusion": "llama_index.retrievers"}
+"""Packages of LlamaIndex that a program's first form needs besides its core."""
+
+NAMES = sorted(
+    path.stem.removeprefix("llama_index_")
+    for path in PROGRAMS.glob("llama_index_*.py")
+    if path.stem != "llama_index_offline"
+)
+
+
+@pytest.fixture(autouse=True)
+def no_model_is_set(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Make the folder importable, as it is for a program that is started in it."""
+    monkeypatch.syspath_prepend(str(PROGRAMS))
+    yield
+    assert Settings._llm is None
+    assert Settings._embed_model is None
+
+
+def program(name: str, capsys: pytest.CaptureFixture[str]) -> tuple[Any, Any]:
+    """Run a program as a script; return the results of both forms."""
+    needed = NEEDS.get(name)
+    if needed and find_spec(needed) is None:
+        pytest.skip(f"{needed} is not installed: pip install llama-index-retrievers-bm25")
+    names = runpy.run_path(str(PROGRAMS / f"llama_index_{name}.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert "LlamaIndex\n  " in printed
+    assert "\nnodekin\n  " in printed
+    return names["before"](), names["after"]()
+
+
+def test_there_are_ten_programs() -> None:
+    assert len(NAMES) == 10
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in OTHER_RESULTS])
+def test_both_forms_have_the_same_results(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    before, after = program(name, capsys)
+    assert before
+    assert after == before
+
+
+def test_recursive_retrieval_returns_as_many_parents_as_it_is_asked_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    before, after = program("recursive", capsys)
+    assert len(before) == 1  # two children of one parent: theirs counts children
+    assert len(after) == 2
+    assert after[0] == before[0]
