@@ -4,9 +4,10 @@ DATA ?= ../shared/data
 MODEL_SERVER ?= ../shared/scripts/local_llm
 MODEL_FOLDER ?= .models/language
 BIN := .venv/bin
+OLDEST := .venv/oldest/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test test-all one test-models lint fix bench clean
+.PHONY: demo test test-all test-oldest one test-models lint fix bench clean
 
 demo: .venv/.demo  ## the main job on real text, quicker the second time; DOCS=folder ASK="question" for your own
 	@$(BIN)/python examples/quickstart.py "$(DOCS)" "$(ASK)"
@@ -18,6 +19,11 @@ test: .venv/.dev  ## the demo, then the tests that are quick
 test-all: .venv/.dev  ## the demo, then all tests that need no model
 	@$(BIN)/python examples/quickstart.py
 	$(BIN)/python -m pytest -n auto --dist loadfile -m "not models" --data="$(DATA)" $(ARGS)
+
+test-oldest: .venv/oldest/.dev  ## the adapters on the oldest frameworks that they support
+	$(OLDEST)/python -m pytest -n auto -m "not models and not slow" --data="$(DATA)" \
+		-W "ignore:AgentStatePydantic has been moved" $(ARGS) \
+		tests/adapters/langchain tests/adapters/llama_index
 
 one: .venv/.dev  ## one file of tests, or one test: make one T=tests/test_docs.py::test_docstring_examples
 	@test -n "$(T)" || { echo "say which: make one T=tests/test_docs.py"; exit 2; }
@@ -54,6 +60,13 @@ clean:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "nodekin needs Python 3.10 or newer; make PYTHON=python3.12 ... names another one")'
 	$(PYTHON) -m venv .venv
 	$(PIP) install --upgrade "pip>=25.1"
+	@touch $@
+
+.venv/oldest/.dev: .venv/.base pyproject.toml constraints-oldest.txt
+	$(BIN)/python -m venv .venv/oldest
+	$(OLDEST)/python -m pip --disable-pip-version-check -q install --upgrade "pip>=25.1"
+	$(OLDEST)/python -m pip --disable-pip-version-check -q install -c constraints-oldest.txt \
+		-e ".[all]" --group dev
 	@touch $@
 
 .venv/.demo: .venv/.base pyproject.toml constraints.txt

@@ -155,7 +155,7 @@ def test_fusion_merges_equal_nodes_as_it_does_those_of_llama_index(llm: Scripted
     retriever = NodeGraphRetriever(Retriever(graph, "sentence"))
     fusion = QueryFusionRetriever([retriever, retriever], llm=llm, num_queries=1)
     fusion.similarity_top_k = 9
-    assert len(retriever.retrieve("tea")) == 3
+    assert len(retriever.retriever.retrieve("tea")) == 3
     merged = fusion.retrieve("tea")
     assert [(r.text, r.metadata) for r in merged] == [
         ("Tea.", {"file_path": "a.txt"}),
@@ -296,7 +296,9 @@ def test_ingestion_pipeline_into_a_graph() -> None:
         chunk_size=16, chunk_overlap=0, chunking_tokenizer_fn=split_sentences
     )
     pipeline = IngestionPipeline(transformations=[splitter])
-    document = Document(id_="d", text="Tea is a drink. " * 9, metadata={"year": 1})
+    document = Document(
+        id_="d", text="".join(f"Tea {n} is a drink. " for n in range(9)), metadata={"year": 1}
+    )
     nodes = pipeline.run(documents=[document])
     assert len(nodes) > 1
     graph = NodeGraph()

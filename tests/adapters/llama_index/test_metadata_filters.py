@@ -1,5 +1,6 @@
 """LlamaIndex's metadata filters, beside its own vector store."""
 
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -56,6 +57,12 @@ CONDITIONS = [
 ]
 
 
+as_in_014 = pytest.mark.skipif(
+    version("llama-index-core") < "0.14",
+    reason="the store of LlamaIndex 0.13 has no 'not', and no value that is missing differs",
+)
+
+
 def theirs(given: MetadataFilters) -> list[int]:
     store = SimpleVectorStore()
     store.add(
@@ -84,15 +91,22 @@ def test_all_operators_are_among_the_conditions() -> None:
     assert {name for _, name, _ in CONDITIONS} == {operator.value for operator in FilterOperator}
 
 
+@as_in_014
 @pytest.mark.parametrize("condition", CONDITIONS, ids=str)
 def test_operators_find_what_llama_indexes_store_finds(teas, condition) -> None:
     expected = theirs(filters(condition))
     assert own(teas, filters(condition)) == expected
     assert own(teas, filters(condition), " ") == expected
+
+
+@as_in_014
+@pytest.mark.parametrize("condition", CONDITIONS, ids=str)
+def test_inverse_operators_find_what_llama_indexes_store_finds(teas, condition) -> None:
     inverse = filters(condition, join="not")
     assert own(teas, inverse) == theirs(inverse)
 
 
+@as_in_014
 @pytest.mark.parametrize("join", ["and", "or", "not"])
 @pytest.mark.parametrize("other", CONDITIONS[::3], ids=str)
 @pytest.mark.parametrize("one", CONDITIONS[1::3], ids=str)
