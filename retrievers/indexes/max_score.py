@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,8 @@ Floats = npt.NDArray[np.float64]
 
 Ints = npt.NDArray[np.int32]
 
-_ROUNDING = 1 + 1e-9  # sums in another order differ by less
+ROUNDING = 1 + 1e-9
+"""Sums in another order differ by less than this factor."""
 
 # Checking whether the remaining terms can be skipped costs about as much as adding up a sixth of
 # the rows so far, or 1,300 (measured at 10,000 and 200,000 short texts).
@@ -54,6 +56,18 @@ class TermWeights:
     saturation: Saturation
 
 
+class Scratch(NamedTuple):
+    """Hold room for a search.
+
+    Attributes:
+        sums: Zeros, one a row; whoever uses it leaves zeros.
+        touched: Room for as many rows, and one more.
+    """
+
+    sums: Floats
+    touched: Ints
+
+
 class PostingList:
     """Hold the nodes of a term, ascending, and its counts; weigh them once for each saturation.
 
@@ -61,31 +75,33 @@ class PostingList:
     search with different settings may share a list.
 
     Attributes:
-        rows: Which nodes have the term.
+        rows: Which nodes have the term, ascending.
+        counts: How often each has it.
+        lengths: How many terms a node has, of all nodes, by row.
     """
 
-    __slots__ = ("_counts", "_highest", "_impacts", "_lengths", "rows")
+    __slots__ = ("_highest", "_impacts", "counts", "lengths", "rows")
 
     def __init__(self, rows: Ints, counts: Ints, lengths: Ints) -> None:
         self.rows = rows
-        self._counts = counts
-        self._lengths = lengths  # of all nodes, by row
+        self.counts = counts
+        self.lengths = lengths
         self._highest: tuple[Saturation, float] | None = None
         self._impacts: tuple[Saturation, Floats] | None = None
 
     def highest(self, saturation: Saturation) -> float:
         """Return the most that the term adds to any node, for a weight of 1."""
         cached = self._highest
-        if cached is None or cached[0] != saturation:
-            impacts = saturation.impacts(self._counts, self._lengths[self.rows])
+        if cached is None or (cached[0] is not saturation and cached[0] != saturation):
+            impacts = saturation.impacts(self.counts, self.lengths[self.rows])
             cached = self._highest = (saturation, float(impacts.max(initial=0.0)))
         return cached[1]
 
     def impacts(self, saturation: Saturation) -> Floats:
         """Return what the term adds to each of its nodes, and cache it."""
         cached = self._impacts
-        if cached is None or cached[0] != saturation:
-            impacts = saturation.impacts(self._counts, self._lengths[self.rows])
+        if cached is None or (cached[0] is not saturation and cached[0] != saturation):
+            impacts = saturation.impacts(self.counts, self.lengths[self.rows])
             cached = self._impacts = (saturation, impacts)
         return cached[1]
 
@@ -95,7 +111,7 @@ class PostingList:
             return np.zeros(len(rows))
         at = np.searchsorted(self.rows, rows)
         at[at == len(self.rows)] = 0
-        impacts = saturation.impacts(self._counts[at], self._lengths[rows])
+        impacts = saturation.impacts(self.counts[at], self.lengths[rows])
         impacts[self.rows[at] != rows] = 0.0
         return impacts
 
@@ -103,7 +119,7 @@ class PostingList:
 def best_rows(
     postings: Sequence[tuple[float, PostingList]],
     saturation: Saturation,
-    scratch: Floats,
+    scratch: Scratch,
     limit: int | None,
     allowed: Mask | None,
     orders: Orders,
@@ -127,26 +143,31 @@ def best_rows(
     if not postings:
         return np.zeros(0, np.int32), np.zeros(0)
     if any(weight <= 0 for weight, _ in postings):  # nothing bounds a sum from above then
-        return _ranked(*_all_sums(postings, saturation, scratch, allowed), limit, orders)
+        return ranked(*_all_sums(postings, saturation, scratch.sums, allowed), limit, orders)
     most = [weight * posting.highest(saturation) for weight, posting in postings]
-    ceilings = np.cumsum(most[::-1])[::-1] * _ROUNDING  # what a term and all after it can add
+    ceilings = np.cumsum(most[::-1])[::-1] * ROUNDING  # what a term and all after it can add
     candidates: Ints
     scores: Floats
-    if allowed is not None and 4 * allowed.sum() < sum(len(p.rows) for _, p in postings):
+    if allowed is not None and few_allowed(postings, allowed):
         candidates = np.flatnonzero(allowed).astype(np.int32)
         scores, begin = np.zeros(len(candidates)), 0
     else:
         candidates, scores, begin = _first_sums(
-            postings, saturation, scratch, limit, allowed, ceilings
+            postings, saturation, scratch.sums, limit, allowed, ceilings
         )
     for at in range(begin, len(postings)):
         if limit is not None:
-            reachable = scores + ceilings[at] >= _highest(scores, limit) / _ROUNDING
+            reachable = scores + ceilings[at] >= _highest(scores, limit) / ROUNDING
             candidates, scores = candidates[reachable], scores[reachable]
         weight, posting = postings[at]
         scores = scores + weight * posting.impacts_on(candidates, saturation)
     matched = scores > 0
-    return _ranked(candidates[matched], scores[matched], limit, orders)
+    return ranked(candidates[matched], scores[matched], limit, orders)
+
+
+def few_allowed(postings: Sequence[tuple[float, PostingList]], allowed: Mask) -> bool:
+    """Return whether the terms had better be looked up for all the rows that count."""
+    return bool(4 * np.count_nonzero(allowed) < sum(len(posting.rows) for _, posting in postings))
 
 
 def _first_sums(
@@ -210,7 +231,7 @@ def _highest(scores: Floats, limit: int) -> float:
     return float(np.partition(scores, place)[place])
 
 
-def _ranked(rows: Ints, scores: Floats, limit: int | None, orders: Orders) -> tuple[Ints, Floats]:
+def ranked(rows: Ints, scores: Floats, limit: int | None, orders: Orders) -> tuple[Ints, Floats]:
     """Truncate to the best and sort them, ties by order."""
     if limit is not None and limit < len(rows):
         threshold = _highest(scores, limit)

@@ -17,8 +17,10 @@ from ...nodegraph.progress import track
 from ..analysis import Analyzer
 from ..filters import Filter
 from ..results import Hits
+from .accelerator import accelerator
 from .array_files import Arrays, pack, unpack
-from .max_score import Floats, Ints, PostingList, TermWeights, best_rows
+from .compiled_search import can_search, compiled_best_rows
+from .max_score import Ints, PostingList, Scratch, TermWeights, best_rows
 from .node_table import NodeTable
 from .postings import Postings
 from .synced_index import SyncedIndex
@@ -100,10 +102,13 @@ class TextIndex(SyncedIndex):
         lists = [(weight, postings) for weight, postings in lists if len(postings.rows)]
         table = self.table
         matching = table.matching(filter)
+        kernels = accelerator.kernels(len(table))
         with self._scratch() as scratch:
-            rows, scores = best_rows(
-                lists, query.saturation, scratch, limit, matching, table.orders
-            )
+            rest = (lists, query.saturation, scratch, limit, matching, table.orders)
+            if kernels is not None and can_search(lists, limit):
+                rows, scores = compiled_best_rows(kernels, *rest)
+            else:
+                rows, scores = best_rows(*rest)
         return Hits([table.ids[row] for row in rows.tolist()], scores.tolist())
 
     def postings(self, term: str) -> PostingList:
@@ -121,13 +126,14 @@ class TextIndex(SyncedIndex):
         return postings
 
     @contextmanager
-    def _scratch(self) -> Iterator[Floats]:
-        """Lend this thread's array of zeros, one a row, to be returned as zeros."""
-        scratch: Floats | None = getattr(self._local, "scratch", None)
+    def _scratch(self) -> Iterator[Scratch]:
+        """Lend this thread's arrays, of which the one of zeros is to be returned as zeros."""
+        scratch: Scratch | None = getattr(self._local, "scratch", None)
         self._local.scratch = None  # an interrupt must not leave partial sums in it
-        if scratch is None or len(scratch) < len(self.table):
-            scratch = np.zeros(len(self.table) * 5 // 4)
-        yield scratch[: len(self.table)]
+        if scratch is None or len(scratch.sums) < len(self.table):
+            size = len(self.table) * 5 // 4
+            scratch = Scratch(np.zeros(size), np.empty(size + 1, np.int32))
+        yield scratch
         self._local.scratch = scratch
 
     # Following the graph

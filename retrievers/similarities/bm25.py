@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -20,6 +21,9 @@ _Terms = Iterable[tuple[str | tuple[str, ...], float]]
 _Weigh = Callable[[str, Callable[[str], int], int], _Terms]
 
 DEFAULT_ANALYZER = TextAnalyzer()
+
+
+_saturation = lru_cache(64)(Saturation)  # the same object for the same settings: quick to compare
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,7 @@ class Bm25:
                     most = most or count
                     weight = occurrences * self._idf(max(count, most), size, indexes[0])
                     weights[form] = weights.get(form, 0.0) + weight
-        return TermWeights(weights, Saturation(self.k1, self.b, length / size if size else 0.0))
+        return TermWeights(weights, _saturation(self.k1, self.b, length / size if size else 0.0))
 
     def _weigh(self, query: str, frequency: Callable[[str], int], size: int) -> _Terms:
         """Return the terms of a query, and how often each counts."""

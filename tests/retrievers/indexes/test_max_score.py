@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodekin.retrievers.indexes import max_score
-from nodekin.retrievers.indexes.max_score import PostingList, Saturation, best_rows
+from nodekin.retrievers.indexes.max_score import PostingList, Saturation, Scratch, best_rows
 
 LIMITS = st.sampled_from([None, 1, 2, 3, 5, 10, 1000])
 SEEDS = st.integers(0, 2**32 - 1)
@@ -40,10 +40,10 @@ def check(seed: int, limit: int | None, density: float | None, lowest: float) ->
     saturation = Saturation(1.5, 0.75, 2.0)
     allowed = None if density is None else random.random(size) < density
     orders = random.permutation(size).astype(np.int64)
-    scratch = np.zeros(size)
+    scratch = Scratch(np.zeros(size), np.empty(size + 1, np.int32))
     rows, scores = best_rows(postings, saturation, scratch, limit, allowed, orders)
     assert (rows.tolist(), scores.tolist()) == brute(postings, saturation, limit, allowed, orders)
-    assert not scratch.any()
+    assert not scratch.sums.any()
 
 
 DENSITIES = st.sampled_from([None, 0.0, 0.1, 0.5, 1.0])
@@ -74,7 +74,7 @@ def test_a_rare_term_decides_and_the_common_one_is_only_looked_up(monkeypatch) -
     everywhere = PostingList(np.arange(1000, dtype=np.int32), np.ones(1000, np.int32), lengths)
     rare = PostingList(np.array([7, 500], np.int32), np.array([1, 2], np.int32), lengths)
     saturation = Saturation(1.0, 0.0, 1.0)
-    scratch = np.zeros(1000)
+    scratch = Scratch(np.zeros(1000), np.empty(1001, np.int32))
     postings = [(5.0, rare), (0.001, everywhere)]
     rows, scores = best_rows(postings, saturation, scratch, 2, None, np.arange(1000))
     assert rows.tolist() == [500, 7]

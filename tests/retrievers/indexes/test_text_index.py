@@ -200,11 +200,15 @@ def test_an_interrupted_search_leaves_no_half_sums(monkeypatch: pytest.MonkeyPat
     expected = seen(retriever.retrieve("a b"))
 
     def interrupted(postings, saturation, scratch, *rest):
-        scratch[:] = 5.0
+        scratch.sums[:] = 5.0
         raise KeyboardInterrupt
+
+    def interrupted_loops(kernels, *rest):
+        interrupted(*rest)
 
     with monkeypatch.context() as patched:
         patched.setattr(text_index, "best_rows", interrupted)
+        patched.setattr(text_index, "compiled_best_rows", interrupted_loops)
         with pytest.raises(KeyboardInterrupt):
             retriever("a b")
     assert seen(retriever.retrieve("a b")) == expected
