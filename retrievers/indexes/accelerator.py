@@ -15,9 +15,10 @@ from . import kernels
 
 logger = logging.getLogger(__name__)
 
-# Nodes from which importing numba, some tenths of a second, is worth it: a query of fewer takes
-# a tenth of a millisecond.
-_LARGE = 10_000
+LARGE = 10_000
+"""Nodes from which importing numba, some tenths of a second, is worth it: a query of fewer takes
+a tenth of a millisecond.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +37,24 @@ class Accelerator:
 
     numba is imported, and the loops are compiled or read from numba's cache on the disk, at the
     first search of a large index. Without numba, or where it fails, there are none.
+
+    Attributes:
+        loaded: The compiled loops; None until they are loaded, or where there are none.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._loaded = False
-        self._kernels: Kernels | None = None
+        self._tried = False
+        self.loaded: Kernels | None = None
 
-    def kernels(self, size: int) -> Kernels | None:
-        """Return the compiled loops for an index with so many nodes; None to do without."""
-        if self._loaded or size < _LARGE:
-            return self._kernels
-        with self._lock:
-            if not self._loaded:
-                self._kernels = load()
-                self._loaded = True
-        return self._kernels
+    def kernels(self) -> Kernels | None:
+        """Load the loops, the first time only; return them, or None to do without."""
+        if not self._tried:
+            with self._lock:
+                if not self._tried:
+                    self.loaded = load()
+                    self._tried = True
+        return self.loaded
 
 
 accelerator = Accelerator()

@@ -17,7 +17,7 @@ from ...nodegraph.progress import track
 from ..analysis import Analyzer
 from ..filters import Filter
 from ..results import Hits
-from .accelerator import accelerator
+from .accelerator import LARGE, accelerator
 from .array_files import Arrays, pack, unpack
 from .compiled_search import can_search, compiled_best_rows
 from .max_score import Ints, PostingList, Scratch, TermWeights, best_rows
@@ -102,7 +102,9 @@ class TextIndex(SyncedIndex):
         lists = [(weight, postings) for weight, postings in lists if len(postings.rows)]
         table = self.table
         matching = table.matching(filter)
-        kernels = accelerator.kernels(len(table))
+        kernels = accelerator.loaded
+        if kernels is None and len(table) >= LARGE:
+            kernels = accelerator.kernels()
         with self._scratch() as scratch:
             rest = (lists, query.saturation, scratch, limit, matching, table.orders)
             if kernels is not None and can_search(lists, limit):

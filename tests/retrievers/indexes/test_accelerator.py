@@ -7,11 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from nodekin.retrievers.indexes import accelerator
+from nodekin.nodegraph import NodeGraph
+from nodekin.retrievers import Retriever
+from nodekin.retrievers.indexes import accelerator, text_index
 from nodekin.retrievers.indexes.accelerator import Accelerator, Kernels
 
 
-def test_only_a_large_index_loads_it_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     loads = []
     kernels = Kernels()
 
@@ -21,12 +23,25 @@ def test_only_a_large_index_loads_it_and_once(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(accelerator, "load", load)
     own = Accelerator()
-    assert own.kernels(9_999) is None
-    assert not loads
+    assert own.loaded is None
     with ThreadPoolExecutor(8) as pool:
-        assert set(pool.map(own.kernels, [10_000] * 32)) == {kernels}
+        assert {run.result() for run in [pool.submit(own.kernels) for _ in range(32)]} == {kernels}
     assert len(loads) == 1
-    assert own.kernels(5) is kernels  # what is there costs nothing
+    assert own.loaded is kernels
+
+
+def test_a_search_of_a_large_index_loads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = Accelerator()
+    monkeypatch.setattr(accelerator, "load", Kernels)
+    monkeypatch.setattr(text_index, "accelerator", own)
+    graph = NodeGraph(progress=False)
+    graph.add(["green tea", "black tea", "white tea"])
+    retriever = Retriever(graph, "ROOT")
+    without = [(result.node, result.score) for result in retriever("green tea")]
+    assert own.loaded is None
+    monkeypatch.setattr(text_index, "LARGE", 3)
+    assert [(result.node, result.score) for result in retriever("green tea")] == without
+    assert own.loaded is not None
 
 
 def test_without_numba_there_is_none_and_nothing_is_said(

@@ -125,11 +125,11 @@ def test_a_retriever_returns_the_same_with_and_without(
         retriever = Retriever(graph, "line", "bm25", top_k=7, filters=filters)
         return [[(r.node.id, r.score) for r in results] for results in retriever.batch(queries)]
 
+    monkeypatch.setattr(accelerator.accelerator, "loaded", None)
     without = seen()
-    monkeypatch.setattr(accelerator.accelerator, "_kernels", Kernels())
-    monkeypatch.setattr(accelerator.accelerator, "_loaded", True)
+    monkeypatch.setattr(accelerator.accelerator, "loaded", Kernels())
     assert seen() == without
     graph.remove([str(number) for number in range(0, 400, 3)])
     compiled = seen()
-    monkeypatch.setattr(accelerator.accelerator, "_kernels", None)
+    monkeypatch.setattr(accelerator.accelerator, "loaded", None)
     assert seen() == compiled != without
