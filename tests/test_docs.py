@@ -25,6 +25,8 @@ REPO = Path(__file__).parents[1]
 PAGES = sorted([*REPO.glob("*.md"), *REPO.glob("docs/**/*.md"), *REPO.glob("benchmarks/*.md")])
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
+_NEEDS = re.compile(r"^<!-- needs: ([\w ]+) -->$", re.MULTILINE)
+
 
 @pytest.fixture(autouse=True)
 def _logging() -> Iterator[None]:
@@ -48,9 +50,12 @@ def test_code_blocks_run_and_print_what_follows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    text = page.read_text(encoding="utf-8")
+    for package in " ".join(_NEEDS.findall(text)).split():
+        pytest.importorskip(package, reason=f"{page.name} needs {package}")
     scope: dict[str, object] = {"__name__": "__main__"}
     printed = None
-    for kind, body in _BLOCK.findall(page.read_text(encoding="utf-8")):
+    for kind, body in _BLOCK.findall(text):
         if kind == "python":
             output = io.StringIO()
             with contextlib.redirect_stdout(output):
