@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import copy
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..nodegraph import run_in_tasks
 from .filters import Filters, all_of
 from .protocols import RetrieverProtocol
 from .results import OutputFormat, ScoredNode, formatted
 from .validation import check_output, whole
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class BaseRetriever:
@@ -56,6 +60,41 @@ class BaseRetriever:
         """
         inner: RetrieverProtocol | None = getattr(self, "inner", None)
         return [] if inner is None else [("inner", inner)]
+
+    def with_inner_retrievers(self, retrievers: Mapping[str, RetrieverProtocol]) -> Self:
+        """Return a copy that queries other retrievers in place of some of its own.
+
+        Args:
+            retrievers: The other ones, by the names in ``inner_retrievers``.
+
+        Raises:
+            ValueError: If a name is unknown.
+            TypeError: If a class of yours does not say how (``_replace_inner_retrievers``).
+
+        Example:
+            >>> from nodekin.nodegraph import NodeGraph
+            >>> from nodekin.retrievers import FusionRetriever, Retriever
+            >>> words, exact = (Retriever(NodeGraph(), "ROOT", index=i) for i in ("default", "map"))
+            >>> fusion = FusionRetriever([words, words]).with_inner_retrievers({"1": exact})
+            >>> [retriever is exact for retriever in fusion.retrievers]
+            [False, True]
+        """
+        names = [name for name, _ in self.inner_retrievers]
+        if unknown := [name for name in retrievers if name not in names]:
+            raise ValueError(f"{self!r:.80} has no inner retriever {unknown[0]!r}; it has {names}")
+        other = copy.copy(self)
+        other._replace_inner_retrievers(retrievers)
+        return other
+
+    def _replace_inner_retrievers(self, retrievers: Mapping[str, RetrieverProtocol]) -> None:
+        """Set some inner retrievers of a copy; their names are those of attributes by default."""
+        for name, retriever in retrievers.items():
+            if not hasattr(self, name):
+                raise TypeError(
+                    f"{type(self).__name__} does not say how its inner retriever {name!r} is "
+                    "replaced; override _replace_inner_retrievers where inner_retrievers is"
+                )
+            setattr(self, name, retriever)
 
     @property
     def takes_filters(self) -> bool:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from llama_index.core.prompts import BasePromptTemplate, PromptTemplate
 from llama_index.core.settings import Settings
 
 from ...nodegraph import LLM
 from ...nodegraph.models import Language, as_llm
-from ...retrievers import Prompt
+from ...retrievers import BaseRetriever, Prompt, RetrieverProtocol
+from ...retrievers.plans import PromptMixin
+
+R = TypeVar("R")
 
 
 def to_templates(prompts: Mapping[str, Prompt]) -> dict[str, BasePromptTemplate]:
@@ -48,6 +51,74 @@ def changed_prompts(
             text = templates[key].get_template().replace("{{", "{").replace("}}", "}")
             changed[name] = changed.get(name, prompts[name]).replaced({language: text})
     return changed
+
+
+def retriever_templates(retriever: object) -> dict[str, BasePromptTemplate]:
+    """Return the templates of a retriever and of all that it queries.
+
+    The names of inner ones begin with their path, ``inner.rewrite_en``, ``0.inner.hyde_zh``: the
+    names in ``inner_retrievers``, with dots. A colon or a dot in such a name is ``%3A``, ``%2E``.
+    """
+    return {
+        f"{path}{key}": template
+        for path, one in _retrievers(retriever)
+        if isinstance(one, PromptMixin)
+        for key, template in to_templates(one.prompts).items()
+    }
+
+
+def replace_templates(retriever: R, templates: Mapping[str, BasePromptTemplate]) -> R:
+    """Return a copy of a retriever with other prompts, by the names in ``retriever_templates``.
+
+    Copied is what queries the changed one, too. It is the same retriever if nothing changes.
+
+    Raises:
+        ValueError: If a template lacks a placeholder, or has an unknown one.
+        TypeError: If a class holds the changed retriever and does not say how it is replaced.
+    """
+    return _replaced(retriever, templates, "", ())
+
+
+def _retrievers(
+    retriever: object, path: str = "", above: tuple[int, ...] = ()
+) -> Iterator[tuple[str, object]]:
+    """Yield a retriever and all that it queries, with their paths; none below itself."""
+    yield path, retriever
+    for name, inner in _replaceable(retriever, (*above, id(retriever))):
+        yield from _retrievers(inner, _below(path, name), (*above, id(retriever)))
+
+
+def _replaced(
+    retriever: R, templates: Mapping[str, BasePromptTemplate], path: str, above: tuple[int, ...]
+) -> R:
+    changed: Any = retriever
+    if isinstance(changed, PromptMixin):
+        own = {key[len(path) :]: value for key, value in templates.items() if key.startswith(path)}
+        if prompts := changed_prompts(changed.prompts, own):
+            changed = changed.with_prompts(prompts)
+    above = (*above, id(retriever))
+    others = {
+        name: other
+        for name, inner in _replaceable(retriever, above)
+        if (other := _replaced(inner, templates, _below(path, name), above)) is not inner
+    }
+    result: R = changed.with_inner_retrievers(others) if others else changed
+    return result
+
+
+def _replaceable(
+    retriever: object, above: tuple[int, ...]
+) -> Iterator[tuple[str, RetrieverProtocol]]:
+    if isinstance(retriever, BaseRetriever):
+        for name, inner in retriever.inner_retrievers:
+            if id(inner) not in above:
+                yield name, inner
+
+
+def _below(path: str, name: str) -> str:
+    """Return the path of an inner retriever; LlamaIndex splits names at colons."""
+    quoted = name.replace("%", "%25").replace(":", "%3A").replace(".", "%2E")
+    return f"{path}{quoted}."
 
 
 def _keys(prompts: Mapping[str, Prompt]) -> Iterator[tuple[str, tuple[str, Language]]]:

@@ -61,7 +61,8 @@ class NodeGraphQueryEngine(BaseQueryEngine):
       when it has been read to its end.
 
     Prompts are read and replaced as in LlamaIndex: ``get_prompts()``; their names begin with
-    ``retriever:`` (the strategy's, ``retriever:rewrite_en``) and ``response_synthesizer:``.
+    ``retriever:`` (the strategy's, ``retriever:rewrite_en``, and with their path those of the
+    strategies within, ``retriever:inner.rewrite_en``) and ``response_synthesizer:``.
 
     Args:
         source: A nodekin retriever, or what ``as_retriever`` takes for one; a ``NodeGraph``, of
@@ -82,8 +83,9 @@ class NodeGraphQueryEngine(BaseQueryEngine):
         callback_manager: As everywhere in LlamaIndex.
         **options: Those of LlamaIndex's response synthesizers: ``response_mode``,
             ``text_qa_template``, ``refine_template``, ``output_cls``, and so on; those of the
-            strategy: ``max_steps``, ``limit``, ``answers``, ``prompt``; and ``verbose=True``, which
-            prints each retrieval's stages and why its results were found.
+            strategy: ``max_steps``, ``limit``, ``answers``, ``prompt``; ``verbose=True``, which
+            prints each retrieval's stages and why its results were found; and ``num_workers``, see
+            ``NodeGraphRetriever``.
 
     Raises:
         TypeError: If an argument has the wrong type, or there is no such option.
@@ -121,7 +123,7 @@ class NodeGraphQueryEngine(BaseQueryEngine):
             own = response_synthesizer and response_synthesizer.callback_manager
             callback_manager = own or Settings.callback_manager
         super().__init__(callback_manager)
-        verbose = bool(options.pop("verbose", False))
+        retrieval: Any = {name: options.pop(name) for name in _RETRIEVAL & options.keys()}
         synthesis = {name: options.pop(name) for name in SYNTHESIS_OPTIONS & options.keys()}
         if synthesis and (engine is not None or response_synthesizer is not None):
             other = "QueryEngine" if engine is not None else "response_synthesizer"
@@ -165,7 +167,7 @@ class NodeGraphQueryEngine(BaseQueryEngine):
             similarity_top_k=similarity_top_k,
             filters=filters,
             callback_manager=callback_manager,
-            verbose=verbose,
+            **retrieval,
         )
         self._postprocessors = list(node_postprocessors or [])
         for postprocessor in self._postprocessors:
@@ -280,6 +282,10 @@ class NodeGraphQueryEngine(BaseQueryEngine):
                 processor.postprocess_nodes, processor.apostprocess_nodes, nodes, bundle
             )
         return nodes
+
+
+_RETRIEVAL = frozenset({"num_workers", "verbose"})
+"""The options that are those of the ``NodeGraphRetriever``."""
 
 
 def _return_nodes(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -18,7 +18,6 @@ from llama_index.core.vector_stores.types import MetadataFilters
 
 from ...retrievers import (
     Filters,
-    Prompt,
     Retriever,
     RetrieverLike,
     RetrieverProtocol,
@@ -29,12 +28,12 @@ from ...retrievers import (
     trace,
 )
 from ...retrievers.foreign import configured
-from ...retrievers.plans import Plan, PromptMixin
+from ...retrievers.plans import Plan
 from ...retrievers.strategies import FindMean, PlannedRetriever
 from .instrumentation import report_spans
 from .metadata_filters import as_filters
 from .nodes import NodeWithEvidence, to_node_with_score
-from .prompt_templates import changed_prompts, to_templates
+from .prompt_templates import replace_templates, retriever_templates
 
 dispatcher = get_dispatcher(__name__)
 
@@ -48,7 +47,8 @@ class NodeGraphRetriever(BaseRetriever):
     never changed, and its ``embedding``, a vector of another model, is not used.
 
     A strategy's prompts are read and replaced as anywhere in LlamaIndex: ``get_prompts()``,
-    ``update_prompts({"rewrite_en": PromptTemplate("... {query}")})``.
+    ``update_prompts({"rewrite_en": PromptTemplate("... {query}")})``. The names of those within
+    begin with a path: ``inner.rewrite_en``.
 
     Each search, fusion, reranking and model call inside the retriever is a LlamaIndex span with
     events, a child of this retrieval, and an event for the ``callback_manager``; see
@@ -187,12 +187,10 @@ class NodeGraphRetriever(BaseRetriever):
         return other
 
     def _get_prompts(self) -> dict[str, BasePromptTemplate]:
-        return to_templates(_prompts(self.retriever))
+        return retriever_templates(self.retriever)
 
     def _update_prompts(self, prompts_dict: dict[str, BasePromptTemplate]) -> None:
-        changed = changed_prompts(_prompts(self.retriever), prompts_dict)
-        if changed and isinstance(self.retriever, PromptMixin):
-            self.retriever = self.retriever.with_prompts(changed)
+        self.retriever = replace_templates(self.retriever, prompts_dict)
 
 
 class MeanRetriever(PlannedRetriever):
@@ -216,10 +214,6 @@ class MeanRetriever(PlannedRetriever):
         """Return the results of each query as a plan."""
         texts = [self.texts for _ in queries]
         return (yield from FindMean(self.inner, queries, texts, 1.0, limit, filters))
-
-
-def _prompts(retriever: RetrieverProtocol) -> Mapping[str, Prompt]:
-    return retriever.prompts if isinstance(retriever, PromptMixin) else {}
 
 
 def _searched(query_bundle: QueryBundle) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from ..filters import Filters
@@ -122,6 +122,9 @@ class FusionRetriever(PlannedRetriever):
     def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
         """The retrievers that are fused, by their number."""
         return [(str(number), inner) for number, inner in enumerate(self.retrievers)]
+
+    def _replace_inner_retrievers(self, retrievers: Mapping[str, RetrieverProtocol]) -> None:
+        self.retrievers = [retrievers.get(name, inner) for name, inner in self.inner_retrievers]
 
     def __repr__(self) -> str:
         return f"FusionRetriever({self.retrievers!r}, {self.mode!r}, top_k={self.top_k})"

@@ -166,6 +166,10 @@ class RecursiveRetriever(PlannedRetriever):
             if not isinstance(reference, NodeGraph)
         ]
 
+    def _replace_inner_retrievers(self, retrievers: Mapping[str, RetrieverProtocol]) -> None:
+        if isinstance(self.references, Mapping):
+            self.references = {**self.references, **retrievers}
+
     def __repr__(self) -> str:
         return (
             f"RecursiveRetriever({self.groups!r} -> {self.target!r}, {self.similarity.name}, "

@@ -288,6 +288,9 @@ class RouterRetriever(PromptMixin, PlannedRetriever):
         """The routes."""
         return list(self.routes.items())
 
+    def _replace_inner_retrievers(self, retrievers: Mapping[str, RetrieverProtocol]) -> None:
+        self.routes = {**self.routes, **retrievers}
+
     def __repr__(self) -> str:
         return f"RouterRetriever({self.routes!r})"
 

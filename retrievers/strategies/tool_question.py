@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict
 
@@ -122,6 +122,18 @@ class ToolQuestionRetriever(SubQuestionRetriever):
     def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
         """The tools."""
         return [(name, tool.retriever) for name, tool in self.tools.items()]
+
+    def _replace_inner_retrievers(self, retrievers: Mapping[str, RetrieverProtocol]) -> None:
+        changed = {
+            name: replace(self.tools[name], retriever=retriever)
+            for name, retriever in retrievers.items()
+        }
+        self.tools = {**self.tools, **changed}
+        if isinstance(self.inner, FusionRetriever):
+            branches = enumerate(self.tools)
+            self.inner = self.inner.with_inner_retrievers(
+                {str(number): retrievers[name] for number, name in branches if name in changed}
+            )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({list(self.tools)!r})"

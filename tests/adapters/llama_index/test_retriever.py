@@ -10,9 +10,15 @@ from concurrency_gauge import ConcurrencyGauge
 from fixed_retriever import FixedRetriever
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent
+from llama_index.core.llms import MockLLM
 from llama_index.core.schema import IndexNode, QueryBundle, TextNode
 
-from nodekin.adapters.llama_index import NodeGraphRetriever, NodeWithEvidence, from_text_node
+from nodekin.adapters.llama_index import (
+    NodeGraphQueryEngine,
+    NodeGraphRetriever,
+    NodeWithEvidence,
+    from_text_node,
+)
 from nodekin.nodegraph import Node, NodeGraph
 from nodekin.retrievers import Bm25, FusionRetriever, Retriever, ScoredNode
 
@@ -274,3 +280,11 @@ async def test_num_workers_limits_the_branches_of_a_retrieval(limit):
     retriever = NodeGraphRetriever(FusionRetriever([gauge] * 5), num_workers=limit)
     assert retriever.retrieve("tea") == await retriever.aretrieve("tea") == []
     assert (gauge.calls, gauge.most) == (10, limit)
+
+
+async def test_num_workers_of_a_query_engine():
+    gauge = ConcurrencyGauge(least=2)
+    engine = NodeGraphQueryEngine(FusionRetriever([gauge] * 5), MockLLM(), num_workers=2)
+    engine.query("tea")
+    await engine.aquery("tea")
+    assert (gauge.calls, gauge.most) == (10, 2)
