@@ -138,6 +138,8 @@ class SearchText:
 
     def _field_names(self, node: SearchedNode) -> list[str]:
         own, inherited = node.own_metadata, node.inherited
+        if not own and not inherited:
+            return []
         if self.fields is None:
             return [name for name in {**inherited, **own} if name not in self.excluded]
         return [name for name in self.fields if _value(node, name) not in (None, "", [])]

@@ -50,6 +50,8 @@ def as_filters(filter: Any) -> Filters | None:
 
 def merge_filters(own: Any, filter: Any) -> Filters | None:
     """Return filters that hold where a retriever's own and those of a call hold."""
+    if own is None and filter is None:
+        return None
     return all_of(as_filters(own), as_filters(filter))
 
 

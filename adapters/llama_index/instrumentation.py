@@ -14,11 +14,13 @@ from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr
 from llama_index.core.instrumentation.dispatcher import (  # type: ignore[attr-defined]
     active_instrument_tags,
 )
+from llama_index.core.instrumentation.event_handlers import NullEventHandler
 from llama_index.core.instrumentation.events.base import BaseEvent  # type: ignore[attr-defined]
 from llama_index.core.instrumentation.events.span import (  # type: ignore[attr-defined]
     SpanDropEvent,
 )
 from llama_index.core.instrumentation.span import active_span_id
+from llama_index.core.instrumentation.span_handlers import NullSpanHandler
 from llama_index.core.query_engine.sub_question_query_engine import SubQuestionAnswerPair
 from llama_index.core.question_gen.types import SubQuestion
 from llama_index.core.tools import ToolMetadata
@@ -135,8 +137,25 @@ _observer: ContextVar[SpanObserver | None] = ContextVar("span observer", default
 @contextmanager
 def report_spans(callback_manager: CallbackManager | None) -> Iterator[None]:
     """Report the spans of the block to LlamaIndex; an inner block leaves it to the outer one."""
+    if not _listens(callback_manager):
+        yield
+        return
     with observe_once(_observer, lambda: SpanObserver(callback_manager)):
         yield
+
+
+def _listens(callback_manager: CallbackManager | None) -> bool:
+    """Return whether anybody gets spans or events, which are costly to make."""
+    if callback_manager is not None and callback_manager.handlers:
+        return True
+    at: Any = dispatcher
+    while at is not None:
+        if any(type(handler) is not NullSpanHandler for handler in at.span_handlers):
+            return True
+        if any(type(handler) is not NullEventHandler for handler in at.event_handlers):
+            return True
+        at = at.parent if at.propagate else None
+    return False
 
 
 _SIGNATURE = inspect.signature(lambda **attributes: None)

@@ -18,6 +18,7 @@ from nodekin.adapters.llama_index import (
     NodeGraphRetriever,
     SpanEndEvent,
     SpanStartEvent,
+    instrumentation,
 )
 from nodekin.nodegraph import NodeGraph, split_sentences
 from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever, trace
@@ -230,3 +231,34 @@ def test_rerank_events_belong_to_the_span_of_the_reranker(
     assert [name(span) for span in spans] == [
         f"NodeGraphReranker._{'a' if is_async else ''}postprocess_nodes"
     ]
+
+
+def test_spans_that_nobody_gets_are_not_made(
+    both: RerankRetriever, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    retriever = NodeGraphRetriever(both)
+    expected = [result.node.node_id for result in retriever.retrieve(QUERY)]
+    made: list[str] = []
+    make = instrumentation.SpanObserver
+
+    def counted(callback_manager: CallbackManager | None) -> Any:
+        made.append("observer")
+        return make(callback_manager)
+
+    monkeypatch.setattr(instrumentation, "SpanObserver", counted)
+    assert [result.node.node_id for result in retriever.retrieve(QUERY)] == expected
+    assert not made
+    handler = SimpleSpanHandler()
+    own = get_dispatcher(instrumentation.__name__)
+    own.add_span_handler(handler)
+    try:
+        assert [result.node.node_id for result in retriever.retrieve(QUERY)] == expected
+    finally:
+        own.span_handlers.remove(handler)
+    assert made
+    assert {"nodekin.search", "nodekin.rerank"} <= {
+        name(span.id_) for span in handler.completed_spans
+    }
+    retriever.callback_manager = CallbackManager([LlamaDebugHandler(print_trace_on_end=False)])
+    retriever.retrieve(QUERY)
+    assert made == ["observer", "observer"]
