@@ -121,6 +121,11 @@ PUBLIC = {
         register_index register_reranker
         register_similarity restrict trace
     """,
+    "nodekin.retrievers.evaluation": """
+        Dataset Difference Evaluation Figure GoldDocument GoldPassage GoldSpan Judgement METRICS
+        Matching Metric MissingGold Question RetrievalCase edit_similarity evaluate get_metric
+        load_beir load_csv load_jsonl load_squad
+    """,
     "nodekin.adapters": "",
     "nodekin.adapters.cli": "main",
     "nodekin.adapters.langchain": """
@@ -209,6 +214,7 @@ def test_nodegraph_is_light() -> None:
 def test_retrievers_need_no_framework() -> None:
     loaded = _modules_of("import nodekin.retrievers")
     assert not {name.split(".")[0] for name in loaded} & FRAMEWORKS
+    assert not [name for name in loaded if name.startswith("nodekin.retrievers.evaluation")]
 
 
 @pytest.mark.parametrize("framework", ["langchain", "llama_index", "openai"])

@@ -27,7 +27,7 @@ Message = Mapping[str, str]
 _QUESTION_KEYS = ("question", "input", "query", "messages")
 
 
-class Question(NamedTuple):
+class QuestionInput(NamedTuple):
     """Hold a question, and the conversation before it.
 
     Attributes:
@@ -39,7 +39,7 @@ class Question(NamedTuple):
     history: list[Message]
 
 
-def read_question(input: Any, question_key: str | None, history_key: str) -> Question:
+def read_question(input: Any, question_key: str | None, history_key: str) -> QuestionInput:
     """Return the question of a runnable's input, and the conversation before it.
 
     Args:
@@ -56,7 +56,7 @@ def read_question(input: Any, question_key: str | None, history_key: str) -> Que
     Example:
         >>> read_question({"input": "And how long?", "chat_history": [("human", "Nile?")]},
         ...               None, "chat_history")
-        Question(text='And how long?', history=[{'role': 'user', 'content': 'Nile?'}])
+        QuestionInput(text='And how long?', history=[{'role': 'user', 'content': 'Nile?'}])
     """
     if not isinstance(input, Mapping):
         return _question(input)
@@ -76,12 +76,12 @@ def read_question(input: Any, question_key: str | None, history_key: str) -> Que
             f"{history_key!r} holds messages, such as ('human', 'What is tea?'), not "
             f"{history!r:.80}"
         )
-    return Question(question.text, [*_history(history), *question.history])
+    return QuestionInput(question.text, [*_history(history), *question.history])
 
 
-def _question(input: Any) -> Question:
+def _question(input: Any) -> QuestionInput:
     if isinstance(input, str):
-        return Question(input, [])
+        return QuestionInput(input, [])
     if isinstance(input, PromptValue):
         input = input.to_messages()
     if isinstance(input, BaseMessage):
@@ -94,7 +94,7 @@ def _question(input: Any) -> Question:
     *history, last = convert_to_messages(input)
     if _role(last) != "user":
         raise ValueError(f"the last message is the user's question, not {last!r:.80}")
-    return Question(_text(last), _history(history))
+    return QuestionInput(_text(last), _history(history))
 
 
 def _history(messages: Any) -> list[Message]:

@@ -13,7 +13,7 @@ from ..planned_retriever import PlannedRetriever
 from ..plans import Compute, Plan, gather
 from ..results import OutputOptions, Results
 from ..tracing import start_span
-from .outputs import read_output
+from .outputs import read_output, read_sources
 from .retriever_adapters import RetrieverCalls, adapt_retriever
 
 if TYPE_CHECKING:
@@ -90,6 +90,20 @@ class ForeignRetriever(PlannedRetriever):
 
     def __repr__(self) -> str:
         return f"ForeignRetriever({self.source_name!r})"
+
+    def retrieve_sources(self, query: str, top_k: int | None = None) -> tuple[str | None, Results]:
+        """Return the answer, None of a retriever, and what it is from: sources, or results.
+
+        Args:
+            query: What to look for.
+            top_k: How many at most; None for its own number.
+        """
+        limit = self.check_limit(top_k, None)
+        if current_restriction():
+            raise ValueError(f"the sources of {self.source_name} can't be restricted")
+        output = self._calls.search(query, limit)
+        text, results = read_sources(output, self.source_name, query, score_key=self._score_key)
+        return text, results[:limit]
 
     def check_limit(self, top_k: int | None, filters: Filters | None) -> int | None:
         """Check the arguments of a call; return how many results at most."""

@@ -82,6 +82,21 @@ def read_output(
     return sorted(results.values(), key=lambda result: -result.score)
 
 
+def read_sources(
+    output: Any, name: str, query: str, *, score_key: str | None = "relevance_score"
+) -> tuple[str | None, list[ScoredNode]]:
+    """Return the answer of a query engine and the sources that it names, as results.
+
+    Of a retriever there is no answer, and the results are those of ``read_output``, as are the
+    arguments.
+    """
+    answer = _answer(output)
+    if answer is None:
+        return None, read_output(output, name, query, score_key=score_key)
+    text, sources = answer
+    return text, read_output(list(sources), name, query, score_key=score_key)
+
+
 def _answer(output: Any) -> tuple[str, Sequence[Any]] | None:
     """Return an answer's text and sources; None where the output is no answer."""
     if output is None or isinstance(output, str):

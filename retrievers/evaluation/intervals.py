@@ -1,0 +1,164 @@
+"""Figures over questions with their bootstrap intervals, and differences between two set-ups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .metrics import Judgement, Metric
+
+RESAMPLES = 2000
+"""How often questions are drawn anew."""
+
+LEAST_DIFFERENT = 6
+"""On so many questions at least have two set-ups to differ: with five that all point one way an
+exact sign test is at 0.06, whatever a bootstrap interval says of so few."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Hold what a metric says over all questions.
+
+    Attributes:
+        value: Over the judged questions; None where there is none.
+        low: Where the 95 % interval begins.
+        high: Where it ends.
+        judged: How many questions have a value.
+        not_judged: How many have none.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    judged: int
+    not_judged: int
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Hold by how much a second set-up differs from a first.
+
+    Attributes:
+        metric: The name of the metric.
+        first: The name of the set-up that is compared with.
+        second: The name of the other.
+        value: Figure of the second minus that of the first, over the questions that both have;
+            None where there are none.
+        low: Where its 95 % interval begins.
+        high: Where it ends.
+        questions: How many questions both have.
+        different: On how many of them the two differ.
+        better: The name of the better set-up, None where the data do not show one.
+    """
+
+    metric: str
+    first: str
+    second: str
+    value: float | None
+    low: float | None
+    high: float | None
+    questions: int
+    different: int
+    better: str | None
+
+    def __str__(self) -> str:
+        """Return the difference as a sentence."""
+        if self.value is None or self.low is None or self.high is None:
+            return f"{self.metric}: no question is judged for both {self.first} and {self.second}"
+        if self.better is None:
+            noun = "question" if self.questions == 1 else "questions"
+            return (
+                f"{self.metric}: no difference between {self.first} and {self.second} that "
+                f"{self.questions} {noun} could show ({_number(self.value, True)}, "
+                f"{_number(self.low, True)} to {_number(self.high, True)})"
+            )
+        other = self.first if self.better == self.second else self.second
+        low, high = sorted((abs(self.low), abs(self.high)))
+        return (
+            f"{self.metric}: {self.better} is better than {other} by "
+            f"{_number(abs(self.value))}, {_number(low)} to {_number(high)}"
+        )
+
+
+def make_figure(metric: Metric, judgements: Sequence[Judgement]) -> Figure:
+    """Return the figure of a metric, with the percentile interval of a bootstrap over questions.
+
+    Questions are drawn with replacement (Efron, 1979; for retrieval: Sakai, 2006), with a fixed
+    seed. Where all have one and the same bounded value the bootstrap knows no doubt: the interval
+    then reaches 3 / n further (the rule of three: Hanley and Lippman-Hand, 1983).
+    """
+    rows = [(j.numerator, j.denominator) for j in judgements if j.numerator is not None]
+    missing = len(judgements) - len(rows)
+    value = _ratio(rows)
+    if value is None:
+        return Figure(None, None, None, len(rows), missing)
+    low, high = _interval([rows])
+    if metric.bounded and len({n / d for n, d in rows if d}) == 1:
+        low, high = max(0.0, value - 3 / len(rows)), min(1.0, value + 3 / len(rows))
+    return Figure(value, low, high, len(rows), missing)
+
+
+def make_difference(
+    metric: Metric,
+    first: str,
+    second: str,
+    judgements: Mapping[str, Mapping[str, Judgement]],
+) -> Difference:
+    """Return the paired difference of two set-ups, over the questions judged for both.
+
+    One is called better only where the 95 % interval of a paired bootstrap excludes 0 and the two
+    differ on six questions or more.
+
+    Args:
+        metric: The metric.
+        first: The name of a set-up.
+        second: The name of another.
+        judgements: Those of each set-up, by the id of the question.
+    """
+    one, other = judgements[first], judgements[second]
+    pairs = [(one[q], other[q]) for q in one if one[q].judged and q in other and other[q].judged]
+    rows = [
+        [(j.numerator or 0.0, j.denominator) for j in column] for column in zip(*pairs, strict=True)
+    ]
+    values = [_ratio(column) for column in rows]
+    if not pairs or values[0] is None or values[1] is None:
+        return Difference(metric.name, first, second, None, None, None, len(pairs), 0, None)
+    value = values[1] - values[0]
+    low, high = _interval(rows)
+    different = sum(a != b for a, b in zip(*rows, strict=True))
+    better = None
+    if different >= LEAST_DIFFERENT and (low > 0 or high < 0):
+        better = second if (value > 0) == metric.higher_is_better else first
+    return Difference(metric.name, first, second, value, low, high, len(pairs), different, better)
+
+
+def _ratio(rows: Sequence[tuple[float, float]]) -> float | None:
+    total = sum(denominator for _, denominator in rows)
+    return sum(numerator for numerator, _ in rows) / total if total else None
+
+
+def _interval(columns: Sequence[Sequence[tuple[float, float]]]) -> tuple[float, float]:
+    """Return the 95 % interval of a figure, or of the second's difference from the first."""
+    import numpy as np
+
+    arrays: Any = [np.array(column, float) for column in columns]
+    count = len(arrays[0])
+    random = np.random.default_rng(0)
+    batch = max(1, 1_000_000 // count)
+    samples = []
+    for start in range(0, RESAMPLES, batch):
+        size = min(batch, RESAMPLES - start)
+        drawn = random.integers(0, count, (size, count))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = [a[drawn, 0].sum(1) / a[drawn, 1].sum(1) for a in arrays]
+        samples.append(ratios[0] if len(ratios) == 1 else ratios[1] - ratios[0])
+    values = np.concatenate(samples)
+    values = values[np.isfinite(values)]  # a sample in which every weight is 0 has no ratio
+    low, high = np.percentile(values, [2.5, 97.5])
+    return float(low), float(high)
+
+
+def _number(value: float, sign: bool = False) -> str:
+    digits = 3 if abs(value) < 10 else 1
+    return f"{value:+.{digits}f}" if sign else f"{value:.{digits}f}"

@@ -1,0 +1,238 @@
+"""Which results are the gold of a question: by edit distance, containment, document or span."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+from ...nodegraph import count_tokens
+from ..results import ScoredNode
+from ..validation import choice
+from .dataset import Gold, GoldDocument, GoldPassage, GoldSpan, Question
+
+PassageMatch = Literal["edit", "contains"]
+"""How a result is compared with the text of a gold passage."""
+
+
+class NotJudgedError(ValueError):
+    """A metric can't say anything about a question; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievedItem:
+    """Hold what is judged of a result, as plain values that a file can have.
+
+    Attributes:
+        id: Of the node.
+        text: What it was returned as.
+        score: Higher is better.
+        document_id: Of its document.
+        start: Where its text begins in the document, in characters; None where that is not known.
+        end: Where it ends, exclusive.
+        explanation: How it was retrieved, in words (``ScoredNode.explain``).
+    """
+
+    id: str
+    text: str
+    score: float
+    document_id: str = ""
+    start: int | None = None
+    end: int | None = None
+    explanation: str = ""
+
+    @classmethod
+    def of(cls, result: ScoredNode, document_key: str | None = None) -> RetrievedItem:
+        """Return what is judged of a result.
+
+        Args:
+            result: The result.
+            document_key: The metadata field that has the id of the document.
+        """
+        node = result.node
+        text = node.content if isinstance(node.content, str) else node.text
+        start, end = node.start, node.end
+        if start is None and isinstance(index := node.metadata.get("start_index"), int):
+            start, end = index, index + len(node.text)  # as LangChain's splitters have it
+        document_id = node.document_id or node.id
+        if document_key is not None:
+            document_id = str(node.metadata.get(document_key, ""))
+        return cls(node.id, text, float(result.score), document_id, start, end, result.explain())
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """Say when a result is gold.
+
+    A gold document is matched by any result of it, a gold span by any result of its document that
+    overlaps it by a token or more. A gold passage is matched by a result whose
+
+    - ``"edit"``: similarity, one minus the edit distance divided by the length of the longer text
+      (in characters), is above the threshold. This is how Ragas and LazyLLM compute context recall
+      without a model; it is for results of about the size of the gold, and says no to a document
+      that contains a passage, and to a sentence of it.
+    - ``"contains"``: text has the passage in it, or is in it, white space apart.
+
+    Args:
+        passages: How a gold passage is compared.
+        threshold: For ``"edit"``, from 0 to below 1.
+        document_key: The metadata field that has the id of a result's document, like ``"source"``;
+            None for the node's ``document_id``.
+
+    Raises:
+        ValueError: If the way is unknown or the threshold out of range.
+    """
+
+    passages: PassageMatch = "edit"
+    threshold: float = 0.5
+    document_key: str | None = None
+
+    def __post_init__(self) -> None:
+        choice(self.passages, "passages", get_args(PassageMatch))
+        check_threshold(self.threshold)
+
+    def matches(self, gold: Gold, item: RetrievedItem) -> bool:
+        """Return whether a result is this gold.
+
+        Raises:
+            NotJudgedError: If the result lacks what it takes to tell.
+        """
+        if isinstance(gold, GoldPassage):
+            if self.passages == "edit":
+                return is_similar(item.text, gold.text, self.threshold)
+            one, other = " ".join(item.text.split()), " ".join(gold.text.split())
+            return bool(one) and (one in other or other in one)
+        if not item.document_id:
+            raise NotJudgedError(f"result {item.id!r} has no document id; set document_key")
+        if item.document_id != gold.document_id:
+            return False
+        return isinstance(gold, GoldDocument) or overlap(gold, item) is not None
+
+
+def check_threshold(threshold: float) -> float:
+    """Return a threshold of similarity that is in range.
+
+    Raises:
+        ValueError: If it is not.
+    """
+    if isinstance(threshold, bool) or not 0 <= threshold < 1:
+        raise ValueError(f"threshold is a number from 0 to below 1, not {threshold!r}")
+    return threshold
+
+
+def overlap(gold: GoldSpan, item: RetrievedItem) -> tuple[int, int] | None:
+    """Return where a result overlaps a span of its document, None where by less than a token.
+
+    Raises:
+        NotJudgedError: If the result does not say where it is in the document.
+    """
+    if item.start is None or item.end is None:
+        raise NotJudgedError(
+            f"result {item.id!r} does not say where it is in document {item.document_id!r}"
+        )
+    start, end = max(gold.start, item.start), min(gold.end, item.end)
+    if start >= end:
+        return None
+    text = gold.text[start - gold.start : end - gold.start]
+    return (start, end) if not gold.text or count_tokens(text) else None
+
+
+@dataclass(frozen=True)
+class RetrievalCase:
+    """Hold a question and what was retrieved for it: what a metric judges.
+
+    Attributes:
+        question: The question.
+        items: The results, best first.
+        matching: When a result is gold.
+    """
+
+    question: Question
+    items: tuple[RetrievedItem, ...]
+    matching: Matching = Matching()
+
+    @cached_property
+    def matched(self) -> list[frozenset[int]]:
+        """The places in ``question.gold`` of the gold that each result is.
+
+        Raises:
+            NotJudgedError: If the question has no gold, or a result can't be compared.
+        """
+        gold = self.question.gold
+        if not gold:
+            raise NotJudgedError("the question has no gold")
+        matches = self.matching.matches
+        return [
+            frozenset(at for at, one in enumerate(gold) if matches(one, item))
+            for item in self.items
+        ]
+
+    def first_ranks(self, k: int | None = None) -> list[int | None]:
+        """Return the rank, from 1, at which each gold is first among the first ``k`` results."""
+        ranks: list[int | None] = [None] * len(self.question.gold)
+        for rank, places in enumerate(self.matched[:k], 1):
+            for place in places:
+                if ranks[place] is None:
+                    ranks[place] = rank
+        return ranks
+
+
+def edit_similarity(one: str, other: str) -> float:
+    """Return one minus the edit distance (Levenshtein, 1966), divided by the longer length.
+
+    Example:
+        >>> round(edit_similarity("kitten", "sitting"), 4)
+        0.5714
+    """
+    if one == other:
+        return 1.0
+    return 1 - _distance(one, other) / max(len(one), len(other))
+
+
+@functools.lru_cache(maxsize=100_000)  # set-ups retrieve the same passages
+def is_similar(one: str, other: str, threshold: float) -> bool:
+    """Return whether the edit similarity of two texts is above a threshold.
+
+    The distance is at least the difference in length, and the number of characters that one text
+    has and the other lacks; where these suffice it is not computed.
+    """
+    if one == other:
+        return True
+    longest = max(len(one), len(other))
+    if 1 - abs(len(one) - len(other)) / longest <= threshold:
+        return False
+    letters, others = Counter(one), Counter(other)
+    least = max((letters - others).total(), (others - letters).total())
+    return 1 - least / longest > threshold and edit_similarity(one, other) > threshold
+
+
+def _distance(one: str, other: str) -> int:
+    import numpy as np
+
+    letters: Any = np.array([ord(letter) for letter in other])
+    places: Any = np.arange(len(other) + 1)
+    row = places
+    for number, letter in enumerate(one, 1):
+        # Replace or remove; inserting is what the running minimum then allows.
+        best = np.minimum(row[:-1] + (letters != ord(letter)), row[1:] + 1)
+        row = np.minimum.accumulate(np.concatenate([[number], best]) - places) + places
+    return int(row[-1])
+
+
+def covered_tokens(gold: GoldSpan, items: Sequence[RetrievedItem]) -> int:
+    """Return how many tokens of a span the results cover, each counted once."""
+    if not gold.text:
+        raise NotJudgedError(f"a gold span of document {gold.document_id!r} has no text")
+    parts = sorted(
+        part
+        for item in items
+        if item.document_id == gold.document_id and (part := overlap(gold, item))
+    )
+    total, reached = 0, gold.start
+    for start, end in parts:
+        total += count_tokens(gold.text[max(start, reached) - gold.start : end - gold.start])
+        reached = max(reached, end)
+    return total

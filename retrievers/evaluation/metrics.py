@@ -1,0 +1,343 @@
+"""Measures of a retrieval, each by its published definition.
+
+A metric gives each question a ``Judgement``: a value, or the reason why there is none. What can't
+be judged is counted, and is never a zero.
+
+Ranks are those of results. Gold counts at the first result that is it; a result that is no gold,
+or is gold that came before, gains nothing. Where results and gold are documents, each there once,
+the figures are those of trec_eval (``ir-measures``).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+from ...nodegraph import count_tokens, nearest_names, split_sentences
+from ...nodegraph.splitters import UNSPACED
+from .dataset import GoldDocument, GoldSpan
+from .matching import NotJudgedError, RetrievalCase, check_threshold, covered_tokens, is_similar
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Hold what a metric says of a question.
+
+    A figure over questions is the sum of numerators divided by the sum of denominators: the mean,
+    where every denominator is 1.
+
+    Attributes:
+        numerator: The value times the denominator; None where the question is not judged.
+        denominator: What the question weighs.
+        reason: Why it is not judged.
+        evidence: What the value is from, in words.
+    """
+
+    numerator: float | None
+    denominator: float = 1.0
+    reason: str = ""
+    evidence: str = ""
+
+    @property
+    def judged(self) -> bool:
+        """Whether there is a value."""
+        return self.numerator is not None
+
+    @property
+    def value(self) -> float | None:
+        """The value, None where there is none."""
+        if self.numerator is None or not self.denominator:
+            return None
+        return self.numerator / self.denominator
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """Hold a measure and how its figures are read.
+
+    Attributes:
+        name: What reports call it: ``"recall@5"``.
+        measure: Returns the judgement of a case; raises what makes it impossible.
+        k: How many results count, None for all.
+        higher_is_better: Whether more of it is better.
+        bounded: Whether values are between 0 and 1.
+
+    Example:
+        >>> from nodekin.retrievers.evaluation import RetrievalCase
+        >>> one = Metric("results", lambda case: Judgement(len(case.items)), bounded=False)
+    """
+
+    name: str
+    measure: Callable[[RetrievalCase], Judgement]
+    k: int | None = None
+    higher_is_better: bool = True
+    bounded: bool = True
+
+    def judge(self, case: RetrievalCase) -> Judgement:
+        """Return the judgement of a case, "not judged" where the measure raises or is no number."""
+        try:
+            judgement = self.measure(case)
+        except NotJudgedError as error:
+            return Judgement(None, reason=str(error))
+        except Exception as error:  # a judge of a user's: its failure is counted
+            return Judgement(None, reason=f"{type(error).__name__}: {error}")
+        numbers = (judgement.numerator, judgement.denominator)
+        if any(n is not None and not math.isfinite(n) for n in numbers):
+            return Judgement(None, reason=f"{self.name} gave {numbers[0]!r}, which is no number")
+        return judgement
+
+
+MetricLike: TypeAlias = Metric | str
+"""A metric, or the name of one: ``"mrr@5"``."""
+
+
+def recall(case: RetrievalCase, k: int | None) -> Judgement:
+    """Share of the gold that is among the first ``k`` results (Manning et al., 2008, 8.3)."""
+    ranks = case.first_ranks(k)
+    return Judgement(sum(r is not None for r in ranks) / len(ranks), evidence=_ranks(ranks))
+
+
+def precision(case: RetrievalCase, k: int | None) -> Judgement:
+    """Share of the first ``k`` places with a result that is gold; places left empty count.
+
+    As trec_eval has it (Manning et al., 2008, 8.4); without ``k`` of all results.
+    """
+    right = sum(map(bool, case.matched[:k]))
+    places = len(case.items) if k is None else k
+    return Judgement(right / places if places else 0.0, evidence=f"{right} of {places}")
+
+
+def hit_rate(case: RetrievalCase, k: int | None) -> Judgement:
+    """Whether any gold is among the first ``k`` results: trec_eval's success at ``k``."""
+    ranks = case.first_ranks(k)
+    return Judgement(float(any(ranks)), evidence=_ranks(ranks))
+
+
+def all_gold(case: RetrievalCase, k: int | None) -> Judgement:
+    """Whether all gold is among the first ``k``: what a question in several steps needs."""
+    ranks = case.first_ranks(k)
+    return Judgement(float(all(ranks)), evidence=_ranks(ranks))
+
+
+def reciprocal_rank(case: RetrievalCase, k: int | None) -> Judgement:
+    """One divided by the rank of the first gold, 0 where there is none (Voorhees, 1999)."""
+    ranks = case.first_ranks(k)
+    return Judgement(max((1 / rank for rank in ranks if rank), default=0.0), evidence=_ranks(ranks))
+
+
+def average_precision(case: RetrievalCase, k: int | None) -> Judgement:
+    """Mean over all gold of the precision at its rank, 0 for what is missing (Harman, 1993).
+
+    The mean over questions is MAP. Precision at a rank is the share of results so far that are
+    gold that had not come before, each result counted once.
+    """
+    ranks = case.first_ranks(k)
+    firsts = sorted(rank for rank in ranks if rank)
+    at = {rank: number for number, rank in enumerate(sorted(set(firsts)), 1)}
+    total = sum(at[rank] / rank for rank in firsts)
+    return Judgement(total / len(ranks), evidence=_ranks(ranks))
+
+
+def ndcg(case: RetrievalCase, k: int | None) -> Judgement:
+    """Gain discounted by the logarithm of the rank, divided by that of the ideal ranking.
+
+    Gains are grades, the discount is log2(rank + 1) (Järvelin and Kekäläinen, 2002, in the form
+    of trec_eval). A result that is several gold at once gains the sum of their grades, and the
+    ideal ranking then has these in one place, too, so that the value is 1 at most.
+    """
+    grades = [gold.grade for gold in case.question.gold]
+    ranks = case.first_ranks(None)
+    groups: dict[object, float] = {}
+    for place, (grade, rank) in enumerate(zip(grades, ranks, strict=True)):
+        key = ("missing", place) if rank is None else rank
+        groups[key] = groups.get(key, 0.0) + grade
+    gains = {rank: gain for rank, gain in groups.items() if isinstance(rank, int)}
+    gained = sum(
+        gain / math.log2(rank + 1) for rank, gain in gains.items() if k is None or rank <= k
+    )
+    ideal = sorted(groups.values(), reverse=True)[:k]
+    best = sum(gain / math.log2(rank + 1) for rank, gain in enumerate(ideal, 1))
+    return Judgement(gained / best, evidence=_ranks(ranks))
+
+
+def context_recall(
+    case: RetrievalCase, k: int | None, *, threshold: float = 0.5, binary: bool = False
+) -> Judgement:
+    """Share of the gold passages that a result resembles, by edit distance.
+
+    The non-model context recall of Ragas (``NonLLMContextRecall``), whose threshold is 0.5; with
+    ``binary``, as in LazyLLM, whether any is resembled.
+    """
+    passages = _passages(case)
+    texts = [item.text for item in case.items[:k]]
+    right = [any(is_similar(text, one, threshold) for text in texts) for one in passages]
+    value = float(any(right)) if binary else sum(right) / len(right)
+    return Judgement(value, evidence=f"{sum(right)} of {len(right)} passages")
+
+
+def context_relevance(case: RetrievalCase, k: int | None, *, of: str = "retrieved") -> Judgement:
+    """Share of sentences that are both in the gold passages and in the results.
+
+    LazyLLM's tutorial prints the formula over the sentences of the gold (``of="reference"``, a
+    recall), and computes its example over those of the results (``of="retrieved"``, a precision).
+    Sentences are compared without white space at their ends; each counts once.
+    """
+    gold = _sentences(_passages(case))
+    retrieved = _sentences(item.text for item in case.items[:k])
+    common = len(gold & retrieved)
+    total = len(retrieved if of == "retrieved" else gold)
+    return Judgement(common / total if total else 0.0, evidence=f"{common} of {total} sentences")
+
+
+def answer_in_context(case: RetrievalCase, k: int | None) -> Judgement:
+    """Whether one of the answers is in the text of a result (DPR's accuracy: Karpukhin, 2020).
+
+    Letter case, width and white space apart, and as whole words where words have spaces.
+    """
+    answers = [answer for answer in case.question.answers if answer.strip()]
+    if not answers:
+        raise NotJudgedError("the question has no answers")
+    for rank, item in enumerate(case.items[:k], 1):
+        text = _normalized(item.text)
+        for answer in answers:
+            if re.search(_bounded(_normalized(answer)), text):
+                return Judgement(1.0, evidence=f"{answer!r} at {rank}")
+    return Judgement(0.0, evidence="in no result")
+
+
+def tokens_per_gold(case: RetrievalCase, k: int | None) -> Judgement:
+    """Tokens of the first ``k`` results for each gold among them, by ``count_tokens``.
+
+    Over all questions: all tokens divided by all gold that was retrieved, so that a question
+    without a hit costs what it costs.
+    """
+    right = sum(rank is not None for rank in case.first_ranks(k))
+    tokens = sum(_tokens(item.text) for item in case.items[:k])
+    return Judgement(tokens, right, evidence=f"{tokens} tokens, {right} gold")
+
+
+def token_recall(case: RetrievalCase, k: int | None) -> Judgement:
+    """Share of the tokens of gold spans that the results cover (Smith and Troynikov, 2024)."""
+    spans = _spans(case)
+    covered = sum(covered_tokens(span, case.items[:k]) for span in spans)
+    total = sum(count_tokens(span.text) for span in spans)
+    return _share(covered, total)
+
+
+def token_precision(case: RetrievalCase, k: int | None) -> Judgement:
+    """Share of the tokens of results that are in gold spans (Smith and Troynikov, 2024)."""
+    spans = _spans(case)
+    covered = sum(covered_tokens(span, case.items[:k]) for span in spans)
+    total = sum(_tokens(item.text) for item in case.items[:k])
+    return _share(min(covered, total), total)
+
+
+_MEASURES: dict[str, tuple[Callable[[RetrievalCase, int | None], Judgement], dict[str, Any]]] = {
+    "all_gold": (all_gold, {}),
+    "answer_in_context": (answer_in_context, {}),
+    "context_recall": (context_recall, {}),
+    "context_recall_binary": (partial(context_recall, binary=True), {}),
+    "context_relevance": (context_relevance, {}),
+    "context_relevance_of_reference": (partial(context_relevance, of="reference"), {}),
+    "hit_rate": (hit_rate, {}),
+    "map": (average_precision, {}),
+    "mrr": (reciprocal_rank, {}),
+    "ndcg": (ndcg, {}),
+    "precision": (precision, {}),
+    "recall": (recall, {}),
+    "token_precision": (token_precision, {}),
+    "token_recall": (token_recall, {}),
+    "tokens_per_gold": (tokens_per_gold, {"higher_is_better": False, "bounded": False}),
+}
+
+METRICS = tuple(_MEASURES)
+"""The names of all metrics; ``"@5"`` behind one lets the first five results count."""
+
+
+def get_metric(name: MetricLike, *, threshold: float = 0.5) -> Metric:
+    """Return a metric by its name, ``"recall@5"``; a ``Metric`` as it is.
+
+    Args:
+        name: One of ``METRICS``, with ``@`` and how many results count, or without for all.
+        threshold: The least similarity of a passage, exclusive, for ``context_recall``.
+
+    Raises:
+        ValueError: If there is none of this name, or the number is below 1.
+        TypeError: If it is neither a name nor a metric.
+
+    Example:
+        >>> get_metric("ndcg@10").k
+        10
+    """
+    if isinstance(name, Metric):
+        return name
+    if not isinstance(name, str):
+        raise TypeError(f"a metric is a name like 'recall@5' or a Metric, not {name!r:.80}")
+    base, at, number = name.partition("@")
+    if base not in _MEASURES:
+        raise ValueError(f"there is no metric {base!r}; there are {nearest_names(base, METRICS)}")
+    if at and not (number.isascii() and number.isdigit() and int(number)):
+        raise ValueError(f"{name!r} lets no number of results count; write one, as in '{base}@5'")
+    k = int(number) if at else None
+    measure, options = _MEASURES[base]
+    keywords: dict[str, Any] = {"k": k}
+    if base.startswith("context_recall"):
+        keywords["threshold"] = check_threshold(threshold)
+    return Metric(name, partial(measure, **keywords), k, **options)
+
+
+def _share(part: int, total: int) -> Judgement:
+    return Judgement(part / total if total else 0.0, evidence=f"{part} of {total} tokens")
+
+
+def _ranks(ranks: Sequence[int | None]) -> str:
+    return "gold at " + ", ".join("-" if rank is None else str(rank) for rank in ranks)
+
+
+def _passages(case: RetrievalCase) -> list[str]:
+    """Return the texts of the gold."""
+    gold = case.question.gold
+    texts = [one.text for one in gold if not isinstance(one, GoldDocument) and one.text]
+    if not texts or len(texts) < len(gold):
+        raise NotJudgedError("the question has gold without text" if gold else "it has no gold")
+    return texts
+
+
+def _spans(case: RetrievalCase) -> list[GoldSpan]:
+    gold = case.question.gold
+    spans = [one for one in gold if isinstance(one, GoldSpan)]
+    if not spans or len(spans) < len(gold):
+        raise NotJudgedError("the question has gold that is no span" if gold else "it has no gold")
+    return spans
+
+
+def _sentences(texts: Iterable[str]) -> set[str]:
+    return {line for text in texts for line in _sentences_of(text)}
+
+
+@functools.lru_cache(maxsize=20_000)  # set-ups retrieve the same passages
+def _sentences_of(text: str) -> frozenset[str]:
+    return frozenset(line.strip() for line in split_sentences(text) if line.strip())
+
+
+@functools.lru_cache(maxsize=20_000)
+def _tokens(text: str) -> int:
+    return count_tokens(text)
+
+
+def _normalized(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def _bounded(answer: str) -> str:
+    """Return a pattern of an answer as whole words, where its script has words with spaces."""
+    spaced = rf"[^\W{UNSPACED}]"
+    before = rf"(?<!{spaced})" if re.match(spaced, answer[0]) else ""
+    after = rf"(?!{spaced})" if re.match(spaced, answer[-1]) else ""
+    return before + re.escape(answer) + after

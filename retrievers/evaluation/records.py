@@ -1,0 +1,122 @@
+"""What set-ups returned for questions, in a file with a JSON object in each line."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from .matching import RetrievedItem
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Hold what one set-up returned for one question.
+
+    Attributes:
+        setup: The name of the set-up.
+        question_id: The id of the question.
+        question: Its text.
+        top_k: How many results were requested.
+        items: The results, best first; of a query engine the sources of its answer.
+        answer: The answer of a query engine, None of a retriever.
+        seconds: How long it took.
+        model_calls: How many language model calls of this package it took.
+        error: What it raised, empty where it did not.
+    """
+
+    setup: str
+    question_id: str
+    question: str
+    top_k: int
+    items: tuple[RetrievedItem, ...] = ()
+    answer: str | None = None
+    seconds: float = 0.0
+    model_calls: int = 0
+    error: str = ""
+
+
+class RecordFile:
+    """Append records to a file, and read those that it has.
+
+    A line is written when its question is done; one that was cut off in the middle is left out
+    and written anew. The file notes what each set-up is, and refuses another one by its name.
+
+    Args:
+        path: The file; None for none.
+        setups: What each set-up is, in words, by name.
+
+    Raises:
+        ValueError: If the file has something else in it, or another set-up by one of these names.
+    """
+
+    def __init__(self, path: str | Path | None, setups: Mapping[str, str]) -> None:
+        self.path = None if path is None else Path(path)
+        self.setups = {name: re.sub(r" at 0x[0-9a-f]+", "", text) for name, text in setups.items()}
+        self.records: dict[tuple[str, str], Record] = {}
+        self._noted: set[str] = set()
+        self._file: IO[str] | None = None
+        if self.path is not None and self.path.exists():
+            self._read(self.path)
+
+    def __enter__(self) -> RecordFile:
+        if self.path is not None:
+            self._file = self.path.open("a", encoding="utf-8")
+            for name in self.setups.keys() - self._noted:
+                self._write({"setup": name, "is": self.setups[name]})
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def add(self, record: Record) -> None:
+        """Append a record."""
+        self.records[record.setup, record.question_id] = record
+        self._write(asdict(record))
+
+    def done(self, setup: str, question_id: str, question: str, top_k: int) -> bool:
+        """Return whether a question has been searched, for so many results and without failure."""
+        record = self.records.get((setup, question_id))
+        return (
+            record is not None
+            and not record.error
+            and record.question == question
+            and record.top_k >= top_k
+        )
+
+    def _write(self, row: Mapping[str, Any]) -> None:
+        if self._file is not None:
+            self._file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            self._file.flush()
+
+    def _read(self, path: Path) -> None:
+        data = path.read_bytes()
+        complete = data[: data.rfind(b"\n") + 1]
+        try:
+            for line in complete.decode("utf-8").split("\n")[:-1]:
+                self._take(json.loads(line))
+        except (KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as e:
+            raise ValueError(
+                f"{path} is no file of an evaluation ({type(e).__name__}: {e}); give another path"
+            ) from e
+        if len(complete) < len(data):  # only now, when it is known to be ours
+            with path.open("r+b") as file:
+                file.truncate(len(complete))
+
+    def _take(self, row: dict[str, Any]) -> None:
+        name = row["setup"]
+        if "is" in row:
+            if name in self.setups and row["is"] != self.setups[name]:
+                raise ValueError(
+                    f"{self.path} has results of {name!r} when it was {row['is']:.200}; now it is "
+                    f"{self.setups[name]:.200}: give the set-up another name, or another path"
+                )
+            self._noted.add(name)
+            return
+        items = tuple(RetrievedItem(**item) for item in row.pop("items"))
+        record = Record(items=items, **row)
+        self.records[name, record.question_id] = record

@@ -1,0 +1,265 @@
+"""What an evaluation says: figures, differences, and tables of them in several formats."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import statistics
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from typing import Any
+
+from ...nodegraph import nearest_names
+from .dataset import Dataset, MissingGold
+from .intervals import Difference, Figure, make_difference, make_figure
+from .matching import Matching, RetrievalCase
+from .metrics import Judgement, Metric
+from .records import Record
+
+
+class Evaluation:
+    """Hold what every set-up returned for every question, and what metrics say of it.
+
+    ``print(evaluation)`` shows the table and the differences.
+
+    Attributes:
+        dataset: The questions.
+        metrics: The metrics.
+        records: What was returned, by set-up and question id.
+        matching: When a result is gold.
+        missing_gold: Gold that is in no document, where the documents are known.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        metrics: Sequence[Metric],
+        records: Mapping[str, Mapping[str, Record]],
+        matching: Matching,
+        missing_gold: Sequence[MissingGold] = (),
+    ) -> None:
+        self.dataset = dataset
+        self.metrics = {metric.name: metric for metric in metrics}
+        self.records = records
+        self.matching = matching
+        self.missing_gold = list(missing_gold)
+
+    def __repr__(self) -> str:
+        return f"Evaluation({list(self.records)}, {len(self.dataset)} questions)"
+
+    def __str__(self) -> str:
+        lines = [self.table(), *map(str, self.differences()), *self.notes()]
+        return "\n".join(line for line in lines if line)
+
+    @cached_property
+    def judgements(self) -> dict[str, dict[str, dict[str, Judgement]]]:
+        """What each metric says of each question, by metric, set-up and question id."""
+        judged: dict[str, dict[str, dict[str, Judgement]]] = {
+            name: {setup: {} for setup in self.records} for name in self.metrics
+        }
+        for setup, records in self.records.items():
+            for question in self.dataset.questions:
+                record = records[question.id]
+                case = RetrievalCase(question, record.items, self.matching)
+                for name, metric in self.metrics.items():
+                    failed = Judgement(None, reason=f"the set-up failed: {record.error}")
+                    judged[name][setup][question.id] = (
+                        failed if record.error else metric.judge(case)
+                    )
+        return judged
+
+    @cached_property
+    def figures(self) -> dict[str, dict[str, Figure]]:
+        """The figures with their intervals, by set-up and metric."""
+        return {
+            setup: {
+                name: make_figure(metric, list(self.judgements[name][setup].values()))
+                for name, metric in self.metrics.items()
+            }
+            for setup in self.records
+        }
+
+    def figure(self, setup: str, metric: str) -> Figure:
+        """Return the figure of a metric for a set-up.
+
+        Raises:
+            ValueError: If there is no such set-up or metric.
+        """
+        self._check(setup, self.records, "set-up")
+        self._check(metric, self.metrics, "metric")
+        return self.figures[setup][metric]
+
+    def difference(self, metric: str, first: str, second: str) -> Difference:
+        """Return by how much a second set-up differs from a first, on the same questions.
+
+        Raises:
+            ValueError: If there is no such set-up or metric.
+        """
+        self._check(metric, self.metrics, "metric")
+        for setup in (first, second):
+            self._check(setup, self.records, "set-up")
+        return make_difference(self.metrics[metric], first, second, self.judgements[metric])
+
+    def differences(self) -> list[Difference]:
+        """Return how every other set-up differs from the first, by every metric."""
+        first, *others = self.records
+        return [self.difference(name, first, other) for other in others for name in self.metrics]
+
+    def notes(self) -> list[str]:
+        """Return what a reader of the table has to know: failures, and what is not judged."""
+        notes = []
+        for setup, records in self.records.items():
+            if failed := [record for record in records.values() if record.error]:
+                notes.append(
+                    f"{setup} failed on {len(failed)} of {len(records)} questions; question "
+                    f"{failed[0].question_id!r}: {failed[0].error:.200}"
+                )
+            for name, figure in self.figures[setup].items():
+                if figure.not_judged > len(failed):
+                    judgements = self.judgements[name][setup]
+                    reason = next(
+                        j.reason
+                        for q, j in judgements.items()
+                        if not j.judged and not records[q].error
+                    )
+                    notes.append(
+                        f"{setup}, {name}: {figure.not_judged} of {len(records)} questions are not "
+                        f"judged; {reason:.200}"
+                    )
+        if blank := [q.id for q in self.dataset.questions if not q.text.strip()]:
+            notes.append(
+                f"{len(blank)} questions have no text and count like all others: "
+                f"{', '.join(map(repr, blank[:5]))}"
+            )
+        if self.missing_gold:
+            notes.append(
+                f"{len(self.missing_gold)} gold items are in no document; {self.missing_gold[0]}"
+            )
+        return notes
+
+    def table(self) -> str:
+        """Return the figures as a table for a terminal."""
+        header, *rows = self._rows()
+        widths = [max(map(_width, column)) for column in zip(header, *rows, strict=True)]
+        return "\n".join(
+            "  ".join(
+                cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)
+            ).rstrip()
+            for row in (header, *rows)
+        )
+
+    def to_markdown(self) -> str:
+        """Return the table, the differences and the notes as Markdown."""
+        header, *rows = self._rows()
+        lines = [header, ["---"] * len(header), *rows]
+        table = ["| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in lines]
+        said = [f"- {line}" for line in (*map(str, self.differences()), *self.notes())]
+        return "\n".join([*table, "", *said] if said else table) + "\n"
+
+    def to_csv(self) -> str:
+        """Return every judgement in a line: set-up, question, metric, value, reason, evidence."""
+        output = io.StringIO()
+        writer = csv.writer(output, lineterminator="\n")
+        writer.writerow(
+            ["setup", "question_id", "question", "metric", "value", "judged", "reason", "evidence"]
+        )
+        for setup, records in self.records.items():
+            for identity, record in records.items():
+                for name in self.metrics:
+                    j = self.judgements[name][setup][identity]
+                    value = "" if j.value is None else j.value
+                    writer.writerow(
+                        [
+                            setup,
+                            identity,
+                            record.question,
+                            name,
+                            value,
+                            j.judged,
+                            *(j.reason, j.evidence),
+                        ]
+                    )
+        return output.getvalue()
+
+    def to_json(self) -> str:
+        """Return figures, differences, notes and every question with its results as JSON."""
+        return json.dumps(self.as_dict(), ensure_ascii=False, indent=1, allow_nan=False)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the same as plain values."""
+        return {
+            "dataset": self.dataset.name,
+            "questions": len(self.dataset),
+            "figures": {
+                setup: {name: asdict(figure) for name, figure in figures.items()}
+                for setup, figures in self.figures.items()
+            },
+            "costs": {setup: self.costs(setup) for setup in self.records},
+            "differences": [{**asdict(d), "sentence": str(d)} for d in self.differences()],
+            "notes": self.notes(),
+            "missing_gold": [{**asdict(m), "sentence": str(m)} for m in self.missing_gold],
+            "results": {
+                setup: [
+                    {
+                        **asdict(record),
+                        "judgements": {
+                            name: asdict(self.judgements[name][setup][identity])
+                            for name in self.metrics
+                        },
+                    }
+                    for identity, record in records.items()
+                ]
+                for setup, records in self.records.items()
+            },
+        }
+
+    def costs(self, setup: str) -> dict[str, float]:
+        """Return what a set-up took: the median of seconds, their sum, model calls, failures.
+
+        The first question of a set-up may build what the others use: the median leaves that out.
+        """
+        self._check(setup, self.records, "set-up")
+        records = list(self.records[setup].values())
+        return {
+            "median_seconds": statistics.median(record.seconds for record in records),
+            "seconds": sum(record.seconds for record in records),
+            "model_calls": sum(record.model_calls for record in records),
+            "failed": sum(bool(record.error) for record in records),
+        }
+
+    def _rows(self) -> list[list[str]]:
+        rows = [["set-up", *self.metrics, "judged", "failed", "ms", "model calls"]]
+        for setup, figures in self.figures.items():
+            costs = self.costs(setup)
+            judged = sorted({figure.judged for figure in figures.values()})
+            rows.append(
+                [
+                    setup,
+                    *map(_cell, figures.values()),
+                    " to ".join(map(str, dict.fromkeys([judged[0], judged[-1]]))),
+                    f"{costs['failed']:.0f}",
+                    f"{1000 * costs['median_seconds']:.1f}",
+                    f"{costs['model_calls']:.0f}",
+                ]
+            )
+        return rows
+
+    @staticmethod
+    def _check(name: str, known: Mapping[str, object], what: str) -> None:
+        if name not in known:
+            raise ValueError(f"there is no {what} {name!r}; there are {nearest_names(name, known)}")
+
+
+def _cell(figure: Figure) -> str:
+    if figure.value is None or figure.low is None or figure.high is None:
+        return "not judged"
+    digits = 4 if abs(figure.value) < 10 else 1
+    return f"{figure.value:.{digits}f} ({figure.low:.3f} to {figure.high:.3f})"
+
+
+def _width(text: str) -> int:
+    """Return how many columns a text takes in a terminal; wide characters take two."""
+    return sum(1 + (unicodedata.east_asian_width(letter) in "WF") for letter in text)

@@ -1,0 +1,183 @@
+"""Search for all questions of a data set with several retrievers, and judge what they return."""
+
+from __future__ import annotations
+
+import contextvars
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
+from pathlib import Path
+
+from ...nodegraph import Document, NodeGraph
+from ...nodegraph.errors import check_integer
+from ...nodegraph.progress import track
+from ..foreign import ForeignRetriever, as_retriever
+from ..protocols import RetrieverLike, RetrieverProtocol
+from ..tracing import Span, trace
+from .dataset import Dataset, Question
+from .matching import Matching, RetrievedItem
+from .metrics import MetricLike, get_metric
+from .records import Record, RecordFile
+from .report import Evaluation
+
+_logger = logging.getLogger("nodekin")
+
+DEFAULT_METRICS = ("recall@1", "recall@5", "mrr@5", "ndcg@5")
+"""What is measured unless told otherwise."""
+
+
+def evaluate(
+    retrievers: Mapping[str, RetrieverLike],
+    dataset: Dataset,
+    metrics: Sequence[MetricLike] = DEFAULT_METRICS,
+    *,
+    top_k: int | None = None,
+    matching: Matching | None = None,
+    documents: NodeGraph | Sequence[Document] | None = None,
+    path: str | Path | None = None,
+    max_workers: int = 1,
+    progress: bool | None = None,
+) -> Evaluation:
+    """Search for every question with every retriever, and measure what comes back.
+
+    Of a query engine its sources are judged. One that raises on a question is reported, the
+    question is not judged for it, and all else goes on.
+
+    Args:
+        retrievers: By name: what ``as_retriever`` takes, so also those of LangChain and
+            LlamaIndex as they are. The first is what the others are compared with.
+        dataset: The questions.
+        metrics: Names like ``"recall@5"``, see ``METRICS``, or objects.
+        top_k: How many results to request; None for the highest number in a metric's name, 10
+            where none has one.
+        matching: When a result is gold; None for ``Matching()``.
+        documents: What is searched, to list gold that is in no document; None for the data set's
+            own, if it has any.
+        path: A file of JSON lines to which results are written as they come. With the same file
+            an evaluation that was interrupted goes on where it was; other metrics cost nothing.
+        max_workers: How many questions are searched at once. Threads help where a model or a
+            server is waited for, and then make the seconds of a question longer.
+        progress: True draws a bar in any case, False never, None where a person can see it.
+
+    Raises:
+        TypeError: If one is no retriever.
+        ValueError: If there is none, a metric is unknown, ``top_k`` is less than a metric's
+            number, or the file is of other set-ups.
+        KeyboardInterrupt: When interrupted; what was searched is in the file.
+
+    Example:
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> from nodekin.retrievers import Retriever
+        >>> from nodekin.retrievers.evaluation import Dataset, GoldPassage, Question
+        >>> graph = NodeGraph(progress=False)
+        >>> ids = graph.add(["Green tea is not fermented.", "Black tea is."])
+        >>> gold = GoldPassage("Green tea is not fermented.")
+        >>> data = Dataset([Question("1", "Which tea is green?", (gold,))])
+        >>> evaluate({"words": Retriever(graph, "ROOT")}, data, ["mrr@2"]).figure("words", "mrr@2")
+        Figure(value=1.0, low=0.0, high=1.0, judged=1, not_judged=0)
+    """
+    if not isinstance(retrievers, Mapping) or not retrievers:
+        raise ValueError(
+            f"give retrievers by name, as {{'words': retriever}}, not {retrievers!r:.80}"
+        )
+    measures = [get_metric(metric) for metric in metrics]
+    if not measures:
+        raise ValueError("there are no metrics; name one at least, like 'recall@5'")
+    names = [measure.name for measure in measures]
+    if len(set(names)) < len(names):
+        raise ValueError(f"metrics have names of their own, not {', '.join(names)}")
+    most = max((measure.k for measure in measures if measure.k is not None), default=10)
+    count = most if top_k is None else check_integer(top_k, "top_k", 1)
+    if count < most and any(measure.k is not None for measure in measures):
+        raise ValueError(
+            f"top_k={count} is less than the {most} results that a metric counts; leave it out"
+        )
+    check_integer(max_workers, "max_workers", 1)
+    matching = matching or Matching()
+    sources = {name: as_retriever(one, repr(name)) for name, one in retrievers.items()}
+    kind = f", documents by {matching.document_key}" if matching.document_key else ""
+    described = {name: f"{_source(sources[name])!r}{kind}" for name in sources}
+    file = RecordFile(path, described)  # refuses before anything is searched
+    searched = documents if documents is not None else dataset.documents
+    missing = (
+        [] if isinstance(searched, Sequence) and not searched else dataset.missing_gold(searched)
+    )
+    if missing:
+        _logger.warning(
+            "%d gold items of %s are in no document and can't be retrieved; see missing_gold; "
+            "the first: %s", len(missing), dataset.name, missing[0],
+        )  # fmt: skip
+    with file:
+        work = [
+            partial(search, sources[name], name, question, count, matching)
+            for name in sources
+            for question in dataset.questions
+            if not file.done(name, question.id, question.text, count)
+        ]
+        for record in track(_run(work, max_workers), len(work), "evaluate", "question", progress):
+            file.add(record)
+    records = {
+        name: {q.id: _cut(file.records[name, q.id], count) for q in dataset.questions}
+        for name in sources
+    }
+    return Evaluation(dataset, measures, records, matching, missing)
+
+
+def search(
+    retriever: RetrieverProtocol, name: str, question: Question, top_k: int, matching: Matching
+) -> Record:
+    """Return what a retriever returns for a question, or what it raises, as a record."""
+    start = time.perf_counter()
+    answer: str | None = None
+    items: tuple[RetrievedItem, ...] = ()
+    error = ""
+    with trace() as span:
+        try:
+            if isinstance(retriever, ForeignRetriever):
+                answer, results = retriever.retrieve_sources(question.text, top_k)
+            else:
+                results = retriever.retrieve(question.text, top_k=top_k)
+            seconds = time.perf_counter() - start
+            items = tuple(RetrievedItem.of(r, matching.document_key) for r in results[:top_k])
+        except Exception as raised:
+            seconds = time.perf_counter() - start
+            error = f"{type(raised).__name__}: {raised}"
+    return Record(
+        *(name, question.id, question.text, top_k, items, answer),
+        seconds,
+        _model_calls(span),
+        error,
+    )
+
+
+def _run(work: Sequence[Callable[[], Record]], workers: int) -> Iterator[Record]:
+    """Yield the records as they are ready; when interrupted, begin nothing more."""
+    if workers == 1:
+        for task in work:
+            yield task()
+        return
+    with ThreadPoolExecutor(workers, "nodekin-evaluate") as pool:
+        futures = [pool.submit(contextvars.copy_context().run, task) for task in work]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _model_calls(span: Span) -> int:
+    return (span.name == "ask") + sum(map(_model_calls, span.children))
+
+
+def _source(retriever: RetrieverProtocol) -> object:
+    return retriever.source if isinstance(retriever, ForeignRetriever) else retriever
+
+
+def _cut(record: Record, top_k: int) -> Record:
+    """Return a record with fewer results, where an earlier evaluation requested more."""
+    from dataclasses import replace
+
+    return record if record.top_k == top_k else replace(record, items=record.items[:top_k])

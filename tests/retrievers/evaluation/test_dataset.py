@@ -1,0 +1,36 @@
+"""What a data set refuses, and gold that can't be retrieved."""
+
+import pytest
+
+from nodekin.nodegraph import Document
+from nodekin.retrievers.evaluation import Dataset, GoldDocument, GoldPassage, GoldSpan, Question
+
+
+def test_gold_that_is_in_no_document_is_listed_with_the_nearest():
+    tea = Document("Green tea is not fermented.\n\nBlack  tea\nis.", id="tea-1")
+    gold = (
+        GoldPassage("Black tea is."),
+        GoldPassage("Green tea is never fermented."),
+        GoldDocument("tea-2"),
+        GoldDocument("tea-1"),
+        GoldSpan("tea-1", 0, 500),
+    )
+    data = Dataset([Question("1", "a?", gold)])
+    missing = data.missing_gold([tea])
+    assert [(one.gold, one.nearest) for one in missing] == [
+        (gold[1], "Green tea is not fermented."),
+        (gold[2], "tea-1"),
+        (gold[4], "tea-1"),
+    ]
+    assert str(missing[1]) == "1: 'tea-2' is in no document; nearest: 'tea-1'"
+
+
+def test_a_data_set_refuses_what_cant_be_measured():
+    with pytest.raises(ValueError, match="questions has no questions"):
+        Dataset([])
+    with pytest.raises(ValueError, match="1 question ids more than once: 'a'"):
+        Dataset([Question("a", "?"), Question("a", "!")])
+    with pytest.raises(ValueError, match="a grade that is not above 0"):
+        Dataset([Question("a", "?", (GoldDocument("d", float("nan")),))])
+    with pytest.raises(ValueError, match="not 5 to 5 in document 'd'"):
+        GoldSpan("d", 5, 5)

@@ -1,0 +1,83 @@
+"""Intervals that cover, and sentences that claim no more than the data."""
+
+import random
+
+import pytest
+
+from nodekin.retrievers.evaluation import Judgement, get_metric
+from nodekin.retrievers.evaluation.intervals import make_difference, make_figure
+
+MRR = get_metric("mrr")
+
+
+def judged(*values):
+    return [Judgement(value) for value in values]
+
+
+def difference(one, other, metric=MRR):
+    rows = {
+        name: dict(enumerate(values))
+        for name, values in (("A", judged(*one)), ("B", judged(*other)))
+    }
+    return make_difference(metric, "A", "B", rows)
+
+
+def test_figures_leave_out_what_is_not_judged_and_count_it():
+    figure = make_figure(MRR, [*judged(1, 0, 1, 0), Judgement(None, reason="no gold")])
+    assert (figure.value, figure.judged, figure.not_judged) == (0.5, 4, 1)
+    assert 0 <= figure.low < 0.5 < figure.high <= 1
+    assert make_figure(MRR, [Judgement(None)]).value is None
+
+
+def test_intervals_of_a_mean_cover_it_as_often_as_they_say():
+    chance = random.Random(3)
+    covered = 0
+    for _ in range(200):
+        sample = judged(*(float(chance.random() < 0.7) for _ in range(100)))
+        figure = make_figure(MRR, sample)
+        covered += figure.low <= 0.7 <= figure.high
+    assert 180 <= covered <= 198
+
+
+def test_a_hundred_right_answers_are_not_certainty():
+    figure = make_figure(MRR, judged(*[1.0] * 100))
+    assert (figure.low, figure.high) == pytest.approx((0.97, 1.0))
+
+
+def test_figures_are_the_same_every_time():
+    sample = judged(*(n % 7 / 7 for n in range(50)))
+    assert make_figure(MRR, sample) == make_figure(MRR, sample)
+
+
+def test_better_only_where_the_interval_says_so():
+    shown = difference([0.0] * 20 + [1.0] * 80, [1.0] * 100)
+    assert shown.better == "B"
+    assert str(shown) == "mrr: B is better than A by 0.200, 0.120 to 0.280"
+    other = difference([1.0] * 100, [0.0] * 20 + [1.0] * 80)
+    assert str(other) == "mrr: A is better than B by 0.200, 0.120 to 0.280"
+    same = difference([0.0, 1.0] * 50, [1.0, 0.0] * 50)
+    assert same.better is None
+    assert str(same).startswith(
+        "mrr: no difference between A and B that 100 questions could show (+0.000, -"
+    )
+
+
+def test_a_few_questions_show_nothing_whatever_the_interval_says():
+    few = difference([0.0] * 3, [1.0] * 3)
+    assert (few.low, few.high) == (1, 1)
+    assert few.better is None
+    assert "no difference between A and B that 3 questions could show" in str(few)
+
+
+def test_less_is_better_of_tokens():
+    tokens = get_metric("tokens_per_gold")
+    assert difference([300.0] * 40, [100.0] * 40, tokens).better == "B"
+
+
+def test_only_questions_judged_for_both_are_compared():
+    rows = {
+        "A": {1: Judgement(1.0), 2: Judgement(None)},
+        "B": {1: Judgement(None), 2: Judgement(0)},
+    }
+    nothing = make_difference(MRR, "A", "B", rows)
+    assert str(nothing) == "mrr: no question is judged for both A and B"

@@ -1,0 +1,64 @@
+"""Tables and files of an evaluation."""
+
+import csv
+import io
+import json
+
+import pytest
+from fixed_retriever import fixed
+
+from nodekin.nodegraph import Node
+from nodekin.retrievers.evaluation import Dataset, GoldDocument, Question, evaluate
+
+
+@pytest.fixture
+def evaluation():
+    right, wrong = (Node("Tea | 茶", id=id) for id in ("right", "wrong"))
+    gold = (GoldDocument("right"),)
+    data = Dataset([*(Question(str(n), f"{n}?", gold) for n in range(40)), Question("x", "x?")])
+    return evaluate(
+        {"词": fixed([wrong, right]), "better": fixed([right])}, data, ["mrr@2", "recall@2"]
+    )
+
+
+def test_the_table_is_straight_with_wide_characters(evaluation):
+    header, first, second = evaluation.table().splitlines()
+    assert header.split()[:3] == ["set-up", "mrr@2", "recall@2"]
+    assert header.index("recall@2") == second.index("1.0000", 20)
+    assert first.index("1.0000") == second.index("1.0000", 20) - 1  # a wide character before it
+    assert "0.5000 (0.425 to 0.575)" in first
+
+
+def test_printed_it_says_who_is_better_and_what_is_not_judged(evaluation):
+    lines = str(evaluation).splitlines()
+    assert lines[3] == "mrr@2: better is better than 词 by 0.500, 0.500 to 0.500"
+    assert lines[4].startswith("recall@2: no difference between 词 and better that 40 questions")
+    assert lines[5] == "词, mrr@2: 1 of 41 questions are not judged; the question has no gold"
+
+
+def test_markdown(evaluation):
+    lines = evaluation.to_markdown().splitlines()
+    assert lines[0].startswith("| set-up | mrr@2 | recall@2 |")
+    assert lines[1] == "|" + " --- |" * 7
+    assert lines[5] == "- mrr@2: better is better than 词 by 0.500, 0.500 to 0.500"
+
+
+def test_csv_has_every_judgement(evaluation):
+    rows = list(csv.DictReader(io.StringIO(evaluation.to_csv())))
+    assert len(rows) == 2 * 41 * 2
+    assert rows[0] == {
+        "setup": "词", "question_id": "0", "question": "0?", "metric": "mrr@2", "value": "0.5",
+        "judged": "True", "reason": "", "evidence": "gold at 2",
+    }  # fmt: skip
+    assert [r["value"] for r in rows if r["question_id"] == "x"] == [""] * 4
+
+
+def test_json_has_results_with_their_evidence_and_no_nan(evaluation):
+    read = json.loads(evaluation.to_json())
+    assert read["figures"]["better"]["mrr@2"]["value"] == 1
+    assert read["differences"][0]["better"] == "better"
+    result = read["results"]["词"][0]
+    assert [item["id"] for item in result["items"]] == ["wrong", "right"]
+    assert "fixed for" in result["items"][0]["explanation"]
+    assert read["results"]["词"][40]["judgements"]["mrr@2"]["numerator"] is None
+    assert "NaN" not in evaluation.to_json()

@@ -1,0 +1,282 @@
+"""Evaluations as people run them, with retrievers of every framework."""
+
+import json
+import threading
+from types import SimpleNamespace
+
+import pytest
+from langchain_core.documents import Document as LangChainDocument
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.runnables import RunnableLambda
+from langchain_core.vectorstores import InMemoryVectorStore
+from llama_index.core import MockEmbedding, VectorStoreIndex
+from llama_index.core.llms import MockLLM
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.schema import TextNode
+
+from nodekin.adapters.llama_index import NodeGraphRetriever
+from nodekin.nodegraph import Document, NodeGraph, split_sentences
+from nodekin.retrievers import QueryEngine, QueryRewriteRetriever, Retriever
+from nodekin.retrievers.evaluation import (
+    Dataset,
+    GoldDocument,
+    GoldPassage,
+    GoldSpan,
+    Matching,
+    Question,
+    evaluate,
+    load_jsonl,
+)
+
+TEXTS = {
+    "green": "Green tea is not fermented. It is from Anhui.",
+    "black": "Black tea is fermented. It is from Fujian.",
+    "nile": "The Nile is a river. It runs north.",
+}
+
+
+@pytest.fixture
+def graph():
+    with NodeGraph(progress=False) as graph:
+        graph.add([Document(text, {"source": id}, id=id) for id, text in TEXTS.items()])
+        graph.create_node_group("sentence", split_sentences)
+        yield graph
+
+
+@pytest.fixture
+def words(graph):
+    return Retriever(graph, "sentence", target="ROOT", top_k=1)
+
+
+@pytest.fixture
+def questions():
+    return Dataset(
+        [
+            Question("1", "Which tea is green?", (GoldDocument("green"),), ("not fermented",)),
+            Question("2", "Where does the Nile run?", (GoldDocument("nile"),), ("north",)),
+            Question("3", "Is black tea fermented?", (GoldDocument("black"),), ("is fermented",)),
+        ]
+    )
+
+
+class Failing:
+    """Raise for one question."""
+
+    def __init__(self, inner, part, error=ValueError):
+        self.inner, self.part, self.error = inner, part, error
+        self.queries = []
+
+    def __repr__(self):
+        return "Failing()"
+
+    def retrieve(self, query, *, top_k=None, filters=None):
+        self.queries.append(query)
+        if self.part in query:
+            raise self.error("the server is down")
+        return self.inner.retrieve(query, top_k=top_k, filters=filters)
+
+    async def aretrieve(self, query, *, top_k=None, filters=None):
+        return self.retrieve(query, top_k=top_k, filters=filters)
+
+
+def values(evaluation, setup, metric):
+    return [judgement.value for judgement in evaluation.judgements[metric][setup].values()]
+
+
+def test_retrievers_and_engines_of_all_frameworks_are_rows(graph, words, questions):
+    documents = [LangChainDocument(text, metadata={"source": id}) for id, text in TEXTS.items()]
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    store.add_documents(documents)
+    nodes = [TextNode(text=t, id_=id, metadata={"source": id}) for id, t in TEXTS.items()]
+    index = VectorStoreIndex(nodes, embed_model=MockEmbedding(embed_dim=4))
+    evaluation = evaluate(
+        {
+            "words": words,
+            "engine": QueryEngine(words, lambda prompt: "So it is [1]."),
+            "store": store,
+            "langchain": store.as_retriever(search_kwargs={"k": 3}),
+            "runnable": RunnableLambda(lambda query: documents),
+            "llama": index.as_retriever(similarity_top_k=3),
+            "llama engine": RetrieverQueryEngine.from_args(
+                NodeGraphRetriever(words), llm=MockLLM(max_tokens=5)
+            ),
+        },
+        questions,
+        ["recall@3", "recall@1", "answer_in_context@3"],
+        matching=Matching(document_key="source"),
+    )
+    assert not [note for note in evaluation.notes() if "failed" in note], evaluation.notes()
+    for setup in ("words", "store", "langchain", "runnable", "llama"):
+        assert values(evaluation, setup, "recall@3") == [1, 1, 1], setup
+    for setup in ("engine", "llama engine"):  # the sources, not the answer, nor the sentences
+        assert values(evaluation, setup, "answer_in_context@3") == [1, 1, 1], setup
+        assert evaluation.records[setup]["1"].items[0].text == TEXTS["green"]
+        assert evaluation.records[setup]["1"].answer
+    assert evaluation.records["words"]["2"].answer is None
+    assert 'bm25 for "Where does the Nile run?"' in (
+        evaluation.records["words"]["2"].items[0].explanation
+    )
+
+
+def test_as_many_results_are_requested_as_metrics_count(words, questions):
+    evaluation = evaluate({"words": words}, questions, ["recall@1", "precision@2"])
+    assert len(evaluation.records["words"]["1"].items) == 2  # top_k of the retriever is 1
+    with pytest.raises(ValueError, match="top_k=1 is less than the 2 results"):
+        evaluate({"words": words}, questions, ["recall@2"], top_k=1)
+
+
+def test_one_that_raises_on_a_question_is_reported_and_the_rest_kept(words, questions):
+    evaluation = evaluate({"words": words, "f": Failing(words, "Nile")}, questions, ["recall@1"])
+    figure = evaluation.figure("f", "recall@1")
+    assert (figure.value, figure.judged, figure.not_judged) == (1.0, 2, 1)
+    assert evaluation.notes() == [
+        "f failed on 1 of 3 questions; question '2': ValueError: the server is down"
+    ]
+    assert evaluation.difference("recall@1", "words", "f").questions == 2
+    assert "failed on 1 of 3" in str(evaluation)
+
+
+def test_interrupted_it_goes_on_where_it_was(words, questions, tmp_path):
+    path = tmp_path / "results.jsonl"
+    stopping = Failing(words, "Nile", KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate({"f": stopping}, questions, ["recall@1"], path=path)
+    with path.open("a", encoding="utf-8") as file:
+        file.write('{"setup": "f", "quest')  # the power failed, too
+    going = Failing(words, "no such question")
+    evaluation = evaluate({"f": going}, questions, ["recall@1"], path=path)
+    assert going.queries == ["Where does the Nile run?", "Is black tea fermented?"]
+    assert values(evaluation, "f", "recall@1") == [1, 1, 1]
+    again = evaluate({"f": going}, questions, ["mrr@1"], path=path)  # other metrics cost nothing
+    assert len(going.queries) == 2
+    assert values(again, "f", "mrr@1") == [1, 1, 1]
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [row.get("question_id") for row in rows] == [None, "1", "2", "3"]
+
+
+def test_what_failed_is_searched_again(words, questions, tmp_path):
+    path = tmp_path / "results.jsonl"
+    evaluate({"f": Failing(words, "Nile")}, questions, ["recall@1"], path=path)
+    going = Failing(words, "nothing")
+    evaluation = evaluate({"f": going}, questions, ["recall@1"], path=path)
+    assert going.queries == ["Where does the Nile run?"]
+    assert evaluation.notes() == []
+    evaluate({"f": going}, questions, ["recall@2"], path=path)
+    assert len(going.queries) == 4  # there were too few results
+    fewer = evaluate({"f": going}, questions, ["precision"], top_k=1, path=path)
+    assert len(going.queries) == 4
+    assert values(fewer, "f", "precision") == [1, 1, 1]
+
+
+def test_a_file_of_another_set_up_is_refused(graph, words, questions, tmp_path):
+    path = tmp_path / "results.jsonl"
+    evaluate({"words": words}, questions, ["recall@1"], path=path)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="give the set-up another name, or another path"):
+        evaluate({"words": Retriever(graph, "ROOT")}, questions, ["recall@1"], path=path)
+    matching = Matching(document_key="source")
+    with pytest.raises(ValueError, match="give the set-up another name, or another path"):
+        evaluate({"words": words}, questions, ["recall@1"], path=path, matching=matching)
+    assert path.read_bytes() == before
+    foreign = tmp_path / "notes.txt"
+    foreign.write_text("my notes\nwithout an end", encoding="utf-8")
+    with pytest.raises(ValueError, match="is no file of an evaluation"):
+        evaluate({"words": words}, questions, ["recall@1"], path=foreign)
+    assert foreign.read_text(encoding="utf-8") == "my notes\nwithout an end"
+
+
+def test_several_at_once_return_the_same(words, questions):
+    alone = evaluate({"words": words}, questions, ["ndcg@2"])
+    together = evaluate({"words": words}, questions, ["ndcg@2"], max_workers=4)
+    assert together.judgements == alone.judgements
+    assert list(together.records["words"]) == ["1", "2", "3"]
+
+
+def test_several_at_once_are_at_once(words, questions):
+    meeting = threading.Barrier(3, timeout=30)
+
+    class Meeting(Failing):
+        def retrieve(self, query, *, top_k=None, filters=None):
+            meeting.wait()
+            return []
+
+    evaluation = evaluate({"m": Meeting(words, "-")}, questions, ["recall@1"], max_workers=3)
+    assert evaluation.notes() == []
+
+
+def test_model_calls_are_counted(words, questions):
+    rewriting = QueryRewriteRetriever(words, lambda prompt: "green tea")
+    evaluation = evaluate({"words": words, "rewrite": rewriting}, questions, ["recall@1"])
+    assert [evaluation.costs(name)["model_calls"] for name in ("words", "rewrite")] == [0, 3]
+
+
+def test_spans_of_langchain_and_of_ours(graph):
+    span = GoldSpan("green", 28, 45, "It is from Anhui.")
+    data = Dataset([Question("1", "Which is from Anhui?", (span,))])
+    chunk = LangChainDocument("It is from Anhui.", metadata={"source": "green", "start_index": 28})
+    evaluation = evaluate(
+        {
+            "ours": Retriever(graph, "sentence", top_k=1),
+            "langchain": RunnableLambda(lambda query: [chunk]),
+            "placeless": RunnableLambda(lambda query: [LangChainDocument("It", metadata={})]),
+        },
+        data,
+        ["recall@1", "token_recall@1"],
+        matching=Matching(document_key="source"),
+    )
+    for setup in ("ours", "langchain"):
+        assert values(evaluation, setup, "recall@1") == [1]
+        assert values(evaluation, setup, "token_recall@1") == [1]
+    assert evaluation.figure("placeless", "recall@1").judged == 0
+    assert "set document_key" in evaluation.notes()[0]
+
+
+def test_gold_that_is_in_no_document_is_in_the_report(graph, words, caplog):
+    data = Dataset([Question("1", "Tea?", (GoldPassage("Green tea is never fermented."),))])
+    evaluation = evaluate({"words": words}, data, ["recall@1"], documents=graph)
+    (missing,) = evaluation.missing_gold
+    assert missing.nearest == TEXTS["green"]
+    assert "1 gold items of questions are in no document" in caplog.text
+    assert "is in no document" in evaluation.notes()[0]
+
+
+def test_what_is_no_retriever_or_no_name(words, questions):
+    with pytest.raises(TypeError, match="'a' is an object with retrieve"):
+        evaluate({"a": SimpleNamespace()}, questions)
+    with pytest.raises(ValueError, match="give retrievers by name"):
+        evaluate([words], questions)
+    with pytest.raises(ValueError, match="give retrievers by name"):
+        evaluate({}, questions)
+    with pytest.raises(ValueError, match="there are no metrics"):
+        evaluate({"a": words}, questions, [])
+    with pytest.raises(ValueError, match="metrics have names of their own"):
+        evaluate({"a": words}, questions, ["mrr", "mrr"])
+    evaluation = evaluate({"words": words}, questions)
+    with pytest.raises(ValueError, match="no set-up 'word'; there are 'words'"):
+        evaluation.figure("word", "mrr@5")
+    with pytest.raises(ValueError, match="no metric 'mrr@6'; there are 'mrr@5'"):
+        evaluation.figure("words", "mrr@6")
+
+
+@pytest.mark.data
+def test_the_rows_of_cmrc_that_the_readme_has(data):
+    folder = data / "cmrc2018"
+    if not folder.is_dir():
+        pytest.skip(f"no {folder}")
+    graph = NodeGraph(source=folder / "kb", progress=False)
+    graph.create_node_group("paragraph", str.splitlines)
+    questions = load_jsonl(folder / "questions.jsonl", {"passages": "context"})
+    evaluation = evaluate(
+        {"paragraphs": Retriever(graph, "paragraph")},
+        questions,
+        ["recall@1", "recall@3", "recall@5", "mrr@5", "context_recall@5"],
+        documents=graph,
+    )
+    figures = {name: figure.value for name, figure in evaluation.figures["paragraphs"].items()}
+    assert {name: round(value, 3) for name, value in figures.items()} == {
+        "recall@1": 0.979, "recall@3": 0.995, "recall@5": 0.995, "mrr@5": 0.987,
+        "context_recall@5": 0.995,
+    }  # fmt: skip
+    assert round(figures["mrr@5"], 4) == 0.9867
+    assert evaluation.missing_gold == []
+    assert evaluation.figure("paragraphs", "recall@1").judged == 1002
