@@ -11,11 +11,10 @@ from functools import partial
 from pathlib import Path
 
 from ...nodegraph import Document, NodeGraph
-from ...nodegraph.errors import check_integer
-from ...nodegraph.progress import track
 from ..foreign import ForeignRetriever, as_retriever
 from ..protocols import RetrieverLike, RetrieverProtocol
 from ..tracing import Span, trace
+from ..validation import whole
 from .dataset import Dataset, Question
 from .matching import Matching, RetrievedItem
 from .metrics import MetricLike, get_metric
@@ -78,6 +77,8 @@ def evaluate(
         >>> evaluate({"words": Retriever(graph, "ROOT")}, data, ["mrr@2"]).figure("words", "mrr@2")
         Figure(value=1.0, low=0.0, high=1.0, judged=1, not_judged=0)
     """
+    from tqdm import tqdm
+
     if not isinstance(retrievers, Mapping) or not retrievers:
         raise ValueError(
             f"give retrievers by name, as {{'words': retriever}}, not {retrievers!r:.80}"
@@ -89,12 +90,12 @@ def evaluate(
     if len(set(names)) < len(names):
         raise ValueError(f"metrics have names of their own, not {', '.join(names)}")
     most = max((measure.k for measure in measures if measure.k is not None), default=10)
-    count = most if top_k is None else check_integer(top_k, "top_k", 1)
+    count = most if top_k is None else whole(top_k, "top_k", 1)
     if count < most and any(measure.k is not None for measure in measures):
         raise ValueError(
             f"top_k={count} is less than the {most} results that a metric counts; leave it out"
         )
-    check_integer(max_workers, "max_workers", 1)
+    whole(max_workers, "max_workers", 1)
     matching = matching or Matching()
     sources = {name: as_retriever(one, repr(name)) for name, one in retrievers.items()}
     kind = f", documents by {matching.document_key}" if matching.document_key else ""
@@ -109,6 +110,7 @@ def evaluate(
             "%d gold items of %s are in no document and can't be retrieved; see missing_gold; "
             "the first: %s", len(missing), dataset.name, missing[0],
         )  # fmt: skip
+    hidden = None if progress is None else not progress  # None: where nobody can see it
     with file:
         work = [
             partial(search, sources[name], name, question, count, matching)
@@ -116,7 +118,8 @@ def evaluate(
             for question in dataset.questions
             if not file.done(name, question.id, question.text, count)
         ]
-        for record in track(_run(work, max_workers), len(work), "evaluate", "question", progress):
+        done = _run(work, max_workers)
+        for record in tqdm(done, "evaluate", len(work), unit="question", disable=hidden):
             file.add(record)
     records = {
         name: {q.id: _cut(file.records[name, q.id], count) for q in dataset.questions}
