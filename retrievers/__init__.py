@@ -6,6 +6,7 @@ from .answers import Answer, Conversation, QaRetriever, QueryEngine
 from .base_retriever import BaseRetriever, child_k_override
 from .composite import (
     AutoMergeRetriever,
+    DefaultRetriever,
     DocumentCompletionRetriever,
     FusionRetriever,
     LinkOptions,
@@ -47,6 +48,7 @@ __all__ = [
     "Bm25",
     "Conversation",
     "Cosine",
+    "DefaultRetriever",
     "DocumentCompletionRetriever",
     "Evidence",
     "Filter",

@@ -108,7 +108,8 @@ PUBLIC = {
     """,
     "nodekin.nodegraph.sqlite": "SQLiteStore",
     "nodekin.retrievers": """
-        Answer AutoMergeRetriever BaseRetriever Bm25 DocumentCompletionRetriever Conversation Cosine
+        Answer AutoMergeRetriever BaseRetriever Bm25 DefaultRetriever
+        DocumentCompletionRetriever Conversation Cosine
         Evidence Filter Filters
         FusionRetriever HyDERetriever KeywordFilter LinkOptions LinkRetriever
         MultiQueryRetriever MultiStepRetriever NearDuplicateFilter Prompt QaRetriever

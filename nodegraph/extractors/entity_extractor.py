@@ -106,6 +106,11 @@ class EntityExtractor:
         ]
 
 
+def has_title(passage: Node, field: str = "title") -> bool:
+    """Return whether a passage has a title: in its metadata, else a short first line."""
+    return bool(_titles([passage], field)[0][0])
+
+
 def _titles(passages: Sequence[Node], field: str) -> tuple[list[str], list[str]]:
     """Return each passage's title, empty where it has none, and the text without it."""
     titles, bodies = [], []

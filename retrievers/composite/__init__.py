@@ -1,6 +1,7 @@
 """Retrievers around retrievers: fusion, windows, merging, completion, references, links."""
 
 from .auto_merge import AutoMergeRetriever
+from .default_retriever import DefaultRetriever
 from .document_completion import DocumentCompletionRetriever
 from .fusion import FusionRetriever
 from .link_graph import LinkOptions
@@ -10,6 +11,7 @@ from .window import WindowRetriever
 
 __all__ = [
     "AutoMergeRetriever",
+    "DefaultRetriever",
     "DocumentCompletionRetriever",
     "FusionRetriever",
     "LinkOptions",

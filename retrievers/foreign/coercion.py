@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...nodegraph import NodeGraph
 from ..protocols import RetrieverProtocol
 from .configured_retriever import ConfiguredRetriever
 from .foreign_retriever import ForeignRetriever
@@ -15,7 +14,14 @@ from .retriever_adapters import adapt_retriever, is_native
 FACE = "native_retriever"
 """The property of this package's classes in a framework that has what they are made of."""
 
+_SOURCES: dict[type, Callable[[Any], RetrieverProtocol]] = {}
+
 _STORE_K = 4  # how many documents LangChain's vector stores return
+
+
+def register_source(source: type, make: Callable[[Any], RetrieverProtocol]) -> None:
+    """Let ``as_retriever`` make retrievers of objects of a class."""
+    _SOURCES[source] = make
 
 
 def as_retriever(
@@ -34,6 +40,7 @@ def as_retriever(
     - of LangChain: a retriever, a vector store, any other Runnable from a text to documents or an
       answer, a tool with one argument;
     - of LlamaIndex: a retriever, an index, a query engine, and the tools of these;
+    - a ``NodeGraph``: a ``DefaultRetriever`` that answers with its documents;
     - a ``QueryEngine``: its answer is the only result, with the evidence of its sources.
 
     They are known by their methods; no framework is imported. See ``ForeignRetriever`` for what
@@ -70,15 +77,15 @@ def as_retriever(
             top_k=options.get("k", _STORE_K),
             filters=store.native_filters(options.get("filter")),
         )
+    if make := _SOURCES.get(type(source)):
+        return make(source)
     if is_native(source):
         checked: RetrieverProtocol = source
         return checked
     calls = adapt_retriever(source)
     if calls is None:
         remedy = ""
-        if isinstance(source, NodeGraph):
-            remedy = "; search a graph with Retriever(graph, 'group')"
-        elif isinstance(source, Mapping | list | tuple):
+        if isinstance(source, Mapping | list | tuple):
             remedy = (
                 "; several with names go into ToolQuestionRetriever, RouterRetriever or a fusion"
             )

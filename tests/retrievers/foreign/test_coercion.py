@@ -1,11 +1,15 @@
 """What is a retriever, by its methods alone."""
 
-import re
-
 import pytest
 
 from nodekin.nodegraph import NodeGraph
-from nodekin.retrievers import FusionRetriever, QueryEngine, Retriever, as_retriever
+from nodekin.retrievers import (
+    DefaultRetriever,
+    FusionRetriever,
+    QueryEngine,
+    Retriever,
+    as_retriever,
+)
 
 
 def test_a_retriever_of_this_package_is_itself():
@@ -35,9 +39,8 @@ def test_one_that_takes_neither_number_nor_filters_is_refused_when_it_is_given()
         FusionRetriever([Bare()])
 
 
-def test_a_graph_and_a_class_are_told_what_to_write():
-    with pytest.raises(TypeError, match=re.escape("search a graph with Retriever(graph, 'group')")):
-        as_retriever(NodeGraph(progress=False))
+def test_a_graph_is_searched_by_default_and_a_class_is_told_what_to_write():
+    assert isinstance(as_retriever(NodeGraph(progress=False)), DefaultRetriever)
     with pytest.raises(TypeError, match="go into ToolQuestionRetriever"):
         QueryEngine({"teas": 3}, str)
     with pytest.raises(TypeError, match="inner is an object"):

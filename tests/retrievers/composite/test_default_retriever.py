@@ -1,0 +1,168 @@
+"""A graph searched without choosing anything."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fixed_retriever import ids
+
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.retrievers import (
+    DefaultRetriever,
+    FusionRetriever,
+    QueryEngine,
+    Retriever,
+    as_retriever,
+)
+
+TOPICS = ["tea", "rivers", "music", "chess", "bread", "stars", "horses", "glass"]
+
+
+def documents(titled: bool = False) -> list[Document]:
+    return [
+        Document(
+            f"All about {topic} number {n}. It is {topic} of kind {n}. Many like {topic} {n}.",
+            {"title": f"The {topic} {n}", "of": topic} if titled else {"of": topic},
+            id=f"{topic}{n}",
+        )
+        for topic in TOPICS
+        for n in range(4)
+    ]
+
+
+def by_topic(texts: list[str]) -> np.ndarray:
+    """Embed by topic and number: sentences of one passage are alike."""
+    rows = np.full((len(texts), len(TOPICS) + 4), 1e-3)
+    for row, text in zip(rows, texts, strict=True):
+        for place, word in enumerate([*TOPICS, *"0123"]):
+            row[place] += word in text
+    return rows
+
+
+def by_chance(texts: list[str]) -> np.ndarray:
+    """Embed by nothing that the texts mean."""
+    return np.array([np.random.default_rng(sum(map(ord, t))).normal(size=64) for t in texts])
+
+
+def follows_links(graph: NodeGraph) -> bool:
+    retriever = DefaultRetriever(graph)
+    retriever.retrieve("tea")
+    choice = retriever._known_choice()
+    assert choice is not None
+    return choice.links
+
+
+def test_in_one_line() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(documents())
+    retriever = as_retriever(graph)
+    assert ids(retriever.retrieve("tea of kind 2", top_k=1)) == ["tea2"]
+    assert len(retriever.retrieve("about")) == 6
+    assert ids(retriever.retrieve("kind 2", top_k=20, filters={"of": "bread"}))[0] == "bread2"
+    assert {e.group for r in retriever.retrieve("tea 2") for e in r.evidence} == {
+        "ROOT",
+        "ROOT sentence",
+    }
+    assert ids(asyncio.run(retriever.aretrieve("tea of kind 2", top_k=1))) == ["tea2"]
+    assert [ids(each) for each in retriever.batch(["bread 1", "chess 3"], top_k=1)] == [
+        ["bread1"],
+        ["chess3"],
+    ]
+
+
+def test_a_graph_goes_wherever_a_retriever_does() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(documents())
+    assert (
+        ids(FusionRetriever([graph, Retriever(graph, "ROOT")]).retrieve("glass 3"))[0] == "glass3"
+    )
+    assert QueryEngine(graph, lambda prompt: "Yes [1].").query("glass 3").sources[
+        0
+    ].result.node.id == ("glass3")
+
+
+def test_vectors_join_as_far_as_they_can_be_trusted() -> None:
+    for embed, used in ((by_topic, True), (by_chance, False)):
+        graph = NodeGraph(embed=embed, progress=False)
+        graph.add(documents())
+        as_retriever(graph).retrieve("tea")
+        choice = as_retriever(graph)._known_choice()
+        assert choice is not None
+        assert (choice.weights[0] > 1) == used, embed
+        assert choice.weights[0] == 0 or used, embed
+
+
+def test_links_are_followed_where_targets_have_titles() -> None:
+    for titled in (True, False):
+        graph = NodeGraph(progress=False)
+        graph.add(documents(titled))
+        assert follows_links(graph) == titled
+        assert ("ROOT entity" in graph.groups) == titled
+    graph = NodeGraph(progress=False)
+    graph.add(documents(titled=True))
+    plain = DefaultRetriever(graph, follow_links=False)
+    assert ids(plain.retrieve("tea of kind 2", top_k=1)) == ["tea2"]
+    assert "ROOT entity" not in graph.groups
+
+
+def test_it_is_measured_again_when_the_graph_has_grown() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(documents()[:3])
+    retriever = DefaultRetriever(graph)
+    retriever.retrieve("tea")
+    before = retriever._known_choice()
+    graph.add(documents(titled=True))
+    assert ids(retriever.retrieve("tea of kind 2", top_k=1)) == ["tea2"]  # brings up to date
+    retriever.retrieve("tea")
+    after = retriever._known_choice()
+    assert before is not None
+    assert after is not None
+    assert (before.links, after.links) == (False, True)
+
+
+def test_groups_filters_and_an_empty_graph() -> None:
+    graph = NodeGraph(progress=False)
+    assert as_retriever(graph).retrieve("tea") == []
+    graph.create_node_group("line", str.splitlines)
+    graph.add(Document("green tea\nblack tea", id="a"))
+    lines = DefaultRetriever(graph, "line", filters={"of": "x"})
+    assert lines.retrieve("tea") == []
+    assert {r.node.group for r in DefaultRetriever(graph, "line").retrieve("tea")} == {"line"}
+    with pytest.raises(LookupError, match="no node group 'lines'"):
+        DefaultRetriever(graph, "lines")
+    with pytest.raises(TypeError, match="graph is a NodeGraph"):
+        DefaultRetriever("docs")  # type: ignore[arg-type]
+
+
+@pytest.mark.data
+def test_never_far_below_the_best(data: Path) -> None:
+    """Russian paragraphs: of words, sentences, both, and links none is better by 0.005."""
+    file = data / "xquad" / "xquad.ru.json"
+    if not file.exists():
+        pytest.skip(f"no {file}")
+    rows = [r for a in json.loads(file.read_text())["data"] for r in a["paragraphs"]][::3]
+    graph = NodeGraph(progress=False)
+    graph.add([row["context"] for row in rows])
+
+    def figure(retriever: DefaultRetriever | Retriever | FusionRetriever) -> float:
+        ranks = [
+            next(
+                (
+                    1 / rank
+                    for rank, result in enumerate(retriever.retrieve(qa["question"]), 1)
+                    if result.node.text == row["context"]
+                ),
+                0.0,
+            )
+            for row in rows
+            for qa in row["qas"]
+        ]
+        return float(np.mean(ranks))
+
+    default = DefaultRetriever(graph)
+    words = Retriever(graph, "ROOT")
+    small = Retriever(graph, "ROOT sentence", target="ROOT")
+    best = max(map(figure, (words, small, FusionRetriever([words, small], "relative"))))
+    assert figure(default) >= best - 0.005
