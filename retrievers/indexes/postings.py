@@ -30,7 +30,7 @@ _MOST_BATCH = 4_000_000
 
 _BATCH_SHARE = 8
 
-_COPIED = 1_000_000  # postings that are moved at a time
+_COPIED = 250_000  # postings that are moved at a time
 
 
 class Postings:

@@ -135,4 +135,4 @@ def test_postings_take_little_more_than_their_rows() -> None:
     finally:
         tracemalloc.stop()
     assert size < 5.5 * len(postings) + 1_000_000  # lengths, and the vocabulary
-    assert peak < 20 * len(postings)
+    assert peak < 21_000_000  # of sorting 500,000 tokens, whatever there are
