@@ -84,13 +84,17 @@ class Journal:
         sequence, token = state.sequence + 1, random.randrange(TOKENS)
         self.append(group, sequence, token, removed, added)
         size, journal_size = state.size + growth, state.journal_size + len(removed) + len(added)
-        limit, oldest = size // 2 + _OVERHEAD, state.oldest
+        limit, oldest = size // 2 + _OVERHEAD, 0
         if journal_size > limit:
+            # The last one to go is only emptied: who has its revision has missed none before it.
+            # So what followed one large change is known, though that outgrew the journal alone.
             for number, entry_size in self.entry_sizes(group, state):
                 if journal_size <= limit // 2:
                     break
-                oldest, journal_size = number + 1, journal_size - entry_size
-            self.delete(group, state.oldest, oldest)
+                oldest, journal_size = number, journal_size - entry_size
+            if oldest:
+                self.delete(group, state.oldest, oldest)
+                self.empty(group, oldest)
         self.put_state(
             group,
             state._replace(
@@ -98,7 +102,7 @@ class Journal:
                 sequence=sequence,
                 token=token,
                 journal_size=journal_size,
-                oldest=oldest,
+                oldest=oldest or state.oldest,
             ),
         )
 
@@ -149,6 +153,12 @@ class Journal:
         values = self._store.get_values(_kind(group), numbers)
         entries = ((number, json.loads(values[number])) for number in numbers)
         return [(int(number), len(removed) + len(added)) for number, (_, removed, added) in entries]
+
+    def empty(self, group: str, number: int) -> None:
+        """Drop the ids of an entry; its number and token stay."""
+        kind, key = _kind(group), str(number)
+        token, _, _ = json.loads(self._store.get_values(kind, [key])[key])
+        self._store.put_values(kind, {key: json.dumps([token, [], []]).encode()})
 
     def delete(self, group: str, first: int, end: int) -> None:
         """Delete the entries from a number up to another one, which stays."""

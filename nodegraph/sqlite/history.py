@@ -182,6 +182,13 @@ class SQLiteJournal(Journal):
             :-1
         ]
 
+    def empty(self, group: str, number: int) -> None:
+        """Drop the ids of an entry; its number and token stay."""
+        self._file.db.run(
+            "UPDATE journal SET size = 0, removed = ? WHERE grp = ? AND sequence = ?",
+            [to_column(encode([])), self.key(group), number],
+        )
+
     def delete(self, group: str, first: int, end: int) -> None:
         """Delete the entries before a number."""
         self._file.db.run(

@@ -3,6 +3,7 @@
 from store_machine import GROUP, Facts, facts, put_words, replay
 
 from nodekin.nodegraph import (
+    ROOT,
     Document,
     NodeGraph,
     NodeStore,
@@ -73,3 +74,19 @@ def test_writing_what_is_there_is_no_change(store: NodeStore) -> None:
     put_words(store, ["x", "y"])
     assert store.revision(GROUP) == before
     assert store.changes(GROUP, before).added == []
+
+
+def test_small_changes_after_a_large_one_are_told_alone(store: NodeStore) -> None:
+    graph = NodeGraph(store=store, progress=False)
+    graph.create_node_group("line", str.splitlines)
+    graph.add([Document(f"tea {number}\nwater", id=str(number)) for number in range(3_000)])
+    graph.build("line")
+    before = store.revision(ROOT)
+    for number in range(20):
+        graph.update(Document(f"milk {number}\nwater", id=str(number)))
+    changes = store.changes(ROOT, before)
+    assert (changes.complete, len(changes.added)) == (False, 20)
+    graph.build("line")
+    after = store.revision(ROOT)
+    graph.update(Document("cup\nwater", id="7"))
+    assert [node.id for node in store.changes(ROOT, after).added] == ["7"]
