@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -19,6 +19,7 @@ from langchain_core.runnables.graph import Graph
 from pydantic import ConfigDict, Field, SkipValidation, field_validator
 
 from ...retrievers import (
+    FusionRetriever,
     RetrieverLike,
     RetrieverProtocol,
     ScoredNode,
@@ -87,7 +88,8 @@ class NodeGraphRetriever(DocumentRetriever):
         'Black tea is not.'
 
         Each call takes ``k``, ``child_k``, ``filter`` and ``score_threshold``, also for retrievers
-        that hold others; that filter is added to the retriever's:
+        that hold others (and ``weights`` for a ``FusionRetriever``); that filter is added to the
+        retriever's:
 
         >>> retriever.invoke("tea", k=1, filter={"language": "en"})
         []
@@ -167,7 +169,8 @@ class NodeGraphRetriever(DocumentRetriever):
             input: The query; a blank one has no results.
             config: As everywhere in LangChain; its ``run_id`` is that of the retriever's run.
             **kwargs: ``k``, ``child_k``, ``score_threshold``, in place of the retriever's own;
-                ``filter``, besides its own.
+                ``weights``, in place of those of a ``FusionRetriever``; ``filter``, besides the
+                retriever's own.
         """
         config = _with_run_id(config, kwargs)
         return call_with_config(config, partial(super().invoke, input, config, **kwargs))
@@ -224,9 +227,10 @@ class NodeGraphRetriever(DocumentRetriever):
         child_k: int | None = None,
         filter: Mapping[str, Any] | None = None,
         score_threshold: float | None = None,
+        weights: Sequence[float] | None = None,
         **unknown: Any,
     ) -> list[Document]:
-        options = self._options(k, child_k, filter, score_threshold, **unknown)
+        options = self._options(k, child_k, filter, score_threshold, weights, **unknown)
         return self._search([query], [run_manager], options)[0]
 
     async def _aget_relevant_documents(
@@ -238,10 +242,11 @@ class NodeGraphRetriever(DocumentRetriever):
         child_k: int | None = None,
         filter: Mapping[str, Any] | None = None,
         score_threshold: float | None = None,
+        weights: Sequence[float] | None = None,
         **unknown: Any,
     ) -> list[Document]:
         try:
-            options = self._options(k, child_k, filter, score_threshold, **unknown)
+            options = self._options(k, child_k, filter, score_threshold, weights, **unknown)
             return (await self._asearch([query], [run_manager], options))[0]
         except asyncio.CancelledError as error:  # the base class reports an Exception only
             await run_manager.on_retriever_error(error)
@@ -281,7 +286,7 @@ class NodeGraphRetriever(DocumentRetriever):
     def _search(
         self, queries: list[str], run_managers: list[Any], options: SearchOptions
     ) -> list[list[Document]]:
-        retriever: Any = self.retriever
+        retriever: Any = options.retriever
         arguments = {"top_k": options.k, "filters": options.filter}
         with parent_runs(queries, run_managers), child_runs(), child_k_override(options.child_k):
             if len(queries) == 1:
@@ -294,7 +299,7 @@ class NodeGraphRetriever(DocumentRetriever):
     async def _asearch(
         self, queries: list[str], run_managers: list[Any], options: SearchOptions
     ) -> list[list[Document]]:
-        retriever: Any = self.retriever
+        retriever: Any = options.retriever
         arguments = {"top_k": options.k, "filters": options.filter}
         with parent_runs(queries, run_managers), child_k_override(options.child_k):
             async with achild_runs():
@@ -313,10 +318,11 @@ class NodeGraphRetriever(DocumentRetriever):
         child_k: int | None = None,
         filter: Mapping[str, Any] | None = None,
         score_threshold: float | None = None,
+        weights: Sequence[float] | None = None,
         **unknown: Any,
     ) -> SearchOptions:
         """Put the call's arguments over the retriever's own."""
-        check_kwargs("invoke", unknown, ("k", "child_k", "filter", "score_threshold"))
+        check_kwargs("invoke", unknown, ("k", "child_k", "filter", "score_threshold", "weights"))
         threshold = self.score_threshold if score_threshold is None else score_threshold
         if threshold is not None and (
             isinstance(threshold, bool) or not isinstance(threshold, int | float)
@@ -326,7 +332,16 @@ class NodeGraphRetriever(DocumentRetriever):
             raise ValueError("score_threshold is NaN, which no score reaches; give a number")
         check_count("k", k)
         check_count("child_k", child_k)
+        retriever = self.retriever
+        if weights is not None:
+            if not isinstance(retriever, FusionRetriever):
+                raise TypeError(
+                    "weights are for the retrievers of a FusionRetriever, not for "
+                    f"{retriever!r:.80}; leave them out"
+                )
+            retriever = retriever.with_weights(weights)
         return SearchOptions(
+            retriever,
             self.k if k is None else k,
             self.child_k if child_k is None else child_k,
             merge_filters(self.filter, filter),
@@ -354,6 +369,7 @@ _FEW = 64
 class SearchOptions(NamedTuple):
     """The arguments of one call, in place of which the retriever's own hold."""
 
+    retriever: RetrieverProtocol | RetrieverLike
     k: int | None
     child_k: int | None
     filter: Mapping[str, Any] | None

@@ -73,6 +73,28 @@ async def test_k_in_the_constructor_and_in_the_call(native):
     assert len(NodeGraphRetriever(retriever=native).invoke("tea")) == 3
 
 
+async def test_weights_of_a_fusion_in_the_call(graph):
+    tea = Retriever(graph, "ROOT", "bm25", filters={"topic": "tea"})
+    all_documents = Retriever(graph, "ROOT", "bm25")
+    fusion = NodeGraphRetriever(retriever=FusionRetriever([tea, all_documents]))
+    query = "Which tea is by the rivers?"
+    only_tea, everything = (
+        fusion.invoke(query, weights=[1, 0]),
+        fusion.invoke(query, weights=[0, 1]),
+    )
+    assert ids(only_tea) == [result.node.id for result in tea.retrieve(query)]
+    assert ids(everything) == [result.node.id for result in all_documents.retrieve(query)]
+    assert only_tea != everything
+    assert await fusion.ainvoke(query, weights=[1, 0]) == only_tea
+    assert fusion.batch([query] * 2, weights=[1, 0]) == [only_tea] * 2
+    assert await fusion.abatch([query] * 2, weights=[1, 0]) == [only_tea] * 2
+    assert ids(fusion.invoke(query)) == [r.node.id for r in fusion.retriever.retrieve(query)]
+    with pytest.raises(ValueError, match="are 3, for 2 retrievers"):
+        fusion.invoke(query, weights=[1, 2, 3])
+    with pytest.raises(TypeError, match="weights are for the retrievers of a FusionRetriever"):
+        NodeGraphRetriever(retriever=tea).invoke(query, weights=[1, 2])
+
+
 async def test_filter_in_the_constructor_and_in_the_call(native):
     retriever = NodeGraphRetriever(retriever=native, filter={"topic": "tea"})
     assert ids(retriever.invoke("tea")) == ["tea"]
