@@ -57,8 +57,8 @@ class QueryEngine(PromptMixin):
         num_output: The part of it that is reserved for the answer.
         top_k: How many results to retrieve; None for the retriever's own number.
         language: Of the prompts: ``"zh"``, ``"en"``, or ``"auto"`` for the question's.
-        **options: ``history_window``, ``length``, ``title``, ``on_error``, ``max_calls`` and
-            ``timeout``, see ``AnswerOptions``.
+        **options: ``history_window``, ``length``, ``title``, ``on_error``, ``max_calls``,
+            ``timeout`` and ``max_seconds``, see ``AnswerOptions``.
 
     Raises:
         TypeError: If the retriever or model is none, or a setting of the wrong type.
@@ -152,7 +152,7 @@ class QueryEngine(PromptMixin):
         Raises:
             TypeError: If the question is no text, or the history none.
             ValueError: If the question leaves no room for a passage.
-            AnswerError: If the model fails, with ``on_error="raise"``.
+            AnswerError: If the model fails or ``max_seconds`` are over, with ``on_error="raise"``.
         """
         return run(self._plan(question, history, top_k, filters)[0])
 

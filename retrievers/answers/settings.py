@@ -40,6 +40,10 @@ class AnswerOptions(TypedDict, total=False):
         max_calls: How many model calls an answer may take, 64 by default. Passages that would need
             more are omitted, with that reason.
         timeout: Seconds that each answer of the model may take in all, streamed or not.
+        max_seconds: Seconds that a question may take in all, the search included; from the first
+            text that is read for a stream. Then the answer is from what was read until then, with
+            a note; where nothing was, ``on_error`` says what happens, and a search that takes
+            longer is an ``AnswerError``. What runs in a thread is no longer waited for.
     """
 
     history_window: int
@@ -48,6 +52,7 @@ class AnswerOptions(TypedDict, total=False):
     on_error: OnError
     max_calls: int
     timeout: float | None
+    max_seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,7 @@ class AnswerSettings:
     on_error: OnError = "raise"
     max_calls: int = 64
     timeout: float | None = None
+    max_seconds: float | None = None
     prompt_limit: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -88,6 +94,7 @@ class AnswerSettings:
             if not callable(getattr(self, name)):
                 raise TypeError(f"{name} is a function, not {getattr(self, name)!r:.80}")
         seconds(self.timeout, "timeout")
+        seconds(self.max_seconds, "max_seconds")
         object.__setattr__(self, "prompt_limit", self.context_window - self.num_output)
         self._check_prompts()
 

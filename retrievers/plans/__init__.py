@@ -12,7 +12,15 @@ from .effects import (
     run_with_timeout,
 )
 from .fetching import fetch_until_full
-from .limits import Budget, BudgetExceededError, Call, CallCounter, count_calls
+from .limits import (
+    Budget,
+    BudgetExceededError,
+    Call,
+    CallCounter,
+    Deadline,
+    DeadlineError,
+    count_calls,
+)
 from .one_state import apaid, arun_in_one_state, paid, run_in_one_state
 from .passages import fit_passages, neutralize, passage_title
 from .plan import Effect, Plan, arun, astream, interpose, run, stream
@@ -33,6 +41,8 @@ __all__ = [
     "Call",
     "CallCounter",
     "Compute",
+    "Deadline",
+    "DeadlineError",
     "Each",
     "Effect",
     "Find",

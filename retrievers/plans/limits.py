@@ -9,13 +9,14 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
-from ...nodegraph import ModelError
+from ...nodegraph import ModelError, ModelTimeoutError
 from ...nodegraph.models import is_async
 from ..tracing import start_span
-from .effects import Ask, Each
+from .effects import Ask, Each, run_with_timeout
 from .one_state import apaid, paid
 from .plan import Effect, Plan, interpose
 
@@ -37,6 +38,10 @@ class BudgetExceededError(Exception):
     def __init__(self, resource: Literal["calls", "seconds"]) -> None:
         super().__init__(f"no {resource} are left")
         self.resource: Literal["calls", "seconds"] = resource
+
+
+class DeadlineError(ModelError):
+    """The time of a call is up; what has no answer yet gets none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +88,16 @@ class Call(Effect[Any]):
         return await result if inspect.isawaitable(result) else result
 
 
-class Budget:
-    """Count the model calls and seconds of one query.
+class Deadline:
+    """One point in time for all that a plan does, counted from now.
 
     Args:
-        max_calls: Model calls at most, repeated ones included.
         max_seconds: Seconds from now; None for no limit.
     """
 
-    def __init__(self, max_calls: int, max_seconds: float | None = None) -> None:
-        self.calls = 0
-        self._max_calls = max_calls
+    def __init__(self, max_seconds: float | None) -> None:
+        self.max_seconds = max_seconds
         self._end = None if max_seconds is None else clock() + max_seconds
-        self._lock = threading.Lock()
 
     def remaining(self) -> float | None:
         """Return the remaining seconds, None for no limit."""
@@ -104,6 +106,75 @@ class Budget:
     def expired(self, slack: float = 0.0) -> bool:
         """Return whether no seconds remain."""
         return self._end is not None and clock() + slack >= self._end
+
+    def enforce(self, plan: Plan[T]) -> Plan[T]:
+        """Return a plan whose effects end at the deadline; those after it are not begun.
+
+        The plan may catch that error, and return what it has. In an event loop an effect is
+        cancelled; elsewhere it is no longer waited for.
+
+        Raises:
+            DeadlineError: If it does not catch it.
+        """
+        return plan if self._end is None else interpose(plan, self._until)
+
+    def _until(self, effect: Effect[Any]) -> Plan[Any]:
+        if isinstance(effect, Each):
+            return (yield replace(effect, plans=[self.enforce(plan) for plan in effect.plans]))
+        if self.expired():
+            raise self.error()
+        if not isinstance(effect, Ask):
+            return (yield _Until(effect, self))
+        limits = [limit for limit in (self.remaining(), effect.timeout) if limit is not None]
+        try:
+            return (yield replace(effect, timeout=min(limits)))
+        except ModelTimeoutError:
+            if self.expired(_SLACK):
+                raise self.error() from None
+            raise
+
+    def error(self) -> DeadlineError:
+        """Return the error that says so."""
+        return DeadlineError(f"max_seconds={self.max_seconds:g} are over")
+
+
+@dataclass(frozen=True, slots=True)
+class _Until(Effect[T]):
+    """Wait for an effect until a deadline."""
+
+    effect: Effect[T]
+    deadline: Deadline
+
+    def run(self) -> T:
+        try:
+            return run_with_timeout(self.effect.run, self.deadline.remaining())
+        except FutureTimeout:
+            if self.deadline.expired(_SLACK):
+                raise self.deadline.error() from None
+            raise
+
+    async def arun(self) -> T:
+        try:
+            return await asyncio.wait_for(self.effect.arun(), self.deadline.remaining())
+        except asyncio.TimeoutError:
+            if self.deadline.expired(_SLACK):
+                raise self.deadline.error() from None
+            raise
+
+
+class Budget(Deadline):
+    """Count the model calls and seconds of one query.
+
+    Args:
+        max_calls: Model calls at most, repeated ones included.
+        max_seconds: Seconds from now; None for no limit.
+    """
+
+    def __init__(self, max_calls: int, max_seconds: float | None = None) -> None:
+        super().__init__(max_seconds)
+        self.calls = 0
+        self._max_calls = max_calls
+        self._lock = threading.Lock()
 
     def enforce(self, plan: Plan[T]) -> Plan[T]:
         """Return a plan that does the same as far as the budget goes.

@@ -1,0 +1,160 @@
+"""All of a call has one deadline: the answer is from what was read until then."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from fixed_retriever import FixedRetriever, passage
+
+from nodekin.retrievers.answers import Answer, AnswerError, QueryEngine
+from nodekin.retrievers.plans import limits
+
+WORDS = "tea " * 220
+TEXTS = [f"T{number} {WORDS}" for number in range(3)]
+
+OVER = "max_seconds=60 are over"
+
+
+class Clock:
+    """Stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def end(self) -> None:
+        self.now = 61.0
+
+    def near_the_end(self) -> None:
+        """A hundredth of a second is left."""
+        self.now = 59.99
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(limits, "clock", clock)
+    return clock
+
+
+def engine(model: Any, mode: str = "refine", **options: Any) -> QueryEngine:
+    retriever = options.pop("retriever", None) or FixedRetriever([passage(t) for t in TEXTS])
+    window = 560 if mode == "refine" else 4096
+    settings = {"context_window": window, "num_output": 50, "max_seconds": 60, **options}
+    return QueryEngine(retriever, model, mode, **settings)  # type: ignore[arg-type]
+
+
+async def ask(engine: QueryEngine, way: str) -> Answer:
+    question = "What is tea?"
+    if way == "sync":
+        return await asyncio.to_thread(engine.query, question)
+    if way == "async":
+        return await engine.aquery(question)
+    if way == "stream":
+        return await asyncio.to_thread(engine.stream(question).finish)
+    return await engine.astream(question).finish()
+
+
+@pytest.fixture(params=["sync", "async", "stream", "astream"])
+def way(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+async def test_no_call_begins_after_it_and_the_answer_is_the_one_so_far(clock, way) -> None:
+    asked: list[str] = []
+
+    def model(prompt: str) -> str:
+        asked.append(prompt)
+        if len(asked) == 2:
+            clock.end()
+        return f"Answer {len(asked)} [{len(asked)}]."
+
+    answer = await ask(engine(model), way)
+    assert (answer.text, answer.calls, len(asked)) == ("Answer 2 [2].", 2, 2)
+    assert answer.notes == (f"[3] did not take part: {OVER}",)
+    clock.now = 0
+    asked[:] = ["", "", ""]
+    assert (await ask(engine(model), way)).calls == 3  # each call has its own
+
+
+async def test_a_call_that_does_not_end_is_not_waited_for(clock, way) -> None:
+    release, asked = threading.Event(), []
+
+    def model(prompt: str) -> str:
+        asked.append(prompt)
+        if len(asked) == 1:
+            clock.near_the_end()
+            return "Answer 1 [1]."
+        release.wait()
+        return "late"
+
+    try:
+        answer = await ask(engine(model), way)
+    finally:
+        release.set()
+    assert answer.text == "Answer 1 [1]."
+    assert any(OVER in note for note in answer.notes)
+
+
+async def test_partial_answers_stand_where_no_call_is_left_to_make_one(clock, way) -> None:
+    def model(prompt: str) -> str:
+        clock.now += 25
+        return "Tea is hot [1]."
+
+    answer = await ask(engine(model, "map_reduce"), way)
+    assert "Tea is hot [1]." in answer.text
+    assert any(OVER in note for note in answer.notes)
+
+
+async def test_without_an_answer_so_far_on_error_decides(clock, way) -> None:
+    release = threading.Event()
+
+    def model(prompt: str) -> str:
+        release.wait()
+        return "late"
+
+    class Slow(FixedRetriever):
+        def retrieve(self, query: str, **options: Any) -> Any:
+            clock.near_the_end()
+            return super().retrieve(query, **options)
+
+    slow = Slow([passage(text) for text in TEXTS])
+    try:
+        extracted = await ask(engine(model, "stuff", retriever=slow, on_error="extract"), way)
+        clock.now = 0
+        with pytest.raises(AnswerError, match=OVER) as raised:
+            await ask(engine(model, "stuff", retriever=slow), way)
+    finally:
+        release.set()
+    assert "T0" in extracted.text
+    assert [source.number for source in raised.value.answer.sources] == [1, 2, 3]
+
+
+async def test_a_search_that_does_not_end_is_an_error(clock, way) -> None:
+    release = threading.Event()
+
+    class Endless(FixedRetriever):
+        def retrieve(self, query: str, **options: Any) -> Any:
+            release.wait()
+            return []
+
+        async def aretrieve(self, query: str, **options: Any) -> Any:
+            await asyncio.Event().wait()
+
+    def model(prompt: str) -> str:
+        raise AssertionError("not asked")
+
+    try:
+        with pytest.raises(AnswerError, match=r"max_seconds=0\.01 are over"):
+            await ask(engine(model, retriever=Endless([]), max_seconds=0.01), way)
+    finally:
+        release.set()
+
+
+@pytest.mark.parametrize("wrong", [0, -1])
+def test_what_is_no_number_of_seconds(wrong) -> None:
+    with pytest.raises(ValueError, match="max_seconds must be above 0"):
+        engine(str.upper, max_seconds=wrong)
