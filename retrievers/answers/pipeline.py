@@ -11,7 +11,7 @@ from types import MappingProxyType
 from ...nodegraph import EmbeddingError, ModelError
 from ...nodegraph.models.output import FinalAnswer
 from ..filters import Filters
-from ..plans import Compute, Deadline, DeadlineError, Find, Plan, count_calls
+from ..plans import Compute, Find, Plan, TimeLimit, TimeLimitError, count_calls
 from ..protocols import RetrieverProtocol
 from ..results import ScoredNode
 from ..strategies import OutcomeObserver
@@ -57,11 +57,11 @@ def answer_question(
             takes longer than ``max_seconds``.
     """
     with start_span("answer", question=context.question, mode=context.settings.mode) as span:
-        deadline = Deadline(context.settings.max_seconds)
-        steps = deadline.enforce(_steps(context, retriever, qa, pairs, top_k, filters))
+        time_limit = TimeLimit(context.settings.max_seconds)
+        steps = time_limit.enforce(_steps(context, retriever, qa, pairs, top_k, filters))
         try:
             answer = context.answer = yield from count_calls(steps, context.counter)
-        except DeadlineError as error:  # before there were passages
+        except TimeLimitError as error:  # before there were passages
             raise AnswerError(str(error), context.partial_answer(str(error))) from error
         span.attributes.update(
             answer=answer.text,

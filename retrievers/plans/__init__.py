@@ -17,8 +17,8 @@ from .limits import (
     BudgetExceededError,
     Call,
     CallCounter,
-    Deadline,
-    DeadlineError,
+    TimeLimit,
+    TimeLimitError,
     count_calls,
 )
 from .one_state import apaid, arun_in_one_state, paid, run_in_one_state
@@ -41,8 +41,6 @@ __all__ = [
     "Call",
     "CallCounter",
     "Compute",
-    "Deadline",
-    "DeadlineError",
     "Each",
     "Effect",
     "Find",
@@ -51,6 +49,8 @@ __all__ = [
     "PromptMixin",
     "PromptReplacement",
     "StreamedAsk",
+    "TimeLimit",
+    "TimeLimitError",
     "apaid",
     "arun",
     "arun_in_one_state",

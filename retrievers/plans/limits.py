@@ -40,7 +40,7 @@ class BudgetExceededError(Exception):
         self.resource: Literal["calls", "seconds"] = resource
 
 
-class DeadlineError(ModelError):
+class TimeLimitError(ModelError):
     """The time of a call is up; what has no answer yet gets none."""
 
 
@@ -88,7 +88,7 @@ class Call(Effect[Any]):
         return await result if inspect.isawaitable(result) else result
 
 
-class Deadline:
+class TimeLimit:
     """One point in time for all that a plan does, counted from now.
 
     Args:
@@ -114,7 +114,7 @@ class Deadline:
         cancelled; elsewhere it is no longer waited for.
 
         Raises:
-            DeadlineError: If it does not catch it.
+            TimeLimitError: If it does not catch it.
         """
         return plan if self._end is None else interpose(plan, self._until)
 
@@ -133,9 +133,9 @@ class Deadline:
                 raise self.error() from None
             raise
 
-    def error(self) -> DeadlineError:
+    def error(self) -> TimeLimitError:
         """Return the error that says so."""
-        return DeadlineError(f"max_seconds={self.max_seconds:g} are over")
+        return TimeLimitError(f"max_seconds={self.max_seconds:g} are over")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,26 +143,26 @@ class _Until(Effect[T]):
     """Wait for an effect until a deadline."""
 
     effect: Effect[T]
-    deadline: Deadline
+    time_limit: TimeLimit
 
     def run(self) -> T:
         try:
-            return run_with_timeout(self.effect.run, self.deadline.remaining())
+            return run_with_timeout(self.effect.run, self.time_limit.remaining())
         except FutureTimeout:
-            if self.deadline.expired(_SLACK):
-                raise self.deadline.error() from None
+            if self.time_limit.expired(_SLACK):
+                raise self.time_limit.error() from None
             raise
 
     async def arun(self) -> T:
         try:
-            return await asyncio.wait_for(self.effect.arun(), self.deadline.remaining())
+            return await asyncio.wait_for(self.effect.arun(), self.time_limit.remaining())
         except asyncio.TimeoutError:
-            if self.deadline.expired(_SLACK):
-                raise self.deadline.error() from None
+            if self.time_limit.expired(_SLACK):
+                raise self.time_limit.error() from None
             raise
 
 
-class Budget(Deadline):
+class Budget(TimeLimit):
     """Count the model calls and seconds of one query.
 
     Args:
