@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import logging
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -11,6 +13,8 @@ from typing import Any, Literal, get_args
 from ...nodegraph import Document, nearest_names
 from ..validation import choice
 from .dataset import Dataset, Gold, GoldDocument, GoldPassage, GoldSpan, Question
+
+_logger = logging.getLogger("nodekin")
 
 FIELDS = ("id", "question", "passages", "document_ids", "spans", "answers")
 """What a question is read from."""
@@ -100,7 +104,9 @@ def load_squad(path: str | Path, gold: SquadGold = "passages") -> Dataset:
     """Read a file in the form of SQuAD, also CMRC, DRCD and XQuAD.
 
     Each paragraph is a document of the data set (once, where paragraphs are equal), with the title
-    of its article as metadata. A question that can't be answered has no gold.
+    of its article as metadata. A question that can't be answered has no gold. A span is where the
+    answer's text is in the paragraph, nearest to the place that the file says (CMRC's development
+    set says -1 of some); a question whose answer is not in its paragraph has none, which is logged.
 
     Args:
         path: The file, in UTF-8.
@@ -137,6 +143,12 @@ def load_squad(path: str | Path, gold: SquadGold = "passages") -> Dataset:
             f"{path} has not the form of SQuAD ({type(error).__name__}: {error}); it is an object "
             "with data, paragraphs, context, qas, id, question and answers"
         ) from error
+    placeless = sum(bool(question.answers) and not question.gold for question in questions)
+    if placeless:
+        _logger.warning(
+            "%d questions of %s have an answer that is not in its paragraph, and so no gold span",
+            *(placeless, path),
+        )
     return Dataset(questions, documents.values(), path.name)
 
 
@@ -284,9 +296,16 @@ def _squad_gold(
         return (GoldPassage(document.text),)
     if kind == "documents":
         return (GoldDocument(document.id),)
-    places = ((answer["answer_start"], answer["text"]) for answer in answers)
-    spans = (GoldSpan(document.id, at, at + len(text), text) for at, text in places)
+    places = ((_place(answer, document.text), answer["text"]) for answer in answers)
+    spans = (GoldSpan(document.id, at, at + len(t), t) for at, t in places if at >= 0 and t)
     return tuple(dict.fromkeys(spans))
+
+
+def _place(answer: Mapping[str, Any], text: str) -> int:
+    """Return where an answer is in its paragraph, -1 where it isn't: the nearest to its place."""
+    wanted, start = answer["text"], answer["answer_start"]
+    places = [match.start() for match in re.finditer(re.escape(wanted), text)]
+    return min(places, key=lambda place: abs(place - start), default=-1)
 
 
 def _is_number(text: str) -> bool:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from ...nodegraph import count_tokens
 from ..results import ScoredNode
@@ -196,30 +196,41 @@ def edit_similarity(one: str, other: str) -> float:
 def is_similar(one: str, other: str, threshold: float) -> bool:
     """Return whether the edit similarity of two texts is above a threshold.
 
-    The distance is at least the difference in length, and the number of characters that one text
-    has and the other lacks; where these suffice it is not computed.
+    The distance is at least the difference in length, and the number of characters that the longer
+    text has and the shorter lacks; where these suffice it is not computed.
     """
     if one == other:
         return True
     longest = max(len(one), len(other))
     if 1 - abs(len(one) - len(other)) / longest <= threshold:
         return False
-    letters, others = Counter(one), Counter(other)
-    least = max((letters - others).total(), (others - letters).total())
-    return 1 - least / longest > threshold and edit_similarity(one, other) > threshold
+    common = (_letters(one) & _letters(other)).total()
+    return common / longest > threshold and edit_similarity(one, other) > threshold
+
+
+@functools.lru_cache(maxsize=20_000)
+def _letters(text: str) -> Counter[str]:
+    return Counter(text)
 
 
 def _distance(one: str, other: str) -> int:
-    import numpy as np
-
-    letters: Any = np.array([ord(letter) for letter in other])
-    places: Any = np.arange(len(other) + 1)
-    row = places
-    for number, letter in enumerate(one, 1):
-        # Replace or remove; inserting is what the running minimum then allows.
-        best = np.minimum(row[:-1] + (letters != ord(letter)), row[1:] + 1)
-        row = np.minimum.accumulate(np.concatenate([[number], best]) - places) + places
-    return int(row[-1])
+    """Return the edit distance by bit vectors (Myers, 1999, in the form of Hyyrö, 2003)."""
+    if not one:
+        return len(other)
+    places: dict[str, int] = {}
+    for place, letter in enumerate(one):
+        places[letter] = places.get(letter, 0) | 1 << place
+    every, last = (1 << len(one)) - 1, 1 << len(one) - 1
+    up, down, distance = every, 0, len(one)  # where a column of the table rises and falls
+    for letter in other:
+        equal = places.get(letter, 0)
+        vertical = equal | down
+        horizontal = (((equal & up) + up) ^ up) | equal
+        rises, falls = (down | ~(horizontal | up)) & every, up & horizontal
+        distance += bool(rises & last) - bool(falls & last)
+        rises, falls = rises << 1 | 1, falls << 1
+        up, down = (falls | ~(vertical | rises)) & every, rises & vertical & every
+    return distance
 
 
 def covered_tokens(gold: GoldSpan, items: Sequence[RetrievedItem]) -> int:

@@ -76,7 +76,8 @@ class RecordFile:
     def add(self, record: Record) -> None:
         """Append a record."""
         self.records[record.setup, record.question_id] = record
-        self._write(asdict(record))
+        if self._file is not None:
+            self._write(asdict(record))
 
     def done(self, setup: str, question_id: str, question: str, top_k: int) -> bool:
         """Return whether a question has been searched, for so many results and without failure."""

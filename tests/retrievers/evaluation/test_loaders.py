@@ -123,6 +123,16 @@ def test_squad(tmp_path):
         load_squad(write(path, "[]"))
 
 
+def test_answers_whose_place_is_wrong_or_missing(tmp_path, caplog):
+    """CMRC's development set says -1 of some."""
+    wrong = {"id": "1", "question": "a?", "answers": [{"text": "green", "answer_start": -1}]}
+    absent = {"id": "2", "question": "b?", "answers": [{"text": "blue", "answer_start": 3}]}
+    first, second = load_squad(write(tmp_path / "d.json", squad(wrong, absent)), "spans").questions
+    assert [(gold.start, gold.end) for gold in first.gold] == [(7, 12)]
+    assert (second.gold, second.answers) == ((), ("blue",))
+    assert "1 questions of" in caplog.text
+
+
 def test_beir(tmp_path):
     write(tmp_path / "corpus.jsonl", lines({"_id": "d", "title": "Tea", "text": "Green."}))
     write(tmp_path / "queries.jsonl", lines({"_id": "1", "text": "a?"}, {"_id": "2", "text": "b"}))

@@ -96,6 +96,23 @@ def test_edit_similarity():
     assert edit_similarity("", "") == 1
 
 
+def by_definition(one, other):
+    row = list(range(len(other) + 1))
+    for number, letter in enumerate(one, 1):
+        before, row = row, [number]
+        for place, another in enumerate(other):
+            row.append(min(row[-1] + 1, before[place + 1] + 1, before[place] + (letter != another)))
+    return row[-1]
+
+
+def test_the_edit_distance_is_that_of_the_definition():
+    chance = random.Random(2)
+    for size in [*range(12), 63, 64, 65, 130] * 5:
+        one, other = ("".join(chance.choices("ab茶", k=n)) for n in (size, chance.randint(1, 90)))
+        expected = 1 - by_definition(one, other) / max(len(one), len(other))
+        assert edit_similarity(one, other) == edit_similarity(other, one) == expected
+
+
 def test_what_is_not_computed_would_have_said_no():
     chance = random.Random(1)
     texts = ["".join(chance.choices("ab茶", k=chance.randint(0, 9))) for _ in range(60)]
