@@ -4,8 +4,7 @@ After: two steps in place of a chain and a function of one's own.
 """
 
 from langchain_common import Letters, ScriptedChat, load, names, show
-from langchain_core.documents import Document
-from langchain_core.load import dumps, loads
+from langchain_core.load import dumps
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.vectorstores import InMemoryVectorStore
@@ -20,15 +19,13 @@ MODEL = ScriptedChat(reply=lambda messages: QUERIES)
 
 def before():
     def fuse(lists, constant=60):
-        scores = {}
+        scores, by_key = {}, {}
         for documents in lists:
             for rank, document in enumerate(documents):
                 key = dumps(document)
+                by_key[key] = document
                 scores[key] = scores.get(key, 0) + 1 / (rank + constant)
-        return [
-            loads(key, allowed_objects=[Document])
-            for key in sorted(scores, key=scores.get, reverse=True)
-        ]
+        return [by_key[key] for key in sorted(scores, key=scores.get, reverse=True)]
 
     retriever = InMemoryVectorStore.from_documents(load(), Letters()).as_retriever()
     queries = PROMPT | MODEL | StrOutputParser() | (lambda text: text.split("\n"))

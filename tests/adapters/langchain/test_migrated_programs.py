@@ -57,7 +57,6 @@ def test_every_program_is_compared():
     assert programs == EXPECTED.keys()
 
 
-@pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainBetaWarning")
 @pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainDeprecationWarning")
 @pytest.mark.filterwarnings("ignore:.langchain-community. is being sunset:DeprecationWarning")
 @pytest.mark.parametrize("program", EXPECTED)
