@@ -206,8 +206,7 @@ def answer_in_context(case: RetrievalCase, k: int | None) -> Judgement:
     for rank, item in enumerate(case.items[:k], 1):
         text = _normalized(item.text)
         for answer in answers:
-            wanted = _normalized(answer)
-            if wanted in text and re.search(_bounded(wanted), text):
+            if _has_words(text, _normalized(answer)):
                 return Judgement(1.0, evidence=f"{answer!r} at {rank}")
     return Judgement(0.0, evidence="in no result")
 
@@ -337,9 +336,17 @@ def _normalized(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
-def _bounded(answer: str) -> str:
-    """Return a pattern of an answer as whole words, where its script has words with spaces."""
-    spaced = rf"[^\W{UNSPACED}]"
-    before = rf"(?<!{spaced})" if re.match(spaced, answer[0]) else ""
-    after = rf"(?!{spaced})" if re.match(spaced, answer[-1]) else ""
-    return before + re.escape(answer) + after
+_SPACED = re.compile(rf"[^\W{UNSPACED}]")  # a character of a word that has spaces around it
+
+
+def _has_words(text: str, answer: str) -> bool:
+    """Return whether an answer is in a text, as whole words where its script has spaces."""
+    at = text.find(answer)
+    while at >= 0:
+        before, after = text[at - 1 : at], text[at + len(answer) : at + len(answer) + 1]
+        if not (_SPACED.match(answer) and _SPACED.match(before)) and not (
+            _SPACED.match(answer[-1]) and _SPACED.match(after)
+        ):
+            return True
+        at = text.find(answer, at + 1)
+    return False

@@ -154,6 +154,8 @@ def test_answers_are_words_where_words_have_spaces():
     assert value("answer_in_context", [item("生命数耗完即算为踢爆。")], answers=["踢爆"]) == 1
     assert value("answer_in_context", [item("长１５厘米")], answers=["15"]) == 1
     assert value("answer_in_context", [item("in 1915")], answers=["15"]) == 0
+    assert value("answer_in_context", [item("in 1915, 15")], answers=["15"]) == 1
+    assert value("answer_in_context", [item("art party")], answers=["art"]) == 1
     assert value("answer_in_context@1", [item("no"), item("yes")], answers=["yes"]) == 0
 
 
