@@ -29,6 +29,7 @@ from .readers import register_reader
 from .search_text import SearchText, SearchTextOption, as_search_text
 from .splitters import (
     MarkdownSplitter,
+    PassageSplitter,
     RecursiveSplitter,
     SentenceSplitter,
     count_tokens,
@@ -65,6 +66,7 @@ __all__ = [
     "NodeStore",
     "Observation",
     "OutsideHoldError",
+    "PassageSplitter",
     "ReadError",
     "RecursiveSplitter",
     "Refresh",

@@ -99,7 +99,7 @@ PUBLIC = {
         CORPUS CachedLLM Changes Derivation Document Embedder EmbeddingError EntityExtractor Failure
         Family GroupSummary Kin LLM LLMExtractor Link LinkedText MarkdownSplitter MemoryStore
         ModelError ModelTimeoutError Node NodeGraph NodeGroup NodeStore
-        Observation OutsideHoldError ROOT ReadError RecursiveSplitter
+        Observation OutsideHoldError PassageSplitter ROOT ReadError RecursiveSplitter
         Refresh SearchText SearchTextOption SentenceSplitter Stamp StoreError TransformError
         UnknownGroupError UnsupportedFilesError
         as_search_text count_tokens declared_search_text fingerprint

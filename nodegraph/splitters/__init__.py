@@ -2,6 +2,7 @@
 
 from .chunking import CLAUSES, WORDS, Length, Span, locate
 from .markdown_splitter import MarkdownSplitter
+from .passage_splitter import PassageSplitter
 from .recursive_splitter import RecursiveSplitter
 from .sentence_splitter import SentenceSplitter
 from .sentences import paragraph_spans, sentence_spans, split_paragraphs, split_sentences
@@ -13,6 +14,7 @@ __all__ = [
     "WORDS",
     "Length",
     "MarkdownSplitter",
+    "PassageSplitter",
     "RecursiveSplitter",
     "SentenceSplitter",
     "Span",

@@ -70,7 +70,7 @@ class MarkdownSplitter:
         inner = self._inner()
         nodes = []
         path: list[tuple[int, str]] = []
-        starts = [(0, 0, ""), *self._headings(text)]
+        starts = [(0, 0, ""), *markdown_headings(text, self.max_level)]
         ends = [start for start, _, _ in starts[1:]] + [len(text)]
         for (start, level, heading), end in zip(starts, ends, strict=True):
             path = [above for above in path if above[0] < level]
@@ -85,32 +85,33 @@ class MarkdownSplitter:
                 nodes.append(Node(section[a:b], metadata, start=begin + a, end=begin + b))
         return nodes
 
-    def _headings(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Yield where each heading begins, its level and its text."""
-        front = _FRONT_MATTER.match(text)
-        at, fence, before, before_at = front.end() if front else 0, "", "", 0
-        for full_line in text[at:].split("\n"):
-            line = full_line.rstrip()
-            opened = _FENCE.match(line)
-            level, heading, begin = 0, "", at
-            if fence:
-                if opened and opened[1].startswith(fence) and not line.strip(" `~"):
-                    fence = ""
+
+def markdown_headings(text: str, max_level: int = 6) -> Iterator[tuple[int, int, str]]:
+    """Yield where each heading begins, its level and its text; those in fenced code are none."""
+    front = _FRONT_MATTER.match(text)
+    at, fence, before, before_at = front.end() if front else 0, "", "", 0
+    for full_line in text[at:].split("\n"):
+        line = full_line.rstrip()
+        opened = _FENCE.match(line)
+        level, heading, begin = 0, "", at
+        if fence:
+            if opened and opened[1].startswith(fence) and not line.strip(" `~"):
+                fence = ""
+            before = ""
+        elif opened:
+            fence, before = opened[1], ""
+        elif match := _HEADING.match(line):
+            level, heading, before = len(match[1]), _without_closing(match[2].strip()), ""
+        elif before and (match := _UNDERLINE.match(line)):
+            level, heading, begin = 1 if match[1][0] == "=" else 2, before, before_at
+            before = ""
+        else:
+            before, before_at = line.strip(), at
+            if re.match(r"^( {4}|\t|\s*([-*+>|]|\d+[.)])\s)", line):
                 before = ""
-            elif opened:
-                fence, before = opened[1], ""
-            elif match := _HEADING.match(line):
-                level, heading, before = len(match[1]), _without_closing(match[2].strip()), ""
-            elif before and (match := _UNDERLINE.match(line)):
-                level, heading, begin = 1 if match[1][0] == "=" else 2, before, before_at
-                before = ""
-            else:
-                before, before_at = line.strip(), at
-                if re.match(r"^( {4}|\t|\s*([-*+>|]|\d+[.)])\s)", line):
-                    before = ""
-            if 0 < level <= self.max_level:
-                yield begin, level, heading
-            at += len(full_line) + 1
+        if 0 < level <= max_level:
+            yield begin, level, heading
+        at += len(full_line) + 1
 
 
 def _without_closing(heading: str) -> str:

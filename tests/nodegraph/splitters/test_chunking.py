@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import (
     MarkdownSplitter,
+    PassageSplitter,
     RecursiveSplitter,
     SentenceSplitter,
     count_tokens,
@@ -93,7 +94,12 @@ def test_bad_sizes(splitter: Callable, sizes: tuple[int, int], message: str) -> 
 @pytest.mark.parametrize("text", LONG_LINES.values(), ids=LONG_LINES)
 @pytest.mark.parametrize(
     "splitter",
-    [SentenceSplitter(), RecursiveSplitter(), MarkdownSplitter(chunk_size=1024)],
+    [
+        SentenceSplitter(),
+        RecursiveSplitter(),
+        MarkdownSplitter(chunk_size=1024),
+        PassageSplitter(682),
+    ],
     ids=lambda splitter: type(splitter).__name__,
 )
 def test_a_long_line(splitter: Callable[[str], list], text: str) -> None:

@@ -1,0 +1,282 @@
+"""Split texts into passages that are big enough to answer from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ..node import Node
+from .chunking import Length, Span, check_sizes, pack, strip_span
+from .markdown_splitter import markdown_headings
+from .recursive_splitter import RecursiveSplitter
+from .sentences import paragraph_spans
+from .tokens import count_tokens
+
+_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
+
+_LIST_ITEM = re.compile(r"(?:[-*+•]|\d{1,3}[.)])\s|(?:\d{1,3}|[一二三四五六七八九十]+)、")
+
+_UNDERLINED = re.compile(r"[^\n]+\n([*=~^\"+#-])\1{2,}\s*")
+
+_ATX_HEADING = re.compile(r" {0,3}#{1,6}(?![^ \t\n])[^\n]*")
+
+_TWO_LINES = re.compile(r"[^\n]*\n[^\n]*")
+
+
+@dataclass(frozen=True, slots=True)
+class PassageSplitter:
+    """Split a text into passages of some 256 tokens that can be understood and answered from.
+
+    Paragraphs are packed up to ``chunk_size``. What belongs together stays together while it
+    measures no more than one and a half times that: a section of Markdown with its heading; a
+    block of code, a list or a table with the paragraph that introduces it (one that ends in a
+    colon); items of a list; what is indented below a line. So does a text as a whole. Passages
+    reach across headings only where neighbouring sections are small. A block that is larger is
+    cut at blank lines, lines, sentences, in this order.
+
+    Choose it for what a model is to read; search smaller nodes below it (``split_sentences``) and
+    answer with the passages. Each node's metadata holds ``headings``: those that all of the
+    passage stands below, from the top one down; they are searched with the text.
+
+    Args:
+        chunk_size: What a passage measures at most when parts are packed, in units of ``length``;
+            one and a half times that where parts belong together.
+        headings: Whether lines such as ``# Tea`` are headings: False for programs and tables.
+        length: Measures a text, by default in tokens (an estimate).
+
+    Raises:
+        ValueError: If the size is below 1.
+
+    Example:
+        >>> text = "# Tea\\n\\nSteps:\\n\\n1. Boil water.\\n\\n2. Wait.\\n\\n# Milk\\n\\nIt is white."
+        >>> for node in PassageSplitter(chunk_size=12)(text):
+        ...     print(node.own_metadata["headings"], repr(node.text))
+        ['Tea'] '# Tea\\n\\nSteps:\\n\\n1. Boil water.\\n\\n2. Wait.'
+        ['Milk'] '# Milk\\n\\nIt is white.'
+    """
+
+    chunk_size: int = 256
+    headings: bool = True
+    length: Length = count_tokens
+
+    def __post_init__(self) -> None:
+        check_sizes(self.chunk_size, 0)
+
+    def __call__(self, text: str | Node) -> list[Node]:
+        """Return the passages of a text or a document, in order."""
+        text = text if isinstance(text, str) else text.text
+        cutter = _Cutter(text, self.chunk_size, self.length)
+        passages = cutter.subtree(list(_sections(text, self.headings)))
+        return [
+            Node(text[p.begin : p.end], {"headings": list(p.path)}, start=p.begin, end=p.end)
+            for p in passages
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    begin: int
+    body: int  # where its text begins, behind the heading
+    end: int
+    level: int
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Passage:
+    begin: int
+    end: int
+    path: tuple[str, ...]
+
+    def joined(self, following: _Passage) -> _Passage:
+        """Return both as one, below the headings that they share."""
+        return _Passage(self.begin, following.end, _shared([self.path, following.path]))
+
+
+def _shared(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    shared = min(paths, key=len)
+    for path in paths:
+        while path[: len(shared)] != shared:
+            shared = shared[:-1]
+    return shared
+
+
+def _sections(text: str, has_headings: bool) -> Iterator[_Section]:
+    """Yield the section before the first heading, which may be empty, and one for each heading."""
+    headings = list(markdown_headings(text)) if has_headings else []
+    starts = [(0, 0, ""), *headings]
+    ends = [begin for begin, _, _ in headings] + [len(text)]
+    path: list[tuple[int, str]] = []
+    for (begin, level, heading), end in zip(starts, ends, strict=True):
+        body = begin
+        if level:
+            path = [*(above for above in path if above[0] < level), (level, heading)]
+            line = _ATX_HEADING.match(text, begin) or _TWO_LINES.match(text, begin)
+            body = min(line.end(), end) if line else begin
+        yield _Section(begin, body, end, level, tuple(h for _, h in path))
+
+
+@dataclass(frozen=True, slots=True)
+class _Cutter:
+    text: str
+    size: int
+    length: Length
+
+    @property
+    def limit(self) -> int:
+        """What a passage may measure whose parts belong together."""
+        return self.size * 3 // 2
+
+    def fits(self, begin: int, end: int) -> bool:
+        return self.length(self.text[begin:end]) <= self.limit
+
+    def is_small(self, begin: int, end: int) -> bool:
+        return self.length(self.text[begin:end]) <= self.size // 2
+
+    def subtree(self, sections: Sequence[_Section]) -> list[_Passage]:
+        """Return the passages of a section and those below it, which follow it."""
+        top = sections[0]
+        begin, end = strip_span(self.text, (top.begin, sections[-1].end))
+        if begin == end:
+            return []
+        if self.fits(begin, end):
+            paths = [s.path for s in sections if s.begin < s.end and self._has_text(s)]
+            return [_Passage(begin, end, _shared(paths))]
+        branches = [self._own(top), *map(self.subtree, _children(sections[1:]))]
+        is_bare = top.level and not self.text[top.body : top.end].strip()
+        passages: list[_Passage] = []
+        open_end = False  # whether the last passage is a section that may be joined
+        for number, branch in enumerate(filter(None, branches)):
+            first = branch[0]
+            if passages and (
+                (number == 1 and is_bare and self.fits(passages[-1].begin, first.end))
+                or (open_end and len(branch) == 1 and self._may_join(passages[-1], first))
+            ):
+                last = passages.pop()
+                joined = last.joined(first)
+                if number == 1 and is_bare:
+                    joined = _Passage(last.begin, first.end, first.path)
+                branch = [joined, *branch[1:]]
+            passages += branch
+            open_end = len(branch) == 1
+        return passages
+
+    def _has_text(self, section: _Section) -> bool:
+        return bool(section.level or self.text[section.begin : section.end].strip())
+
+    def _may_join(self, last: _Passage, following: _Passage) -> bool:
+        """Whether a section is joined to those before it: all are small."""
+        return (
+            self.is_small(following.begin, following.end)
+            and self.is_small(last.begin, last.end)
+            and self.length(self.text[last.begin : following.end]) <= self.size
+        )
+
+    def _own(self, section: _Section) -> list[_Passage]:
+        """Return the passages of a section's own text, with its heading."""
+        begin, end = strip_span(self.text, (section.begin, section.end))
+        if begin == end:
+            return []
+        if self.fits(begin, end):
+            return [_Passage(begin, end, section.path)]
+        blocks = list(_blocks(self.text, section))
+        bonds = [_bond(self.text, *pair, section) for pair in pairwise(blocks)]
+        spans = pack(self.text, self._units(blocks, bonds), self.size, 0, self.length)
+        if len(spans) > 1 and self.length(self.text[slice(*spans[-1])]) <= self.size // 4:
+            (begin, _), (_, end) = spans[-2:]
+            if self.fits(begin, end):
+                spans[-2:] = [(begin, end)]
+        return [_Passage(*span, section.path) for span in spans]
+
+    def _units(self, blocks: Sequence[Span], bonds: Sequence[int], strength: int = 1) -> list[Span]:
+        """Group blocks by the weakest bonds that give groups which fit."""
+        units: list[Span] = []
+        first = 0
+        for after in range(1, len(blocks) + 1):
+            if after < len(blocks) and bonds[after - 1] >= strength:
+                continue
+            group, inner = blocks[first:after], bonds[first : after - 1]
+            first = after
+            begin, end = group[0][0], group[-1][1]
+            if self.fits(begin, end):
+                units.append((begin, end))
+            elif strength < _STRONGEST:
+                units += self._units(group, inner, strength + 1)
+            else:
+                units += self._forced(group)
+        return units
+
+    def _forced(self, blocks: Sequence[Span]) -> list[Span]:
+        """Cut the blocks that don't fit; what introduces one stays with its first part."""
+        units: list[Span] = []
+        for begin, end in blocks:
+            parts = [(begin, end)]
+            if not self.fits(begin, end):
+                splitter = RecursiveSplitter(self.size, 0, length=self.length)
+                parts = [(begin + a, begin + b) for a, b in splitter.spans(self.text[begin:end])]
+            if begin != blocks[0][0] and self.fits(units[-1][0], parts[0][1]):
+                parts[0] = (units.pop()[0], parts[0][1])
+            units += parts
+        return units
+
+
+def _children(sections: Sequence[_Section]) -> Iterator[Sequence[_Section]]:
+    first = 0
+    for at in range(1, len(sections) + 1):
+        if at == len(sections) or sections[at].level <= sections[first].level:
+            yield sections[first:at]
+            first = at
+
+
+def _blocks(text: str, section: _Section) -> Iterator[Span]:
+    """Yield the heading, the paragraphs and the fenced blocks of a section."""
+    if section.body > section.begin:
+        yield strip_span(text, (section.begin, section.body))
+    begin = at = section.body
+    fence = ""
+    for line in text[section.body : section.end].splitlines(keepends=True):
+        mark = _FENCE.match(line)
+        after = at + len(line)
+        if not fence and mark:
+            yield from _paragraphs(text, begin, at)
+            fence, begin = mark[1], at
+        elif fence and mark and mark[1].startswith(fence) and not line.strip(" \t\r\n`~"):
+            yield strip_span(text, (begin, after))
+            fence, begin = "", after
+        at = after
+    if fence:
+        yield strip_span(text, (begin, section.end))
+    else:
+        yield from _paragraphs(text, begin, section.end)
+
+
+def _paragraphs(text: str, begin: int, end: int) -> Iterator[Span]:
+    return ((begin + a, begin + b) for a, b in paragraph_spans(text[begin:end]))
+
+
+_STRONGEST = 3
+
+
+def _bond(text: str, block: Span, following: Span, section: _Section) -> int:
+    """Return how strongly a block holds the one that follows it, from 0 to 3."""
+    (begin, end), (next_begin, _) = block, following
+    is_heading = begin < section.body or _UNDERLINED.fullmatch(text, begin, end)
+    if is_heading or text[end - 1] in ":：":
+        return _STRONGEST
+    indent, next_indent = _indent(text, begin), _indent(text, next_begin)
+    if next_indent > indent or text[begin] == text[next_begin] == "|":
+        return 2
+    touching = text.count("\n", end, next_begin) < 2
+    if _FENCE.match(text, next_begin):
+        return 2 if touching else 1
+    if next_indent or (
+        _LIST_ITEM.match(text, next_begin) and (touching or _LIST_ITEM.match(text, begin))
+    ):
+        return 1
+    return 0
+
+
+def _indent(text: str, begin: int) -> int:
+    return begin - text.rfind("\n", 0, begin) - 1

@@ -1,0 +1,146 @@
+"""Passages that are big enough to answer from."""
+
+from collections.abc import Callable
+
+import pytest
+from chunk_checks import LENGTHS, TEXTS, check_chunks
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodekin.nodegraph import Document, NodeGraph, PassageSplitter, count_tokens
+from nodekin.retrievers import Retriever
+
+BLOCKS = st.sampled_from(
+    [
+        "# Tea\n",
+        "## Green 绿\n\n",
+        "### Deep\n",
+        "Title\n=====\n",
+        "Rst\n***\n\n",
+        "Steps follow:\n\n",
+        "步骤如下：\n",
+        "- one\n- two\n",
+        "1. first\n\n   more of it\n\n",
+        "| a | b |\n| 茶 | c |\n",
+        "    code()\n\n    more()\n\n",
+        "```python\nx = 1\n\n# no\ny = 2\n```\n",
+        "```\nunclosed\n",
+        "A sentence. Another one, with words.\n\n",
+        "茶是一种饮料。绿茶不发酵，红茶发酵。\n",
+        "\n\n",
+        "  \t",
+    ]
+)
+
+DOCUMENTS = st.lists(BLOCKS, max_size=25).map("".join)
+
+
+@given(TEXTS | DOCUMENTS, st.integers(1, 40), LENGTHS, st.booleans())
+def test_nothing_is_lost_in_order_within_size(
+    text: str, size: int, length: Callable, headings: bool
+) -> None:
+    nodes = PassageSplitter(size, headings, length)(text)
+    assert [node.text for node in nodes] == [text[node.start : node.end] for node in nodes]
+    check_chunks(text, [(n.start or 0, n.end or 0) for n in nodes], size * 3 // 2, 0, length)
+    for node in nodes:
+        assert len(node.own_metadata["headings"]) <= (6 if headings else 0)
+
+
+@given(DOCUMENTS)
+def test_a_text_that_is_small_stays_whole(text: str) -> None:
+    size = count_tokens(text) * 2 // 3 + 1
+    assert [n.text for n in PassageSplitter(size)(text)] == [text.strip()] * bool(text.strip())
+
+
+def passages(text: str, size: int, **settings) -> list[str]:
+    return [node.text for node in PassageSplitter(size, **settings)(text)]
+
+
+FILLER = "Words that fill the page and say nothing. " * 4  # 36 tokens or so
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "Boil it like this:\n\n    boil(water)\n\n    pour(water)",
+        "Boil it like this:\n\n```python\nboil(water)\n\n# then\npour(water)\n```",
+        "Boil it like this:\n\n- boil water\n\n- pour it",
+        "Two kinds:\n\n| kind | leaf |\n|---|---|\n| green | raw |",
+        "Say this::\n\n   >>> boil(water)\n   'hot'",
+        "有两种茶：\n\n- 绿茶\n- 红茶",
+        "有两种茶：\n| 绿茶 | 不发酵 |\n| 红茶 | 发酵 |",
+        "Tea\n***\n\nGreen tea is steamed.",
+        "object.boil(water)\n\n   Boil the water, and return it.",
+        "- boil water\n\n  for five minutes",
+    ],
+)
+def test_what_belongs_together_stays_together(block: str) -> None:
+    text = f"{FILLER}\n\n{block}\n\n{FILLER}"
+    assert any(block in passage for passage in passages(text, 40))
+    assert len(passages(text, 40)) > 1
+
+
+def test_an_introduction_stays_with_the_first_part_of_a_block_that_is_too_long() -> None:
+    code = "\n".join(f"    step_{number}(water)" for number in range(40))
+    first, *rest = passages(f"Do all of this:\n\n{code}", 60)
+    assert first.startswith("Do all of this:\n\n    step_0(water)\n")
+    assert len(rest) > 2
+
+
+def test_paragraphs_are_packed() -> None:
+    text = "\n\n".join(f"Paragraph {number} is short." for number in range(100))
+    nodes = PassageSplitter(64)(text)
+    assert all(50 < count_tokens(node.text) <= 96 for node in nodes)
+
+
+def headed(text: str, size: int) -> list[tuple[list[str], str]]:
+    return [(n.own_metadata["headings"], n.text) for n in PassageSplitter(size)(text)]
+
+
+def test_sections_that_are_big_enough_are_alone() -> None:
+    green, black = f"## Green\n\n{FILLER.strip()}", f"## Black\n\n{FILLER.strip()}"
+    assert headed(f"# Tea\n\n{green}\n\n{black}\n", 40) == [
+        (["Tea", "Green"], f"# Tea\n\n{green}"),
+        (["Tea", "Black"], black),
+    ]
+
+
+def test_small_sections_below_one_heading_share_a_passage() -> None:
+    small = [f"## Kind {number}\n\nIt is fine." for number in range(12)]
+    nodes = headed("# Tea\n\n" + "\n\n".join(small) + f"\n\n# Milk\n\n{FILLER}", 40)
+    assert 2 < len(nodes) < 9
+    assert nodes[0][0] == ["Tea"]
+    assert nodes[-1][0] == ["Milk"]
+    assert not any("# Milk" in text for _, text in nodes[:-1])
+
+
+def test_a_long_section_keeps_its_heading_in_every_passage() -> None:
+    nodes = headed(f"# Tea\n\n## Green\n\n{FILLER}\n\n{FILLER}\n\n{FILLER}", 40)
+    assert len(nodes) == 3
+    assert nodes[0][1].startswith("# Tea\n\n## Green\n\nWords")
+    assert all(headings == ["Tea", "Green"] for headings, _ in nodes)
+
+
+def test_comments_of_programs_are_no_headings() -> None:
+    code = "x = 1\n# Next\ny = 2\n"
+    assert [n.own_metadata["headings"] for n in PassageSplitter(4, headings=False)(code)] == [
+        []
+    ] * 3
+
+
+def test_a_graph_finds_passages_by_their_headings_and_answers_with_true_places() -> None:
+    text = f"# Tea\n\n{FILLER}\n\n## 绿茶\n\n{FILLER}\n\n{FILLER}"
+    graph = NodeGraph(progress=False)
+    graph.add([Document(text, id="tea.md")])
+    graph.create_node_group("passage", PassageSplitter(40))
+    for node in graph.nodes("passage"):
+        assert text[node.start : node.end] == node.text
+    (passage, *_) = PassageSplitter(40)(graph.nodes("ROOT")[0])
+    assert passage.own_metadata["headings"] == ["Tea"]
+    (found, *_) = Retriever(graph, "passage")("绿茶")
+    assert found.node.own_metadata["headings"] == ["Tea", "绿茶"]
+
+
+def test_a_size_below_one_is_refused() -> None:
+    with pytest.raises(ValueError, match="chunk_size must be 1 or more"):
+        PassageSplitter(0)
