@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...nodegraph import (
     MarkdownSplitter,
-    Node,
     NodeGraph,
-    RecursiveSplitter,
+    PassageSplitter,
     SentenceSplitter,
-    count_tokens,
     split_paragraphs,
     split_sentences,
 )
-from ...nodegraph.splitters import paragraph_spans
 
 TRANSFORMS = {
-    "passages": "paragraphs with their headings, long ones in parts of SIZE tokens (512)",
+    "passages": "what belongs together, paragraphs packed up to SIZE tokens (320)",
     "paragraphs": "paragraphs as they are",
     "sentences": "single sentences",
     "lines": "single lines",
@@ -35,7 +31,7 @@ _SYNTAX = "NAME=TRANSFORM[:SIZE[:OVERLAP]][@PARENT]"
 
 _RULE = re.compile(r"([^=@:\s]+)=([a-z]+)(?::(\d+)(?::(\d+))?)?(?:@([^=@:\s]+))?")
 
-_EDITION = "1"  # of these transforms; another one makes every index anew
+_EDITION = "2"  # of these transforms; another one makes every index anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +88,7 @@ class GroupRule:
 
     def _transform(self) -> Any:
         if self.transform == "passages":
-            return partial(split_passages, size=self.size or 512)
+            return _passages(self.size)
         if self.transform == "chunks":
             overlap = 25 if self.size is None and self.overlap is None else self.overlap or 0
             return SentenceSplitter(self.size or 256, overlap)
@@ -100,6 +96,16 @@ class GroupRule:
             return MarkdownSplitter(chunk_size=self.size, chunk_overlap=self.overlap or 0)
         plain: dict[str, Any] = {"paragraphs": split_paragraphs, "sentences": split_sentences}
         return plain.get(self.transform, split_lines)
+
+
+_WITHOUT_HEADINGS = ("*.py", "*.csv", "*.tsv", "*.log")
+
+
+def _passages(size: int | None) -> list[tuple[str, PassageSplitter]]:
+    """Return how files are split, by their names: a comment of a program is no heading."""
+    splitter = PassageSplitter() if size is None else PassageSplitter(size)
+    plain = replace(splitter, headings=False)
+    return [*((pattern, plain) for pattern in _WITHOUT_HEADINGS), ("*", splitter)]
 
 
 DEFAULT_RULES = (
@@ -160,42 +166,3 @@ def _in_order(rules: dict[str, GroupRule]) -> tuple[GroupRule, ...]:
             )
         done.update((name, waiting.pop(name)) for name in ready)
     return tuple(done.values())
-
-
-_HEADING = re.compile(r"#{1,6}[ \t][^\n]*|[^\n]+\n(?:=+|-+)")
-
-
-def split_passages(text: str, size: int = 512) -> list[Node]:
-    """Split a text into its paragraphs, headings with what follows them, long ones in parts.
-
-    Choose it over ``split_paragraphs`` for a folder of whatever there is: a heading alone would
-    be the best match for the words in it, and answer nothing.
-
-    Args:
-        text: Running text or Markdown.
-        size: The most a passage may measure, in tokens (an estimate).
-
-    Example:
-        >>> [node.text for node in split_passages("# 茶\\n\\n## Green\\n\\nIt is fresh.\\n\\n绿茶")]
-        ['# 茶\\n\\n## Green\\n\\nIt is fresh.', '绿茶']
-    """
-    spans: list[tuple[int, int]] = []
-    heading: int | None = None
-    for begin, end in paragraph_spans(text):
-        start = begin if heading is None else heading
-        is_heading = _HEADING.fullmatch(text, begin, end)
-        heading = start if is_heading else None
-        if not is_heading:
-            spans.append((start, end))
-    if heading is not None:  # the last of the text
-        spans.append((heading, len(text.rstrip())))
-    splitter = RecursiveSplitter(size, 0)
-    return [
-        Node(text[begin + a : begin + b], start=begin + a, end=begin + b)
-        for begin, end in spans
-        for a, b in (
-            [(0, end - begin)]
-            if count_tokens(text[begin:end]) <= size
-            else splitter.spans(text[begin:end])
-        )
-    ]

@@ -12,13 +12,14 @@ from .exit_status import EXIT_STATUSES, ExitStatus
 from .options import common_options, folders_option, store_option
 from .output import FORMAT, echo, to_json
 from .snippet import columns, pad
-from .workspace import find_index, open_graph
+from .workspace import IndexSettings, find_index, open_graph
 
 JSON_FORMAT = """\b
 With --json: {"format": 1, "command": "groups", "store", "documents",
   "embeddings": the model or null, "groups": [{"name", "parent", "transform",
-  "nodes", "built", "main"}]}
-The main group is searched unless --group says otherwise, and is the one embedded.
+  "nodes", "built", "main", "searched", "embedded"}]}
+Results are of the main group unless --group says otherwise; searched are its
+words and those of its sentences; it is embedded itself.
 """
 
 
@@ -41,6 +42,8 @@ def groups(folders: tuple[Path, ...], store: Path | None, as_json: bool, quiet: 
                 "nodes": group.size,
                 "built": group.built,
                 "main": group.name == settings.main_group,
+                "searched": group.name in (settings.main_group, *settings.sentence_groups),
+                "embedded": bool(settings.embed) and group.name == settings.main_group,
             }
             for group in graph.groups.values()
         ]
@@ -50,7 +53,7 @@ def groups(folders: tuple[Path, ...], store: Path | None, as_json: bool, quiet: 
         counts = {"documents": records[0]["nodes"], "embeddings": settings.embed or None}
         echo(to_json({**header, **counts, "groups": records}))
     else:
-        for line in _table(records, settings.embed):
+        for line in _table(records, settings):
             echo(line)
     return ExitStatus.SUCCESS
 
@@ -62,12 +65,14 @@ _PREDEFINED = {
 }
 
 
-def _table(records: Sequence[dict[str, Any]], embed: str) -> list[str]:
+def _table(records: Sequence[dict[str, Any]], settings: IndexSettings) -> list[str]:
     rows = [("group", "parent", "nodes", "transform", "")]
     for record in records:
         remark = "" if record["built"] else "built when it is first searched"
-        if record["main"]:
-            remark = f"searched by default{f', embedded by {embed}' if embed else ''}"
+        if record["searched"]:
+            remark = "searched by default"
+        if record["embedded"]:
+            remark += f", embedded by {settings.embed}"
         nodes = str(record["nodes"]) if record["built"] else "-"
         transform = record["transform"] or "documents"
         rows.append((record["name"], record["parent"] or "", nodes, transform, remark))

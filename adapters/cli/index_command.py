@@ -31,7 +31,8 @@ _TRANSFORMS = "\n".join(f"  {name:<11} {what}" for name, what in TRANSFORMS.item
 
 JSON_FORMAT = f"""\b
 Groups: --group NAME=TRANSFORM[:SIZE[:OVERLAP]][@PARENT], of documents where no
-parent is named. Without any: passage=passages and sentence=sentences@passage.
+parent is named. Without any: passage=passages and sentence=sentences@passage;
+passages are found by their own words and by those of their sentences.
 {_TRANSFORMS}
 
 \b
@@ -183,8 +184,11 @@ def _update(
             refresh.added.extend(graph.add(source))
     home.save(settings)  # from here on a run that is interrupted is continued by the next one
     graph.build(*(rule.name for rule in settings.groups), on_error="skip")
-    for similarity in ("bm25", *(["cosine"] if settings.embed else [])):
-        Retriever(graph, settings.main_group, similarity, top_k=1).retrieve("nodekin")
+    searched = [(group, "bm25") for group in (settings.main_group, *settings.sentence_groups)]
+    if settings.embed:
+        searched.append((settings.main_group, "cosine"))
+    for group, similarity in searched:
+        Retriever(graph, group, similarity, top_k=1).retrieve("nodekin")
     failures = {(f.document, f.group): f for f in (*read_failures, *failures_of(graph))}
     return refresh, list(failures.values())
 

@@ -60,11 +60,13 @@ def listing(results: Sequence[ScoredNode], query: str, *, full: bool) -> Iterato
 
 
 def matched_part(result: ScoredNode) -> tuple[int, int] | None:
-    """Return which part of a result its best match was, where it was a part of it."""
+    """Return which part of a result its best match was that is not the result itself."""
     node = result.node
-    for match in result.evidence[:1]:
+    for match in result.evidence:
         inner = match.node
-        if inner.id == node.id or inner.document_id != node.document_id:
+        if inner.id == node.id:
+            continue
+        if inner.document_id != node.document_id:
             return None
         if inner.start is None or inner.end is None or node.content != node.text:
             return None

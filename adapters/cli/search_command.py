@@ -116,7 +116,7 @@ def explain(query: str, as_json: bool, quiet: bool, **options: Any) -> int:
         return _status(query, session, results, quiet)
 
 
-_DEPTH = 20  # what each similarity gives to a fusion, at least
+_DEPTH = 20  # what each branch gives to a fusion, at least
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,8 @@ def open_search(
         quiet: Whether progress and warnings are left out.
         folders: What to read into memory in place of an index.
         store: Where the index is; None to look for it.
-        groups: The groups to search; the index's main group if empty.
+        groups: The groups to search; if empty the index's main group, by its own words and by
+            those of its sentences.
         target: The group to answer with.
         similarities: What to search by; all that there is something for if empty.
         top_k: How many results at most.
@@ -171,12 +172,21 @@ def open_search(
     searched = list(groups or [settings.main_group])
     with open_graph(home, settings, folders, quiet=quiet, model=model) as graph:
 
+        def search_in(group: str, similarity: str, depth: int) -> RetrieverProtocol:
+            lifted = target or (None if group in searched else settings.main_group)
+            return Retriever(graph, group, similarity, target=lifted, top_k=depth)
+
         def search_by(similarity: str, depth: int) -> RetrieverProtocol:
-            if len(searched) == 1:
-                return Retriever(graph, searched[0], similarity, target=target, top_k=depth)
-            return RecursiveRetriever(
-                graph, searched, target=target, similarity=similarity, top_k=depth
-            )
+            if len(searched) > 1:
+                return RecursiveRetriever(
+                    graph, searched, target=target, similarity=similarity, top_k=depth
+                )
+            beside = [] if groups or similarity != "bm25" else settings.sentence_groups
+            if not beside:
+                return search_in(searched[0], similarity, depth)
+            deep = max(depth, _DEPTH)
+            branches = [search_in(group, similarity, deep) for group in (*searched, *beside)]
+            return FusionRetriever(branches, mode="relative", top_k=depth)
 
         if len(names) == 1:
             retriever = search_by(names[0], top_k)

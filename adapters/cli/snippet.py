@@ -91,7 +91,7 @@ def snippet(
     if columns(text) <= room:
         begin, end = 0, len(text)
     elif begin and columns(text[begin:]) < room:  # the last of the passage: fill up before it
-        begin = _step_back(text, len(text), 0, room - 2)
+        begin = _step_back(text, len(text), 0, room - 4)
     end = _step_on(text, begin, room - 4)
     inside = [(a - begin, b - begin) for a, b in spans if a >= begin and b <= end]
     excerpt = " ".join(highlight(text[begin:end], inside, mark).split())

@@ -50,6 +50,15 @@ class IndexSettings:
         """The group that is searched unless told otherwise."""
         return self.groups[0].name
 
+    @property
+    def sentence_groups(self) -> list[str]:
+        """The groups of sentences below the main group, which are searched beside it."""
+        return [
+            rule.name
+            for rule in self.groups
+            if rule.transform == "sentences" and rule.parent == self.main_group
+        ]
+
     def to_json(self) -> str:
         """Return the settings as they are stored."""
         record = {"version": _VERSION, **asdict(self)}

@@ -1,34 +1,24 @@
-from hypothesis import given
-from hypothesis import strategies as st
+import pytest
 
-from nodekin.adapters.cli.group_rules import split_passages
-
-
-def _texts(text, **settings):
-    return [node.text for node in split_passages(text, **settings)]
+from nodekin.adapters.cli.group_rules import GroupRule
+from nodekin.nodegraph import Document, NodeGraph
 
 
-def test_headings_stay_with_what_follows():
-    assert _texts("# 茶\n绿茶。\n\nTitle\n=====\n\nText.") == [
-        "# 茶\n绿茶。",
-        "Title\n=====\n\nText.",
-    ]
+def _passages(text: str, file_name: str, size: int | None = None) -> list[str]:
+    graph = NodeGraph(progress=False)
+    graph.add([Document(text, {"file_name": file_name}, id=file_name)])
+    GroupRule("passage", "passages", size).declare(graph)
+    return [node.text for node in graph.nodes("passage")]
 
 
-def test_a_heading_at_the_end_is_not_lost():
-    assert _texts("Text.\n\n## More\n") == ["Text.", "## More"]
+def test_code_stays_with_the_sentence_that_introduces_it():
+    text = "Boil it so:\n\n    boil(water)\n\n" + "Filling words here. " * 12
+    (first, *_) = _passages(text, "tea.md", 20)
+    assert first == "Boil it so:\n\n    boil(water)"
 
 
-def test_long_paragraphs_are_parted():
-    parts = _texts("绿茶不经过发酵。" * 20, size=40)
-    assert len(parts) > 3
-    assert "".join(parts) == "绿茶不经过发酵。" * 20
-
-
-@given(st.text(st.sampled_from("ab茶。#=- \n."), max_size=200), st.integers(1, 50))
-def test_nothing_is_lost_and_places_are_true(text, size):
-    nodes = split_passages(text, size)
-    assert all(text[node.start : node.end] == node.text for node in nodes)
-    ends = [0, *(node.end for node in nodes)]
-    starts = [*(node.start for node in nodes), len(text)]
-    assert all(not text[end:start].strip() for end, start in zip(ends, starts, strict=True))
+@pytest.mark.parametrize(("file_name", "number"), [("tea.md", 2), ("tea.py", 1)])
+def test_comments_of_programs_are_no_headings(file_name, number):
+    text = "# one\n" + "a b c d e f g\n\n" * 4 + "# two\n" + "a b c d e f g\n"
+    parts = _passages(text, file_name, 24)
+    assert sum(part.startswith("#") for part in parts) == number

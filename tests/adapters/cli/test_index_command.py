@@ -6,7 +6,7 @@ def test_what_was_found_is_told_in_numbers(nodekin):
     assert ran.status == 0
     assert ran.out.splitlines() == [
         "3 documents in .nodekin: 3 added",
-        "6 passage, 11 sentence",
+        "3 passage, 11 sentence",
     ]
     assert ran.err == ""
 
@@ -45,7 +45,7 @@ def test_json_tells_all(nodekin, here):
         "removed": [],
         "renamed": [],
         "unchanged": 0,
-        "groups": {"passage": 6, "sentence": 11},
+        "groups": {"passage": 3, "sentence": 11},
         "embeddings": None,
         "failures": [],
     }
@@ -151,3 +151,18 @@ def test_no_folder_and_no_index(nodekin):
     ran = nodekin("index")
     assert ran.status == 3
     assert "there is no index" in ran.err
+
+
+def test_an_index_of_an_earlier_edition_is_made_anew(nodekin, here, monkeypatch):
+    (here / "docs" / "steps.md").write_text("Do it so:\n\n    boil(water)\n", encoding="utf-8")
+    with monkeypatch.context() as earlier:
+        earlier.setattr("nodekin.adapters.cli.group_rules._EDITION", "1")
+        earlier.setattr(
+            "nodekin.adapters.cli.group_rules._passages", lambda size: lambda text: text.split(":")
+        )
+        nodekin("index", "docs")
+        (result,) = nodekin("search", "boil", "--json").json["results"]
+        assert result["text"].strip() == "boil(water)"
+    (result,) = nodekin("search", "boil", "--json").json["results"]
+    assert result["text"] == "Do it so:\n\n    boil(water)"
+    assert nodekin("index", "--json").json["groups"]["passage"] == 4

@@ -135,15 +135,17 @@ def test_the_steps_and_the_reasons_are_printed(nodekin):
     lines = ran.out.splitlines()
     assert lines[0].startswith("explain (")
     assert lines[1].startswith("└─ search query=fermented group=sentence similarity=bm25")
-    assert "1. docs/tea.md:5" in lines
+    assert "1. docs/tea.md:1" in lines
     assert '  sentence  bm25 for "fermented": "It is fermented."' in ran.out
 
 
 def test_json_has_the_trace(nodekin):
     told = nodekin("explain", "fermented", "--in", "docs", "--json").json
     assert told["trace"]["name"] == "explain"
-    assert [span["name"] for span in told["trace"]["children"]] == ["search"]
-    assert told["trace"]["children"][0]["attributes"]["group"] == "passage"
+    (fusion,) = told["trace"]["children"]
+    assert [span["name"] for span in fusion["children"]] == ["search", "search"]
+    groups = [span["attributes"]["group"] for span in fusion["children"]]
+    assert groups == ["passage", "sentence"]
     assert told["results"][0]["document"] == "docs/tea.md"
 
 
@@ -152,3 +154,13 @@ def test_explain_without_results(nodekin):
     assert ran.status == 1
     assert "search query=zebra" in ran.out
     assert "nothing found" in ran.err
+
+
+def test_a_sentence_finds_its_passage_which_has_the_code_it_introduces(nodekin, here):
+    steps = "# Tea\n\nTo steep the leaves, write:\n\n```python\nsteep(leaves)\n```\n\nEnjoy it.\n"
+    (here / "docs" / "steps.md").write_text(steps, encoding="utf-8")
+    nodekin("index", "docs")
+    result = nodekin("search", "How do I steep leaves?", "--json").json["results"][0]
+    assert "steep(leaves)" in result["text"]
+    assert result["group"] == "passage"
+    assert {match["group"] for match in result["matches"]} == {"passage", "sentence"}
