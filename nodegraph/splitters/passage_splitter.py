@@ -51,10 +51,10 @@ class PassageSplitter:
         ValueError: If the size is below 1.
 
     Example:
-        >>> text = "# Tea\\n\\nSteps:\\n\\n1. Boil water.\\n\\n2. Wait.\\n\\n# Milk\\n\\nIt is white."
+        >>> text = "# Tea\\n\\nSteps:\\n\\n1. Boil water.\\n\\n2. Go.\\n\\n# Milk\\n\\nIt is white."
         >>> for node in PassageSplitter(chunk_size=12)(text):
         ...     print(node.own_metadata["headings"], repr(node.text))
-        ['Tea'] '# Tea\\n\\nSteps:\\n\\n1. Boil water.\\n\\n2. Wait.'
+        ['Tea'] '# Tea\\n\\nSteps:\\n\\n1. Boil water.\\n\\n2. Go.'
         ['Milk'] '# Milk\\n\\nIt is white.'
     """
 
