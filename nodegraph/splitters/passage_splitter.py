@@ -86,14 +86,14 @@ class _Section:
 
 
 @dataclass(frozen=True, slots=True)
-class _Passage:
+class _Piece:
     begin: int
     end: int
     path: tuple[str, ...]
 
-    def joined(self, following: _Passage) -> _Passage:
+    def joined(self, following: _Piece) -> _Piece:
         """Return both as one, below the headings that they share."""
-        return _Passage(self.begin, following.end, _shared([self.path, following.path]))
+        return _Piece(self.begin, following.end, _shared([self.path, following.path]))
 
 
 def _shared(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ class _Cutter:
     def is_small(self, begin: int, end: int) -> bool:
         return self.length(self.text[begin:end]) <= self.size // 2
 
-    def subtree(self, sections: Sequence[_Section]) -> list[_Passage]:
+    def subtree(self, sections: Sequence[_Section]) -> list[_Piece]:
         """Return the passages of a section and those below it, which follow it."""
         top = sections[0]
         begin, end = strip_span(self.text, (top.begin, sections[-1].end))
@@ -144,10 +144,10 @@ class _Cutter:
             return []
         if self.fits(begin, end):
             paths = [s.path for s in sections if s.begin < s.end and self._has_text(s)]
-            return [_Passage(begin, end, _shared(paths))]
+            return [_Piece(begin, end, _shared(paths))]
         branches = [self._own(top), *map(self.subtree, _children(sections[1:]))]
         is_bare = top.level and not self.text[top.body : top.end].strip()
-        passages: list[_Passage] = []
+        passages: list[_Piece] = []
         open_end = False  # whether the last passage is a section that may be joined
         for number, branch in enumerate(filter(None, branches)):
             first = branch[0]
@@ -158,7 +158,7 @@ class _Cutter:
                 last = passages.pop()
                 joined = last.joined(first)
                 if number == 1 and is_bare:
-                    joined = _Passage(last.begin, first.end, first.path)
+                    joined = _Piece(last.begin, first.end, first.path)
                 branch = [joined, *branch[1:]]
             passages += branch
             open_end = len(branch) == 1
@@ -167,7 +167,7 @@ class _Cutter:
     def _has_text(self, section: _Section) -> bool:
         return bool(section.level or self.text[section.begin : section.end].strip())
 
-    def _may_join(self, last: _Passage, following: _Passage) -> bool:
+    def _may_join(self, last: _Piece, following: _Piece) -> bool:
         """Whether a section is joined to those before it: all are small."""
         return (
             self.is_small(following.begin, following.end)
@@ -175,13 +175,13 @@ class _Cutter:
             and self.length(self.text[last.begin : following.end]) <= self.size
         )
 
-    def _own(self, section: _Section) -> list[_Passage]:
+    def _own(self, section: _Section) -> list[_Piece]:
         """Return the passages of a section's own text, with its heading."""
         begin, end = strip_span(self.text, (section.begin, section.end))
         if begin == end:
             return []
         if self.fits(begin, end):
-            return [_Passage(begin, end, section.path)]
+            return [_Piece(begin, end, section.path)]
         blocks = list(_blocks(self.text, section))
         bonds = [_bond(self.text, *pair, section) for pair in pairwise(blocks)]
         spans = pack(self.text, self._units(blocks, bonds), self.size, 0, self.length)
@@ -189,7 +189,7 @@ class _Cutter:
             (begin, _), (_, end) = spans[-2:]
             if self.fits(begin, end):
                 spans[-2:] = [(begin, end)]
-        return [_Passage(*span, section.path) for span in spans]
+        return [_Piece(*span, section.path) for span in spans]
 
     def _units(self, blocks: Sequence[Span], bonds: Sequence[int], strength: int = 1) -> list[Span]:
         """Group blocks by the weakest bonds that give groups which fit."""
