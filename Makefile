@@ -7,7 +7,7 @@ BIN := .venv/bin
 OLDEST := .venv/oldest/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test test-all test-oldest one test-models lint fix bench clean
+.PHONY: demo test test-all test-oldest stress one test-models lint fix bench clean
 
 demo: .venv/.demo  ## the main job on real text, quicker the second time; DOCS=folder ASK="question" for your own
 	@$(BIN)/python examples/quickstart.py "$(DOCS)" "$(ASK)"
@@ -24,6 +24,10 @@ test-oldest: .venv/oldest/.dev  ## the adapters on the oldest frameworks that th
 	$(OLDEST)/python -m pytest -n auto -m "not models and not slow" --data="$(DATA)" \
 		-W "ignore:AgentStatePydantic has been moved" $(ARGS) \
 		tests/adapters/langchain tests/adapters/llama_index
+
+stress: .venv/.dev  ## what should be unbreakable, for hours; each test says how much it tried and what failed
+	NODEKIN_STRESS=1 $(BIN)/python -m pytest -n 0 -s --data="$(DATA)" $(ARGS) \
+		tests/stress tests/test_tenants.py tests/adapters/test_http_limits.py
 
 one: .venv/.dev  ## one file of tests, or one test: make one T=tests/test_docs.py::test_docstring_examples
 	@test -n "$(T)" || { echo "say which: make one T=tests/test_docs.py"; exit 2; }

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from langchain_core.callbacks import BaseCallbackHandler
 from llama_index.core.schema import NodeWithScore
 from llama_index.core.tools import QueryEngineTool, RetrieverTool
+from stress import LONG, amount
 
 from nodekin.adapters import langchain, llama_index
 from nodekin.nodegraph import Document, EntityExtractor, Node, NodeGraph
@@ -389,8 +390,8 @@ def tries(draw: Any) -> Tried:
 
 
 @settings(
-    max_examples=600,
-    derandomize=True,
+    max_examples=amount(600, 20_000),
+    derandomize=not LONG,
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -13,6 +13,8 @@ from .schema import APPLICATION, MIGRATIONS
 
 Row = tuple[Any, ...]
 
+_FAILURES = (sqlite3.Error, UnicodeDecodeError)  # the second for an error message that is damaged
+
 
 class Connection:
     """Run statements on one file; close it when nobody holds it any more.
@@ -59,7 +61,7 @@ class Connection:
                 db.execute("PRAGMA query_only = ON")
         except BaseException as error:
             db.close()
-            if isinstance(error, sqlite3.Error):
+            if isinstance(error, _FAILURES):
                 raise self._explained(error) from error
             raise
         return db
@@ -85,7 +87,7 @@ class Connection:
         try:
             with self._lock:
                 return self._db.execute(statement, values).lastrowid or 0
-        except sqlite3.Error as error:
+        except _FAILURES as error:
             raise self._explained(error) from error
 
     def run_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
@@ -93,7 +95,7 @@ class Connection:
         try:
             with self._lock:
                 self._db.executemany(statement, rows)
-        except sqlite3.Error as error:
+        except _FAILURES as error:
             raise self._explained(error) from error
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
@@ -101,7 +103,7 @@ class Connection:
         try:
             with self._lock:
                 return self._db.execute(statement, values).fetchall()
-        except sqlite3.Error as error:
+        except _FAILURES as error:
             raise self._explained(error) from error
 
     def row(self, statement: str, values: Sequence[Any] = ()) -> Row | None:
@@ -109,7 +111,7 @@ class Connection:
         try:
             with self._lock:
                 row: Row | None = self._db.execute(statement, values).fetchone()
-        except sqlite3.Error as error:
+        except _FAILURES as error:
             raise self._explained(error) from error
         return row
 
@@ -117,7 +119,7 @@ class Connection:
         """Yield the rows of a query without holding all of them, inside a transaction."""
         try:
             yield from self._db.execute(statement, values)
-        except sqlite3.Error as error:
+        except _FAILURES as error:
             raise self._explained(error) from error
 
     def version(self) -> int:
@@ -179,11 +181,11 @@ class Connection:
                 db, self._db_now = self._db_now, None
                 db.close()
 
-    def _explained(self, error: sqlite3.Error) -> StoreError:
+    def _explained(self, error: Exception) -> StoreError:
         text = str(error)
         if "not a database" in text:
             remedy = "it is no nodekin graph; give the graph a path of its own"
-        elif "malformed" in text or "disk image" in text:
+        elif "malformed" in text or "disk image" in text or isinstance(error, UnicodeDecodeError):
             remedy = (
                 "the file is damaged; restore a backup, or delete it and build the graph anew "
                 "from its sources"

@@ -248,3 +248,13 @@ def test_somebody_without_the_right_to_write_can_read() -> None:
 
 
 # What comes back as it was
+
+
+def test_a_damaged_error_message_is_an_error_of_the_store(path: Path) -> None:
+    """SQLite quotes the damaged schema, which is no text any more."""
+    NodeGraph(store=path).close()
+    content = path.read_bytes()
+    assert b"CASCADE" in content
+    path.write_bytes(content.replace(b" CASCADE", b" \xc3ASCADE"))
+    with pytest.raises(StoreError, match="restore a backup"):
+        NodeGraph(store=path).nodes("ROOT")

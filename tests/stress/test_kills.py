@@ -39,8 +39,9 @@ CALL = 0.02
 LOST = 100
 """Calls that a kill may cost: what threads make of 0.2 seconds and while that is written."""
 
-if TYPE_CHECKING:  # what is killed starts without it
+if TYPE_CHECKING:  # what is killed starts without them
     import pytest
+    from stress import Tally, amount
 
 Operation = tuple[str, Any]
 
@@ -308,8 +309,8 @@ def check(path: Path, allowed: Sequence[Truth], calls: Calls) -> Truth:
     return matching[0]
 
 
-def test_a_killed_process_loses_nothing_and_leaves_nothing_half_done(tmp_path: Path) -> None:
-    seed = 20
+def check_kills(seed: int, tmp_path: Path) -> int:
+    """Kill a process that works through operations again and again; return how often."""
     todo, truths = operations(seed)
     choose = random.Random(seed)
     folder = tmp_path / "work"
@@ -348,6 +349,19 @@ def test_a_killed_process_loses_nothing_and_leaves_nothing_half_done(tmp_path: P
             ends = [kill - first for kill in kills if first <= kill <= again]
             assert ends, f"{what} was paid for twice, though nothing happened"
             assert min(ends) < LOST, f"{what} was paid for twice; {ends} calls came after it"
+    return len(kills)
+
+
+def test_a_killed_process_loses_nothing_and_leaves_nothing_half_done(tmp_path: Path) -> None:
+    tally, kills = Tally("runs of killed processes"), 0
+    for seed in range(20, 20 + amount(1, 50)):
+        with tally.trying(seed):
+            folder = tmp_path / str(seed)
+            folder.mkdir()
+            kills += check_kills(seed, folder)
+            shutil.rmtree(folder)
+    tally.notes["kills"] = kills
+    tally.check()
 
 
 def interrupted_after(number: int, patch: "pytest.MonkeyPatch") -> None:
@@ -417,5 +431,6 @@ if __name__ == "__main__":
     main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
 else:
     import pytest
+    from stress import Tally, amount
 
     pytest.mark.slow(test_a_killed_process_loses_nothing_and_leaves_nothing_half_done)

@@ -1,0 +1,52 @@
+"""How much the stress tests try, and what they say about it.
+
+Each has a short form, which runs with the other tests, and a long one: ``make stress``, or a
+share of it: ``NODEKIN_STRESS=0.1``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+LONG = float(os.environ.get("NODEKIN_STRESS") or 0)
+"""The share of the long form; 0 for the short one."""
+
+
+def amount(short: int, long: int) -> int:
+    """Return how much is tried."""
+    return max(short, round(long * LONG))
+
+
+class Tally:
+    """Count what is tried and what fails; go on after failures."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.tried = 0
+        self.failures: list[str] = []
+        self.notes: dict[str, int] = {}
+
+    @contextmanager
+    def trying(self, what: object) -> Iterator[None]:
+        """Count one attempt."""
+        self.tried += 1
+        try:
+            yield
+        except Exception as error:
+            self.failures.append(f"{what!r:.300}: {type(error).__name__}: {error!s:.500}")
+
+    def note(self, what: str) -> None:
+        """Count something else."""
+        self.notes[what] = self.notes.get(what, 0) + 1
+
+    def check(self) -> None:
+        """Say how much was tried and failed; fail if anything did."""
+        more = "".join(f", {count:,} {what}" for what, count in sorted(self.notes.items()))
+        sys.stdout.write(
+            f"\n{self.name}: {self.tried:,} tried, {len(self.failures):,} failed{more}\n"
+        )
+        assert not self.failures, "\n".join(self.failures[:5])
+        assert self.tried
