@@ -24,6 +24,10 @@ _CHECK_COST = 6
 
 _CHECK_FLOOR = 8_000
 
+# Postings, and half of the rows, up to which adding up all at once is quicker than term by term
+# (measured at 1,000 to 50,000 short texts, English and Chinese).
+_FEW = 20_000
+
 
 @dataclass(frozen=True, slots=True)
 class Saturation:
@@ -126,11 +130,12 @@ def best_rows(
 ) -> tuple[Ints, Floats]:
     """Return the rows with the highest scores, best first, and the scores.
 
-    Exact: terms are added up one after the other, best with the heaviest first. As soon as all
-    remaining terms together can't lift a new row into the ``limit`` best so far, only rows that
-    can still get there are looked up in the rest (Turtle and Flood, "Query evaluation: strategies
-    and optimizations", 1995, called max-score). A row's terms are always added in the order of
-    ``postings``, so that its score does not depend on what else is in the index.
+    Exact: terms are added up one after the other, best with the heaviest first. Unless there are
+    few postings, as soon as all remaining terms together can't lift a new row into the ``limit``
+    best so far, only rows that can still get there are looked up in the rest (Turtle and Flood,
+    "Query evaluation: strategies and optimizations", 1995, called max-score). A row's terms are
+    always added in the order of ``postings``, so that its score does not depend on what else is
+    in the index.
 
     Args:
         postings: Weight and postings of each term, the heaviest first.
@@ -144,6 +149,8 @@ def best_rows(
         return np.zeros(0, np.int32), np.zeros(0)
     if any(weight <= 0 for weight, _ in postings):  # nothing bounds a sum from above then
         return ranked(*_all_sums(postings, saturation, scratch.sums, allowed), limit, orders)
+    if sum(len(p.rows) for _, p in postings) + len(orders) // 2 < _FEW:
+        return ranked(*_counted_sums(postings, saturation, allowed), limit, orders)
     most = [weight * posting.highest(saturation) for weight, posting in postings]
     ceilings = np.cumsum(most[::-1])[::-1] * ROUNDING  # what a term and all after it can add
     candidates: Ints
@@ -221,6 +228,21 @@ def _all_sums(
         selected = allowed[rows]
         rows, sums = rows[selected], sums[selected]
     return rows, sums
+
+
+def _counted_sums(
+    postings: Sequence[tuple[float, PostingList]], saturation: Saturation, allowed: Mask | None
+) -> tuple[Ints, Floats]:
+    """Add up all terms in one go, which NumPy does in their order."""
+    sizes = [len(posting.rows) for _, posting in postings]
+    weights = np.repeat([weight for weight, _ in postings], sizes)
+    weights *= np.concatenate([posting.impacts(saturation) for _, posting in postings])
+    rows_of_all = np.concatenate([posting.rows for _, posting in postings])
+    sums: Floats = np.bincount(rows_of_all, weights).astype(np.float64, copy=False)
+    rows = np.flatnonzero(sums).astype(np.int32)
+    if allowed is not None:
+        rows = rows[allowed[rows]]
+    return rows, sums[rows]
 
 
 def _highest(scores: Floats, limit: int) -> float:

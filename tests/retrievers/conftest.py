@@ -53,6 +53,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postings, "_BATCH", 5)
     monkeypatch.setattr(postings, "_COPIED", 3)
     monkeypatch.setattr(max_score, "_CHECK_FLOOR", -(10**9))
+    monkeypatch.setattr(max_score, "_FEW", 0)
     monkeypatch.setattr(text_index, "_CACHED", 0)
     monkeypatch.setattr(node_table, "_GAPS", 2)
 

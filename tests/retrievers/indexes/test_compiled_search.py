@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.indexes import accelerator, compiled_search
+from nodekin.retrievers.indexes import accelerator, compiled_search, max_score
 from nodekin.retrievers.indexes.accelerator import Kernels
 from nodekin.retrievers.indexes.compiled_search import can_search, compiled_best_rows
 from nodekin.retrievers.indexes.max_score import PostingList, Saturation, Scratch, best_rows
@@ -49,9 +49,12 @@ def check(kernels: Kernels, seed: int, size: int, limit: int, density: float | N
     assert can_search(postings, limit)
     rows, scores = compiled_best_rows(kernels, *rest)
     assert not scratch.sums.any()
-    expected_rows, expected_scores = best_rows(*rest)
-    assert rows.tolist() == expected_rows.tolist()
-    assert scores.tobytes() == expected_scores.tobytes()
+    for few in (0, 20_000):  # term by term, and all terms in one go
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(max_score, "_FEW", few)
+            expected_rows, expected_scores = best_rows(*rest)
+        assert rows.tolist() == expected_rows.tolist()
+        assert scores.tobytes() == expected_scores.tobytes()
 
 
 @settings(max_examples=150, deadline=None)
