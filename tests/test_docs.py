@@ -43,7 +43,7 @@ def _runnable(page: Path) -> bool:
     return any(kind == "python" for kind, _ in _BLOCK.findall(page.read_text(encoding="utf-8")))
 
 
-@pytest.mark.filterwarnings("ignore:(The `__|Accessing the .model_):DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:(The `__|Accessing the .model|ServiceM):DeprecationWarning")
 @pytest.mark.parametrize(
     "page", [p for p in PAGES if _runnable(p)], ids=lambda p: str(p.relative_to(REPO))
 )

@@ -280,6 +280,9 @@ def test_chat_engines_are_llama_indexes(
         index.as_chat_engine(chat_mode="react", llm=model)
 
 
+@pytest.mark.filterwarnings(
+    "ignore:Call to deprecated method get_doc_id:DeprecationWarning"
+)  # 0.13
 def test_documents_come_change_and_go(documents: list[Document], words: Words) -> None:
     theirs = VectorStoreIndex.from_documents(documents, embed_model=words)
     ours = NodeGraphIndex.from_documents(documents, embed_model=words)
