@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...nodegraph import ROOT, EntityExtractor, Node, NodeGraph, split_sentences
+from ...nodegraph import EntityExtractor, Node, NodeGraph, PassageSplitter, split_sentences
 from ...nodegraph.extractors import has_title
 from ..filters import Filters, parse_filters
 from ..foreign import register_source
@@ -26,6 +26,9 @@ from .link_retriever import LinkRetriever
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+PASSAGES = "passage"
+"""The group to answer with if nothing is said."""
 
 DEPTH = 50
 """How many targets of each branch are fused."""
@@ -77,7 +80,8 @@ class DefaultRetriever(PlannedRetriever):
     Args:
         graph: The node graph. Its groups ``"{target} sentence"`` and, where links are followed,
             ``"{target} entity"`` are declared if they are not there.
-        target: The group to answer with.
+        target: The group to answer with; None for ``"passage"``, which is declared by
+            ``PassageSplitter`` if it is not there: a short document is one passage.
         top_k: How many nodes at most.
         filters: Conditions on metadata, checked before ranking.
         follow_links: Whether links are followed; None decides as above.
@@ -101,7 +105,7 @@ class DefaultRetriever(PlannedRetriever):
     def __init__(
         self,
         graph: NodeGraph,
-        target: str = ROOT,
+        target: str | None = None,
         *,
         top_k: int = 6,
         filters: Filters | None = None,
@@ -111,6 +115,10 @@ class DefaultRetriever(PlannedRetriever):
         super().__init__(top_k=check_top_k(top_k), **output)
         if not isinstance(graph, NodeGraph):
             raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
+        if target is None:
+            target = PASSAGES
+            if target not in graph.groups:
+                graph.create_node_group(target, PassageSplitter)
         graph.ancestry(target)
         parse_filters(filters)
         self.graph = graph

@@ -40,7 +40,7 @@ def as_retriever(
     - of LangChain: a retriever, a vector store, any other Runnable from a text to documents or an
       answer, a tool with one argument;
     - of LlamaIndex: a retriever, an index, a query engine, and the tools of these;
-    - a ``NodeGraph``: a ``DefaultRetriever`` that answers with its documents;
+    - a ``NodeGraph``: a ``DefaultRetriever``, which answers with passages;
     - a ``QueryEngine``: its answer is the only result, with the evidence of its sources.
 
     They are known by their methods; no framework is imported. See ``ForeignRetriever`` for what

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fixed_retriever import ids
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import (
@@ -14,6 +13,7 @@ from nodekin.retrievers import (
     FusionRetriever,
     QueryEngine,
     Retriever,
+    ScoredNode,
     as_retriever,
 )
 
@@ -46,6 +46,11 @@ def by_chance(texts: list[str]) -> np.ndarray:
     return np.array([np.random.default_rng(sum(map(ord, t))).normal(size=64) for t in texts])
 
 
+def ids(results: list[ScoredNode]) -> list[str]:
+    """Return the documents' ids."""
+    return [result.node.document_id for result in results]
+
+
 def follows_links(graph: NodeGraph) -> bool:
     retriever = DefaultRetriever(graph)
     retriever.retrieve("tea")
@@ -62,8 +67,8 @@ def test_in_one_line() -> None:
     assert len(retriever.retrieve("about")) == 6
     assert ids(retriever.retrieve("kind 2", top_k=20, filters={"of": "bread"}))[0] == "bread2"
     assert {e.group for r in retriever.retrieve("tea 2") for e in r.evidence} == {
-        "ROOT",
-        "ROOT sentence",
+        "passage",
+        "passage sentence",
     }
     assert ids(asyncio.run(retriever.aretrieve("tea of kind 2", top_k=1))) == ["tea2"]
     assert [ids(each) for each in retriever.batch(["bread 1", "chess 3"], top_k=1)] == [
@@ -80,7 +85,7 @@ def test_a_graph_goes_wherever_a_retriever_does() -> None:
     )
     assert QueryEngine(graph, lambda prompt: "Yes [1].").query("glass 3").sources[
         0
-    ].result.node.id == ("glass3")
+    ].result.node.document_id == ("glass3")
 
 
 def test_vectors_join_as_far_as_they_can_be_trusted() -> None:
@@ -99,12 +104,12 @@ def test_links_are_followed_where_targets_have_titles() -> None:
         graph = NodeGraph(progress=False)
         graph.add(documents(titled))
         assert follows_links(graph) == titled
-        assert ("ROOT entity" in graph.groups) == titled
+        assert ("passage entity" in graph.groups) == titled
     graph = NodeGraph(progress=False)
     graph.add(documents(titled=True))
     plain = DefaultRetriever(graph, follow_links=False)
     assert ids(plain.retrieve("tea of kind 2", top_k=1)) == ["tea2"]
-    assert "ROOT entity" not in graph.groups
+    assert "passage entity" not in graph.groups
 
 
 def test_it_is_measured_again_when_the_graph_has_grown() -> None:
@@ -161,7 +166,7 @@ def test_never_far_below_the_best(data: Path) -> None:
         ]
         return float(np.mean(ranks))
 
-    default = DefaultRetriever(graph)
+    default = DefaultRetriever(graph, "ROOT")
     words = Retriever(graph, "ROOT")
     small = Retriever(graph, "ROOT sentence", target="ROOT")
     best = max(map(figure, (words, small, FusionRetriever([words, small], "relative"))))
