@@ -347,7 +347,7 @@ def test_a_chain_that_answers_is_one_result_with_its_sources(store):
     assert as_retriever(RunnableLambda(lambda query: "")).retrieve("tea") == []
 
 
-@pytest.mark.parametrize("nothing", ["store", None, 3, InMemoryVectorStore, NodeGraph()])
+@pytest.mark.parametrize("nothing", ["store", None, 3, InMemoryVectorStore])
 def test_what_is_no_retriever_is_refused_with_what_is_allowed(nothing):
     with pytest.raises(TypeError, match="of LangChain or LlamaIndex"):
         as_retriever(nothing)
