@@ -25,7 +25,7 @@ _CHECK_COST = 6
 _CHECK_FLOOR = 8_000
 
 # Postings, and half of the rows, up to which adding up all at once is quicker than term by term
-# (measured at 1,000 to 50,000 short texts, English and Chinese).
+# (measured at 1,000 to 20,000 short English texts).
 _FEW = 20_000
 
 
