@@ -20,6 +20,8 @@ _TOOLS = ("tool_name", "tool", "toolname", "name", "source", "工具名", "工�
 
 _MAX_TOOL_LENGTH = 60
 
+_SEPARATOR = re.compile("[:：|]")
+
 
 def parse_tool_questions(answer: str, tools: Sequence[str]) -> tuple[ToolQuestions, ToolQuestions]:
     """Return the (tool, question) pairs in an answer, and those with an unknown tool.
@@ -88,10 +90,25 @@ def _in_line(line: str, names: Mapping[str, str]) -> tuple[str, str] | None:
         )
         if before:
             return name, text[before.end() :]
-        after = rf"\s*(?:[|>→\[【(（]|-+>)\s*[`*\"']*{tool}[`*\"'\])】）]*\s*$"
+        after = rf"[|>→\[【(（]\s*[`*\"']*{tool}[`*\"'\])】）]*\s*$"
         if match := re.search(after, text, re.IGNORECASE):
-            return name, text[: match.start()]
-    label = re.match(r"[\[【*_`\"']*([^\[\]【】:：?？|]+?)[\]】*_`\"']*\s*[:：|]\s*(\S.*)", text)
-    if label and len(label[1]) <= _MAX_TOOL_LENGTH and text.rstrip("\"'*_` ").endswith(("?", "？")):
-        return label[1], label[2]
+            return name, text[: match.start()].rstrip().rstrip("-").rstrip()
+    label, separator, question = _split_label(text)
+    if separator and text.rstrip("\"'*_` ").endswith(("?", "？")):
+        return label, question
     return None
+
+
+def _split_label(text: str) -> tuple[str, str, str]:
+    """Return what stands before the first colon or bar, that, and what stands behind it.
+
+    Empty where what stands before it is too long for a tool's name, or part of a sentence.
+    """
+    separator = _SEPARATOR.search(text, 0, _MAX_TOOL_LENGTH + 10)
+    if separator is None:
+        return "", "", ""
+    label = text[: separator.start()].strip(" \t[]【】*_`\"'")
+    question = text[separator.end() :].strip()
+    if not 0 < len(label) <= _MAX_TOOL_LENGTH or re.search(r"[\[\]【】?？]", label) or not question:
+        return "", "", ""
+    return label, separator.group(), question
