@@ -89,8 +89,8 @@ def operations(seed: int) -> tuple[list[Operation], list[Truth]]:
         made += number
         words = ["tea", "green", "black", "leaf", "river", "cup", "milk", "sugar"]
         return [
-            f"{choose.choice(words)} {choose.choice(words)} n{at} {choose.choice(words)}"
-            for at in range(made - number, made)  # no two chunks are the same
+            f"{choose.choice(words)} n{at} {choose.choice(words)} {choose.choice(words)} n{at}"
+            for at in range(made - number, made)  # no two halves of chunks are the same
         ]
 
     def do(kind: str, given: Any = None) -> None:
@@ -120,7 +120,8 @@ def operations(seed: int) -> tuple[list[Operation], list[Truth]]:
                 changed = {i: [*parts[1:], *chunks(1)] for i, parts in texts.items()}
                 do("update", {i: ("\n\n".join(c), {"step": step}) for i, c in changed.items()})
             elif kind == "remove":
-                do("remove", choose.sample(ids, 5))
+                # A file that was removed comes back with the next refresh, and is paid for again.
+                do("remove", choose.sample([i for i in ids if "files/" not in i], 5))
             elif kind == "files":
                 files = {
                     f"r{name}" if n == 0 else name: t
