@@ -171,6 +171,7 @@ def test_callback_events_tell_of_failures(graph: NodeGraph) -> None:
 
 
 async def test_many_at_a_time_keep_apart(both: RerankRetriever, watched: Any) -> None:
+    both.retrieve(QUERY)  # a retrieval during which another one builds begins anew
     retrievers = [NodeGraphRetriever(both) for _ in range(6)]
     await asyncio.gather(*(each.aretrieve(QUERY) for each in retrievers))
     ways = paths(watched)
