@@ -9,10 +9,10 @@ from llama_index.core.node_parser import (
 )
 from llama_index.core.retrievers import AutoMergingRetriever
 from llama_index.core.storage.docstore import SimpleDocumentStore
-from llama_index_offline import WordVectors, documents
+from llama_index_offline import WordVectors, documents, with_spaces
 
 from nodekin.adapters.llama_index import NodeGraphRetriever, as_transform
-from nodekin.nodegraph import NodeGraph, split_sentences
+from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import AutoMergeRetriever, Retriever
 
 QUESTION = "Which tea keeps for a year, and is green tea steamed?"
@@ -23,7 +23,7 @@ def splitter(size: int) -> SentenceSplitter:
     return SentenceSplitter(
         chunk_size=size,
         chunk_overlap=0,
-        chunking_tokenizer_fn=split_sentences,
+        chunking_tokenizer_fn=with_spaces,
     )
 
 

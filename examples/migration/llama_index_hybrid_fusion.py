@@ -7,14 +7,14 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.retrievers import QueryFusionRetriever
-from llama_index_offline import WordVectors, documents
+from llama_index_offline import WordVectors, documents, with_spaces
 
 from nodekin.adapters.llama_index import NodeGraphRetriever, as_transform
-from nodekin.nodegraph import NodeGraph, split_sentences
+from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import FusionRetriever, Retriever
 
 QUESTION = "Which bridge is painted in orange?"
-PARSER = SentenceSplitter(chunk_size=60, chunk_overlap=0, chunking_tokenizer_fn=split_sentences)
+PARSER = SentenceSplitter(chunk_size=60, chunk_overlap=0, chunking_tokenizer_fn=with_spaces)
 
 
 def before() -> list[str]:

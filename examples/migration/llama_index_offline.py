@@ -37,6 +37,14 @@ def documents() -> list[Document]:
     return [Document(text=text, id_=name, metadata={"topic": name}) for name, text in TEXTS.items()]
 
 
+def with_spaces(text: str) -> list[str]:
+    """Split into sentences with the spaces behind them, since LlamaIndex's splitter joins them.
+
+    Its default function does the same, and may download NLTK's rules.
+    """
+    return re.split(r"(?<=[.!?]\s)", text)
+
+
 class WordVectors(BaseEmbedding):
     """Count words: texts with the same words are near each other."""
 

@@ -4,11 +4,11 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.retrievers import RecursiveRetriever
 from llama_index.core.schema import IndexNode
-from llama_index_offline import WordVectors, documents
+from llama_index_offline import WordVectors, documents, with_spaces
 
 from nodekin import retrievers
 from nodekin.adapters.llama_index import NodeGraphRetriever, as_transform
-from nodekin.nodegraph import NodeGraph, split_sentences
+from nodekin.nodegraph import NodeGraph
 
 QUESTION = "Which river runs to the Mediterranean?"
 
@@ -17,7 +17,7 @@ def splitter(size: int) -> SentenceSplitter:
     return SentenceSplitter(
         chunk_size=size,
         chunk_overlap=0,
-        chunking_tokenizer_fn=split_sentences,
+        chunking_tokenizer_fn=with_spaces,
     )
 
 

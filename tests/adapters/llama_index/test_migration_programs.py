@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import runpy
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -12,7 +13,7 @@ import pytest
 from llama_index.core import Settings
 
 PROGRAMS = Path(__file__).parents[3] / "examples" / "migration"
-OTHER_RESULTS = {"recursive"}
+OTHER_RESULTS = {"recursive", "evaluation"}
 """Programs whose results differ, for a reason that a test of its own shows."""
 
 NEEDS = {"hybrid_fusion": "llama_index.retrievers"}
@@ -64,3 +65,19 @@ def test_recursive_retrieval_returns_as_many_parents_as_it_is_asked_for(
     assert len(before) == 1  # two children of one parent: theirs counts children
     assert len(after) == 2
     assert after[0] == before[0]
+
+
+def test_evaluation_gives_the_figures_of_each_retriever(capsys: pytest.CaptureFixture[str]) -> None:
+    before, after = program("evaluation", capsys)
+    hits = {"hit_rate": 8, "mrr": 8, "precision": 4, "recall": 8, "ap": 8, "ndcg": 8}
+    assert before == {name: round(hit / 11, 3) for name, hit in hits.items()}
+    hits = {"hit_rate": 9, "mrr": 9, "precision": 4.5, "recall": 9, "ap": 9, "ndcg": 9}
+    assert after == {name: round(hit / 11, 3) for name, hit in hits.items()}
+
+
+@pytest.mark.parametrize("name", ["recursive", "auto_merging", "hybrid_fusion"])
+def test_chunks_read_as_their_documents_do(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """LlamaIndex joins sentences as they are split: without their spaces no sentence is found."""
+    texts = runpy.run_path(str(PROGRAMS / "llama_index_offline.py"))["TEXTS"].values()
+    for result in itertools.chain(*program(name, capsys)):
+        assert any(result in text for text in texts)
