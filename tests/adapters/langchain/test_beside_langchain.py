@@ -208,7 +208,8 @@ async def test_d4_a_model_with_fallbacks_in_every_transform(fallback, name):
 
 @pytest.mark.parametrize("name", simple_strategies())
 def test_d4_a_model_with_fallbacks_in_every_strategy(graph, fallback, name):
-    retriever = make_strategy(name, Retriever(graph, "ROOT", "cosine"), fallback)
+    inner = Retriever(graph, "ROOT", "cosine")
+    retriever = make_strategy(name, inner, fallback, on_error="raise")
     assert NodeGraphRetriever(retriever=retriever).invoke("Is tea green, and is coffee?")
 
 
