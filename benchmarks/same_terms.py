@@ -116,7 +116,6 @@ class Systems:
             ("bm25s (numpy)", lambda: self._bm25s("numpy")),
             ("bm25s (numba)", lambda: self._bm25s("numba")),
             ("tantivy", self._tantivy),
-            ("bm25x", self._bm25x),
         ):
             try:
                 yield name, make()
@@ -160,11 +159,6 @@ class Systems:
             return searcher.search(tantivy.Query.boolean_query(terms), self.top_k).hits
 
         return search
-
-    def _bm25x(self) -> Search:
-        import bm25x
-
-        raise ImportError(f"no row for bm25x {bm25x.__version__} yet", name="bm25x")
 
 
 def least_times(searches: Sequence[Search], count: int) -> list[list[float]]:

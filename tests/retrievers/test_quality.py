@@ -11,6 +11,7 @@ from rank_bm25 import BM25Okapi
 
 from nodekin.nodegraph import Document, NodeGraph, split_sentences
 from nodekin.retrievers import Retriever
+from nodekin.retrievers.evaluation.matching import is_similar
 
 pytestmark = pytest.mark.data
 
@@ -23,35 +24,14 @@ def part(data: Path, *names: str) -> list[Path]:
     return paths
 
 
-def similarity(one: str, other: str) -> float:
-    """Return 1 minus the edit distance, normalised by the longer text."""
-    if one == other:
-        return 1.0
-    letters = np.array([ord(c) for c in other])
-    places = np.arange(len(other) + 1)
-    row = places.copy()
-    for number, letter in enumerate(one, 1):
-        # Replace or remove; inserting is what the running minimum then allows.
-        best = np.minimum(row[:-1] + (letters != ord(letter)), row[1:] + 1)
-        best = np.concatenate([[number], best])
-        row = np.minimum.accumulate(best - places) + places
-    return 1 - row[-1] / max(len(one), len(other))
-
-
 def first_hits(retriever: Retriever, questions: Sequence[dict]) -> np.ndarray:
     """Return at which place the gold paragraph came, from 1; infinity where it did not."""
     places = []
     for question in questions:
         texts = [result.node.text for result in retriever.retrieve(question["question"])]
-        hits = (n for n, text in enumerate(texts, 1) if similarity(text, question["context"]) > 0.5)
+        hits = (n for n, text in enumerate(texts, 1) if is_similar(text, question["context"], 0.5))
         places.append(next(hits, np.inf))
     return np.array(places)
-
-
-def test_edit_similarity() -> None:
-    assert similarity("kitten", "sitting") == pytest.approx(1 - 3 / 7)
-    assert similarity("长江", "江") == 0.5
-    assert similarity("", "abc") == similarity("abc", "") == 0.0
 
 
 @pytest.fixture(scope="module")
