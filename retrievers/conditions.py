@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import math
-import re
-import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
-from decimal import Decimal
-from numbers import Real
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 
 from ..nodegraph import nearest_names
-from .dates import DAY, INSTANT, MONTH, CalendarTime, is_ambiguous, read_date
-
-SEVERAL = (list, tuple, set, frozenset)
+from .comparisons import (
+    MISSING,
+    SEVERAL,
+    Decide,
+    identity,
+    in_range,
+    is_nan,
+    on_items,
+    one_of,
+    plain,
+)
+from .dates import is_ambiguous, read_date
+from .like_pattern import LikePattern
 
 _LISTS = (np.ndarray, *SEVERAL)
 
@@ -28,15 +31,6 @@ OPERATORS = (
     *("eq", "ne", "in", "nin", *BOUNDS),
     *("contains", "any", "all", "like", "like_case", "exists", "empty"),
 )
-
-Decide = Callable[[Any], bool]
-
-MISSING = object()
-"""Stands for the value of a field that is not there."""
-
-_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,3})?\s*$")
-
-_BY_VALUE = (str, int, bool, bytes, date, UUID, type(None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +130,7 @@ def _condition(name: str, operator: str, operand: Any) -> tuple[Condition, bool]
 
 def _bound(name: str, operator: str, bound: Any) -> Any:
     bound = plain(bound)
-    if bound is None or isinstance(bound, (bool, Mapping, *SEVERAL)) or _is_nan(bound):
+    if bound is None or isinstance(bound, (bool, Mapping, *SEVERAL)) or is_nan(bound):
         raise ValueError(
             f"the filter on {name!r} has the bound {operator}={bound!r:.80}; a bound is a number, "
             "a text or a date"
@@ -147,50 +141,6 @@ def _bound(name: str, operator: str, bound: Any) -> Any:
             "be the month; write the year first, like 2024-01-31"
         )
     return bound
-
-
-def plain(value: Any) -> Any:
-    """Return a value of NumPy as one of Python, any other as it is."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, np.datetime64):
-        if np.isnat(value):
-            return math.nan
-        unit = "D" if np.datetime_data(value.dtype)[0] in ("Y", "M", "W", "D") else "us"
-        return value.astype(f"datetime64[{unit}]").item()
-    if isinstance(value, np.longdouble):
-        return float(value)
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def identity(value: Any) -> Hashable:
-    """Return what equals that of another value only if no condition tells the two apart."""
-    value = plain(value)
-    kind = type(value)
-    if kind is datetime:  # equal instants may be of different days
-        return kind, value.isoformat()
-    if kind is float or kind is Decimal:
-        return kind, str(value)
-    if kind in _BY_VALUE:
-        return kind, value
-    if kind is dict:
-        return kind, tuple((identity(k), identity(v)) for k, v in value.items())
-    if kind in SEVERAL:
-        return kind, tuple(map(identity, value))
-    return kind, _Same(value)
-
-
-@dataclass(frozen=True, slots=True)
-class _Same:
-    """Equals itself alone, whatever its value's own equality is."""
-
-    value: Any
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.value is self.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
 
 
 def _values(name: str, operator: str, operand: Any) -> list[Any]:
@@ -208,150 +158,12 @@ def _unfit(name: str, operator: str, operand: Any, allowed: str) -> ValueError:
     return ValueError(f"the filter on {name!r} has {operator}={operand!r:.80}; it takes {allowed}")
 
 
-def _on_items(decide: Decide) -> Decide:
-    """Return a decision that a list meets as such, or with any item."""
-
-    def on_items(value: Any) -> bool:
-        if isinstance(value, SEVERAL):
-            return any(decide(plain(item)) for item in value) or decide(value)
-        return value is not MISSING and decide(value)
-
-    return on_items
-
-
-# Equality
-
-
-def _one_of(values: Sequence[Any]) -> Decide:
-    """Decide whether a value is one of several; quick also with thousands."""
-    known, others = set(), []
-    for value in values:
-        try:
-            known.add(_hashed(value))
-        except TypeError:  # a list, a signalling NaN
-            others.append(value)
-    dates = _Dates(values)
-
-    def equal(value: Any) -> bool:
-        try:
-            if value == value and _hashed(value) in known:  # NaN equals nothing
-                return True
-        except Exception:  # it has no hash, or raises when compared
-            pass
-        return dates.have(value) or any(_same(value, other) for other in others)
-
-    return _on_items(equal)
-
-
-def _hashed(value: Any) -> Hashable:
-    hash(value)
-    return isinstance(value, bool), value
-
-
-def _same(value: Any, other: Any) -> bool:
-    try:
-        return bool(value == other)
-    except Exception:  # whatever a value's own comparison raises
-        return False
-
-
-class _Dates:
-    """The dates among values, to look others up in.
-
-    Two texts are the same date only if both have a day: "1999-01" may be a code as well.
-    """
-
-    def __init__(self, values: Iterable[Any]) -> None:
-        self._dates = [(when, isinstance(v, str)) for v in values if (when := read_date(v))]
-        self._wide = [when for when, _ in self._dates if when.precision < DAY]
-        self._keys: set[Hashable] = set()
-        for when, _ in self._dates:
-            if when.precision == INSTANT:
-                self._keys |= {when.instant, ("instants", when.calendar)}
-            elif when.precision == DAY:
-                self._keys.add(("day", when.calendar))
-
-    def have(self, value: Any) -> bool:
-        """Return whether a value is one of these dates."""
-        if not self._dates or (when := read_date(value)) is None:
-            return False
-        if when.precision < DAY:
-            return any(when.compare(other) == 0 for other, is_text in self._dates if not is_text)
-        if ("day", when.calendar) in self._keys:
-            return True
-        exact = when.instant if when.precision == INSTANT else ("instants", when.calendar)
-        is_date = not isinstance(value, str)
-        return exact in self._keys or (is_date and any(not when.compare(w) for w in self._wide))
-
-
-# Order
-
-
-def _range(bounds: Mapping[str, Any]) -> Decide:
-    """Decide whether a value is within bounds; one item of a list has to be within all of them."""
-    checks = [(_HOLDS[name], bound, read_date(bound)) for name, bound in bounds.items()]
-
-    def within(value: Any) -> bool:
-        when = read_date(value) if any(date for _, _, date in checks) else None
-        return all(
-            (order := _order(value, when, bound, date)) is not None and holds(order)
-            for holds, bound, date in checks
-        )
-
-    return _on_items(within)
-
-
-def _is_nan(value: Any) -> bool:
-    return value.is_nan() if isinstance(value, Decimal) else not _same(value, value)
-
-
-_HOLDS: dict[str, Callable[[int], bool]] = {
-    "gt": lambda order: order > 0,
-    "gte": lambda order: order >= 0,
-    "lt": lambda order: order < 0,
-    "lte": lambda order: order <= 0,
-}
-
-
-def _order(
-    value: Any, when: CalendarTime | None, bound: Any, date_of_bound: CalendarTime | None
-) -> int | None:
-    """Return -1, 0 or 1: a value is below a bound, equal, above; None where neither is true."""
-    if isinstance(value, bool):  # no number, as in equality
-        return None
-    if when is not None and date_of_bound is not None:
-        texts = isinstance(value, str) and isinstance(bound, str)
-        if not texts or max(when.precision, date_of_bound.precision) >= MONTH:
-            return when.compare(date_of_bound)
-    if isinstance(value, str) and isinstance(bound, _NUMBERS):
-        value = _number(value)
-    elif isinstance(bound, str) and isinstance(value, _NUMBERS):
-        bound = _number(bound)
-    try:
-        return 0 if value == bound else 1 if value > bound else -1 if value < bound else None
-    except Exception:  # values that have no order, or raise whatever
-        return None
-
-
-_NUMBERS = (int, float, Decimal, Real)
-
-
-def _number(text: str) -> int | float | None:
-    """Return the number that a text is, None where it is none."""
-    if not _NUMBER.match(text):
-        return None
-    try:
-        return int(text)
-    except ValueError:
-        return float(text)
-
-
 # Texts and lists
 
 
 def _contains(required: Any) -> Decide:
     """Decide whether a value is a text with this text in it, or a list with this item."""
-    equal = _one_of([required])
+    equal = one_of([required])
 
     def contains(value: Any) -> bool:
         if isinstance(value, str):
@@ -361,79 +173,10 @@ def _contains(required: Any) -> Decide:
     return contains
 
 
-def _like(pattern: str, folded: bool) -> Decide:
-    """Decide whether a value is a text of the form of a pattern of SQL.
-
-    Part by part from the left, which is linear where a regular expression with several ``.*`` is
-    not.
-    """
-    first, *parts = (_Part(part) for part in _split(_folded(pattern) if folded else pattern))
-
-    def like(value: Any) -> bool:
-        if not isinstance(value, str):
-            return False
-        text = _folded(value) if folded else value
-        if not parts:
-            return len(text) == first.size and first.stands(text, 0)
-        end = len(text) - parts[-1].size
-        at = first.size
-        if end < at or not first.stands(text, 0) or not parts[-1].stands(text, end):
-            return False
-        for part in parts[:-1]:
-            start = part.find(text, at, end)
-            if start < 0:
-                return False
-            at = start + part.size
-        return True
-
-    return _on_items(like)
-
-
-def _folded(text: str) -> str:
-    return unicodedata.normalize("NFC", text.casefold())
-
-
-def _split(pattern: str) -> Iterable[str]:
-    """Return the parts of a pattern between ``%``, with their escapes."""
-    return re.split(r"%", pattern) if "\\" not in pattern else _split_escaped(pattern)
-
-
-def _split_escaped(pattern: str) -> list[str]:
-    parts = [""]
-    for token in re.findall(r"\\.|\\$|%|[^%\\]+", pattern, re.DOTALL):
-        if token == "%":
-            parts.append("")
-        else:
-            parts[-1] += token
-    return parts
-
-
-class _Part:
-    """The characters between two ``%`` of a pattern, in which ``_`` is any one character."""
-
-    def __init__(self, escaped: str) -> None:
-        tokens = re.findall(r"\\.|.", escaped, re.DOTALL)
-        characters = [None if t == "_" else t[-1] for t in tokens]
-        self.size = len(characters)
-        self._text = "".join(c for c in characters if c is not None)
-        self._form = (
-            re.compile("".join("." if c is None else re.escape(c) for c in characters), re.DOTALL)
-            if None in characters
-            else None
-        )
-
-    def stands(self, text: str, at: int) -> bool:
-        """Return whether the text goes on with this."""
-        if self._form is None:
-            return text.startswith(self._text, at)
-        return self._form.match(text, at) is not None
-
-    def find(self, text: str, at: int, end: int) -> int:
-        """Return where this begins between two places, -1 where it does not."""
-        if self._form is None:
-            return text.find(self._text, at, end)
-        match = self._form.search(text, at, end)
-        return -1 if match is None else match.start()
+def _like(pattern: str, fold_case: bool) -> Decide:
+    """Decide whether a value is a text of the form of a pattern."""
+    form = LikePattern(pattern, fold_case=fold_case)
+    return on_items(lambda value: isinstance(value, str) and form.matches(value))
 
 
 def _is_empty(value: Any) -> bool:
@@ -451,13 +194,13 @@ def _contains_each(join: Callable[[Iterable[bool]], bool]) -> Callable[[Sequence
 
 
 _MAKERS: dict[str, Callable[[Any], Decide]] = {
-    "in": _one_of,
-    "range": _range,
+    "in": one_of,
+    "range": in_range,
     "contains": _contains,
     "any": _contains_each(any),
     "all": _contains_each(all),
-    "like": lambda pattern: _like(pattern, folded=True),
-    "like_case": lambda pattern: _like(pattern, folded=False),
+    "like": lambda pattern: _like(pattern, fold_case=True),
+    "like_case": lambda pattern: _like(pattern, fold_case=False),
     "exists": lambda _: lambda value: value is not MISSING,
     "empty": lambda _: _is_empty,
 }

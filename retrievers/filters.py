@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..nodegraph import Node
-from .conditions import MISSING, Condition, parse_conditions
+from .comparisons import MISSING
+from .conditions import Condition, parse_conditions
 
 Filters = Mapping[str, Any]
 """Field to condition, and ``"and"``, ``"or"``, ``"not"`` around such; see ``parse_filters``."""

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..conditions import MISSING, Condition, identity
+from ..comparisons import MISSING, identity
+from ..conditions import Condition
 from ..dates import DatedText
 
 _MAX_CACHED = 32  # conditions whose answers a column remembers

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from ...nodegraph import Node, NodeGraph
 from ...nodegraph.splitters import UNSPACED
-from ..conditions import SEVERAL
+from ..comparisons import SEVERAL
 from ..filters import Filter
 from ..results import Hits
 from .synced_index import SyncedIndex

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from ...nodegraph import Node, nearest_names
 from ...nodegraph.codec import decode, encode
-from ..conditions import MISSING, Condition
+from ..comparisons import MISSING
+from ..conditions import Condition
 from ..filters import Filter
 from .array_files import Arrays, join, pack, split, unpack
 from .column import Column
