@@ -160,9 +160,9 @@ class DefaultRetriever(PlannedRetriever):
                 for branch in self._vectors:  # embeds what is measured
                     yield from Find(branch, ["?"], 1)
                 choice = yield from Compute(self._choose)
-            retriever = self._retriever(choice)
-            span.attributes["retriever"] = repr(retriever)
-            return (yield from Find(retriever, queries, limit, filters))
+            weights = [WHOLE, SENTENCES, *choice.weights]
+            span.attributes.update(weights=weights, links=choice.links)
+            return (yield from Find(self._retriever(choice), queries, limit, filters))
 
     def _retriever(self, choice: _Choice) -> RetrieverProtocol:
         weights = [WHOLE, SENTENCES, *choice.weights]

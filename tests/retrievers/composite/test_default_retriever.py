@@ -15,6 +15,7 @@ from nodekin.retrievers import (
     Retriever,
     ScoredNode,
     as_retriever,
+    restrict,
 )
 
 TOPICS = ["tea", "rivers", "music", "chess", "bread", "stars", "horses", "glass"]
@@ -125,6 +126,15 @@ def test_it_is_measured_again_when_the_graph_has_grown() -> None:
     assert before is not None
     assert after is not None
     assert (before.links, after.links) == (False, True)
+
+
+def test_a_tenant_gets_its_own() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(documents(titled=True))
+    restricted = restrict(as_retriever(graph), {"of": "tea"})
+    results = restricted.retrieve("The rivers 2, the chess 1 and tea", top_k=30)
+    assert {result.node.metadata["of"] for result in results} == {"tea"}
+    assert {e.node.metadata.get("of") for r in results for e in r.evidence} == {"tea"}
 
 
 def test_groups_filters_and_an_empty_graph() -> None:
