@@ -123,7 +123,8 @@ PUBLIC = {
         register_similarity restrict trace
     """,
     "nodekin.retrievers.evaluation": """
-        Dataset Difference Evaluation Figure GoldDocument GoldPassage GoldSpan Judgement METRICS
+        Dataset Difference Evaluation Figure GoldDocument GoldPassage GoldSpan
+        JUDGED_METRICS Judge Judgement METRICS
         Matching Metric MissingGold Question RetrievalCase edit_similarity evaluate get_metric
         load_beir load_csv load_jsonl load_squad
     """,

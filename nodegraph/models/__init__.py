@@ -1,6 +1,6 @@
 """Models: embedders and language models, coerced from what people have, and their caches."""
 
-from .answer_cache import AnswerCache, keep_answers, kept_answer
+from .answer_cache import AnswerCache, answer_key, keep_answers, kept_answer
 from .cached_llm import CachedLLM
 from .chat_prompt import ChatPrompt, PromptTemplate, prompt_text
 from .embedder import Embedder, as_embedder, as_embedders
@@ -30,6 +30,7 @@ __all__ = [
     "PromptTemplate",
     "QuotedText",
     "Vectors",
+    "answer_key",
     "as_embedder",
     "as_embedders",
     "as_llm",

@@ -9,9 +9,11 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
 from ..locking import is_reading_graph
+from ..memory_store import as_store
 from ..store import NodeStore
 from .embedder_adapters import in_thread
 
@@ -25,11 +27,12 @@ class AnswerCache:
     thread that waited for a task could be the one that the task's loop runs in.
 
     Args:
-        store: Where the answers are.
+        store: Where the answers are: a store, or the path of a file; None for memory.
     """
 
-    def __init__(self, store: NodeStore) -> None:
-        self._store = store
+    def __init__(self, store: str | Path | NodeStore | None = None) -> None:
+        self._store = as_store(store)
+        self._is_own = not isinstance(store, NodeStore)
         self._lock = threading.Lock()
         self._pending: dict[tuple[object, str], tuple[int, Future[Any]]] = {}
 
@@ -45,6 +48,11 @@ class AnswerCache:
     def clear(self) -> None:
         """Delete all answers."""
         self._store.delete_values(_KIND)
+
+    def close(self) -> None:
+        """Close the file, if there is one of its own; the next use opens it again."""
+        if self._is_own:
+            self._store.close()
 
     def ask(self, key: str, call: Callable[[], Any]) -> Any:
         """Return the answer that is stored, or that another thread gets now, or that of a call.

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..memory_store import as_store
 from ..store import NodeStore
 from .answer_cache import AnswerCache, answer_key
 from .embedder_adapters import in_thread
@@ -47,9 +46,7 @@ class CachedLLM:
 
     def __init__(self, llm: object, store: str | Path | NodeStore | None = None) -> None:
         self.llm: LLM = as_llm(llm)
-        self._store = as_store(store)
-        self._is_own = store is None or isinstance(store, str | Path)
-        self._answers = AnswerCache(self._store)
+        self._answers = AnswerCache(store)
         self._lock = threading.Lock()
         self.hits = 0
         self.misses = 0
@@ -107,8 +104,7 @@ class CachedLLM:
 
     def close(self) -> None:
         """Close the file, if there is one of its own; the next use opens it again."""
-        if self._is_own:
-            self._store.close()
+        self._answers.close()
 
     def _answer(self, ask: Callable[..., Any], *request: Any) -> Any:
         """Return the stored answer to a request, or ask for one and store it."""

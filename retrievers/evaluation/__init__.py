@@ -2,6 +2,7 @@
 
 from .dataset import Dataset, GoldDocument, GoldPassage, GoldSpan, MissingGold, Question
 from .intervals import Difference, Figure
+from .judges import JUDGED_METRICS, Judge
 from .loaders import load_beir, load_csv, load_jsonl, load_squad
 from .matching import Matching, RetrievalCase, edit_similarity
 from .metrics import METRICS, Judgement, Metric, get_metric
@@ -9,6 +10,7 @@ from .report import Evaluation
 from .runner import evaluate
 
 __all__ = [
+    "JUDGED_METRICS",
     "METRICS",
     "Dataset",
     "Difference",
@@ -17,6 +19,7 @@ __all__ = [
     "GoldDocument",
     "GoldPassage",
     "GoldSpan",
+    "Judge",
     "Judgement",
     "Matching",
     "Metric",

@@ -148,11 +148,13 @@ class RetrievalCase:
         question: The question.
         items: The results, best first.
         matching: When a result is gold.
+        answer: The answer of a query engine, None of a retriever.
     """
 
     question: Question
     items: tuple[RetrievedItem, ...]
     matching: Matching = Matching()
+    answer: str | None = None
 
     @cached_property
     def matched(self) -> list[frozenset[int]]:

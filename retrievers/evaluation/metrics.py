@@ -37,12 +37,16 @@ class Judgement:
         denominator: What the question weighs.
         reason: Why it is not judged.
         evidence: What the value is from, in words.
+        model_calls: How many answers of a judge it is made of, also of those that were kept.
+        tokens: How many tokens their prompts and answers have together, by ``count_tokens``.
     """
 
     numerator: float | None
     denominator: float = 1.0
     reason: str = ""
     evidence: str = ""
+    model_calls: int = 0
+    tokens: int = 0
 
     @property
     def judged(self) -> bool:
@@ -67,6 +71,7 @@ class Metric:
         k: How many results count, None for all.
         higher_is_better: Whether more of it is better.
         bounded: Whether values are between 0 and 1.
+        asks_model: Whether a model is waited for, so that questions are judged in threads.
 
     Example:
         >>> from nodekin.retrievers.evaluation import RetrievalCase
@@ -78,6 +83,7 @@ class Metric:
     k: int | None = None
     higher_is_better: bool = True
     bounded: bool = True
+    asks_model: bool = False
 
     def judge(self, case: RetrievalCase) -> Judgement:
         """Return the judgement of a case, "not judged" where the measure raises or is no number."""

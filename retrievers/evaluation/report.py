@@ -15,8 +15,9 @@ from typing import Any
 from ...nodegraph import nearest_names
 from .dataset import Dataset, MissingGold
 from .intervals import Difference, Figure, make_difference, make_figure
-from .matching import Matching, RetrievalCase
-from .metrics import Judgement, Metric
+from .judging import Judgements, judge_records
+from .matching import Matching
+from .metrics import Metric
 from .records import Record
 
 
@@ -55,21 +56,17 @@ class Evaluation:
         return "\n".join(line for line in lines if line)
 
     @cached_property
-    def judgements(self) -> dict[str, dict[str, dict[str, Judgement]]]:
+    def judgements(self) -> Judgements:
         """What each metric says of each question, by metric, set-up and question id."""
-        judged: dict[str, dict[str, dict[str, Judgement]]] = {
-            name: {setup: {} for setup in self.records} for name in self.metrics
-        }
-        for setup, records in self.records.items():
-            for question in self.dataset.questions:
-                record = records[question.id]
-                case = RetrievalCase(question, record.items, self.matching)
-                for name, metric in self.metrics.items():
-                    failed = Judgement(None, reason=f"the set-up failed: {record.error}")
-                    judged[name][setup][question.id] = (
-                        failed if record.error else metric.judge(case)
-                    )
-        return judged
+        return judge_records(self.dataset, [*self.metrics.values()], self.records, self.matching)
+
+    def judge(self, max_workers: int = 1, progress: bool | None = None) -> None:
+        """Judge all questions now, in threads where a metric asks a model."""
+        self.judgements = judge_records(
+            *(self.dataset, [*self.metrics.values()], self.records, self.matching),
+            max_workers=max_workers,
+            progress=progress,
+        )
 
     @cached_property
     def figures(self) -> dict[str, dict[str, Figure]]:
@@ -129,6 +126,11 @@ class Evaluation:
                         f"{setup}, {name}: {figure.not_judged} of {len(records)} questions are not "
                         f"judged; {reason:.200}"
                     )
+        if tokens := sum(int(self.costs(setup)["judge_tokens"]) for setup in self.records):
+            calls = sum(int(self.costs(setup)["judge_calls"]) for setup in self.records)
+            notes.append(
+                f"judged with {calls:,} answer{'s' * (calls != 1)} of a model ({tokens:,} tokens)"
+            )
         if blank := [q.id for q in self.dataset.questions if not q.text.strip()]:
             notes.append(
                 f"{len(blank)} questions have no text and count like all others: "
@@ -219,15 +221,20 @@ class Evaluation:
     def costs(self, setup: str) -> dict[str, float]:
         """Return what a set-up took: the median of seconds, their sum, model calls, failures.
 
+        With the answers of judges and their tokens: what judging this set-up takes by itself.
+
         The first question of a set-up may build what the others use: the median leaves that out.
         """
         self._check(setup, self.records, "set-up")
         records = list(self.records[setup].values())
+        judged = [j for of in self.judgements.values() for j in of[setup].values()]
         return {
             "median_seconds": statistics.median(record.seconds for record in records),
             "seconds": sum(record.seconds for record in records),
             "model_calls": sum(record.model_calls for record in records),
             "failed": sum(bool(record.error) for record in records),
+            "judge_calls": sum(judgement.model_calls for judgement in judged),
+            "judge_tokens": sum(judgement.tokens for judgement in judged),
         }
 
     def _rows(self) -> list[list[str]]:

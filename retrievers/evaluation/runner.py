@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextvars
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from ..protocols import RetrieverLike, RetrieverProtocol
 from ..tracing import Span, trace
 from ..validation import whole
 from .dataset import Dataset, Question
+from .judging import run_all
 from .matching import Matching, RetrievedItem
 from .metrics import MetricLike, get_metric
 from .records import Record, RecordFile
@@ -56,8 +55,8 @@ def evaluate(
             own, if it has any.
         path: A file of JSON lines to which results are written as they come. With the same file
             an evaluation that was interrupted goes on where it was; other metrics cost nothing.
-        max_workers: How many questions are searched at once. Threads help where a model or a
-            server is waited for, and then make the seconds of a question longer.
+        max_workers: How many questions are searched, and judged by a model, at once. Threads help
+            where a model or a server is waited for, and then make the seconds of a question longer.
         progress: True draws a bar in any case, False never, None where a person can see it.
 
     Raises:
@@ -118,14 +117,17 @@ def evaluate(
             for question in dataset.questions
             if not file.done(name, question.id, question.text, count)
         ]
-        done = _run(work, max_workers)
+        done = run_all(work, max_workers)
         for record in tqdm(done, "evaluate", len(work), unit="question", disable=hidden):
             file.add(record)
     records = {
         name: {q.id: _cut(file.records[name, q.id], count) for q in dataset.questions}
         for name in sources
     }
-    return Evaluation(dataset, measures, records, matching, missing)
+    evaluation = Evaluation(dataset, measures, records, matching, missing)
+    if any(measure.asks_model for measure in measures):
+        evaluation.judge(max_workers, progress)
+    return evaluation
 
 
 def search(
@@ -153,22 +155,6 @@ def search(
         _model_calls(span),
         error,
     )
-
-
-def _run(work: Sequence[Callable[[], Record]], workers: int) -> Iterator[Record]:
-    """Yield the records as they are ready; when interrupted, begin nothing more."""
-    if workers == 1:
-        for task in work:
-            yield task()
-        return
-    with ThreadPoolExecutor(workers, "nodekin-evaluate") as pool:
-        futures = [pool.submit(contextvars.copy_context().run, task) for task in work]
-        try:
-            for future in as_completed(futures):
-                yield future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
 
 
 def _model_calls(span: Span) -> int:

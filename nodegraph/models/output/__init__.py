@@ -18,6 +18,7 @@ from .queries import parse_phrasings, parse_query, parse_routes, parse_sub_quest
 from .questions import MAX_QUERY_LENGTH
 from .tool_questions import ToolQuestions, parse_tool_questions
 from .verdict import is_yes, parse_verdict
+from .verdicts import Verdict, parse_numbers, parse_verdicts
 
 __all__ = [
     "ANSWER_LABEL",
@@ -28,6 +29,7 @@ __all__ = [
     "FinalAnswer",
     "FinalAnswerParser",
     "ToolQuestions",
+    "Verdict",
     "check_answer",
     "clean",
     "is_no_answer",
@@ -39,6 +41,7 @@ __all__ = [
     "parse_answer",
     "parse_final_answer",
     "parse_json",
+    "parse_numbers",
     "parse_partial_answer",
     "parse_passage",
     "parse_phrasings",
@@ -47,6 +50,7 @@ __all__ = [
     "parse_sub_questions",
     "parse_tool_questions",
     "parse_verdict",
+    "parse_verdicts",
     "split_bullet",
     "strip_markup",
     "texts_in",

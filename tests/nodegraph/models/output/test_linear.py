@@ -71,7 +71,7 @@ def test_so_it_does_whatever_is_repeated(name: str) -> None:
 def test_every_public_reader_is_among_them() -> None:
     texts = {
         *("FinalAnswer", "FinalAnswerParser", "ANSWER_LABEL", "MAX_QUERY_LENGTH", "PARSERS"),
-        *("NO_ANSWER_MARKS", "QUESTION_KEYS", "ToolQuestions"),
+        *("NO_ANSWER_MARKS", "QUESTION_KEYS", "ToolQuestions", "Verdict"),
         *("label_pattern", "texts_in", "unique", "value_of"),  # of patterns, values and lists
     }
     assert set(output.__all__) - texts <= set(READERS)

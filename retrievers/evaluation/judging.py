@@ -1,0 +1,92 @@
+"""Judge all results with all metrics, in threads where a model is waited for."""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
+from typing import TypeAlias, TypeVar
+
+from .dataset import Dataset, Question
+from .matching import Matching, RetrievalCase
+from .metrics import Judgement, Metric
+from .records import Record
+
+T = TypeVar("T")
+
+Judgements: TypeAlias = dict[str, dict[str, dict[str, Judgement]]]
+"""What each metric says of each question, by metric, set-up and question id."""
+
+
+def judge_records(
+    dataset: Dataset,
+    metrics: Sequence[Metric],
+    records: Mapping[str, Mapping[str, Record]],
+    matching: Matching,
+    *,
+    max_workers: int = 1,
+    progress: bool | None = False,
+) -> Judgements:
+    """Return what each metric says of each record.
+
+    Args:
+        dataset: The questions.
+        metrics: The metrics.
+        records: What was returned, by set-up and question id.
+        matching: When a result is gold.
+        max_workers: How many questions are judged at once where a metric asks a model.
+        progress: True draws a bar in any case, False never, None where a person can see it; only
+            where a metric asks a model.
+    """
+    from tqdm import tqdm
+
+    slow = any(metric.asks_model for metric in metrics)
+    work = [
+        partial(_judged, metrics, setup, question, of[question.id], matching)
+        for setup, of in records.items()
+        for question in dataset.questions
+    ]
+    done = run_all(work, max_workers if slow else 1)
+    hidden = not slow or (None if progress is None else not progress)
+    judged = {
+        (setup, identity): judgements
+        for setup, identity, judgements in tqdm(
+            done, "judge", len(work), unit="question", disable=hidden
+        )
+    }
+    return {
+        metric.name: {
+            setup: {q.id: judged[setup, q.id][metric.name] for q in dataset.questions}
+            for setup in records
+        }
+        for metric in metrics
+    }
+
+
+def run_all(work: Sequence[Callable[[], T]], workers: int) -> Iterator[T]:
+    """Yield what functions return as it is ready; when interrupted, begin nothing more."""
+    if workers == 1:
+        for task in work:
+            yield task()
+        return
+    with ThreadPoolExecutor(workers, "nodekin-evaluate") as pool:
+        futures = [pool.submit(contextvars.copy_context().run, task) for task in work]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _judged(
+    metrics: Sequence[Metric], setup: str, question: Question, record: Record, matching: Matching
+) -> tuple[str, str, dict[str, Judgement]]:
+    case = RetrievalCase(question, record.items, matching, record.answer)
+    failed = Judgement(None, reason=f"the set-up failed: {record.error}")
+    return (
+        setup,
+        question.id,
+        {metric.name: failed if record.error else metric.judge(case) for metric in metrics},
+    )
