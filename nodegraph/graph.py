@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -18,7 +19,7 @@ from .errors import nearest_names
 from .groups import GroupRegistry, GroupSummary, NodeGroup, Scope, make_group
 from .hashing import digest
 from .imported_groups import Family, ImportedGroups
-from .locking import Access
+from .locking import Access, Block
 from .memory_store import as_store
 from .models import EmbeddingCache, as_embedders
 from .navigation import as_node, find
@@ -379,7 +380,7 @@ class NodeGraph:
         mode = self.on_error if on_error is None else _check_on_error(on_error)
         for name in groups:
             self._builder.retry(self.ancestry(name))
-        with self._reading(groups, mode):
+        with Block(partial(self._begin_reading, groups, mode), self._access.end):
             built = {group.name for name in groups for group in self.ancestry(name)}
         return [failure for failure in self.failures if failure.group in built]
 
@@ -389,10 +390,13 @@ class NodeGraph:
         Raises:
             UnknownGroupError: If there is no such group.
         """
+        return [*self._lineage(name)]
+
+    def _lineage(self, name: str) -> list[NodeGroup]:
         ancestries = self._ancestries  # another thread's new declaration begins another one
         if name not in ancestries:
             ancestries[name] = self._registry.lineage(name)
-        return [*ancestries[name]]
+        return ancestries[name]
 
     # Nodes
 
@@ -635,29 +639,36 @@ class NodeGraph:
             UnknownGroupError: If there is no such group.
             TransformError: If a transform raises while a group is built.
         """
-        return self._reading(groups, self.on_error)
+        return Block(partial(self._begin_reading, groups, self.on_error), self._access.end)
 
-    @contextmanager
-    def _reading(self, groups: Sequence[str], on_error: OnError) -> Iterator[None]:
+    def _begin_reading(
+        self, groups: Sequence[str], on_error: OnError
+    ) -> AbstractContextManager[int]:
         if (observation := current_observation.get()) is not None:
             observation.note_groups(self, *groups)
-        with self._access.reading():  # all is built, nearly always
-            if all(map(self._fresh, groups)):
-                yield
-                return
-        for attempt in itertools.count(1):
-            with ExitStack() as stack:
-                # Where documents change as fast as groups are built, they are asked to wait.
-                with self._access.change_lock if attempt > 2 else nullcontext():
-                    for name in groups:
-                        self._builder.build(self.ancestry(name), on_error)
-                    stack.enter_context(self._access.reading())
-                if all(map(self._fresh, groups)):
-                    yield
-                    return
+        held = self._begin_if_fresh(groups)  # all is built, nearly always
+        attempts = itertools.count(1)
+        while held is None:
+            # Where documents change as fast as groups are built, they are asked to wait.
+            with self._access.change_lock if next(attempts) > 2 else nullcontext():
+                for name in groups:
+                    self._builder.build(self.ancestry(name), on_error)
+                held = self._begin_if_fresh(groups)
+        return held
+
+    def _begin_if_fresh(self, groups: Sequence[str]) -> AbstractContextManager[int] | None:
+        """Hold a state if the groups are built in it; return what ends it."""
+        held = self._access.begin()
+        fresh = False
+        try:
+            fresh = all(map(self._fresh, groups))
+        finally:
+            if not fresh:
+                self._access.end(held)
+        return held if fresh else None
 
     def _fresh(self, group: str) -> bool:
-        return self._builder.fresh(self.ancestry(group))
+        return self._builder.fresh(self._lineage(group))
 
     def state(self) -> int:
         """Return a number that changes with every change of the graph, links included."""

@@ -4,20 +4,53 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TypeVar
+from contextlib import AbstractContextManager, contextmanager
+from types import TracebackType
+from typing import Generic, TypeVar
 
 from .observation import current_observation
 from .store import NodeStore
 
 T = TypeVar("T")
 
-_thread = threading.local()
+
+class _Depth(threading.local):
+    """Count how often this thread has begun to read and not ended."""
+
+    depth = 0
+
+
+_thread = _Depth()
 
 
 def is_reading_graph() -> bool:
     """Return whether this thread is reading any graph."""
-    return getattr(_thread, "depth", 0) > 0
+    return _thread.depth > 0
+
+
+class Block(Generic[T]):
+    """Call ``begin`` when a block begins, and ``end`` with what that returned when it ends.
+
+    What a generator with ``contextmanager`` does, in a tenth of the time; every query enters
+    several blocks.
+    """
+
+    __slots__ = ("_begin", "_begun", "_end")
+
+    def __init__(self, begin: Callable[[], T], end: Callable[[T], None]) -> None:
+        self._begin = begin
+        self._end = end
+
+    def __enter__(self) -> None:
+        self._begun = self._begin()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._end(self._begun)
 
 
 class Access:
@@ -35,22 +68,39 @@ class Access:
         self._cache: tuple[int, dict[object, object]] = (-1, {})  # of one state
         self.change_lock = threading.RLock()  # held to change documents, or to keep them
 
-    @contextmanager
-    def reading(self) -> Iterator[None]:
+    def reading(self) -> AbstractContextManager[None]:
         """Hold one state until the block ends."""
+        return Block(self.begin, self.end)
+
+    def begin(self) -> AbstractContextManager[int]:
+        """Hold one state until ``end`` gets what is returned."""
         while True:
-            with self._lock.read(), self._store.snapshot() as state:
-                if state == self._state:
-                    if (observation := current_observation.get()) is not None:
-                        observation.note(self, state)
-                    _thread.depth = getattr(_thread, "depth", 0) + 1
-                    try:
-                        yield
-                    finally:
-                        _thread.depth -= 1
-                    return
+            self._lock.acquire_read()
+            try:
+                snapshot = self._store.snapshot()
+                state = snapshot.__enter__()
+            except BaseException:
+                self._lock.release_read()
+                raise
+            if state == self._state:
+                _thread.depth += 1
+                if (observation := current_observation.get()) is not None:
+                    observation.note(self, state)
+                return snapshot
+            try:
+                snapshot.__exit__(None, None, None)
+            finally:
+                self._lock.release_read()
             with self._lock.write(), self._store.snapshot() as newest:
                 self._state = newest
+
+    def end(self, snapshot: AbstractContextManager[int]) -> None:
+        """Let go of the state that ``begin`` has held."""
+        _thread.depth -= 1
+        try:
+            snapshot.__exit__(None, None, None)
+        finally:
+            self._lock.release_read()
 
     def newest(self) -> int:
         """Return the number of the newest state; wait for who is writing."""
@@ -129,37 +179,35 @@ class ReadWriteLock:
         self._readers = 0
         self._writing = False
         self._waiting = 0
-        self._thread = threading.local()
+        self._thread = _Depth()
 
-    @contextmanager
-    def read(self) -> Iterator[None]:
+    def read(self) -> AbstractContextManager[None]:
         """Hold the lock together with other readers."""
-        self.acquire_read()
-        try:
-            yield
-        finally:
-            self.release_read()
+        return Block(self.acquire_read, self.release_read)
 
     def is_reading(self) -> bool:
         """Return whether this thread reads."""
-        return getattr(self._thread, "depth", 0) > 0
+        return self._thread.depth > 0
 
     def acquire_read(self) -> None:
         """Wait for writers, then keep them out until ``release_read``."""
-        depth = getattr(self._thread, "depth", 0)
-        if depth == 0:
+        thread = self._thread
+        if thread.depth == 0:
             with self._condition:
-                self._condition.wait_for(lambda: not self._writing and not self._waiting)
+                while self._writing or self._waiting:
+                    self._condition.wait()
                 self._readers += 1
-        self._thread.depth = depth + 1
+        thread.depth += 1
 
-    def release_read(self) -> None:
+    def release_read(self, _: None = None) -> None:
         """Undo one ``acquire_read`` of this thread."""
-        self._thread.depth -= 1
-        if self._thread.depth == 0:
+        thread = self._thread
+        thread.depth -= 1
+        if thread.depth == 0:
             with self._condition:
                 self._readers -= 1
-                self._condition.notify_all()
+                if not self._readers:  # nobody waits for some of the readers
+                    self._condition.notify_all()
 
     @contextmanager
     def write(self) -> Iterator[None]:

@@ -176,6 +176,8 @@ class Retriever(BaseRetriever):
         """
         search = self._search(queries, top_k, filters)
         texts = [query for query in queries if query.strip()]
+        if len(texts) == len(queries):
+            return search(queries, self._query_vectors(queries))
         listed = _listed(search, queries)
         return _spread(queries, search(texts, self._query_vectors(texts)), listed)
 

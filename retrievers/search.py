@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain, product
 from typing import Any, TypeVar
@@ -15,7 +15,7 @@ from ..nodegraph.navigation import kin, path_to
 from .filters import Filter
 from .protocols import Index, Similarity
 from .ranking import Lift, lift, lift_all, merge_hits, merge_results
-from .results import Evidence, Hits, ScoredNode
+from .results import Evidence, Hits, Match, ScoredNode, scored_nodes
 from .retrieval_conditions import Conditions
 from .tracing import start_span
 from .validation import check_number
@@ -25,8 +25,7 @@ GraphT = TypeVar("GraphT", bound=Kin)
 _MAX_QUERIES = 64  # queries that are searched while the graphs are held once
 
 
-@contextmanager
-def reading(groups: Mapping[GraphT, Iterable[str]]) -> Iterator[None]:
+def reading(groups: Mapping[GraphT, Iterable[str]]) -> AbstractContextManager[None]:
     """Hold a consistent state of several graphs, with groups built, until the block ends.
 
     The graphs are locked in one order, whoever locks them: two threads can't wait for each other.
@@ -40,16 +39,19 @@ def reading(groups: Mapping[GraphT, Iterable[str]]) -> Iterator[None]:
     """
     if len(groups) == 1:
         ((graph, names),) = groups.items()
-        with graph.reading(*names):
-            yield
-        return
+        return graph.reading(*names)
+    return _reading_all(groups)
+
+
+@contextmanager
+def _reading_all(groups: Mapping[GraphT, Iterable[str]]) -> Iterator[None]:
     with ExitStack() as locks:
         for graph in sorted(groups, key=id):
             locks.enter_context(graph.reading(*groups[graph]))
         yield
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, which takes a microsecond more a query
 class Search:
     """Answer queries whose embeddings are known.
 
@@ -94,17 +96,19 @@ class Search:
         if not queries:
             return []
         group, similarity = " + ".join(self.groups), self.similarity.name
-        attributes = {"group": group, "similarity": similarity, "target": self.target}
-        with start_span("search", queries=queries, **attributes) as span:
+        with start_span(
+            "search", queries=queries, group=group, similarity=similarity, target=self.target
+        ) as span:
             indexes = self.ready_indexes()
+            groups = {graph: self._read_groups(graph) for graph in self.graphs}
             for graph in self.graphs[1:]:  # built before any is held: writers don't have to wait
-                with graph.reading(*self._read_groups(graph)):
+                with graph.reading(*groups[graph]):
                     pass
             results: list[list[ScoredNode]] = []
             for begin in range(0, len(queries), _MAX_QUERIES):
                 part = slice(begin, begin + _MAX_QUERIES)
                 part_vectors = [[of_graph[part] for of_graph in scope] for scope in vectors]
-                with reading({graph: self._read_groups(graph) for graph in self.graphs}):
+                with reading(groups):
                     results += self._search_locked(queries[part], part_vectors, indexes)
             span.set_results(results)
         return results
@@ -157,6 +161,8 @@ class Search:
     ) -> list[list[ScoredNode]]:
         """Search indexes, for more hits as long as a query's hits give too few targets."""
         lifting = self._lifting
+        if not lifting and len(indexes) == 1:
+            return self._search_one(scope, queries, prepared[0], indexes[0])
         exactly = self.hits if lifting else None
         cut_off, targets = self._cut_off(scope.key), self._targets()
         results: list[list[ScoredNode]] = [[] for _ in queries]
@@ -185,6 +191,25 @@ class Search:
             open_queries, fetch = short, 4 * fetch
         return results
 
+    def _search_one(
+        self, scope: SearchScope, queries: Sequence[str], prepared: Sequence[Any], index: Index[Any]
+    ) -> list[list[ScoredNode]]:
+        """Search one index, whose hits are the results."""
+        graph, cut_off, results = scope.graphs[0], self._cut_off(scope.key), []
+        hits_of_queries = _search(index, prepared, self.limit, self.conditions.filter)
+        for query, hits in zip(queries, hits_of_queries, strict=True):
+            ids, scores = hits.ids[: self.limit], hits.scores[: self.limit]
+            if cut_off > -math.inf:
+                ids = [i for i, score in zip(ids, scores, strict=True) if score >= cut_off]
+                scores = [score for score in scores if score >= cut_off]
+            match = self._match(scope, query, index)
+            results.append(scored_nodes(graph.nodes_by_id(ids), scores, match))
+        return results
+
+    def _match(self, scope: SearchScope, query: str, index: Index[Any]) -> Match:
+        searched = getattr(index, "uses_search_text", False)
+        return Match(self.similarity.name, query, scope.key, searched, self.conditions.filters)
+
     def _evidence(
         self,
         scope: SearchScope,
@@ -193,8 +218,7 @@ class Search:
         indexes: Sequence[Index[Any]],
     ) -> Iterator[Evidence]:
         graphs = [graph for graph, _ in self._searched(scope)]
-        searched = [getattr(index, "uses_search_text", False) for index in indexes]
-        name, key, filters = self.similarity.name, scope.key, self.conditions.filters
+        matches = [self._match(scope, query, index) for index in indexes]
         for begin in range(0, len(rows), self.limit):  # as many as may be enough, at once
             some = rows[begin : begin + self.limit]
             nodes = {
@@ -202,8 +226,7 @@ class Search:
                 for graph in {graphs[at] for _, at, _ in some}
             }
             for score, at, _ in some:
-                node = next(nodes[graphs[at]])
-                yield Evidence(node, score, name, query, key, None, (), searched[at], filters)
+                yield matches[at].evidence(next(nodes[graphs[at]]), score)
 
     def _searched(self, scope: SearchScope) -> list[tuple[NodeGraph, str]]:
         """Return what each index of a scope is of: the graphs' groups, graph by graph."""
@@ -211,12 +234,12 @@ class Search:
 
     def _read_groups(self, graph: NodeGraph) -> list[str]:
         """Return the groups to build and hold, with those whose texts are searched, too."""
-        searched = (name for group in self.groups for name in graph.searched_groups(group))
+        searched = [name for group in self.groups for name in graph.searched_groups(group)]
         return [*dict.fromkeys((*searched, self.target))]
 
     @property
     def _lifting(self) -> bool:
-        return any(group != self.target for group in self.groups)
+        return {*self.groups} != {self.target}
 
     def _cut_off(self, key: str | None) -> float:
         number = self.cut_off

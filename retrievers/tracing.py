@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -75,10 +75,9 @@ _current: ContextVar[Span | None] = ContextVar("stage", default=None)
 _observers: ContextVar[tuple[Observer, ...]] = ContextVar("observers", default=())
 
 
-@contextmanager
 def start_span(
     name: str, /, *, queries: Sequence[str] = (), **attributes: object
-) -> Iterator[Span]:
+) -> AbstractContextManager[Span]:
     """Take what is done in the block as a stage; add the outcome to its ``attributes``.
 
     With ``queries`` it is a retrieval, whose outcome is given to ``set_results``; they are the
@@ -87,13 +86,17 @@ def start_span(
     Costs next to nothing where nobody is tracing. Whoever hands work to threads of a pool hands
     over the context as well (``contextvars.copy_context().run``); ``asyncio.to_thread`` does.
     """
-    parent, observers = _current.get(), _observers.get()
+    if _current.get() is None and not _observers.get():
+        return nullcontext(Span(name, attributes, queries=queries))
     if queries:
         attributes = {"query": summarize_queries(queries), **attributes}
-    span = Span(name, attributes, queries=queries)
-    if parent is None and not observers:
-        yield span
-        return
+    return _observed(Span(name, attributes, queries=queries))
+
+
+@contextmanager
+def _observed(span: Span) -> Iterator[Span]:
+    """Tell those who are tracing of a stage."""
+    parent, observers = _current.get(), _observers.get()
     if parent is not None:
         parent.children.append(span)
     for observer in observers:

@@ -1,7 +1,11 @@
+import copy
+import pickle
+from dataclasses import FrozenInstanceError, replace
+
 import pytest
 
 from nodekin.nodegraph import NodeGraph
-from nodekin.retrievers import Retriever, ScoredNode
+from nodekin.retrievers import Evidence, Retriever, ScoredNode
 
 
 def test_scored_nodes_unless_asked_otherwise(library) -> None:
@@ -65,3 +69,31 @@ def test_join_needs_contents(library, output_format) -> None:
 def test_an_unknown_form(library) -> None:
     with pytest.raises(ValueError, match=r"'content', 'dict' or None .*, not 'text'"):
         Retriever(library, "sentence", output_format="text")
+
+
+def test_evidence_that_is_made_when_asked_for_is_like_any_other(library) -> None:
+    retriever = Retriever(library, "sentence", top_k=2)
+    filters = {"river": {"exists": False}}
+    first, again = (retriever.retrieve("river", filters=filters) for _ in range(2))
+    assert first == again == retriever.retrieve("river")
+    assert [hash(result) for result in first] == [hash(result) for result in again]
+    for result in first:
+        (match,) = result.evidence
+        assert match == Evidence(result.node, result.score, "bm25", "river", by_search_text=True)
+        assert result.evidence[0] is match
+        assert match.filters == filters
+        assert ScoredNode(result.node, result.score, (match,)) == result
+        assert ScoredNode(result.node, result.score) != result
+    assert retriever.retrieve("river")[0].evidence[0].filters is None
+
+
+def test_results_are_copied_pickled_and_replaced_with_their_evidence(library) -> None:
+    result = Retriever(library, "sentence").retrieve("milk")[0]
+    other = Retriever(library, "sentence").retrieve("milk")[0]
+    assert pickle.loads(pickle.dumps(result)) == copy.copy(other) == result
+    assert replace(other, score=1.0).evidence == result.evidence
+    assert repr(other) == repr(result)
+    with pytest.raises(FrozenInstanceError):
+        result.score = 1.0
+    with pytest.raises(FrozenInstanceError):
+        result.evidence = ()
