@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypedDict, overload
+from typing import Any, ClassVar, Literal, NamedTuple, TypedDict, overload
 
 from ..nodegraph import Node
 from .filters import Filters
@@ -65,30 +65,19 @@ class Evidence:
         return self.node.group
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     """Tell how nodes were found for a query: what the evidence of all of them has in common.
 
-    Attributes:
-        similarity: See ``Evidence``, like the others.
-        query: The form of the query.
-        embed_key: Which embedding was compared.
-        by_search_text: Whether the searched text was compared.
-        filters: The conditions.
+    ``Evidence(node, score, *match)`` is that of one node; see there for the attributes.
     """
 
     similarity: str
     query: str
     embed_key: str | None = None
+    share: float | None = None
+    variants: tuple[QueryVariant, ...] = ()
     by_search_text: bool = False
     filters: Filters | None = None
-
-    def evidence(self, node: Node, score: float) -> Evidence:
-        """Return the evidence of one of the nodes."""
-        return Evidence(
-            *(node, score, self.similarity, self.query, self.embed_key, None, ()),
-            *(self.by_search_text, self.filters),
-        )
 
 
 class _DeferredEvidence:
@@ -109,7 +98,7 @@ class _DeferredEvidence:
             return ()
         evidence = result._evidence
         if isinstance(evidence, Match):
-            evidence = (evidence.evidence(result.node, result.score),)
+            evidence = (Evidence(result.node, result.score, *evidence),)
             _set_evidence(result, evidence)
         return evidence
 

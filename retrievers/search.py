@@ -208,7 +208,8 @@ class Search:
 
     def _match(self, scope: SearchScope, query: str, index: Index[Any]) -> Match:
         searched = getattr(index, "uses_search_text", False)
-        return Match(self.similarity.name, query, scope.key, searched, self.conditions.filters)
+        filters = self.conditions.filters
+        return Match(self.similarity.name, query, scope.key, None, (), searched, filters)
 
     def _evidence(
         self,
@@ -226,7 +227,7 @@ class Search:
                 for graph in {graphs[at] for _, at, _ in some}
             }
             for score, at, _ in some:
-                yield matches[at].evidence(next(nodes[graphs[at]]), score)
+                yield Evidence(next(nodes[graphs[at]]), score, *matches[at])
 
     def _searched(self, scope: SearchScope) -> list[tuple[NodeGraph, str]]:
         """Return what each index of a scope is of: the graphs' groups, graph by graph."""
