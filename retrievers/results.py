@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, NamedTuple, TypedDict, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from ..nodegraph import Node
 from .filters import Filters
@@ -81,51 +81,31 @@ class Match(NamedTuple):
 
 
 class _DeferredEvidence:
-    """The field of a ``ScoredNode`` for its evidence, which is made when it is asked for.
+    """Make the evidence of a ``ScoredNode`` when it is asked for and not there yet.
 
     It takes ten times as long to make as the rest of a result, and most callers look at the nodes
     alone.
     """
 
-    @overload
-    def __get__(self, result: None, owner: object = None) -> tuple[()]: ...
+    __slots__ = ("_match",)
 
-    @overload
-    def __get__(self, result: ScoredNode, owner: object = None) -> tuple[Evidence, ...]: ...
+    if not TYPE_CHECKING:  # which would take any attribute to be there
 
-    def __get__(self, result: ScoredNode | None, owner: object = None) -> tuple[Evidence, ...]:
-        if result is None:
-            return ()
-        evidence = result._evidence
-        if isinstance(evidence, Match):
-            evidence = (Evidence(result.node, result.score, *evidence),)
-            _set_evidence(result, evidence)
-        return evidence
-
-    def __set__(self, result: ScoredNode, evidence: tuple[Evidence, ...]) -> None:
-        _set_evidence(result, evidence)
+        def __getattr__(self, name: str) -> Any:
+            if name != "evidence":
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            evidence = (Evidence(self.node, self.score, *self._match),)
+            object.__setattr__(self, "evidence", evidence)
+            return evidence
 
 
-@dataclass(frozen=True)
-class ScoredNode:
-    """Hold a node, its score (higher is better) and its evidence, the best match first.
-
-    Attributes:
-        node: The node.
-        score: Its score.
-        evidence: How it was found.
-    """
-
-    __slots__ = ("_evidence", "node", "score")
-
-    _evidence: ClassVar[tuple[Evidence, ...] | Match]
+@dataclass(frozen=True, slots=True)
+class ScoredNode(_DeferredEvidence):
+    """Hold a node, its score (higher is better) and its evidence, the best match first."""
 
     node: Node
     score: float
-    evidence: _DeferredEvidence = _DeferredEvidence()
-
-    def __reduce__(self) -> tuple[Callable[..., ScoredNode], tuple[Any, ...]]:
-        return ScoredNode, (self.node, self.score, self.evidence)
+    evidence: tuple[Evidence, ...] = ()
 
     def explain(self) -> str:
         """Return in words how the node was found: a line for the result, one for each match.
@@ -168,7 +148,7 @@ _new_result: Callable[[type[ScoredNode]], ScoredNode] = object.__new__
 # What the constructor does takes twice as long.
 _set_node = vars(ScoredNode)["node"].__set__
 _set_score = vars(ScoredNode)["score"].__set__
-_set_evidence = vars(ScoredNode)["_evidence"].__set__
+_set_match = vars(_DeferredEvidence)["_match"].__set__
 
 
 def scored_nodes(nodes: Iterable[Node], scores: Iterable[float], match: Match) -> list[ScoredNode]:
@@ -178,7 +158,7 @@ def scored_nodes(nodes: Iterable[Node], scores: Iterable[float], match: Match) -
         result = _new_result(ScoredNode)
         _set_node(result, node)
         _set_score(result, score)
-        _set_evidence(result, match)
+        _set_match(result, match)
         results.append(result)
     return results
 
