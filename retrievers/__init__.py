@@ -24,6 +24,7 @@ from .rerankers import (
     NearDuplicateFilter,
     Reranker,
     RerankRetriever,
+    TokenLimit,
     register_reranker,
 )
 from .restricted_retriever import RestrictedRetriever, restrict
@@ -77,6 +78,7 @@ __all__ = [
     "Span",
     "SubQuestionRetriever",
     "TextAnalyzer",
+    "TokenLimit",
     "ToolQuestionRetriever",
     "WindowRetriever",
     "all_of",

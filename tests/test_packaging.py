@@ -115,8 +115,8 @@ PUBLIC = {
         MultiQueryRetriever MultiStepRetriever NearDuplicateFilter Prompt QaRetriever
         QueryEngine QueryRewriteRetriever RecursiveRetriever RerankRetriever Reranker
         RestrictedRetriever Retriever RetrieverLike RetrieverProtocol
-        RouterRetriever ScoredNode Span SubQuestionRetriever TextAnalyzer ToolQuestionRetriever
-        WindowRetriever
+        RouterRetriever ScoredNode Span SubQuestionRetriever TextAnalyzer TokenLimit
+        ToolQuestionRetriever WindowRetriever
         all_of as_retriever child_k_override
         get_similarity lifted_score limit_concurrency metadata_key observe parse_filters
         register_index register_reranker
@@ -126,7 +126,7 @@ PUBLIC = {
         Dataset Difference Evaluation Figure GoldDocument GoldPassage GoldSpan
         JUDGED_METRICS Judge Judgement METRICS
         Matching Metric MissingGold Question RetrievalCase edit_similarity evaluate get_metric
-        load_beir load_csv load_jsonl load_squad
+        load_beir load_csv load_dataset load_jsonl load_squad
     """,
     "nodekin.adapters": "",
     "nodekin.adapters.cli": "main",
@@ -158,6 +158,8 @@ PUBLIC_BELOW = {
     "nodekin.retrievers.indexes": """
         Exact NodeTable Saturation SyncedIndex TermWeights TextIndex VectorIndex
     """,
+    "nodekin.retrievers.setups": "RETRIEVERS SetupFile SetupOpener TRANSFORMS",
+    "nodekin.adapters.setups": "load_setup open_graph",
     "nodekin.retrievers.testing": "check_index check_retriever",
     "nodekin.retrievers.plans": "Ask Each Effect Find Plan Prompt arun astream run stream",
     "nodekin.retrievers.protocols": """

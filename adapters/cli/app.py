@@ -20,6 +20,7 @@ _COMMANDS = {  # in the order in which one needs them
     "ask": ("ask_command", "Answer a question, with sources."),
     "groups": ("groups_command", "List what an index holds."),
     "explain": ("search_command", "Show how results were found."),
+    "eval": ("eval_command", "Measure set-ups on questions, and compare them."),
 }
 """The module of each command, imported when the command is used, and its one-line help."""
 

@@ -80,6 +80,7 @@ _HINTS = {
     "'nodekin index --group NAME=TRANSFORM' makes another",
     "; add one with register_reader": "; convert it to text",
     "; a text is added with graph.add": "",
+    "; say by fields= what": "; say what it is called with --field question=COLUMN",
     "; give the graph a path of its own": "; name another folder with --store, or --rebuild",
     "; add it as Document(text, id=...), or rename its folder": "; rename its folder, or give it "
     "an index of its own with --store",

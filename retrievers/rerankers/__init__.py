@@ -7,6 +7,7 @@ from .near_duplicate_filter import NearDuplicateFilter
 from .passage_windows import passage_windows
 from .rerank_retriever import RerankRetriever
 from .reranker import Reranker, register_reranker
+from .token_limit import TokenLimit
 
 __all__ = [
     "CrossEncoderReranker",
@@ -16,6 +17,7 @@ __all__ = [
     "RerankRetriever",
     "Reranker",
     "RerankerProtocol",
+    "TokenLimit",
     "passage_windows",
     "register_reranker",
 ]

@@ -19,6 +19,7 @@ from .cross_encoder_reranker import CrossEncoderReranker
 from .function_reranker import FunctionReranker
 from .keyword_filter import KeywordFilter
 from .near_duplicate_filter import NearDuplicateFilter
+from .token_limit import TokenLimit
 
 
 class Reranker:
@@ -28,8 +29,8 @@ class Reranker:
 
     Args:
         reranker: A name (``"ModuleReranker"`` for ``CrossEncoderReranker``, ``"KeywordFilter"``,
-            ``"NearDuplicateFilter"``, or that of a function below ``@register_reranker``), such a
-            function, or an object with ``rerank``.
+            ``"NearDuplicateFilter"``, ``"TokenLimit"``, or that of a function below
+            ``@register_reranker``), such a function, or an object with ``rerank``.
         top_k: How many results at most; None for all.
         cut_off: Drops results with lower scores.
         relative_cut: Drops results that score less than this share of the top score; see
@@ -183,6 +184,7 @@ RERANKERS: dict[str, RerankerFactory] = {
     "ModuleReranker": CrossEncoderReranker,
     "KeywordFilter": KeywordFilter,
     "NearDuplicateFilter": NearDuplicateFilter,
+    "TokenLimit": TokenLimit,
 }
 
 _BUILT_IN = frozenset(RERANKERS)

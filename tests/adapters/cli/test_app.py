@@ -22,10 +22,10 @@ def test_no_arguments_show_the_help(nodekin):
     commands = [
         line.split()[0] for line in ran.out.split("Commands:\n")[1].split("\n\n")[0].split("\n")
     ]
-    assert commands == ["index", "search", "ask", "groups", "explain"]
+    assert commands == ["index", "search", "ask", "groups", "explain", "eval"]
 
 
-@pytest.mark.parametrize("command", ["index", "search", "ask", "groups", "explain"])
+@pytest.mark.parametrize("command", ["index", "search", "ask", "groups", "explain", "eval"])
 def test_every_command_documents_status_and_json(nodekin, command):
     out = nodekin(command, "--help").out
     assert "Exit status:" in out

@@ -1,0 +1,56 @@
+import json
+
+import pytest
+
+from nodekin.retrievers.evaluation import GoldDocument, GoldPassage, load_dataset
+
+
+def test_the_form_is_known_by_the_name_and_the_content(tmp_path):
+    rows = [{"id": "1", "question": "Tea?", "document_ids": ["green"]}]
+    jsonl = tmp_path / "q.jsonl"
+    jsonl.write_text("\n".join(map(json.dumps, rows)))
+    assert load_dataset(jsonl).questions[0].gold == (GoldDocument("green"),)
+    csv = tmp_path / "q.CSV"
+    csv.write_text("Frage,passages\nTee?,Grüner Tee.\n", encoding="utf-8")
+    question = load_dataset(csv, {"question": "Frage"}).questions[0]
+    assert (question.text, question.gold) == ("Tee?", (GoldPassage("Grüner Tee."),))
+    squad = tmp_path / "dev.json"
+    answers = [{"text": "green", "answer_start": 0}]
+    paragraph = {"context": "green", "qas": [{"id": 1, "question": "Tea?", "answers": answers}]}
+    squad.write_text(json.dumps({"data": [{"paragraphs": [paragraph]}]}))
+    assert len(load_dataset(squad).documents) == 1
+    beir = tmp_path / "beir"
+    (beir / "qrels").mkdir(parents=True)
+    (beir / "corpus.jsonl").write_text('{"_id": "green", "text": "Green tea"}')
+    (beir / "queries.jsonl").write_text('{"_id": "1", "text": "Tea?"}')
+    (beir / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n1\tgreen\t1\n")
+    assert load_dataset(beir).questions[0].gold == (GoldDocument("green"),)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "fields", "error"),
+    [
+        ("q.txt", "Tea?", None, "no form of questions that is known"),
+        ("q.json", "[1]", None, "no form of questions that is known"),
+        ("q.json", "{", None, "is no JSON"),
+        ("q.json", "{}", {"question": "Frage"}, "leave fields out"),
+        ("q.jsonl", "", None, "q.jsonl has no questions"),
+        ("q.csv", "", None, "has no column 'question'"),
+        (
+            "q.jsonl",
+            '{"id": 1, "question": "a"}\n{"id": 1, "question": "b"}',
+            None,
+            "more than once",
+        ),
+    ],
+)
+def test_what_is_no_set_of_questions_says_why(tmp_path, name, text, fields, error):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(ValueError, match=error):
+        load_dataset(path, fields)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"questions\.jsonl"):
+        load_dataset(tmp_path / "questions.jsonl")
