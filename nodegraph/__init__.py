@@ -1,5 +1,6 @@
 """What the corpus is: documents, groups of nodes made from them, transforms and the store."""
 
+from .argument_names import explain_names
 from .build_writer import Failure
 from .concurrency import limit_concurrency, run_in_tasks, run_in_threads
 from .corpus import Refresh
@@ -81,6 +82,7 @@ __all__ = [
     "as_search_text",
     "count_tokens",
     "declared_search_text",
+    "explain_names",
     "fingerprint",
     "limit_concurrency",
     "nearest_names",

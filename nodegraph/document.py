@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,10 +93,16 @@ def declared_search_text(item: object) -> SearchText | None:
 
 
 def as_document(item: object) -> Document:
-    """Take a text, a Document, or a LangChain or LlamaIndex document (known by its shape)."""
+    """Take a text, a Document, or a LangChain or LlamaIndex document (known by its shape).
+
+    Raises:
+        TypeError: If it is none of these.
+        ValueError: If it is a text, and the path of a file or folder that there is.
+    """
     if isinstance(item, Document):
         return item
     if isinstance(item, str):
+        _check_no_path(item)
         return Document(item)
     metadata = getattr(item, "metadata", None)
     if isinstance(metadata, Mapping):
@@ -109,6 +117,19 @@ def as_document(item: object) -> Document:
         f"can't make a document from {type(item).__name__} {item!r:.80}; give a text (str), a "
         "pathlib.Path, a nodekin Document, or a LangChain or LlamaIndex document"
     )
+
+
+_LIKE_A_PATH = re.compile(r"[/\\]|\.\w{1,8}$")
+
+
+def _check_no_path(text: str) -> None:
+    is_line = len(text) <= 400 and text.isprintable()
+    if is_line and _LIKE_A_PATH.search(text) and os.path.exists(text):
+        kind = "folder" if os.path.isdir(text) else "file"
+        raise ValueError(
+            f"{text!r:.200} is a {kind} that there is; give Path({text!r:.200}) to read it, or "
+            "Document(...) with it to add this text"
+        )
 
 
 def flatten(items: object) -> Iterator[object]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from .argument_names import explain_names
 from .build_writer import Failure
 from .builder import GroupBuilder
 from .corpus import Corpus, Refresh
@@ -77,6 +78,7 @@ class NodeGraph:
         ['Tea is a drink', 'It is made of leaves.', 'Rivers run.']
     """
 
+    @explain_names
     def __init__(
         self,
         source: str | Path | Sequence[str | Path] | None = None,
@@ -161,7 +163,8 @@ class NodeGraph:
         Raises:
             TypeError: If an item is none of these.
             ReadError: If a file can't be read, unless the graph skips such files.
-            ValueError: If two different documents in the call, or two files, have the same id.
+            ValueError: If two different documents in the call, or two files, have the same id; or
+                if a text is the path of a file or folder that there is.
         """
         sources = [i if isinstance(i, Path) else stable_document(i) for i in flatten(items)]
         self._check_outside()
@@ -256,6 +259,7 @@ class NodeGraph:
 
     # Groups
 
+    @explain_names
     def create_node_group(
         self,
         name: str,

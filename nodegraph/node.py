@@ -81,7 +81,7 @@ class Kin(Protocol):
 class Node:
     """Hold a piece of content and its place in the graph.
 
-    A transform may return nodes of its own, ``Node("text", metadata={...})``; everything below
+    A transform may return nodes of its own, ``Node("text", {...})``; everything below
     ``end`` is filled in by the graph. Two nodes are equal when their ids are.
 
     Attributes:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
-from ..nodegraph import run_in_tasks
+from ..nodegraph import explain_names, run_in_tasks
 from .filters import Filters, all_of
 from .protocols import RetrieverProtocol
 from .results import OutputFormat, ScoredNode, formatted
@@ -37,6 +37,12 @@ class BaseRetriever:
 
     output_format: OutputFormat | None = None
     join: bool | str = False
+
+    def __init_subclass__(cls, **settings: object) -> None:
+        super().__init_subclass__(**settings)
+        for name in ("__init__", "retrieve"):
+            if name in vars(cls):
+                setattr(cls, name, explain_names(vars(cls)[name]))
 
     def __init__(
         self, *, output_format: OutputFormat | None = None, join: bool | str = False
@@ -127,12 +133,68 @@ class BaseRetriever:
         """Return the same without blocking the event loop."""
         raise NotImplementedError
 
+    @overload
     def __call__(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
+    ) -> list[ScoredNode]: ...
+    @overload
+    def __call__(
+        self,
+        query: str,
+        *,
+        top_k: int | None = None,
+        filters: Filters | None = None,
+        output_format: Literal["content"],
+        join: Literal[False] = False,
+    ) -> list[Any]: ...
+    @overload
+    def __call__(
+        self,
+        query: str,
+        *,
+        top_k: int | None = None,
+        filters: Filters | None = None,
+        output_format: Literal["content"],
+        join: Literal[True] | str,
+    ) -> str: ...
+    @overload
+    def __call__(
+        self,
+        query: str,
+        *,
+        top_k: int | None = None,
+        filters: Filters | None = None,
+        output_format: Literal["dict"],
+    ) -> list[dict[str, Any]]: ...
+    @explain_names
+    def __call__(
+        self,
+        query: str,
+        *,
+        top_k: int | None = None,
+        filters: Filters | None = None,
+        output_format: OutputFormat | None = None,
+        join: bool | str = False,
     ) -> Any:
-        """Retrieve, and return the results in the ``output_format``."""
+        """Retrieve, and return the results as scored nodes or in a format.
+
+        Args:
+            query: The question.
+            top_k: How many results at most, in place of the retriever's own.
+            filters: Conditions, beside the retriever's own.
+            output_format: ``"content"`` for contents, ``"dict"`` for plain dicts; None for the
+                retriever's own, which is scored nodes unless it was given another. Type checkers
+                know the form from the call alone.
+            join: Joins contents to one text: True with line breaks, or the separator.
+
+        Raises:
+            ValueError: If there is no such format, or anything but content is to be joined.
+        """
+        if output_format is None and join is False:
+            output_format, join = self.output_format, self.join
+        check_output(output_format, join)
         results = self.retrieve(query, top_k=top_k, filters=filters)
-        return formatted(results, self.output_format, self.join)
+        return formatted(results, output_format, join)
 
     def batch(
         self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None

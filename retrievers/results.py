@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 from ..nodegraph import Node
+from .comparisons import SEVERAL, plain
 from .filters import Filters
 
 
@@ -107,6 +109,38 @@ class ScoredNode(_DeferredEvidence):
     score: float
     evidence: tuple[Evidence, ...] = ()
 
+    @property
+    def text(self) -> str:
+        """The node's text."""
+        return self.node.text
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The node's metadata, its document's included."""
+        return self.node.metadata
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as a dict of plain values, which ``json.dumps`` takes.
+
+        It has ``id``, ``group``, ``text``, ``content``, ``score``, ``document_id``, ``start``,
+        ``end`` and ``metadata``, and in ``evidence`` for each match its ``node_id``, ``group``,
+        ``text``, ``score``, ``similarity`` and ``query``. What JSON does not have (a date, an
+        object as content) is text.
+        """
+        evidence = [
+            {
+                "node_id": match.node.id,
+                "group": match.group,
+                "text": match.node.text,
+                "score": _json_value(match.score),
+                "similarity": match.similarity,
+                "query": match.query,
+            }
+            for match in self.evidence
+        ]
+        values = {**as_dict(self), "text": self.node.text, "evidence": evidence}
+        return {name: _json_value(value) for name, value in values.items()}
+
     def explain(self) -> str:
         """Return in words how the node was found: a line for the result, one for each match.
 
@@ -161,6 +195,16 @@ def scored_nodes(nodes: Iterable[Node], scores: Iterable[float], match: Match) -
         _set_match(result, match)
         results.append(result)
     return results
+
+
+def _json_value(value: Any) -> Any:
+    value = plain(value)
+    if isinstance(value, Mapping):
+        return {str(key): _json_value(item) for key, item in value.items()}
+    if isinstance(value, SEVERAL):
+        return [_json_value(item) for item in value]
+    is_json = value is None or isinstance(value, (str, int))
+    return value if is_json or (isinstance(value, float) and math.isfinite(value)) else str(value)
 
 
 Results = list[ScoredNode]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
@@ -104,7 +105,7 @@ class Retriever(BaseRetriever):
         lift: Lift = "max",
         **options: Unpack[RetrieverOptions],
     ) -> None:
-        own = Retriever.__init__.__kwdefaults__ or {}
+        own = inspect.unwrap(Retriever.__init__).__kwdefaults__ or {}
         check_options(options, {**own, **RetrieverOptions.__annotations__}, "Retriever", _REMEDY)
         super().__init__(
             output_format=options.get("output_format"), join=options.get("join", False)

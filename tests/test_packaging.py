@@ -103,7 +103,7 @@ PUBLIC = {
         Refresh SearchText SearchTextOption SentenceSplitter Stamp StoreError TransformError
         UnknownGroupError UnsupportedFilesError
         as_search_text count_tokens declared_search_text fingerprint
-        limit_concurrency nearest_names observing register_reader run_in_tasks run_in_threads
+        explain_names limit_concurrency nearest_names observing register_reader run_in_tasks run_in_threads
         split_paragraphs split_sentences
     """,
     "nodekin.nodegraph.sqlite": "SQLiteStore",

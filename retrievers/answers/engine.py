@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from ...nodegraph import LLM
+from ...nodegraph import LLM, explain_names
 from ...nodegraph.models import Language, as_llm, language_of
 from ..filters import Filters, parse_filters
 from ..foreign import as_retriever
@@ -78,6 +78,7 @@ class QueryEngine(PromptMixin):
         False
     """
 
+    @explain_names
     def __init__(
         self,
         retriever: RetrieverLike,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from ..filters import Filters
@@ -84,6 +84,11 @@ class FusionRetriever(PlannedRetriever):
     ) -> None:
         super().__init__(top_k=check_top_k(top_k), **output)
         self.on_error = choice(on_error, "on_error", ("raise", "skip"))
+        if not isinstance(retrievers, Iterable) or isinstance(retrievers, str):
+            raise TypeError(
+                "retrievers is a list of retrievers, FusionRetriever([first, second]), not "
+                f"{retrievers!r:.80}"
+            )
         self.retrievers = [as_retriever(retriever) for retriever in retrievers]
         if not self.retrievers:
             raise ValueError("retrievers=[] leaves nothing to fuse; give one or more")

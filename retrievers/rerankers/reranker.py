@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, overload
 
-from ...nodegraph import nearest_names
+from ...nodegraph import explain_names, nearest_names
 from ...nodegraph.models import is_async
 from ..plans import Compute, Plan, arun, run
 from ..protocols import RerankerProtocol, RerankError
@@ -57,6 +57,7 @@ class Reranker:
         ['Green tea is not fermented.']
     """
 
+    @explain_names
     def __init__(
         self,
         reranker: str | RerankerProtocol | Callable[..., Any],

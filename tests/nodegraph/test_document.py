@@ -2,6 +2,7 @@ import datetime
 import os
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -145,3 +146,18 @@ def test_metadata_with_keys_of_mixed_types_inside() -> None:
         == Document("tea", {"odd": {1: "a", "b": 2}}).id
     )
     assert Document("tea", {"odd": {1: "a", "b": 2}}).id != Document("tea", {"odd": {1: "a"}}).id
+
+
+def test_a_text_that_is_a_path_is_no_text(tmp_path, monkeypatch) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.md").write_text("Green tea.", "utf-8")
+    (tmp_path / "notes of tea.md").write_text("Black tea.", "utf-8")
+    monkeypatch.chdir(tmp_path)
+    graph = NodeGraph(progress=False)
+    for text, kind in {"docs/a.md": "file", "notes of tea.md": "file", "docs/": "folder"}.items():
+        with pytest.raises(ValueError, match=rf"^'{text}' is a {kind} that there is; give Path"):
+            graph.add(["tea", text])
+    assert graph.nodes("ROOT") == []
+    graph.add(["docs/b.md", "and/or", "docs", Document("docs/a.md"), Path("docs/a.md")])
+    texts = ["docs/b.md", "and/or", "docs", "docs/a.md", "Green tea."]
+    assert [node.text for node in graph.nodes("ROOT")] == texts

@@ -1,10 +1,16 @@
 import copy
+import json
 import pickle
+import subprocess
+import sys
 from dataclasses import FrozenInstanceError, replace
+from datetime import date
+from pathlib import Path
 
+import numpy as np
 import pytest
 
-from nodekin.nodegraph import NodeGraph
+from nodekin.nodegraph import Node, NodeGraph
 from nodekin.retrievers import Evidence, Retriever, ScoredNode
 
 
@@ -97,3 +103,107 @@ def test_results_are_copied_pickled_and_replaced_with_their_evidence(library) ->
         result.score = 1.0
     with pytest.raises(FrozenInstanceError):
         result.evidence = ()
+
+
+def test_text_and_metadata(library) -> None:
+    (result,) = Retriever(library, "sentence")("milk")
+    assert (result.text, result.metadata) == (result.node.text, result.node.metadata)
+
+
+def test_a_result_as_json(library) -> None:
+    (result,) = Retriever(library, "sentence", target="ROOT")("milk")
+    (match,) = result.evidence
+    values = json.loads(json.dumps(result.to_dict()))
+    assert values == {
+        "id": result.node.id,
+        "group": "ROOT",
+        "text": result.node.text,
+        "content": result.node.content,
+        "score": result.score,
+        "document_id": "tea",
+        "start": result.node.start,
+        "end": result.node.end,
+        "metadata": result.node.metadata,
+        "evidence": [
+            {
+                "node_id": match.node.id,
+                "group": "sentence",
+                "text": "black tea and milk",
+                "score": match.score,
+                "similarity": "bm25",
+                "query": "milk",
+            }
+        ],
+    }
+
+
+def test_what_json_does_not_have_becomes_text() -> None:
+    values = {
+        "when": date(2024, 5, 1),
+        "none": None,
+        "nan": float("nan"),
+        "flag": np.bool_(True),
+        "list": (np.int64(3), np.float32(0.5), b"x"),
+        "nested": {1: {2.5}},
+    }
+    node = Node("tea", values)
+    written = json.dumps(ScoredNode(node, np.float32(0.25)).to_dict(), allow_nan=False)
+    assert json.loads(written)["metadata"] == {
+        "when": "2024-05-01",
+        "none": None,
+        "nan": "nan",
+        "flag": True,
+        "list": [3, 0.5, "b'x'"],
+        "nested": {"1": [2.5]},
+    }
+    assert json.loads(written)["score"] == 0.25
+
+
+def test_a_format_for_one_call(library) -> None:
+    retriever = Retriever(library, "sentence", top_k=2)
+    assert retriever("river", output_format="content") == ["river water", "river bank"]
+    assert retriever("river", output_format="content", join=", ") == "river water, river bank"
+    assert [d["document_id"] for d in retriever("milk", output_format="dict")] == ["tea"]
+    assert retriever("milk", filters={"topic": "tea"}, top_k=1)[0].node.document_id == "tea"
+    with pytest.raises(ValueError, match="join=True joins contents"):
+        retriever("river", join=True)
+    own = Retriever(library, "sentence", top_k=2, output_format="content", join="|")
+    assert own("river") == "river water|river bank"
+    assert own("river", output_format="content") == ["river water", "river bank"]
+
+
+PROGRAM = """
+from typing import Any
+from typing_extensions import assert_type
+from nodekin.retrievers import FusionRetriever, Retriever, ScoredNode
+
+def program(retriever: Retriever, fusion: FusionRetriever) -> None:
+    assert_type(retriever("q"), list[ScoredNode])
+    assert_type(fusion("q", top_k=1), list[ScoredNode])
+    assert_type(retriever("q", output_format="content"), list[Any])
+    assert_type(retriever("q", output_format="content", join=True), str)
+    assert_type(fusion("q", output_format="dict"), list[dict[str, Any]])
+    print(retriever("q")[0].txet)
+    number: int = retriever("q")[0].score
+    retriever("q", output_format="dict", join=True)
+"""
+
+
+@pytest.mark.slow
+def test_type_checkers_know_what_a_call_returns(tmp_path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM, "utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary"]
+    checkout = Path(__file__).parents[2]
+    done = subprocess.run(
+        [*command, str(tmp_path / "program.py")],
+        cwd=checkout,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    errors = [
+        line.split(": ", 1)[0].rsplit(":", 1)[1]
+        for line in done.stdout.splitlines()
+        if ": error: " in line
+    ]
+    assert errors == ["12", "13", "14"], done.stdout + done.stderr

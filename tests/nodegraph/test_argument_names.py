@@ -1,0 +1,63 @@
+"""A call with another library's argument names says what they are called here."""
+
+import inspect
+
+import pytest
+
+from nodekin.nodegraph import NodeGraph, explain_names
+from nodekin.retrievers import FusionRetriever, QueryEngine, Reranker, RerankRetriever, Retriever
+
+
+@pytest.fixture
+def retriever() -> Retriever:
+    graph = NodeGraph(progress=False)
+    graph.add(["green tea", "black tea"])
+    return Retriever(graph, "ROOT")
+
+
+@pytest.mark.parametrize(
+    ("call", "theirs", "ours"),
+    [
+        (lambda r: Retriever(r.graphs[0], "ROOT", topk=3), "topk", "top_k"),
+        (lambda r: Retriever(r.graphs[0], "ROOT", k=3), "k", "top_k"),
+        (lambda r: Retriever(doc=r.graphs[0], group_name="ROOT"), "doc", "graph"),
+        (lambda r: r("tea", topk=3), "topk", "top_k"),
+        (lambda r: r.retrieve("tea", filter={}), "filter", "filters"),
+        (lambda r: r.retrieve(query_str="tea"), "query_str", "query"),
+        (lambda r: FusionRetriever([r], similarity_top_k=3), "similarity_top_k", "top_k"),
+        (lambda r: FusionRetriever([r]).retrieve("tea", k=3), "k", "top_k"),
+        (lambda r: RerankRetriever(base_retriever=r, reranker="x"), "base_retriever", "inner"),
+        (lambda r: Reranker("KeywordFilter", topk=3), "topk", "top_k"),
+        (lambda r: QueryEngine(r, model=str), "model", "llm"),
+        (lambda r: NodeGraph(embed_model=len), "embed_model", "embed"),
+        (lambda r: NodeGraph(dataset_path="docs"), "dataset_path", "source"),
+    ],
+)
+def test_the_error_has_the_name_here(retriever, call, theirs, ours) -> None:
+    with pytest.raises(TypeError, match=f"; '{theirs}' is called '{ours}' here$"):
+        call(retriever)
+
+
+def test_other_errors_are_as_they_were(retriever) -> None:
+    with pytest.raises(TypeError, match=r"got an unexpected keyword argument 'colour'$"):
+        retriever("tea", colour="green")
+
+    def fails(top_k: int) -> None:
+        raise TypeError(f"{top_k} is too many")
+
+    with pytest.raises(TypeError, match=r"^3 is too many$"):
+        explain_names(fails)(top_k=3)
+
+
+def test_signatures_are_as_they_were() -> None:
+    assert list(inspect.signature(Retriever).parameters)[:3] == [
+        "graph",
+        "group_name",
+        "similarity",
+    ]
+    assert "top_k" in inspect.signature(FusionRetriever.retrieve).parameters
+
+
+def test_retrievers_are_no_arguments_of_their_own(retriever) -> None:
+    with pytest.raises(TypeError, match=r"retrievers is a list of retrievers, FusionRetriever\(\["):
+        FusionRetriever(retriever, retriever)
