@@ -102,8 +102,8 @@ PUBLIC = {
         Observation OutsideHoldError PassageSplitter ROOT ReadError RecursiveSplitter
         Refresh SearchText SearchTextOption SentenceSplitter Stamp StoreError TransformError
         UnknownGroupError UnsupportedFilesError
-        as_search_text count_tokens declared_search_text fingerprint
-        explain_names limit_concurrency nearest_names observing register_reader run_in_tasks run_in_threads
+        as_search_text count_tokens declared_search_text fingerprint explain_names
+        limit_concurrency nearest_names observing register_reader run_in_tasks run_in_threads
         split_paragraphs split_sentences
     """,
     "nodekin.nodegraph.sqlite": "SQLiteStore",
