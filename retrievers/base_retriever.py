@@ -40,9 +40,8 @@ class BaseRetriever:
 
     def __init_subclass__(cls, **settings: object) -> None:
         super().__init_subclass__(**settings)
-        for name in ("__init__", "retrieve"):
-            if name in vars(cls):
-                setattr(cls, name, explain_names(vars(cls)[name]))
+        if "__init__" in vars(cls):
+            cls.__init__ = explain_names(cls.__init__)  # type: ignore[method-assign]
 
     def __init__(
         self, *, output_format: OutputFormat | None = None, join: bool | str = False
@@ -166,7 +165,6 @@ class BaseRetriever:
         filters: Filters | None = None,
         output_format: Literal["dict"],
     ) -> list[dict[str, Any]]: ...
-    @explain_names
     def __call__(
         self,
         query: str,
@@ -175,6 +173,7 @@ class BaseRetriever:
         filters: Filters | None = None,
         output_format: OutputFormat | None = None,
         join: bool | str = False,
+        **unknown: object,
     ) -> Any:
         """Retrieve, and return the results as scored nodes or in a format.
 
@@ -186,10 +185,14 @@ class BaseRetriever:
                 retriever's own, which is scored nodes unless it was given another. Type checkers
                 know the form from the call alone.
             join: Joins contents to one text: True with line breaks, or the separator.
+            **unknown: Refused.
 
         Raises:
+            TypeError: If there is no such argument; with its name here if it is another library's.
             ValueError: If there is no such format, or anything but content is to be joined.
         """
+        if unknown:
+            explain_names(self.retrieve)(query, top_k=top_k, filters=filters, **unknown)
         if output_format is None and join is False:
             output_format, join = self.output_format, self.join
         check_output(output_format, join)
