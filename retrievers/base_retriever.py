@@ -185,18 +185,17 @@ class BaseRetriever:
                 retriever's own, which is scored nodes unless it was given another. Type checkers
                 know the form from the call alone.
             join: Joins contents to one text: True with line breaks, or the separator.
-            **unknown: Refused.
+            **unknown: Arguments that only ``retrieve`` of a class of yours has.
 
         Raises:
             TypeError: If there is no such argument; with its name here if it is another library's.
             ValueError: If there is no such format, or anything but content is to be joined.
         """
-        if unknown:
-            explain_names(self.retrieve)(query, top_k=top_k, filters=filters, **unknown)
         if output_format is None and join is False:
             output_format, join = self.output_format, self.join
         check_output(output_format, join)
-        results = self.retrieve(query, top_k=top_k, filters=filters)
+        retrieve = explain_names(self.retrieve) if unknown else self.retrieve
+        results = retrieve(query, top_k=top_k, filters=filters, **unknown)
         return formatted(results, output_format, join)
 
     def batch(
