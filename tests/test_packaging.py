@@ -126,7 +126,8 @@ PUBLIC = {
         Dataset Difference Evaluation Figure GoldDocument GoldPassage GoldSpan
         JUDGED_METRICS Judge Judgement METRICS
         Matching Metric MissingGold Question RetrievalCase edit_similarity evaluate get_metric
-        load_beir load_csv load_dataset load_jsonl load_squad
+        load_beir load_csv load_dataset load_jsonl load_langchain load_llama_index load_ragas
+        load_squad
     """,
     "nodekin.adapters": "",
     "nodekin.adapters.cli": "main",

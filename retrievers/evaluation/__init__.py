@@ -2,6 +2,7 @@
 
 from .dataset import Dataset, GoldDocument, GoldPassage, GoldSpan, MissingGold, Question
 from .dataset_files import load_dataset
+from .framework_datasets import load_langchain, load_llama_index, load_ragas
 from .intervals import Difference, Figure
 from .judges import JUDGED_METRICS, Judge
 from .loaders import load_beir, load_csv, load_jsonl, load_squad
@@ -34,5 +35,8 @@ __all__ = [
     "load_csv",
     "load_dataset",
     "load_jsonl",
+    "load_langchain",
+    "load_llama_index",
+    "load_ragas",
     "load_squad",
 ]
