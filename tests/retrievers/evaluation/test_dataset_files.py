@@ -51,6 +51,28 @@ def test_what_is_no_set_of_questions_says_why(tmp_path, name, text, fields, erro
         load_dataset(path, fields)
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("q.jsonl", '{"inputs": {"question": "Tea?"}, "outputs": {"answer": "green"}}'),
+        ("q.json", '[{"inputs": {"question": "Tea?"}, "outputs": {"answer": "green"}}]'),
+        ("q.csv", "input_question,output_answer\nTea?,green\n"),
+        ("q.csv", "user_input,reference_contexts,reference\nTea?,[],green\n"),
+        ("q.jsonl", '{"user_input": "Tea?", "reference": "green"}'),
+        ("q.json", '{"queries": {"1": "Tea?"}, "responses": {"1": "green"}}'),
+        (
+            "q.json",
+            '{"examples": [{"query": "Tea?", "query_by": null, "reference_answer": "green"}]}',
+        ),
+    ],
+)
+def test_what_the_frameworks_saved_is_known_by_its_fields(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    (question,) = load_dataset(path).questions
+    assert (question.text, question.answers) == ("Tea?", ("green",))
+
+
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"questions\.jsonl"):
         load_dataset(tmp_path / "questions.jsonl")
