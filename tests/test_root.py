@@ -1,0 +1,48 @@
+"""``nodekin`` itself: its version, what most programs begin with, and its command."""
+
+import importlib.metadata
+import subprocess
+import sys
+
+import pytest
+
+import nodekin
+from nodekin.nodegraph import NodeGraph
+
+
+def test_the_version_is_that_of_the_installed_package() -> None:
+    assert nodekin.__version__ == importlib.metadata.version("nodekin")
+
+
+@pytest.mark.parametrize("name", nodekin.__all__)
+def test_every_name_is_there(name: str) -> None:
+    assert getattr(nodekin, name).__name__.split(".")[-1] == name
+    assert name in dir(nodekin)
+
+
+def test_the_names_are_those_of_the_packages() -> None:
+    assert nodekin.NodeGraph is NodeGraph
+
+
+def test_an_unknown_name() -> None:
+    with pytest.raises(AttributeError, match=r"nodekin has no 'Graph'; see nodekin\.nodegraph"):
+        nodekin.Graph  # noqa: B018
+
+
+def run(*arguments: str) -> str:
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, check=True
+    ).stdout
+
+
+def test_importing_it_imports_nothing_else() -> None:
+    code = (
+        "import sys, nodekin; print([m for m in sys.modules if 'nodekin' in m and 'edit' not in m])"
+    )
+    assert run("-c", code) == "['nodekin']\n"
+
+
+def test_it_is_the_command() -> None:
+    assert run("-m", "nodekin", "--help") == run("-m", "nodekin.adapters.cli", "--help").replace(
+        "python -m nodekin.adapters.cli", "python -m nodekin"
+    )
