@@ -404,6 +404,11 @@ class NodeGraph:
 
     # Nodes
 
+    def document_ids(self) -> list[str]:
+        """Return the ids of all documents, in the order they were first added."""
+        with self.reading(ROOT):
+            return self._store.document_ids()
+
     def nodes(self, group: str) -> list[Node]:
         """Return all nodes of a group in document order, built where they are missing.
 

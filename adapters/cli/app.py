@@ -18,6 +18,10 @@ _COMMANDS = {  # in the order in which one needs them
     "index": ("index_command", "Make an index of folders, or bring it up to date."),
     "search": ("search_command", "Find passages."),
     "ask": ("ask_command", "Answer a question, with sources."),
+    "list": ("documents_command", "List the documents of an index."),
+    "show": ("documents_command", "Show a document, or some lines of it."),
+    "stats": ("state_command", "Tell how large an index is."),
+    "doctor": ("state_command", "Say what is missing or wrong."),
     "groups": ("groups_command", "List what an index holds."),
     "explain": ("search_command", "Show how results were found."),
     "eval": ("eval_command", "Measure set-ups on questions, and compare them."),
@@ -41,8 +45,8 @@ class App(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module = importlib.import_module(f".{_COMMANDS[cmd_name][0]}", __package__)
-        command: click.Command = getattr(module, cmd_name)
-        return command
+        commands = vars(module).values()
+        return next(c for c in commands if isinstance(c, click.Command) and c.name == cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing them."""
@@ -100,9 +104,9 @@ def app(ctx: click.Context) -> None:
 
     \b
     nodekin index docs                make an index of a folder, or bring it up to date
-    nodekin search "green tea"        find passages in it
+    nodekin search green tea          find passages in it
     nodekin search --in docs tea      the same without an index
-    nodekin ask "Who drank tea?"      let a model answer from it
+    nodekin ask Who drank tea         let a model answer from it
 
     An index lies in the folder .nodekin where the command is run, and is found from the folders
     below it. Only "ask" needs a language model.

@@ -44,7 +44,7 @@ speaks OpenAI's protocol. The key is only taken from there.
 
 
 @click.command(epilog=f"{JSON_FORMAT}\n{EXIT_STATUSES}")
-@click.argument("question", required=False)
+@click.argument("words", nargs=-1, metavar="[QUESTION]")
 @search_options
 @click.option("-m", "--model", metavar="NAME", help="The model; OPENAI_MODEL by default.")
 @click.option("--base-url", metavar="URL", help="The model's server; OPENAI_BASE_URL by default.")
@@ -67,7 +67,7 @@ speaks OpenAI's protocol. The key is only taken from there.
 @click.option("--json-lines", is_flag=True, help="Print JSON while the answer comes, a line each.")
 @common_options
 def ask(
-    question: str | None,
+    words: tuple[str, ...],
     model: str | None,
     base_url: str | None,
     strategy: str,
@@ -81,10 +81,11 @@ def ask(
     """Answer QUESTION from an index or a folder, with the sources ("-" reads standard input).
 
     \b
-    nodekin ask "Who brought tea to Japan?"
+    nodekin ask Who brought tea to Japan
     nodekin ask 谁把茶带到日本？ --in docs --strategy multi_query
     nodekin ask --chat
     """
+    question = " ".join(words) or None
     if question is None and not chat:
         raise CommandError("name a question, or ask several with --chat", ExitStatus.USAGE_ERROR)
     llm = chat_model(model, base_url)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from typing import Any
 
 from ...nodegraph import ModelError
@@ -47,6 +48,7 @@ def chat_model(model: str | None, base_url: str | None) -> Any:
     name = model or os.environ.get("OPENAI_MODEL")
     key, url = _server(base_url)
     missing = []
+    install = "" if find_spec("openai") else ', and install it: pip install "nodekin[openai]"'
     if not name:
         missing.append("OPENAI_MODEL (or --model) to the name of a model")
     if not url and not key:
@@ -54,9 +56,10 @@ def chat_model(model: str | None, base_url: str | None) -> Any:
             "OPENAI_BASE_URL (or --base-url) to the address of an OpenAI-compatible server, such "
             "as http://127.0.0.1:8000/v1, or OPENAI_API_KEY to a key of OpenAI's own"
         )
-    if missing:
+    if missing or install:
+        needed = f"set {', and '.join(missing)}{install}" if missing else install[6:]
         raise CommandError(
-            f"ask needs a language model: set {', and '.join(missing)}; nodekin search needs none",
+            f"ask needs a language model: {needed}; nodekin search needs none",
             ExitStatus.MODEL_ERROR,
         )
     from ..openai_chat import OpenAIChat

@@ -36,27 +36,27 @@ text was not cut out of one. A match is what was found, in its own group.
 
 
 @click.command(epilog=f"{JSON_FORMAT}\n{EXIT_STATUSES}")
-@click.argument("query")
+@click.argument("query", nargs=-1, required=True)
 @search_options
 @click.option("--full", is_flag=True, help="Show whole texts, not the part that matched.")
 @common_options
-def search(query: str, full: bool, as_json: bool, quiet: bool, **options: Any) -> int:
+def search(query: tuple[str, ...], full: bool, as_json: bool, quiet: bool, **options: Any) -> int:
     """Find the passages that match QUERY best ("-" reads it from standard input).
 
     \b
-    nodekin search "tea ceremony" -k 3
+    nodekin search tea ceremony -k 3
     nodekin search 绿茶 --in docs --group sentence --target ROOT
     nodekin search tea --filter file_name=tea.md --json
     """
-    query = as_text(query)
+    text = as_text(" ".join(query))
     with open_search(quiet=quiet, **options) as session:
-        results = session.retriever.retrieve(query, filters=session.filters)
+        results = session.retriever.retrieve(text, filters=session.filters)
         if as_json:
-            _echo_json("search", query, results)
+            _echo_json("search", text, results)
         else:
-            for line in listing(results, query, full=full):
+            for line in listing(results, text, full=full):
                 echo(line)
-        return _status(query, session, results, quiet)
+        return _status(text, session, results, quiet)
 
 
 def _echo_json(command: str, query: str, results: Sequence[ScoredNode], **fields: Any) -> None:
@@ -91,21 +91,21 @@ with the results of "nodekin search --json".
 
 
 @click.command(epilog=f"{EXPLAIN_JSON_FORMAT}\n{EXIT_STATUSES}")
-@click.argument("query")
+@click.argument("query", nargs=-1, required=True)
 @search_options
 @common_options
-def explain(query: str, as_json: bool, quiet: bool, **options: Any) -> int:
+def explain(query: tuple[str, ...], as_json: bool, quiet: bool, **options: Any) -> int:
     """Search for QUERY; show the steps of the search, and what each result was found by.
 
     \b
-    nodekin explain "tea ceremony" --similarity bm25 --similarity cosine
+    nodekin explain tea ceremony --similarity bm25 --similarity cosine
     """
-    query = as_text(query)
+    text = as_text(" ".join(query))
     with open_search(quiet=quiet, **options) as session:
         with trace("explain") as traced:
-            results = session.retriever.retrieve(query, filters=session.filters)
+            results = session.retriever.retrieve(text, filters=session.filters)
         if as_json:
-            _echo_json("explain", query, results, trace=stage_record(traced))
+            _echo_json("explain", text, results, trace=stage_record(traced))
         else:
             echo(printable(str(traced)))
             line_numbers = LineNumbers()
@@ -113,7 +113,7 @@ def explain(query: str, as_json: bool, quiet: bool, **options: Any) -> int:
                 number = click.style(f"{rank}.", bold=True)
                 where = click.style(place(result.node, line_numbers), fg="green")
                 echo(f"\n{number} {where}\n{printable(result.explain())}")
-        return _status(query, session, results, quiet)
+        return _status(text, session, results, quiet)
 
 
 _DEPTH = 20  # what each branch gives to a fusion, at least

@@ -22,10 +22,13 @@ def test_no_arguments_show_the_help(nodekin):
     commands = [
         line.split()[0] for line in ran.out.split("Commands:\n")[1].split("\n\n")[0].split("\n")
     ]
-    assert commands == ["index", "search", "ask", "groups", "explain", "eval"]
+    assert commands == COMMANDS
 
 
-@pytest.mark.parametrize("command", ["index", "search", "ask", "groups", "explain", "eval"])
+COMMANDS = "index search ask list show stats doctor groups explain eval".split()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_documents_status_and_json(nodekin, command):
     out = nodekin(command, "--help").out
     assert "Exit status:" in out

@@ -164,3 +164,11 @@ def test_a_sentence_finds_its_passage_which_has_the_code_it_introduces(nodekin, 
     assert "steep(leaves)" in result["text"]
     assert result["group"] == "passage"
     assert {match["group"] for match in result["matches"]} == {"passage", "sentence"}
+
+
+def test_words_need_no_quotes(indexed):
+    assert indexed("search", "green", "tea", "--json").json["query"] == "green tea"
+    assert indexed("explain", "green", "tea", "-k", "1", "--json").json["query"] == "green tea"
+    with_options = indexed("search", "-k", "1", "black", "tea", "--json", "is", "fermented").json
+    assert (with_options["query"], with_options["count"]) == ("black tea is fermented", 1)
+    assert indexed("search").status == 2

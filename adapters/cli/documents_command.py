@@ -1,0 +1,188 @@
+"""``nodekin list`` and ``nodekin show``: which documents an index has, and what one says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from itertools import islice
+from pathlib import Path
+
+import click
+
+from ...nodegraph import Node, NodeGraph, nearest_names
+from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
+from .options import common_options, folders_option, store_option
+from .output import FORMAT, LineNumbers, document_name, echo, to_json
+from .workspace import find_index, open_graph
+
+LIST_FORMAT = """\b
+With --json: {"format": 1, "command": "list", "count", "documents": [{"id",
+  "path", "characters", "metadata"}]}
+"""
+
+_AT_ONCE = 200  # documents whose texts are in memory
+
+
+@click.command("list", epilog=f"{LIST_FORMAT}\n{EXIT_STATUSES}")
+@click.argument("patterns", nargs=-1, metavar="[FOLDER|PATTERN]...")
+@folders_option("What a folder would give, read into memory.")
+@store_option
+@common_options
+def list_documents(
+    patterns: tuple[str, ...],
+    folders: tuple[Path, ...],
+    store: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """List the documents of an index, or those in a FOLDER or that a PATTERN fits, with their
+    length in characters.
+
+    \b
+    nodekin list
+    nodekin list docs/guides "*.md"
+    """
+    home, settings = find_index(store, folders)
+    records = []
+    with open_graph(home, settings, folders, quiet=quiet) as graph:
+        for document in documents_of(graph):
+            name = document_name(document)
+            if patterns and not any(_fits(name, pattern) for pattern in patterns):
+                continue
+            records.append(
+                {
+                    "id": document.id,
+                    "path": document.metadata.get("file_path"),
+                    "characters": len(document.text),
+                    "metadata": document.metadata,
+                }
+            )
+            if not as_json:
+                echo(f"{len(document.text):>11,}  {name}")
+    if as_json:
+        header = {"format": FORMAT, "command": "list", "count": len(records)}
+        echo(to_json({**header, "documents": records}))
+    return ExitStatus.SUCCESS if records else ExitStatus.NO_RESULTS
+
+
+def documents_of(graph: NodeGraph) -> Iterator[Node]:
+    """Yield the documents of a graph; few of their texts are in memory at a time."""
+    ids = iter(graph.document_ids())
+    while some := list(islice(ids, _AT_ONCE)):
+        yield from graph.nodes_by_id(some)
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """Return whether a document is what a pattern names, fits it, or lies in the folder."""
+    below = pattern.rstrip("/\\") + "/"
+    return name == pattern or name.startswith(below) or fnmatchcase(name, pattern)
+
+
+SHOW_FORMAT = """\b
+With --json: {"format": 1, "command": "show", "id", "path", "text", "metadata",
+  "nodes": [{"id", "line", "start", "end", "text"}] of the group}
+"""
+
+_AROUND = 10  # lines before and after the one that is named
+
+
+@click.command(epilog=f"{SHOW_FORMAT}\n{EXIT_STATUSES}")
+@click.argument("document", metavar="DOCUMENT[:LINE]")
+@click.option("-g", "--group", metavar="NAME", help="Show its nodes in this group, one by one.")
+@folders_option("Read this folder or file into memory in place of an index.")
+@store_option
+@common_options
+def show(
+    document: str,
+    group: str | None,
+    folders: tuple[Path, ...],
+    store: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Show the text of a DOCUMENT as it was read, or the lines around one LINE of it.
+
+    \b
+    nodekin show docs/tea.md
+    nodekin show docs/tea.md:12
+    nodekin show docs/tea.md --group sentence
+    """
+    home, settings = find_index(store, folders)
+    with open_graph(home, settings, folders, quiet=quiet) as graph:
+        node, line = _find(graph, document)
+        line_numbers = LineNumbers()
+        nodes = graph.find(group or settings.main_group)(node) if group or as_json else []
+        if as_json:
+            records = [
+                {
+                    "id": part.id,
+                    "line": line_numbers.line(part),
+                    "start": part.start,
+                    "end": part.end,
+                    "text": part.text,
+                }
+                for part in nodes
+            ]
+            header = {"format": FORMAT, "command": "show", "id": node.id}
+            path = node.metadata.get("file_path")
+            content = {"path": path, "text": node.text, "metadata": node.metadata}
+            echo(to_json({**header, **content, "nodes": records}))
+        elif group:
+            for number, part in enumerate(nodes):
+                if number:
+                    echo()
+                at = line_numbers.line(part)
+                place = document_name(node) if at is None else f"{document_name(node)}:{at}"
+                echo(click.style(f"{place}  {part.group}", fg="green"))
+                echo(printable(part.text))
+        else:
+            for text in _lines(node.text, line):
+                echo(text)
+    return ExitStatus.SUCCESS
+
+
+def _find(graph: NodeGraph, name: str) -> tuple[Node, int | None]:
+    """Return the document of this id or path, and the line that is named behind it.
+
+    Raises:
+        CommandError: If there is none, or several; with those that are like it.
+    """
+    numbered = re.fullmatch(r"(.+):([0-9]{1,9})", name)
+    wanted = [(name, None), (numbered[1], int(numbered[2]))] if numbered else [(name, None)]
+    ids = graph.document_ids()
+    known = set(ids)
+    for text, line in wanted:
+        path = Path(text).expanduser().absolute()
+        matching = [text] if text in known else []
+        if not matching:
+            matching = [i for i in ids if Path(i).name == text or path.as_posix().endswith(f"/{i}")]
+        if len(matching) > 1:
+            listed = ", ".join(sorted(matching)[:8])
+            raise CommandError(
+                f"{text!r} is several documents: {listed}; name one whole", ExitStatus.USAGE_ERROR
+            )
+        if matching:
+            return graph.node(matching[0]), line
+    raise CommandError(
+        f"the index has no document {name!r:.200}; it has {nearest_names(name, ids)}",
+        ExitStatus.USAGE_ERROR,
+    )
+
+
+def _lines(text: str, line: int | None) -> Sequence[str]:
+    """Return the lines of a text, or those around one, with their numbers."""
+    lines = text.split("\n")
+    if line is None:
+        return [printable(each) for each in lines]
+    if not 1 <= line <= len(lines):
+        raise CommandError(
+            f"there is no line {line}; the document has {len(lines):,}", ExitStatus.USAGE_ERROR
+        )
+    first, last = max(1, line - _AROUND), min(len(lines), line + _AROUND)
+    width = len(str(last))
+    return [
+        click.style(f"{number:>{width}}  ", fg="green" if number == line else None, dim=True)
+        + printable(lines[number - 1])
+        for number in range(first, last + 1)
+    ]

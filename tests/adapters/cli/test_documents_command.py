@@ -1,0 +1,77 @@
+import pytest
+
+
+def test_documents_are_listed_with_their_length(indexed):
+    ran = indexed("list")
+    assert ran.status == 0
+    rows = [line.split() for line in ran.out.splitlines()]
+    assert rows == [["54", "docs/river.txt"], ["77", "docs/tea.md"], ["32", "docs/茶.md"]]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "names"),
+    [
+        (["docs/tea.md"], ["docs/tea.md"]),
+        (["*.md"], ["docs/tea.md", "docs/茶.md"]),
+        (["docs"], ["docs/river.txt", "docs/tea.md", "docs/茶.md"]),
+        (["doc", "*.pdf"], []),
+        (["*.txt", "docs/茶.md"], ["docs/river.txt", "docs/茶.md"]),
+    ],
+)
+def test_some_documents(indexed, patterns, names):
+    ran = indexed("list", *patterns, "--json")
+    assert [document["id"] for document in ran.json["documents"]] == names
+    assert ran.json["count"] == len(names)
+    assert ran.status == (0 if names else 1)
+
+
+def test_documents_of_a_folder(nodekin):
+    assert nodekin("list", "--in", "docs").out.count("\n") == 3
+
+
+def test_a_document_is_shown_as_it_was_read(indexed, here):
+    text = (here / "docs" / "tea.md").read_text("utf-8")
+    for name in ("docs/tea.md", "tea.md", str(here / "docs" / "tea.md")):
+        assert indexed("show", name).out == text + "\n"
+
+
+def test_the_lines_around_one(indexed, here):
+    (here / "docs" / "long.txt").write_text("\n".join(f"line {n}" for n in range(1, 41)), "utf-8")
+    indexed("index")
+    lines = indexed("show", "long.txt:20").out.splitlines()
+    assert (lines[0], lines[-1], len(lines)) == ("10  line 10", "30  line 30", 21)
+    assert indexed("show", "long.txt:41").status == 2
+
+
+def test_the_nodes_of_a_document(indexed):
+    ran = indexed("show", "茶.md", "--group", "sentence")
+    assert ran.out.splitlines()[:2] == ["docs/茶.md:1  sentence", "# 茶"]
+    nodes = indexed("show", "茶.md", "-g", "sentence", "--json").json["nodes"]
+    assert [node["text"] for node in nodes][1:] == [
+        "陆羽写了《茶经》。",
+        "他生活在唐代。",
+        "绿茶不经过发酵。",
+    ]
+    assert nodes[-1]["line"] == 5
+
+
+def test_a_document_that_is_not_there(indexed):
+    ran = indexed("show", "tee.md")
+    assert (ran.status, ran.out) == (2, "")
+    assert "no document 'tee.md'; it has 'docs/tea.md'" in ran.err
+
+
+def test_a_name_of_several(indexed, here):
+    (here / "docs" / "more").mkdir()
+    (here / "docs" / "more" / "tea.md").write_text("More tea.", "utf-8")
+    indexed("index")
+    ran = indexed("show", "tea.md")
+    assert ran.status == 2
+    assert "'tea.md' is several documents: docs/more/tea.md, docs/tea.md" in ran.err
+    assert indexed("show", "docs/more/tea.md").out == "More tea.\n"
+
+
+def test_control_characters_are_not_sent_to_the_terminal(indexed, here):
+    (here / "docs" / "bad.txt").write_text("tea\x1b[2J", "utf-8")
+    indexed("index")
+    assert indexed("show", "bad.txt").out == "tea\ufffd[2J\n"
