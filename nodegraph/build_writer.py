@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from .codec import decode, encode
-from .derivation import CORPUS, Derivation, Stamp
+from .derivation import CORPUS, Amendment, Derivation, Stamp
 from .errors import TransformError
+from .group_follower import GroupFollower
 from .groups import NodeGroup
 from .hashing import digest, metadata_digest
 from .locking import Access
@@ -72,12 +73,14 @@ class DerivationJob:
         root: The document.
         families: The parents, each with the output of the transform.
         revisions: The revisions of the documents and the parent group when the parents were read.
+        follower: What amends the group, where its transform follows the whole parent group.
     """
 
     task: DerivationTask
     root: Node | None
     families: list[tuple[Node | None, PendingOutput]]
     revisions: tuple[int, int]
+    follower: GroupFollower | None = None
 
 
 class BatchWriter:
@@ -105,7 +108,7 @@ class BatchWriter:
         self._group = group
         self.rules = rules
         self._failed = failed
-        self._done: list[tuple[DerivationJob, Derivation, Failure | None]] = []
+        self._done: list[tuple[DerivationJob, Derivation | Amendment, Failure | None]] = []
         self._size = 0
         self._since = time.monotonic()
         self.checkpoint = BuildCheckpoint(store, group)
@@ -115,7 +118,7 @@ class BatchWriter:
         """Return the revisions of the documents and of the parent group."""
         return self._store.revision(ROOT), self._store.revision(self._group.parent)
 
-    def add(self, job: DerivationJob, derived: Derivation) -> None:
+    def add(self, job: DerivationJob, derived: Derivation | Amendment) -> None:
         """Add the derivation of one document; write all if that is due."""
         self._done.append((job, derived, None))
         self._size += len(derived.nodes) + 1
@@ -143,6 +146,7 @@ class BatchWriter:
         """
         changed = self._changed()
         shares: dict[str, Derivation] = {}
+        amendments: list[tuple[GroupFollower | None, Amendment]] = []
         for job, derived, failure in self._done:
             document_id = job.task.document_id
             parents = [parent for parent, _ in job.families if parent is not None]
@@ -150,19 +154,27 @@ class BatchWriter:
                 if self._group.trans_node:
                     self.checkpoint.delete(parents, job.task.key)
                 continue
-            shares[document_id] = derived
+            if isinstance(derived, Amendment):
+                amendments.append((job.follower, derived))
+            else:
+                shares[document_id] = derived
             if failure is None:
                 self._failed.pop((self._group.name, document_id), None)
                 self.checkpoint.delete(parents, job.task.key)
             else:
                 self._failed[self._group.name, document_id] = job.task.key, failure
-        if shares:
+        if shares or amendments:
             built = self._store.built(self._group.name)
             if built is None or built[0] != self.rules:
                 self._store.mark_built(self._group.name, self.rules, 0)
+        if shares:
             self._store.put_derivations(self._group.name, shares)
+        for follower, amendment in amendments:
+            self._store.amend(self._group.name, CORPUS, amendment)
+            if follower is not None:
+                follower.revision = self._store.revision(self._group.name)
         self.checkpoint.save()  # of what failed, or is not finished
-        self.written += len(shares)
+        self.written += len(shares) + len(amendments)
         self._done, self._size, self._since = [], 0, time.monotonic()
 
     def _changed(self) -> set[str]:

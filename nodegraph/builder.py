@@ -20,15 +20,25 @@ from .build_writer import (
     Failure,
     PendingOutput,
 )
-from .derivation import CORPUS, Stamp, corpus_key, derivation_key, derive, reusable
+from .derivation import (
+    CORPUS,
+    Amendment,
+    Derivation,
+    Stamp,
+    corpus_key,
+    derivation_key,
+    derive,
+    reusable,
+)
 from .errors import TransformError
+from .group_follower import GroupFollower, GroupFollowers
 from .groups import NodeGroup
 from .hashing import digest
 from .locking import Access
 from .models import AnswerCache, keep_answers
 from .node import ROOT, Node
 from .progress import track
-from .store import NodeStore
+from .store import Changes, NodeStore
 from .transforms import Draft, PatternRule
 
 
@@ -51,6 +61,7 @@ class GroupBuilder:
         # while the store says what it said then.
         self._partial: dict[str, tuple[tuple[str, int], tuple[str, int] | None]] = {}
         self._failed: dict[tuple[str, str], tuple[str, Failure]] = {}
+        self._followers = GroupFollowers(store, attach)
         self._retries: Counter[str] = Counter()
         self._session = secrets.token_hex(8)
         self._builds = 0  # counts what may change freshness without a change of the store
@@ -164,9 +175,7 @@ class GroupBuilder:
                 self._progress if pending else False,
             ):
                 try:
-                    families = [(parent, _result(output)) for parent, output in job.families]
-                    stamp = Stamp(job.task.key, group.version, _metadata(job.task))
-                    derived = derive(group.name, stamp, job.root, families)
+                    derived = _derived(group, job)
                     self._store.check(derived.nodes)
                 except Exception as error:
                     if writer.revisions() != job.revisions:
@@ -253,9 +262,11 @@ class GroupBuilder:
         """Yield what a group is made from now, of some documents or all; of CORPUS if it is."""
         group = lineage[-1]
         if group.scope == "group":
-            yield DerivationTask(
-                CORPUS, corpus_key(group, self._store.stamps(group.parent)), None, None
-            )
+            if group.following:  # the revision tells as much as all stamps, and at once
+                key = digest(group.version, str(self._store.revision(group.parent)))
+            else:
+                key = corpus_key(group, self._store.stamps(group.parent))
+            yield DerivationTask(CORPUS, key, None, None)
             return
         of_corpus = any(above.scope == "group" for above in lineage)
         roots = {} if of_corpus else self._store.stamps(ROOT, ids)
@@ -305,12 +316,18 @@ class GroupBuilder:
                 return None
             revisions = writer.revisions()
             (root,) = self._store.get([task.document_id]) if task.root else (None,)
-            if group.scope == "group":
+            follower, missed = self._followers.missed(group) if group.following else (None, None)
+            if follower is not None:
+                everything, old = [], None
+            elif group.scope == "group":
                 everything = [self._attach(n) for n in self._store.nodes(group.parent)]
                 old = None
             else:
                 everything = self._parents(group, task, root)
                 old = self._store.derivation(group.name, task.document_id)
+        if follower is not None and missed is not None:
+            failed = self._follow(group, follower, missed)
+            return DerivationJob(task, root, failed, revisions, follower)
         if group.scope == "group":
             return DerivationJob(task, root, [(None, self._attempt(group, everything))], revisions)
         reused = reusable(group, task.key, everything, old)
@@ -329,6 +346,20 @@ class GroupBuilder:
                 if isinstance(attempt, Future):
                     break  # it failed: the document can't be finished
         return DerivationJob(task, root, families, revisions)
+
+    def _follow(
+        self, group: NodeGroup, follower: GroupFollower, missed: Changes
+    ) -> list[tuple[Node | None, PendingOutput]]:
+        """Tell a transform what has changed in the group that it follows; return its error."""
+        try:
+            with self.guard.inside(group.name), keep_answers(self.answers):
+                follower.update(missed.revision, missed.removed, missed.added)
+        except BaseException as error:
+            self._followers.drop(group)
+            if not isinstance(error, Exception):
+                raise
+            return [(None, _failed_output(error))]
+        return []
 
     def _parents(self, group: NodeGroup, task: DerivationTask, root: Node | None) -> list[Node]:
         if group.parent == ROOT:
@@ -374,6 +405,15 @@ def _versions(lineage: Sequence[NodeGroup]) -> str:
 
 def _metadata(task: DerivationTask) -> str:
     return "" if task.root is None else task.root.metadata
+
+
+def _derived(group: NodeGroup, job: DerivationJob) -> Derivation | Amendment:
+    """Return what is made of a document, or what is amended of a group, when that is there."""
+    families = [(parent, _result(output)) for parent, output in job.families]
+    stamp = Stamp(job.task.key, group.version, _metadata(job.task))
+    if job.follower is not None:
+        return job.follower.amendment(stamp)
+    return derive(group.name, stamp, job.root, families)
 
 
 def _result(output: PendingOutput) -> list[Draft]:

@@ -10,7 +10,7 @@ from .errors import UnknownGroupError, nearest_names
 from .hashing import digest, fingerprint
 from .node import ROOT
 from .search_text import SearchTextRule, as_search_text, rule_version
-from .transforms import AnyRule, PatternRule, as_rule
+from .transforms import AnyRule, FollowingTransform, PatternRule, as_rule
 
 Scope = Literal["node", "group"]
 
@@ -42,6 +42,13 @@ class NodeGroup:
     def trans_node(self) -> bool:
         """Whether the transform sees a Node, or its text."""
         return self.rule.trans_node
+
+    @property
+    def following(self) -> FollowingTransform | None:
+        """The transform, if it sees the whole parent group and can follow its changes."""
+        if self.scope == "node" or isinstance(self.rule, PatternRule):
+            return None
+        return self.rule.following
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .derivation import CORPUS, Derivation, Stamp
+from .derivation import CORPUS, Amendment, Derivation, Stamp
 from .node import ROOT, Link, Node
 from .store import NodeStore
 
@@ -81,7 +82,25 @@ class MemoryStore(NodeStore):
 
     def derivation(self, group: str, document_id: str) -> Derivation | None:
         """Return what was derived."""
-        return self._derivations.get(group, {}).get(document_id)
+        stored = self._derivations.get(group, {}).get(document_id)
+        if stored is None:
+            return None
+        links = self.read_links([node.id for node in stored.nodes])
+        return replace(stored, links=tuple(k for some in links for k in some if k.derived))
+
+    def nodes(self, group: str) -> Iterator[Node]:
+        """Yield the nodes of a group."""
+        stored = self._derivations.get(group, {})
+        for document_id in self.stamps(group):
+            yield from stored[document_id].nodes
+
+    def _nodes_of(self, group: str, document_id: str) -> Sequence[Node]:
+        stored = self._derivations.get(group, {}).get(document_id)
+        return () if stored is None else stored.nodes
+
+    def node_ids(self, group: str, document_id: str) -> list[str]:
+        """Return the ids of the nodes of a derivation."""
+        return [node.id for node in self._nodes_of(group, document_id)]
 
     def write_derivations(
         self, group: str, derivations: Mapping[str, Derivation | None], changed: Collection[str]
@@ -94,8 +113,20 @@ class MemoryStore(NodeStore):
                 self._put(self._nodes, node.id, None)
             for node in () if new is None else new.nodes:
                 self._put(self._nodes, node.id, node)
-            self._put(stored, document_id, new)
+            without_links = None if new is None else replace(new, links=())
+            self._put(stored, document_id, without_links)
             self._children.pop((group, document_id), None)
+
+    def write_amendment(self, group: str, document_id: str, amendment: Amendment) -> None:
+        """Write the nodes and the stamp of an amendment."""
+        stored = self._derivations.setdefault(group, {})
+        nodes = amendment.nodes_of(self._nodes_of(group, document_id), self._nodes)
+        for node_id in amendment.removed:
+            self._put(self._nodes, node_id, None)
+        for node in amendment.nodes:
+            self._put(self._nodes, node.id, node)
+        self._put(stored, document_id, Derivation(*amendment.stamp, nodes))
+        self._children.pop((group, document_id), None)
 
     def get(self, ids: Iterable[str]) -> list[Node | None]:
         """Return nodes by id."""
@@ -103,15 +134,13 @@ class MemoryStore(NodeStore):
 
     def children(self, group: str, parent: Node) -> Sequence[Node]:
         """Return the nodes of a group made from one parent."""
-        derivation = self.derivation(group, parent.document_id)
-        if derivation is None:
-            return ()
+        nodes = self._nodes_of(group, parent.document_id)
         key = (group, parent.document_id)
         ranges = self._children.get(key)
         if ranges is None:
-            ranges = self._children[key] = _ranges_by_parent(derivation.nodes)
+            ranges = self._children[key] = _ranges_by_parent(nodes)
         begin, end = ranges.get(parent.id, (0, 0))
-        return derivation.nodes[begin:end]
+        return nodes[begin:end]
 
     # Links
 

@@ -10,12 +10,21 @@ share a store, ``writing`` keeps the others from writing and ``snapshot`` gives 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .derivation import CORPUS, DOCUMENT_STRIDE, Derivation, Stamp, derive_root, unmoved
+from .derivation import (
+    CORPUS,
+    DOCUMENT_STRIDE,
+    Amendment,
+    Derivation,
+    Stamp,
+    derive_root,
+    unmoved,
+)
 from .document import Document
 from .journal import Journal
 from .node import ROOT, Link, Node
@@ -189,9 +198,9 @@ class NodeStore(ABC):
         """Return the nodes before and after a node in its group and document, across parents."""
         derivation = self.derivation(node.group, node.document_id)
         nodes = () if derivation is None else derivation.nodes
-        place = node.order % DOCUMENT_STRIDE
-        before = nodes[place - 1] if 0 < place <= len(nodes) else None
-        return before, nodes[place + 1] if place + 1 < len(nodes) else None
+        place = bisect_left(nodes, node.order, key=lambda other: other.order)
+        after = place + (place < len(nodes) and nodes[place].order == node.order)
+        return nodes[place - 1] if place else None, nodes[after] if after < len(nodes) else None
 
     def links(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
         """Return the links from (or to) each node, in the order they were put.
@@ -320,6 +329,31 @@ class NodeStore(ABC):
         if links:
             self.put_links([replace(link, derived=True) for link in links])
         self.touch()
+
+    def amend(self, group: str, document_id: str, amendment: Amendment) -> None:
+        """Change a derivation where it is different, or make it; see ``put_derivations``."""
+        with self.transaction():
+            journal = self.journal
+            removed = [*amendment.removed]
+            nodes = [node.id for node in amendment.nodes]
+            known = [node.id for node in self.get(nodes) if node is not None]
+            if removed or nodes:
+                growth = len(nodes) - len(known) - len(removed)
+                journal.record(group, [*removed, *known], nodes, growth)
+            elif group not in journal.groups():
+                journal.put_state(group, journal.state(group))
+            stale = [*amendment.unlinked, *self._stale_links(removed, removed)]
+            self.write_amendment(group, document_id, amendment)
+            if stale:
+                self.delete_links(stale)
+            if amendment.links:
+                self.put_links([replace(link, derived=True) for link in amendment.links])
+            self.touch()
+
+    def write_amendment(self, group: str, document_id: str, amendment: Amendment) -> None:
+        """Write the nodes and the stamp of an amendment; a store may do so without the others."""
+        new = amendment.of(self.derivation(group, document_id))
+        self.write_derivations(group, {document_id: new}, [node.id for node in amendment.nodes])
 
     def _stale_links(self, replaced: Sequence[str], deleted: Sequence[str]) -> list[Link]:
         """Return the links that are deleted when nodes are replaced, of which some are deleted.

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from .derivation import CORPUS, Derivation
+from .derivation import CORPUS, Amendment, Derivation, Stamp
 from .document import Document
 from .graph import NodeGraph
 from .memory_store import MemoryStore
@@ -159,6 +159,8 @@ class _StoreCheck:
             self.derive_words,
             self.derive_words,
             self.derive_topics,
+            self.amend_topics,
+            self.amend_topics,
             self.put_links,
             self.put_links,
             self.delete_links,
@@ -225,6 +227,37 @@ class _StoreCheck:
             f"put_derivations('topic', of the corpus: {texts})",
             lambda store: store.put_derivations("topic", {CORPUS: derivation}),
         )
+
+    def amend_topics(self) -> tuple[str, Callable[[NodeStore], None]]:
+        """Change some nodes and links that were made of the corpus."""
+        rng = self.rng
+        texts, gone = rng.sample(_WORDS, 2), rng.sample(_WORDS, 2)
+        metadata, target = {"about": [rng.randrange(3)]}, rng.choice(_IDS)
+
+        def write(store: NodeStore) -> None:
+            old = store.derivation("topic", CORPUS)
+            existing = () if old is None else old.nodes
+            removed = [node.id for node in existing if node.text in gone and node.text not in texts]
+            nodes = [
+                Node(
+                    text,
+                    metadata,
+                    id=f"topic {text}",
+                    group="topic",
+                    order=10 * (_WORDS.index(text) + 1),
+                )
+                for text in texts
+            ]
+            links = [Link(node.id, target, MEMBER, derived=True) for node in nodes]
+            stale = [
+                link
+                for link in (() if old is None else old.links)
+                if link.source not in removed and link.target != target
+            ]
+            stamp = Stamp(ascii([texts, gone]), "rule", "")
+            store.amend("topic", CORPUS, Amendment(stamp, removed, nodes, stale, links))
+
+        return f"amend('topic', of the corpus: {texts}, without {gone})", write
 
     def put_links(self) -> tuple[str, Callable[[NodeStore], None]]:
         ids = [node.id for group in _GROUPS for node in self.expected.nodes(group)]

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 from ..errors import check_integer
-from ..node import LinkedText, Node
-from .entity_names import find_names, name_key
+from ..node import MEMBER, LinkedText, Node
+from ..transforms import Draft, RankedDraft
+from .name_index import Finder, NameIndex, TitledText
 
 _SENTENCE_END = re.compile(r"[.!?,;:。！？，；：、]$")
 
 _TITLE = 100  # characters in a first line that is a title
-
-Finder = Callable[[str], Iterable[str]]
-"""Takes a passage's text; returns the names in it."""
 
 
 class EntityExtractor:
@@ -79,64 +76,73 @@ class EntityExtractor:
         return f"EntityExtractor({self.find!r}, {limits})"
 
     def __call__(self, passages: Sequence[Node]) -> list[LinkedText]:
-        """Return the entities, in the order in which passages name them first."""
-        titles, bodies = _titles(passages, self.title)
-        spellings: dict[str, str] = {}
-        about: defaultdict[str, list[int]] = defaultdict(list)
-        for at, title in enumerate(titles):
-            if key := name_key(title):
-                about[key].append(at)
-                spellings.setdefault(key, title)
-        if self.find is None:
-            named = find_names(bodies, about, spellings)
-        else:
-            named = _names_by(self.find, bodies, spellings)
-        passages_of: dict[str, list[int]] = {}
-        for at, keys in enumerate(named):
-            for key in filter(None, dict.fromkeys([name_key(titles[at]), *keys])):
-                passages_of.setdefault(key, []).append(at)
+        """Return the entities, in the order of the first passages that name them."""
+        by_id = {passage.id: passage for passage in passages}
+        entities = EntityFollower(self).update((), passages)
+        ranked = sorted((e for e in entities.values() if e is not None), key=lambda e: e.rank)
         return [
-            LinkedText(
-                Node(spellings[key], {"about": [passages[at].id for at in about.get(key, ())]}),
-                [passages[at] for at in places],
-            )
-            for key, places in passages_of.items()
-            if len(places) <= self.max_passages
-            and (len(places) >= self.min_passages or key in about)
+            LinkedText(Node(draft.text, draft.metadata), [by_id[i] for _, i in draft.links])
+            for _, draft in ranked
         ]
+
+    def follower(self) -> EntityFollower:
+        """Return what makes entities of passages, and makes them anew where passages change.
+
+        A graph calls this in place of the extractor: one document more costs what it touches.
+        """
+        return EntityFollower(self)
+
+
+class EntityFollower:
+    """Keep entities up to date with the passages that they are found in.
+
+    Args:
+        extractor: The settings.
+    """
+
+    def __init__(self, extractor: EntityExtractor) -> None:
+        self._extractor = extractor
+        self._names = NameIndex(extractor.find)
+
+    def update(
+        self, removed: Collection[str], added: Sequence[Node]
+    ) -> dict[str, RankedDraft | None]:
+        """Return the entities that may have changed, by key; None for what is no entity."""
+        sources = [
+            TitledText(node.id, node.order, title, body)
+            for node in added
+            for title, body in [_titled(node, self._extractor.title)]
+        ]
+        return {key: self._entity(key) for key in self._names.update(removed, sources)}
+
+    def _entity(self, key: str) -> RankedDraft | None:
+        """Return an entity; None if it is in too few or too many passages."""
+        count = self._names.count(key)
+        if not count or count > self._extractor.max_passages:
+            return None
+        about = [passage.id for passage in self._names.about(key)]
+        if count < self._extractor.min_passages and not about:
+            return None
+        passages = self._names.passages(key)
+        links = tuple((MEMBER, passage.id) for passage in passages)
+        first = passages[0]
+        draft = Draft(self._names.spelling(key), None, {"about": about}, links=links)
+        return RankedDraft((first.order, first.id not in about, key), draft)
 
 
 def has_title(passage: Node, field: str = "title") -> bool:
     """Return whether a passage has a title: in its metadata, else a short first line."""
-    return bool(_titles([passage], field)[0][0])
+    return bool(_titled(passage, field)[0])
 
 
-def _titles(passages: Sequence[Node], field: str) -> tuple[list[str], list[str]]:
-    """Return each passage's title, empty where it has none, and the text without it."""
-    titles, bodies = [], []
-    for passage in passages:
-        title, body = passage.metadata.get(field), passage.text
-        if not isinstance(title, str):
-            head, _, rest = body.partition("\n")
-            head = head.strip().lstrip("#").strip()
-            # A line that was wrapped goes on in lower case.
-            wrapped = _SENTENCE_END.search(head) or rest.lstrip()[:1].islower()
-            title = "" if wrapped or not rest.strip() or len(head) > _TITLE else head
-            body = rest if title else body
-        titles.append(title)
-        bodies.append(body)
-    return titles, bodies
-
-
-def _names_by(
-    find: Finder, bodies: Sequence[str], spellings: dict[str, str]
-) -> Iterator[list[str]]:
-    """Yield, for every text, the keys of the names that the user's callable returns."""
-    for body in bodies:
-        names = find(body)
-        if isinstance(names, str):
-            raise TypeError(f"find returns several names, not one text: {names!r:.80}")
-        keys = {name_key(name): name for name in names}
-        for key, name in keys.items():
-            spellings.setdefault(key, name)
-        yield [key for key in keys if key]
+def _titled(passage: Node, field: str) -> tuple[str, str]:
+    """Return a passage's title, empty where it has none, and the text without it."""
+    title, body = passage.metadata.get(field), passage.text
+    if isinstance(title, str):
+        return title, body
+    head, _, rest = body.partition("\n")
+    head = head.strip().lstrip("#").strip()
+    wrapped = _SENTENCE_END.search(head) or rest.lstrip()[:1].islower()  # goes on in lower case
+    if wrapped or not rest.strip() or len(head) > _TITLE:
+        return "", body
+    return (head, rest) if head else ("", body)

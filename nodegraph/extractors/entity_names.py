@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -52,7 +51,7 @@ _ACCENTS = re.compile("[\u0300-\u036f]")
 
 _POSSESSIVE = re.compile("['’]s$")
 
-_ARTICLES = ("the", "a", "an")
+ARTICLES = ("the", "a", "an")
 
 _LONGEST = 8  # capitalised words in a name
 
@@ -67,7 +66,7 @@ def name_key(name: str) -> str:
         ('cafe', '红楼梦')
     """
     words = [_plain(word) for word in _TERM.findall(_folded(_REMARK.sub("", name)))]
-    while len(words) > 1 and words[0] in _ARTICLES:
+    while len(words) > 1 and words[0] in ARTICLES:
         del words[0]
     return " ".join(words)
 
@@ -95,7 +94,7 @@ def names_in(text: str, is_name: Callable[[str], bool]) -> list[str]:
     names: list[str] = []
     for length in range(_LONGEST, 0, -1):
         for begin in range(len(terms) - length + 1):
-            if any(taken[begin : begin + length]) or plain[begin] in _ARTICLES:
+            if any(taken[begin : begin + length]) or plain[begin] in ARTICLES:
                 continue
             if length == 1 and not (begin and terms[begin][0].isupper() and len(plain[begin]) > 1):
                 continue
@@ -138,45 +137,86 @@ class _Run:
     begins: bool
 
 
-def find_names(
-    bodies: Sequence[str], titles: Mapping[str, object], spellings: dict[str, str]
-) -> Iterator[list[str]]:
-    """Yield, for every text, the different keys of the names in it.
+@dataclass(frozen=True, slots=True)
+class ParsedText:
+    """What a text has by itself; which of it are names depends on what other texts write.
 
-    Names are phrases of capitalised words, texts in Chinese quotation marks, and the titles; they
-    are recognised everywhere, also inside longer names. The first word of a sentence counts as the
-    texts write it elsewhere.
-
-    Args:
-        bodies: The texts.
-        titles: Keys of names that are given in advance.
-        spellings: Names by key; the new ones are added as they are first written.
+    Attributes:
+        runs: Capitalised words that stand together.
+        lower: The words that are written without a capital letter, one by one.
+        quoted: What stands in quotation marks of scripts without spaces.
+        unspaced: The text as names are compared in it, where it has such a script; else empty.
     """
-    runs: list[list[_Run]] = []
-    lower: Counter[str] = Counter()
-    upper: Counter[str] = Counter()
-    quoted: list[str] = []
-    for body in bodies:
-        text = _folded(body)
-        lower.update(_LOWER.findall(text))
-        matches = [_run(match) for match in _RUN.finditer(text)]
-        for run in matches:
+
+    runs: list[_Run]
+    lower: list[str]
+    quoted: list[str]
+    unspaced: str
+
+    @property
+    def upper(self) -> Iterator[str]:
+        """The words with a capital letter that they do not have for their place alone."""
+        for run in self.runs:
             rest = zip(run.words[run.begins :], run.plain[run.begins :], strict=True)
-            upper.update(plain for word, plain in rest if word[0].isupper())
-        runs.append(matches)
-        quoted += ["".join(parts) for parts in _QUOTED.findall(text)]
-    keys_seen = set(titles)
-    phrases = (name for matches in runs for run in matches for name in _names(run, lower, upper))
-    for name in (*quoted, *phrases):
-        key = name_key(name)
-        if len(key) > 1 and not key.isdigit():
-            keys_seen.add(key)
-            spellings.setdefault(key, _POSSESSIVE.sub("", name))
-    unspaced = _Substrings(key for key in keys_seen if _HAS_UNSPACED.search(key))
-    for body, matches in zip(bodies, runs, strict=True):
-        keys = {key: None for run in matches for key in _inside(run, keys_seen, lower, upper)}
-        keys.update(dict.fromkeys(unspaced.of(body)))
-        yield list(keys)
+            yield from (plain for word, plain in rest if word[0].isupper())
+
+    @property
+    def first(self) -> set[str]:
+        """The capitalised words that a sentence begins with."""
+        return {run.plain[0] for run in self.runs if run.begins}
+
+    @property
+    def inner(self) -> set[str]:
+        """The other words in which a name may begin or end."""
+        return {
+            plain
+            for run in self.runs
+            for word, plain in zip(run.words[run.begins :], run.plain[run.begins :], strict=True)
+            if not word[0].islower()
+        }
+
+    def names(self, small: Callable[[str], bool]) -> dict[str, str]:
+        """Return the names that the text itself writes as such, as it first writes them, by key.
+
+        Args:
+            small: Tells whether a word is written without a capital letter elsewhere, so that a
+                capital one that begins a sentence is no part of a name.
+        """
+        names: dict[str, str] = {}
+        for name in (*self.quoted, *(name for run in self.runs for name in _names(run, small))):
+            key = name_key(name)
+            if len(key) > 1 and not key.isdigit():
+                names.setdefault(key, _POSSESSIVE.sub("", name))
+        return names
+
+    def known(self, is_name: Callable[[str], bool], small: Callable[[str], bool]) -> Iterator[str]:
+        """Yield the keys of the known names in runs, also those inside others."""
+        for run in self.runs:
+            first, words = _first(run, small), run.plain
+            ends = [i for i, word in enumerate(run.words) if i >= first and not word[0].islower()]
+            for number, begin in enumerate(ends):
+                if words[begin] in ARTICLES:
+                    continue
+                for end in ends[number : number + _LONGEST]:
+                    if is_name(key := " ".join(words[begin : end + 1])):
+                        yield key
+
+
+def parse(body: str) -> ParsedText:
+    """Return what stands in a text: what may be names, and how words are written."""
+    text = _folded(body)
+    unspaced = is_unspaced(text)
+    return ParsedText(
+        [_run(match) for match in _RUN.finditer(text)],
+        _LOWER.findall(text),
+        ["".join(parts) for parts in _QUOTED.findall(text)],
+        " ".join(_TERM.findall(text.casefold())) if unspaced else "",
+    )
+
+
+def is_unspaced(text: str) -> bool:
+    """Return whether some of a text is in a script without spaces."""
+    return _HAS_UNSPACED.search(text) is not None
 
 
 def _run(match: re.Match[str]) -> _Run:
@@ -190,17 +230,16 @@ def _run(match: re.Match[str]) -> _Run:
     return _Run(words, [*map(_plain, words)], breaks, begins)
 
 
-def _first(run: _Run, lower: Mapping[str, int], upper: Mapping[str, int]) -> int:
+def _first(run: _Run, small: Callable[[str], bool]) -> int:
     """Return where names begin: behind a first word that is capital for its place alone."""
-    word = run.plain[0]
-    return int(run.begins and lower.get(word, 0) >= upper.get(word, 0))
+    return int(run.begins and small(run.plain[0]))
 
 
-def _names(run: _Run, lower: Mapping[str, int], upper: Mapping[str, int]) -> Iterator[str]:
+def _names(run: _Run, small: Callable[[str], bool]) -> Iterator[str]:
     """Return the longest names of a run."""
     name: list[str] = []
     loose, joining = _LOOSE.split("|"), _JOINING.split("|")
-    for at, word in enumerate(run.words[(first := _first(run, lower, upper)) :], first):
+    for at, word in enumerate(run.words[(first := _first(run, small)) :], first):
         if at in run.breaks or word in loose:
             yield " ".join(_ended(name, joining))
             name = []
@@ -213,41 +252,6 @@ def _ended(words: list[str], joining: Sequence[str]) -> list[str]:
     while words and words[-1] in joining:
         words = words[:-1]
     return words
-
-
-def _inside(
-    run: _Run, keys: set[str], lower: Mapping[str, int], upper: Mapping[str, int]
-) -> Iterator[str]:
-    """Return the keys of all known names in a run, also those inside others."""
-    first, words = _first(run, lower, upper), run.plain
-    ends = [at for at, word in enumerate(run.words) if at >= first and not word[0].islower()]
-    for number, begin in enumerate(ends):
-        if words[begin] in _ARTICLES:
-            continue
-        for end in ends[number : number + _LONGEST]:
-            key = " ".join(words[begin : end + 1])
-            if key in keys:
-                yield key
-
-
-class _Substrings:
-    """Find which of many names stand in a text without spaces."""
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self._names = {name for name in names if len(name) > 1}
-        lengths: defaultdict[str, set[int]] = defaultdict(set)
-        for name in self._names:
-            lengths[name[:2]].add(len(name))
-        self._lengths = {begin: sorted(some) for begin, some in lengths.items()}
-
-    def of(self, text: str) -> Iterator[str]:
-        if not self._names or not _HAS_UNSPACED.search(text):
-            return
-        normal = " ".join(_TERM.findall(_folded(text).casefold()))
-        for at in range(len(normal) - 1):
-            for length in self._lengths.get(normal[at : at + 2], ()):
-                if normal[at : at + length] in self._names:
-                    yield normal[at : at + length]
 
 
 def _folded(text: str) -> str:

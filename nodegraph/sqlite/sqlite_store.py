@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..codec import encode
-from ..derivation import DOCUMENT_STRIDE, Derivation, Stamp
+from ..derivation import CORPUS, DOCUMENT_STRIDE, Amendment, Derivation, Stamp
 from ..node import NO_METADATA, ROOT, Link, Node
 from ..store import NodeStore
 from . import rows as tables
@@ -168,6 +168,17 @@ class SQLiteStore(NodeStore):
                     db.run("DELETE FROM derivations WHERE key = ?", [share.derivation])
                     self._versions.drop_unused(db, [share.version])
 
+    def write_amendment(self, group: str, document_id: str, amendment: Amendment) -> None:
+        """Write the nodes and the stamp of an amendment."""
+        with self._file.transaction() as db:
+            key, sequence = self._journal.key(group), self._journal.state(group).sequence
+            share = self._share(db, key, document_id)
+            stamp, version = amendment.stamp, share.newest
+            derivation = self._put_stamp(db, key, share, version, stamp, sequence)
+            removed = ([to_key(node_id)] for node_id in amendment.removed)
+            db.run_many("DELETE FROM nodes WHERE id = ?", removed)
+            self._put_nodes(db, derivation, amendment.nodes, version, sequence, {})
+
     def _share(self, db: Connection, group: int, document_id: str) -> _Share:
         """Return what the file has of a document in a group; a new document gets a key."""
         name = to_column(document_id)
@@ -242,7 +253,8 @@ class SQLiteStore(NodeStore):
         shared = NO_METADATA if version is None else self._versions.metadata(version)
         search_text = None if version is None else self._versions.search_text(version)
         rows: list[Row] = []
-        for place, node in enumerate(nodes):
+        for at, node in enumerate(nodes):
+            place = node.order % DOCUMENT_STRIDE if node.document_id == CORPUS else at
             key = to_key(node.id)
             text: str | bytes | None = to_column(node.text)
             if node.start is not None and version is not None:
@@ -357,6 +369,8 @@ class SQLiteStore(NodeStore):
 
     def neighbours(self, node: Node) -> tuple[Node | None, Node | None]:
         """Return the nodes before and after a node in its group and document."""
+        if node.document_id == CORPUS:  # places have gaps
+            return super().neighbours(node)
         place = node.order % DOCUMENT_STRIDE
         query = f"{_NODE} WHERE groups.name = ? AND docs.id = ? AND n.place IN (?, ?)"
         params = [node.group, to_column(node.document_id), place - 1, place + 1]

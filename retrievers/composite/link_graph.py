@@ -160,7 +160,7 @@ class LinkGraph:
             cache = by_state[self.graph.state()] = {}
         self._read_entities([i for i in mentions if i not in cache], cache)
         entities = [(i, entity) for i in mentions if (entity := cache[i]) is not None]
-        entities.sort(key=lambda item: -item[1].rarity)
+        entities.sort(key=lambda item: (-item[1].rarity, item[1].order))
         for _, entity in entities:
             for passage in entity.passages:
                 self._add_row(passage, rows)
@@ -177,7 +177,9 @@ class LinkGraph:
                 rarity = math.log((self.size + 1) / len(passages)) / math.log(self.size + 1)
                 about = node.own_metadata.get("about")
                 title_of = about if isinstance(about, list | tuple) else passages
-                cache[node.id] = _Entity(links[0][1].type, rarity, passages, frozenset(title_of))
+                cache[node.id] = _Entity(
+                    links[0][1].type, rarity, node.order, passages, frozenset(title_of)
+                )
 
     def _add_row(self, passage: str, rows: dict[str, int]) -> bool:
         """Add a row for a passage that may be a result, up to ``max_passages``."""
@@ -295,5 +297,6 @@ class _Entity(NamedTuple):
 
     type: str
     rarity: float
+    order: int
     passages: list[str]
     title_of: frozenset[str]

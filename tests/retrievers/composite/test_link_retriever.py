@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,35 @@ def test_what_is_removed_or_added_is_followed_no_more_or_at_once(graph: NodeGrap
     assert set(ids(retriever.retrieve(QUESTION))) == {"brand", "play", "bergen"}
     graph.add(Document("Life\nThe early years of Henrik Ibsen, when he was young.", id="life"))
     assert ids(retriever.retrieve(QUESTION))[:2] == ["brand", "life"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_after_changes_it_answers_as_on_a_graph_built_anew(graph: NodeGraph, seed: int) -> None:
+    rng = random.Random(seed)
+    texts = [node.text for node in graph.nodes("ROOT")] + [
+        "Skien\nA town in Norway, home of Henrik Ibsen.",
+        "Norway (country)\nOslo is its capital. Brand was played there.",
+        "Oslo\nThe capital. Old Skien Road leads there.",
+    ]
+    queries = ["Who wrote the play Brand?", "Where was the author of Brand born?", "Oslo in Norway"]
+    for _ in range(8):
+        i = rng.choice(["a", "b", "c", "d"])
+        if rng.random() < 0.3 and i in {node.id for node in graph.nodes("ROOT")}:
+            graph.remove(i)
+        else:
+            graph.add(Document(rng.choice(texts), id=i))
+        anew = NodeGraph(progress=False)
+        anew.create_node_group("entity", EntityExtractor(), scope="group")
+        anew.add([Document(node.text, node.metadata, id=node.id) for node in graph.nodes("ROOT")])
+        for query in queries:
+            answers = [
+                [
+                    (result.node.id, round(result.score, 9), [e.node.text for e in result.evidence])
+                    for result in LinkRetriever(Retriever(g, "ROOT"), g, via="entity")(query)
+                ]
+                for g in (graph, anew)
+            ]
+            assert answers[0] == answers[1]
 
 
 def test_a_hit_that_is_gone_is_not_followed(graph: NodeGraph) -> None:
