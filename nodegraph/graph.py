@@ -698,7 +698,7 @@ class NodeGraph:
     def index_file(self, name: str) -> Path | None:
         """Return where an index that can be made again may be kept, None where nothing lasts."""
         folder = self._store.index_folder
-        return None if folder is None else folder / f"{name}.npz"
+        return None if folder is None else folder / f"{name}.index"
 
     def shared(self, key: object, make: Callable[[], T]) -> T:
         """Return what was made for the key before, or make it: an index that many may use.

@@ -1,39 +1,49 @@
-"""Write named arrays to a file and read them back: the file format of indexes."""
+"""Write named arrays to a file, and map them from it: the file format of indexes.
+
+A file begins with eight bytes that name the format, the length and checksum of a header, and the
+header, which is JSON: what the caller says, and of each array its name, type, shape, place and
+checksum. The arrays follow, each from a multiple of 64 bytes, so that they can be used where they
+lie: processes that read one file share its pages, and what nobody looks at takes no memory.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
+import mmap
 import os
+import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
 logger = logging.getLogger(__name__)
 
-_FORMAT = 2
+_MAGIC = b"nodekin\x1a"
+
+_FORMAT = 3
+
+_HEADER = len(_MAGIC) + 8  # bytes before it: the name of the format, its length, its checksum
+
+_ALIGNMENT = 64
+
+_CHUNK = 1 << 20  # bytes that are verified at a time
 
 _ABANDONED = 3600  # seconds after which a temporary file belongs to a process that died
 
 Arrays = dict[str, npt.NDArray[Any]]
 
-Bytes = npt.NDArray[np.uint8]
-
-Numbers = npt.NDArray[np.uint32]
-
-# Files
-
 
 def save_arrays(
     path: Path, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
-) -> None:
+) -> bool:
     """Write a header and arrays to one file, completely or not at all.
 
     A failure is logged, not raised: an index can be rebuilt.
@@ -42,40 +52,119 @@ def save_arrays(
         path: The file; its folder is created where it is missing.
         header: What ``load_arrays`` returns with the arrays, as JSON has it.
         arrays: By name; of numbers or booleans.
+
+    Returns:
+        Whether it was written.
     """
     temporary = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
-    text = json.dumps({**header, "format": _FORMAT, "arrays": list(arrays)}).encode()
-    members: dict[str, Any] = {"header": np.frombuffer(text, np.uint8), **arrays}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("wb") as file:
-            np.savez(file, **members)
+            _write(file, header, arrays)
         temporary.replace(path)
         _remove_abandoned(path)
+        return True
     except OSError as error:
         logger.warning("the index was not written to %s, and will be rebuilt: %s", path, error)
+        return False
     finally:  # also when it is interrupted
         with suppress(OSError):
             temporary.unlink()
 
 
-def load_arrays(path: Path) -> tuple[dict[str, Any], Arrays] | None:
-    """Read a header and its arrays; return None where there is no file, or it is damaged.
+def _write(
+    file: BinaryIO, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]
+) -> None:
+    parts = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    described, begin = [], 0
+    for name, array in parts.items():
+        data = _bytes(array)
+        described.append([name, array.dtype.str, array.shape, begin, crc32(data)])
+        begin += _padded(len(data))
+    text = json.dumps({**header, "format": _FORMAT, "arrays": described}).encode()
+    file.write(_MAGIC + len(text).to_bytes(4, "little") + crc32(text).to_bytes(4, "little"))
+    file.write(text.ljust(_padded(_HEADER + len(text)) - _HEADER, b"\0"))
+    for array in parts.values():
+        data = _bytes(array)
+        file.write(data)
+        file.write(bytes(_padded(len(data)) - len(data)))
 
-    The archive's checksums are verified while it is read. What can't be read is logged.
+
+def _bytes(array: npt.NDArray[Any]) -> memoryview:
+    return array.reshape(-1).view(np.uint8).data if array.size else memoryview(b"")
+
+
+def _padded(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
+
+
+def load_arrays(path: Path) -> tuple[dict[str, Any], Arrays] | None:
+    """Read a header, and map its arrays; return None where there is no file, or it is damaged.
+
+    All checksums are verified, in one pass that leaves nothing in memory. What can't be read is
+    logged. The arrays can't be written to, and stay what they are when another process replaces
+    the file. Windows does not let anyone replace a file that is mapped: there it is read.
     """
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        header = json.loads(arrays.pop("header").tobytes())
-        if header.pop("arrays") != list(arrays):  # the archive's table has no checksum
-            raise ValueError("some arrays are missing")
-        return (header, arrays) if header["format"] == _FORMAT else None
+        with path.open("rb") as file:
+            header, begin = _read_header(file)
+            described = header.pop("arrays")
+            if header["format"] != _FORMAT:
+                return None
+            shapes = {
+                name: (np.dtype(kind), tuple(shape), begin + at)
+                for name, kind, shape, at, _ in described
+            }
+            for (kind, shape, at), (*_, checksum) in zip(shapes.values(), described, strict=True):
+                _verify(file, at, kind.itemsize * int(np.prod(shape)), checksum)
+            data = _content(file)
+        return header, {name: _array(data, *shape) for name, shape in shapes.items()}
     except FileNotFoundError:
         return None
-    except Exception as error:  # a damaged archive raises anything, NotImplementedError among it
+    except Exception as error:  # a damaged header may raise anything
         logger.warning("the index in %s is damaged and will be rebuilt: %s", path, error)
         return None
+
+
+def _read_header(file: BinaryIO) -> tuple[dict[str, Any], int]:
+    """Return the header, and where the arrays begin."""
+    begin = file.read(_HEADER)
+    if not begin.startswith(_MAGIC) or len(begin) < _HEADER:
+        raise ValueError("it does not begin as a file of nodekin's")
+    size, checksum = (
+        int.from_bytes(begin[at : at + 4], "little") for at in (len(_MAGIC), len(_MAGIC) + 4)
+    )
+    text = file.read(size)
+    if len(text) < size or crc32(text) != checksum:
+        raise ValueError("its header is not what was written")
+    header: dict[str, Any] = json.loads(text)
+    return header, _padded(_HEADER + size)
+
+
+def _verify(file: BinaryIO, begin: int, size: int, expected: int) -> None:
+    file.seek(begin)
+    checksum = 0
+    while size > 0 and (data := file.read(min(size, _CHUNK))):
+        checksum = crc32(data, checksum)
+        size -= len(data)
+    if size or checksum != expected:
+        raise ValueError("an array is not what was written")
+
+
+def _content(file: BinaryIO) -> mmap.mmap | bytes:
+    if sys.platform == "win32":
+        file.seek(0)
+        return file.read()
+    return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _array(
+    data: mmap.mmap | bytes, kind: np.dtype[Any], shape: tuple[int, ...], begin: int
+) -> npt.NDArray[Any]:
+    size = int(np.prod(shape))
+    if not size:
+        return np.zeros(shape, kind)
+    return np.frombuffer(data, kind, size, begin).reshape(shape)
 
 
 def _remove_abandoned(path: Path) -> None:
@@ -85,103 +174,3 @@ def _remove_abandoned(path: Path) -> None:
             with suppress(OSError):
                 if temporary.stat().st_mtime < time.time() - _ABANDONED:
                     temporary.unlink()
-
-
-# Compact arrays of numbers and of texts
-
-_MOSTLY_SMALL = (8, 8, 16)
-
-_MOSTLY_ZERO = (0, 8, 8, 16)
-
-
-def pack(numbers: npt.ArrayLike, *, mostly_zero: bool = False) -> Bytes:
-    """Encode numbers below 2**32 in little more than a byte each.
-
-    The count comes first, then the lowest byte of every number, then one bit per number that
-    says whether it has higher bytes, then those higher bytes, encoded in the same way. All steps
-    work on arrays, so that millions of numbers are decoded in some hundredths of a second.
-
-    Args:
-        numbers: Shape (n,); whole numbers, taken modulo 2**32 (differences may be negative).
-        mostly_zero: Whether a zero takes one bit only, and any other number a byte more.
-
-    Returns:
-        Shape (bytes,).
-    """
-    rest: Numbers = np.asarray(numbers).astype(np.uint32)
-    parts = [np.array([len(rest)], "<u8").view(np.uint8)]
-    for bits in _MOSTLY_ZERO if mostly_zero else _MOSTLY_SMALL:
-        if bits == 16:  # nothing is left above
-            parts.append(rest.astype("<u2").view(np.uint8))
-            break
-        if bits:
-            parts.append(rest.astype(np.uint8))
-        more = rest >= 1 << bits
-        parts.append(np.packbits(more))
-        rest = rest[more] >> np.uint32(bits)
-    return np.concatenate(parts)
-
-
-def unpack(packed: Bytes, *, mostly_zero: bool = False) -> Numbers:
-    """Decode the numbers that ``pack`` encoded.
-
-    Raises:
-        ValueError: If ``pack`` can't have written these bytes.
-    """
-    if packed.dtype != np.uint8 or packed.ndim != 1 or len(packed) < 8:
-        raise ValueError(f"no packed numbers: {packed.dtype} of shape {packed.shape}")
-    (size,) = packed[:8].view("<u8").tolist()
-    numbers, end = _unpack(packed[8:], size, _MOSTLY_ZERO if mostly_zero else _MOSTLY_SMALL)
-    if end != len(packed) - 8:
-        raise ValueError(f"{size} packed numbers take {end} bytes, not {len(packed) - 8}")
-    return numbers
-
-
-def _unpack(packed: Bytes, size: int, steps: Sequence[int]) -> tuple[Numbers, int]:
-    """Decode numbers at the start of the bytes; return also how many bytes they take."""
-    bits = steps[0]
-    low = size * bits // 8
-    end = low if bits == 16 else low + (size + 7) // 8
-    if end > len(packed):
-        raise ValueError(f"{size} packed numbers take more than {len(packed)} bytes")
-    if bits == 16:
-        return packed[:end].view("<u2").astype(np.uint32), end
-    numbers = packed[:low].astype(np.uint32) if bits else np.zeros(size, np.uint32)
-    more = np.flatnonzero(np.unpackbits(packed[low:end], count=size).view(np.bool_))
-    rest, used = _unpack(packed[end:], len(more), steps[1:])
-    numbers[more] |= rest << np.uint32(bits)
-    return numbers, end + used
-
-
-def join(texts: Sequence[str]) -> tuple[Bytes, Bytes]:
-    """Encode texts as their concatenation and their lengths.
-
-    Any text is possible, also one with lone surrogates. Where all are hexadecimal, as digests
-    are, two characters share a byte; only then there are fewer bytes than characters.
-
-    Returns:
-        The texts' bytes and the packed lengths, both for ``split``.
-    """
-    joined = "".join(texts)
-    try:
-        data = bytes.fromhex(joined)
-    except ValueError:
-        data = b""
-    if data.hex() != joined:
-        data = joined.encode("utf-8", "surrogatepass")
-    return np.frombuffer(data, np.uint8), pack([*map(len, texts)])
-
-
-def split(data: Bytes, lengths: Bytes) -> list[str]:
-    """Decode the texts that ``join`` encoded.
-
-    Raises:
-        ValueError: If the lengths don't fit the texts.
-    """
-    ends = np.cumsum(unpack(lengths), dtype=np.int64)
-    size = int(ends[-1]) if len(ends) else 0
-    raw = data.tobytes()
-    joined = raw.hex() if len(raw) < size else raw.decode("utf-8", "surrogatepass")
-    if len(joined) != size:
-        raise ValueError(f"the texts have {len(joined)} characters, not {size}")
-    return [joined[begin:end] for begin, end in pairwise([0, *ends.tolist()])]

@@ -39,4 +39,4 @@ class FilterIndex(SyncedIndex):
         matching = table.matching(filter)
         rows = np.flatnonzero(table.alive if matching is None else matching & table.alive)
         rows = rows[np.argsort(table.orders[rows], kind="stable")][:limit]
-        return Hits([table.ids[row] for row in rows.tolist()], [0.0] * len(rows))
+        return Hits(table.ids.take(rows), [0.0] * len(rows))

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from itertools import chain, groupby, repeat
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...nodegraph import Node, nearest_names
-from ...nodegraph.codec import decode, encode
 from ..comparisons import MISSING
 from ..conditions import Condition
 from ..filters import Filter
-from .array_files import Arrays, join, pack, split, unpack
+from .array_files import Arrays
 from .column import Column
+from .node_ids import NodeIds
+from .row_columns import DocumentColumn, MetadataColumn
 
 logger = logging.getLogger(__name__)
 
@@ -29,8 +28,6 @@ Mask = npt.NDArray[np.bool_]
 
 Orders = npt.NDArray[np.int64]
 
-Metadata = Mapping[str, Any]
-
 
 class NodeTable:
     """Number nodes upwards; a removed node's row stays empty until ``compact``.
@@ -41,13 +38,13 @@ class NodeTable:
     """
 
     def __init__(self) -> None:
-        self.ids: list[str] = []
+        self.ids = NodeIds()
         self.living = 0
-        self._rows: dict[str, int] | None = None  # by id; None until something is removed
+        self._rows: dict[str, int] | None = None  # by id; None until somebody wants all
         self._alive: Mask = np.zeros(1024, np.bool_)
         self._orders: Orders = np.zeros(1024, np.int64)
         self._metadata = MetadataColumn()
-        self._documents: list[str] = []  # ids, by row
+        self._documents = DocumentColumn()
         self._clear_filters()
 
     def _clear_filters(self) -> None:
@@ -76,20 +73,19 @@ class NodeTable:
         """Append nodes; return the row of the first."""
         first = len(self.ids)
         size = first + len(nodes)
+        if not nodes:
+            return first
         if size > len(self._alive):
             growth = max(size, 2 * len(self._alive)) - len(self._alive)
             self._alive = np.concatenate([self._alive, np.zeros(growth, np.bool_)])
             self._orders = np.concatenate([self._orders, np.zeros(growth, np.int64)])
         self._alive[first:size] = True
         self._orders[first:size] = [node.order for node in nodes]
-        self.ids += [node.id for node in nodes]
+        self.ids.extend([node.id for node in nodes])
         if self._rows is not None:
-            self._rows.update(zip(self.ids[first:], range(first, size), strict=True))
+            self._rows.update((node.id, row) for row, node in enumerate(nodes, first))
         self._metadata.extend(n.metadata if n.own_metadata else n.inherited for n in nodes)
-        document = self._documents[-1] if self._documents else ""
-        for node in nodes:  # one text for the nodes of a document, as they come from a file
-            document = node.document_id if node.document_id != document else document
-            self._documents.append(document)
+        self._documents.extend(node.document_id for node in nodes)
         self._masks = {}
         self.living += len(nodes)
         return first
@@ -97,27 +93,31 @@ class NodeTable:
     def rows(self) -> dict[str, int]:
         """Return the row of each node, by its id."""
         if self._rows is None:
-            self._rows = {self.ids[row]: row for row in np.flatnonzero(self.alive).tolist()}
+            alive = np.flatnonzero(self.alive)
+            self._rows = dict(zip(self.ids.take(alive), alive.tolist(), strict=True))
         return self._rows
 
     def remove(self, ids: Collection[str]) -> list[int]:
         """Empty the rows of nodes; return these rows. Unknown ids do nothing."""
-        rows = self.rows() if ids else {}
-        removed = [rows.pop(node_id) for node_id in ids if node_id in rows]
+        rows = self.ids.rows_of(ids, self._alive.__getitem__) if ids else {}
+        removed = [rows[node_id] for node_id in dict.fromkeys(ids) if node_id in rows]
         for row in removed:
             self._alive[row] = False
             self._metadata.delete(row)
+        if self._rows is not None:
+            for node_id in rows:
+                del self._rows[node_id]
         self.living -= len(removed)
         return removed
 
     def compact(self) -> None:
         """Drop empty rows and number the others anew, in order."""
-        living = np.flatnonzero(self.alive).tolist()
-        self._orders = np.concatenate([self._orders[living], np.zeros(1024, np.int64)])
-        self._alive = np.arange(len(self._orders)) < len(living)
-        self.ids = [self.ids[row] for row in living]
-        self._metadata.select(living)
-        self._documents = [self._documents[row] for row in living]
+        rows = np.flatnonzero(self.alive)
+        self._orders = np.concatenate([self._orders[rows], np.zeros(1024, np.int64)])
+        self._alive = np.arange(len(self._orders)) < len(rows)
+        self.ids = self.ids.selected(rows)
+        self._metadata.select(rows.tolist())
+        self._documents.select(rows.tolist())
         self._rows = None
         self._clear_filters()
 
@@ -150,7 +150,7 @@ class NodeTable:
 
     def _values(self, field: str | None) -> tuple[int, Callable[[int], Iterable[Any]]]:
         if field is None:
-            return len(self.ids), lambda begin: self._documents[begin:]
+            return len(self.ids), self._documents.values
         metadata = self._metadata.values()
         return len(metadata), lambda begin: [
             values.get(field, MISSING) if values else MISSING for values in metadata[begin:]
@@ -172,21 +172,11 @@ class NodeTable:
         Raises:
             TypeError: If a metadata value can't be stored.
         """
-        ids, id_lengths = join(self.ids)
-        steps = np.diff(self.orders, prepend=0)
-        # Of documents themselves nothing: the ids are there already.
-        runs = [] if self._documents == self.ids else groupby(self._documents)
-        documents = [(document, sum(1 for _ in rows)) for document, rows in runs]
-        document_ids, document_lengths = join([document for document, _ in documents])
         return {
-            "ids": ids,
-            "id_lengths": id_lengths,
+            **self.ids.arrays(),
             "alive": np.packbits(self.alive),
-            "orders_low": pack(steps),
-            "orders_high": pack(steps >> 32, mostly_zero=True),
-            "documents": document_ids,
-            "document_lengths": document_lengths,
-            "document_rows": pack(np.array([size for _, size in documents], np.uint32)),
+            "orders": self.orders,
+            **self._documents.arrays(self.ids),
             **self._metadata.arrays(),
         }
 
@@ -199,94 +189,13 @@ class NodeTable:
             ValueError: If the arrays don't fit each other.
         """
         table = cls()
-        table.ids = split(arrays["ids"], arrays["id_lengths"])
-        low = unpack(arrays["orders_low"]).astype(np.int64)
-        high = unpack(arrays["orders_high"], mostly_zero=True).astype(np.int64)
-        size, alive = len(table.ids), arrays["alive"]
-        if not len(low) == len(high) == size or len(alive) != (size + 7) // 8:
+        table.ids = NodeIds.from_arrays(arrays)
+        size, alive, orders = len(table.ids), arrays["alive"], arrays["orders"]
+        if len(orders) != size or len(alive) != (size + 7) // 8:
             raise ValueError(f"the arrays of an index don't fit its {size} nodes")
         table._alive = np.unpackbits(alive, count=size).view(np.bool_)
-        table._orders = np.cumsum(high << 32 | low)
+        table._orders = orders
         table._metadata = MetadataColumn.from_arrays(arrays, size)
-        documents = split(arrays["documents"], arrays["document_lengths"])
-        rows = unpack(arrays["document_rows"]).tolist()
-        if len(documents) != len(rows) or (documents and sum(rows) != size):
-            raise ValueError(f"the documents don't fit {size} nodes")
-        table._documents = list(chain.from_iterable(map(repeat, documents, rows)))
-        if not documents:
-            table._documents = list(table.ids)
+        table._documents = DocumentColumn.from_arrays(arrays, table.ids)
         table.living = int(table._alive.sum())
         return table
-
-
-class MetadataColumn:
-    """Hold one metadata mapping a row, None for an empty row.
-
-    What comes from a file is parsed at first use, each distinct mapping once.
-    """
-
-    def __init__(self) -> None:
-        self._values: list[Metadata | None] = []
-        self._encoded_rows = 0  # rows before the first of the values that are not parsed yet
-        self._encoded: list[str] = []  # their distinct mappings
-        self._codes: npt.NDArray[np.uint32] = np.zeros(0, np.uint32)  # 0 for empty, else index + 1
-        self._parsing = threading.Lock()
-
-    def extend(self, values: Iterable[Metadata]) -> None:
-        """Append the metadata of the next rows."""
-        self._values += values
-
-    def delete(self, row: int) -> None:
-        """Drop the metadata of a row that was emptied."""
-        if row >= self._encoded_rows:
-            self._values[row - self._encoded_rows] = None
-
-    def select(self, rows: Sequence[int]) -> None:
-        """Retain some rows, numbered anew in this order."""
-        values = self.values()
-        self._values = [values[row] for row in rows]
-
-    def values(self) -> Sequence[Metadata | None]:
-        """Return all mappings, by row."""
-        with self._parsing:
-            if self._encoded_rows:
-                parsed = [None, *map(decode, self._encoded)]
-                restored = [parsed[code] for code in self._codes.tolist()]
-                self._values, self._encoded_rows = restored + self._values, 0
-                self._encoded, self._codes = [], self._codes[:0]
-            return self._values
-
-    def arrays(self) -> Arrays:
-        """Return the arrays from which ``from_arrays`` restores the column.
-
-        Raises:
-            TypeError: If a value can't be stored.
-        """
-        with self._parsing:
-            numbers = {text: number for number, text in enumerate(self._encoded, 1)}
-            code_by_id: dict[int, int] = {}  # most nodes share a mapping with their siblings
-            codes: list[int] = []
-            for value in self._values:
-                code = code_by_id.get(id(value))
-                if code is None:
-                    code = numbers.setdefault(encode(value), len(numbers) + 1) if value else 0
-                    code_by_id[id(value)] = code
-                codes.append(code)
-            packed = pack(np.concatenate([self._codes, np.array(codes, np.uint32)]))
-        texts, lengths = join(list(numbers))
-        return {"metadata": texts, "metadata_lengths": lengths, "metadata_codes": packed}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]], size: int) -> MetadataColumn:
-        """Restore a column of so many rows from what ``arrays`` returned.
-
-        Raises:
-            KeyError: If an array is missing.
-            ValueError: If the arrays don't fit each other.
-        """
-        column = cls()
-        column._encoded = split(arrays["metadata"], arrays["metadata_lengths"])
-        column._codes, column._encoded_rows = unpack(arrays["metadata_codes"]), size
-        if len(column._codes) != size or column._codes.max(initial=0) > len(column._encoded):
-            raise ValueError(f"the metadata does not fit {size} nodes")
-        return column

@@ -3,104 +3,122 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from .array_files import Arrays, pack, unpack
+from ..analysis import InvertedTexts
+from .array_files import Arrays
 from .node_table import Mask
-from .vocabulary import StoredTerms, Vocabulary, sorted_terms
+from .posting_lists import Decoded, Ints, PostingLists, encoded
+from .vocabulary import StoredTerms, Vocabulary, stored_terms
 
-Ints = npt.NDArray[np.int32]
+_PIECE = 200_000  # postings that are merged at a time
 
-Counts = npt.NDArray[np.unsignedinteger[Any]]
-"""Counts in as few bytes as hold the highest, which is one in nearly every index."""
+_NO_LISTS = PostingLists(np.zeros(8, np.uint8), np.array([8], np.uint32))
 
-_Block = tuple[npt.NDArray[np.int64], Ints, Counts]
-"""The number of postings of each term; their rows, by term, ascending; their counts."""
 
-# Tokens that are sorted together: they bound the memory a build needs. A block has a number for
-# every term, so that there must not be too many: later ones are larger.
-_BATCH = 500_000
+class _Block(NamedTuple):
+    """Hold the postings of consecutive rows.
 
-_MOST_BATCH = 4_000_000
+    Attributes:
+        terms: The numbers of its terms, ascending.
+        ends: How many postings there are up to the end of each.
+        rows: By term, ascending, counted from the first row.
+        counts: How often each row has the term.
+        first: The first row.
+    """
 
-_BATCH_SHARE = 8
+    terms: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.integer[Any]]
+    counts: npt.NDArray[np.integer[Any]]
+    first: int
 
-_COPIED = 250_000  # postings that are moved at a time
+    def piece(self, begin: int, end: int) -> tuple[npt.NDArray[np.int64], Decoded]:
+        """Return the numbers of its terms in a range, and their postings."""
+        first, last = np.searchsorted(self.terms, [begin, end]).tolist()
+        ends = self.ends[max(first - 1, 0) : last]
+        before = int(ends[0]) if first else 0
+        sizes = np.diff(ends) if first else np.diff(ends, prepend=0)
+        of_terms = slice(before, int(ends[-1]) if len(ends) else 0)
+        rows = self.rows[of_terms].astype(np.int32)
+        rows += self.first
+        return self.terms[first:last], Decoded(sizes, rows, self.counts[of_terms])
 
 
 class Postings:
     """Map terms to nodes, as ascending rows of a ``NodeTable``, and counts.
 
-    The caller numbers the rows, upwards. Most postings lie in one sorted block, in which each term
-    has a range; later ones lie in small lists beside it, and are merged into the block when they
-    have grown to an eighth of it. The caller filters out removed rows.
+    The caller numbers the rows, upwards. Most postings lie encoded in one array of bytes, in memory
+    or in a file; later ones lie in small lists beside it, and are merged with it when they have
+    grown to an eighth of it. The caller filters out removed rows.
     """
 
     def __init__(self) -> None:
         self._vocabulary = Vocabulary()
-        self._starts: npt.NDArray[np.int64] = np.zeros(1, np.int64)
-        self._rows: Ints = np.zeros(0, np.int32)
-        self._counts: Counts = np.zeros(0, np.uint8)
+        self._lists = _NO_LISTS
         self._recent: dict[int, tuple[array[int], array[int]]] = {}
         self._recent_size = 0
 
     def __len__(self) -> int:
-        return len(self._rows) + self._recent_size
+        return self._lists.size + self._recent_size
 
-    def extend(self, first_row: int, texts: Iterable[Iterable[str]]) -> list[int]:
+    def extend(self, first_row: int, texts: Iterable[InvertedTexts]) -> Ints:
         """Add the terms of new rows, numbered from ``first_row``; return their lengths.
 
-        Few are stored beside the block, many are sorted into it, some millions of terms at a time.
+        Few are stored beside the lists; many are merged with them, and until then take some three
+        bytes a posting.
         """
-        lengths: list[int] = []
+        lengths: list[Ints] = []
         blocks: list[_Block] = []
-        numbers, tokens = array("i"), 0
-        batch_start, batch = 0, _BATCH  # the text that the numbers begin with, and most numbers
-        for terms in texts:
-            before = len(numbers)
-            numbers.extend(map(self._vocabulary.__getitem__, terms))
-            lengths.append(len(numbers) - before)
-            if len(numbers) >= batch:
-                blocks.append(_block(numbers, lengths[batch_start:], first_row + batch_start))
-                tokens += len(numbers)
-                numbers, batch_start = array("i"), len(lengths)
-                batch = max(_BATCH, min(_MOST_BATCH, tokens // _BATCH_SHARE))
-        if blocks or len(numbers) > self._room():
-            blocks.append(_block(numbers, lengths[batch_start:], first_row + batch_start))
+        for some in texts:
+            blocks.append(self._block(some, first_row))
+            lengths.append(some.lengths)
+            first_row += len(some.lengths)
+        size = sum(len(block.rows) for block in blocks)
+        if self._recent_size + size > self._room():
             self._merge(blocks)
         else:
-            self._add_recent(numbers, lengths, first_row)
-        return lengths
+            for block in blocks:
+                self._add_recent(block)
+            self._recent_size += size
+        return np.concatenate(lengths) if lengths else np.zeros(0, np.int32)
 
     def _room(self) -> int:
-        return 20_000 + len(self._rows) // 8
+        return 20_000 + self._lists.size // 8
 
-    def _add_recent(self, numbers: array[int], lengths: Sequence[int], first: int) -> None:
-        at = 0
-        for row, length in enumerate(lengths, first):
-            for number, occurrences in Counter(numbers[at : at + length]).items():
-                rows, counts = self._recent.setdefault(number, (array("i"), array("i")))
-                rows.append(row)
-                counts.append(occurrences)
-                self._recent_size += 1
-            at += length
-        if self._recent_size > self._room():
-            self._merge([])
+    def _block(self, texts: InvertedTexts, first: int) -> _Block:
+        """Put the postings of texts in the order of the vocabulary's numbers."""
+        vocabulary, count = self._vocabulary, len(texts.terms)
+        numbers = np.fromiter(map(vocabulary.__getitem__, texts.terms), np.int64, count)
+        order = np.argsort(numbers)
+        sizes = texts.sizes.astype(np.int64)
+        begins, ends = np.cumsum(sizes) - sizes, np.cumsum(sizes[order])
+        at = np.repeat(begins[order] - (ends - sizes[order]), sizes[order])
+        at += np.arange(len(at))
+        return _Block(numbers[order], ends, texts.rows[at], texts.counts[at], first)
+
+    def _add_recent(self, block: _Block) -> None:
+        rows, counts = (block.rows.astype(np.int64) + block.first).tolist(), block.counts.tolist()
+        begin = 0
+        for term, end in zip(block.terms.tolist(), block.ends.tolist(), strict=True):
+            of_term = self._recent.get(term)
+            if of_term is None:
+                of_term = self._recent[term] = (array("i"), array("i"))
+            of_term[0].extend(rows[begin:end])
+            of_term[1].extend(counts[begin:end])
+            begin = end
 
     def get(self, term: str) -> tuple[Ints, Ints]:
         """Return a term's rows, ascending, and how often each has it; also removed rows."""
         number = self._vocabulary.find(term)
-        if number < 0:
-            return np.zeros(0, np.int32), np.zeros(0, np.int32)
-        begin = end = 0
-        if number < len(self._starts) - 1:
-            begin, end = self._starts[number : number + 2]
-        rows, counts = self._rows[begin:end], self._counts[begin:end].astype(np.int32)
+        if 0 <= number < len(self._lists):
+            rows, counts = self._lists.get(number)
+        else:
+            rows, counts = np.zeros(0, np.int32), np.zeros(0, np.int32)
         if number in self._recent:
             recent_rows, recent_counts = self._recent[number]
             rows = np.concatenate([rows, np.array(recent_rows, np.int32)])
@@ -109,27 +127,33 @@ class Postings:
 
     def document_frequencies(self, alive: Mask) -> Ints:
         """Return for every term in how many living rows it is; terms of none are left out."""
-        running = np.concatenate([[0], np.cumsum(alive[self._rows])])
         frequencies = np.zeros(self._vocabulary.size, np.int32)
-        frequencies[: len(self._starts) - 1] = np.diff(running[self._starts])
-        for number, (rows, _) in self._recent.items():
-            frequencies[number] += alive[np.array(rows, np.int32)].sum()
+        for first, last in self._lists.chunks():
+            sizes, rows, _ = self._lists.decode(first, last)
+            frequencies[first:last] = _sums(alive[rows], sizes)
+        for number, (recent, _) in self._recent.items():
+            frequencies[number] += alive[np.array(recent, np.int32)].sum()
         present: Ints = frequencies[frequencies > 0]
         return present
 
     def compact(self, alive: Mask) -> None:
         """Drop dead rows and number the living ones anew, in order."""
         self._merge([])
-        living = alive[self._rows]
-        running = np.concatenate([[0], np.cumsum(living)])
-        used = np.diff(running[self._starts]) > 0
         numbers = np.cumsum(alive, dtype=np.int32) - 1
+        used: list[npt.NDArray[np.bool_]] = []
+
+        def pieces() -> Iterator[Decoded]:
+            for first, last in self._lists.chunks():
+                sizes, rows, counts = self._lists.decode(first, last)
+                living = alive[rows]
+                sizes = _sums(living, sizes)
+                used.append(sizes > 0)
+                yield Decoded(sizes[sizes > 0], numbers[rows[living]], counts[living])
+
+        lists = encoded(pieces())
         words = self._vocabulary.words()
-        self._vocabulary = Vocabulary(words[at] for at in np.flatnonzero(used).tolist())
-        ends = running[self._starts[1:]][used]
-        self._starts = np.concatenate([[0], ends])
-        self._rows = numbers[self._rows[living]]
-        self._counts = self._counts[living]
+        there = np.flatnonzero(np.concatenate(used)).tolist() if used else []
+        self._vocabulary, self._lists = _numbered([words[at] for at in there]), lists
 
     def arrays(self) -> Arrays:
         """Return arrays for a file, from which ``from_arrays`` restores the postings.
@@ -139,20 +163,7 @@ class Postings:
         Raises:
             TypeError: If a term is no text.
         """
-        order, arrays = sorted_terms(self._vocabulary.words())
-        starts, rows, counts = self._merged([])
-        sizes = np.diff(starts)[order]
-        at = np.arange(len(rows)) + np.repeat(starts[order] - (np.cumsum(sizes) - sizes), sizes)
-        mask = np.uint32((1 << int(rows.max(initial=0)).bit_length()) - 1)
-        steps = np.diff(rows[at].view(np.uint32), prepend=np.uint32(0))
-        steps &= mask  # the first step of a term may be negative, and needs no more bits then
-        return {
-            **arrays,
-            "frequencies": pack(sizes),
-            "row_mask": np.array([mask]),
-            "row_steps": pack(steps),
-            "counts": pack(counts[at] - counts.dtype.type(1), mostly_zero=True),
-        }
+        return {**self._vocabulary.arrays(), **self._merged([]).arrays()}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Postings:
@@ -163,84 +174,84 @@ class Postings:
             ValueError: If the arrays don't fit each other.
         """
         postings = cls()
-        terms = StoredTerms(arrays)
-        sizes = unpack(arrays["frequencies"])
-        rows = unpack(arrays["row_steps"])
-        np.cumsum(rows, dtype=np.uint32, out=rows)
-        rows &= arrays["row_mask"]
-        counts = unpack(arrays["counts"], mostly_zero=True)
-        counts += 1
-        postings._vocabulary = Vocabulary(stored=terms)
-        postings._starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-        postings._rows, postings._counts = rows.view(np.int32), _narrow(counts)
-        if len(sizes) != len(terms) or not postings._starts[-1] == len(rows) == len(counts):
-            raise ValueError(f"the arrays of an index don't fit its {len(terms)} terms")
+        terms, lists = StoredTerms(arrays), PostingLists.from_arrays(arrays)
+        if len(lists) != len(terms):
+            raise ValueError(f"the postings of {len(lists)} terms don't fit {len(terms)} terms")
+        postings._vocabulary, postings._lists = Vocabulary(terms), lists
         return postings
+
+    def _merge(self, blocks: Sequence[_Block]) -> None:
+        """Merge the recent postings and further blocks with the lists."""
+        self._lists = self._merged(blocks)
+        self._recent, self._recent_size = {}, 0
+        if self._vocabulary.size > self._vocabulary.stored:
+            self._vocabulary = _numbered(self._vocabulary.words())
+
+    def _merged(self, blocks: Sequence[_Block]) -> PostingLists:
+        if not blocks and not self._recent:
+            return self._lists
+        if self._recent:
+            blocks = [self._recent_block(), *blocks]
+        totals = np.zeros(self._vocabulary.size, np.int64)
+        totals[: len(self._lists)] = self._lists.sizes()
+        for block in blocks:
+            totals[block.terms] += np.diff(block.ends, prepend=0)
+        return encoded(self._pieces(blocks, totals))
 
     def _recent_block(self) -> _Block:
         order = sorted(self._recent)
-        sizes = np.zeros(self._vocabulary.size, np.int64)
         rows, counts = array("i"), array("i")
+        sizes = []
         for number in order:
-            sizes[number] = len(self._recent[number][0])
+            sizes.append(len(self._recent[number][0]))
             rows += self._recent[number][0]
             counts += self._recent[number][1]
-        return sizes, np.array(rows, np.int32), _narrow(np.array(counts, np.uint32))
+        of_terms = np.array(rows, np.int32), np.array(counts, np.int32)
+        return _Block(np.array(order, np.int64), np.cumsum(sizes), *of_terms, 0)
 
-    def _merge(self, blocks: Sequence[_Block]) -> None:
-        """Append the recent postings and further blocks to the block."""
-        self._starts, self._rows, self._counts = self._merged(blocks)
-        self._recent, self._recent_size = {}, 0
+    def _pieces(self, blocks: Sequence[_Block], totals: npt.NDArray[np.int64]) -> Iterator[Decoded]:
+        """Yield the postings of ranges of terms: of the lists, then of each block."""
+        ends = np.cumsum(totals)
+        begin = 0
+        while begin < len(totals):
+            before = int(ends[begin - 1]) if begin else 0
+            end = max(begin + 1, int(np.searchsorted(ends, before + _PIECE, "right")))
+            sizes = totals[begin:end]
+            free = np.cumsum(sizes) - sizes
+            rows = np.empty(int(sizes.sum()), np.int32)
+            counts = np.empty(len(rows), np.int32)
+            for terms, piece in self._sources(blocks, begin, end):
+                terms = terms - begin
+                at = np.repeat(free[terms] - (np.cumsum(piece.sizes) - piece.sizes), piece.sizes)
+                at += np.arange(len(at))
+                rows[at], counts[at] = piece.rows, piece.counts
+                free[terms] += piece.sizes
+            yield Decoded(sizes, rows, counts)
+            begin = end
 
-    def _merged(self, blocks: Sequence[_Block]) -> _Block:
-        """Return where each term's postings begin, and these, block after block."""
-        if not blocks and not self._recent:
-            return self._starts, self._rows, self._counts
-        block = np.diff(self._starts), self._rows, self._counts
-        everything = [block, self._recent_block(), *blocks]
-        totals = np.zeros(self._vocabulary.size, np.int64)
-        for sizes, _, _ in everything:
-            totals[: len(sizes)] += sizes
-        starts = np.concatenate([[0], np.cumsum(totals)])
-        merged_rows = np.empty(starts[-1], np.int32)
-        merged_counts = np.empty(starts[-1], np.result_type(*(block[2] for block in everything)))
-        free = starts[:-1].copy()
-        for sizes, rows, counts in everything:
-            ends = np.cumsum(sizes)
-            offsets = free[: len(sizes)] - (ends - sizes)
-            for terms, begin, end in _pieces(ends):
-                at = np.repeat(offsets[terms], sizes[terms])
-                at += np.arange(begin, end)
-                merged_rows[at], merged_counts[at] = rows[begin:end], counts[begin:end]
-            free[: len(sizes)] += sizes
-        return starts, merged_rows, merged_counts
-
-
-def _pieces(ends: npt.NDArray[np.int64]) -> Iterator[tuple[slice, int, int]]:
-    """Yield ranges of terms whose postings, from begin to end, are moved at a time."""
-    term = begin = 0
-    while term < len(ends):
-        after = max(term + 1, int(np.searchsorted(ends, begin + _COPIED, "right")))
-        end = int(ends[after - 1])
-        yield slice(term, after), begin, end
-        term, begin = after, end
+    def _sources(
+        self, blocks: Sequence[_Block], begin: int, end: int
+    ) -> Iterator[tuple[npt.NDArray[np.int64], Decoded]]:
+        stored = min(end, len(self._lists))
+        if begin < stored:
+            yield np.arange(begin, stored), self._lists.decode(begin, stored)
+        for block in blocks:
+            yield block.piece(begin, end)
 
 
-def _narrow(counts: Counts) -> Counts:
-    return counts.astype(np.min_scalar_type(counts.max(initial=0)))
+def _numbered(words: Sequence[str]) -> Vocabulary:
+    try:
+        return Vocabulary(StoredTerms(stored_terms(words)))
+    except TypeError:  # terms that are no texts
+        vocabulary = Vocabulary()
+        for word in words:
+            _ = vocabulary[word]
+        return vocabulary
 
 
-def _block(numbers: array[int], lengths: Sequence[int], first_row: int) -> _Block:
-    """Sort and count the terms of consecutive rows."""
-    keys = np.frombuffer(numbers, np.int32).astype(np.int64)
-    keys <<= 32
-    keys |= np.repeat(np.arange(first_row, first_row + len(lengths), dtype=np.int32), lengths)
-    keys.sort()
-    is_first = np.ones(len(keys), np.bool_)
-    np.not_equal(keys[1:], keys[:-1], out=is_first[1:])
-    begins = np.flatnonzero(is_first)
-    counts = _narrow(np.diff(begins, append=len(keys)).astype(np.uint32))
-    keys = keys[begins]
-    rows = keys.astype(np.int32)
-    keys >>= 32
-    return np.bincount(keys), rows, counts
+def _sums(values: Mask, sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Add up the values of groups of some sizes."""
+    running = np.concatenate([[0], np.cumsum(values)])
+    ends = np.cumsum(sizes)
+    sums: npt.NDArray[np.int64] = running[ends] - running[ends - sizes]
+    return sums

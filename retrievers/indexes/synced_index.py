@@ -86,6 +86,9 @@ class SyncedIndex:
     uses_search_text: ClassVar[bool] = False
     """Whether nodes are compared by their searched texts: see ``NodeGraph.searched_texts``."""
 
+    maps_file: ClassVar[bool] = False
+    """Whether ``restore`` leaves arrays in the file, so that they take no memory of their own."""
+
     def __init__(self, graph: NodeGraph, group: str) -> None:
         self._graph = graph
         self._group = group
@@ -144,7 +147,10 @@ class SyncedIndex:
         return {}
 
     def restore(self, arrays: Arrays) -> None:
-        """Set the empty index to what ``arrays`` returned; any error makes it be built anew."""
+        """Set the index to what ``arrays`` returned; any error makes it be built anew.
+
+        The arrays may lie in the file, and can't be written to.
+        """
         raise NotImplementedError
 
     # Following the graph
@@ -216,8 +222,8 @@ class SyncedIndex:
             raise
         self._revision, self._search_version = changes.revision, search_version
         self._unsaved += len(changes.added) + len(changes.removed)
-        if self._unsaved > _UNSAVED + self.size // _UNSAVED_SHARE:
-            self.save()
+        if self._unsaved > _UNSAVED + self.size // _UNSAVED_SHARE and self.save():
+            self._map()
 
     def _reset(self) -> None:
         self._revision = self._unsaved = 0
@@ -232,19 +238,36 @@ class SyncedIndex:
             if self._unsaved > _WORTH_SAVING:
                 self.save()
 
-    def save(self) -> None:
-        """Write the file; the caller has the lock. A failure is logged, not raised."""
+    def save(self) -> bool:
+        """Write the file; the caller has the lock. A failure is logged, not raised.
+
+        Returns:
+            Whether it was written.
+        """
         self._unsaved = 0
         try:
             path = self._path()
             arrays = {} if path is None else self.arrays()
             if path is not None and arrays:
                 state = {"revision": self._revision, "search_text": [*self._search_version]}
-                save_arrays(path, {**self._identity(), **state}, arrays)
+                return save_arrays(path, {**self._identity(), **state}, arrays)
         except TypeError as error:  # metadata that can't be written to a file
             logger.debug("the index of group %r is not stored: %s", self._group, error)
         except Exception as error:
             logger.warning("the index of group %r could not be stored: %s", self._group, error)
+        return False
+
+    def _map(self) -> None:
+        """Use the file just written in place of what is in memory, where the index can."""
+        path = self._path() if self.maps_file else None
+        if path is None or (stored := load_arrays(path)) is None:
+            return
+        header, arrays = stored
+        if header["revision"] == self._revision:  # not what another process wrote since
+            try:
+                self.restore(arrays)
+            except Exception as error:  # what is in memory is as good
+                logger.warning("the index in %s can't be used: %s", path, error)
 
     def _path(self) -> Path | None:
         if self._graph.index_file("index") is None:  # a file's name may take long to compute

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,11 +14,11 @@ import Stemmer
 from ...nodegraph import Node, NodeGraph
 from ...nodegraph.hashing import fingerprint
 from ...nodegraph.progress import track
-from ..analysis import Analyzer
+from ..analysis import MOST_TEXTS, Analyzer, InvertedTexts, invert
 from ..filters import Filter
 from ..results import Hits
 from .accelerator import LARGE, accelerator
-from .array_files import Arrays, pack, unpack
+from .array_files import Arrays
 from .compiled_search import can_search, compiled_best_rows
 from .max_score import Ints, PostingList, Scratch, TermWeights, best_rows
 from .node_table import NodeTable
@@ -28,6 +28,8 @@ from .synced_index import SyncedIndex
 _LONG = 1_000  # nodes whose indexing is worth a progress bar
 
 _CACHED = 4_000_000  # postings whose weights are cached, at least
+
+_BATCH = 1_000_000  # characters that are analysed together
 
 # Count up when TextAnalyzer returns other terms: older files are rebuilt then.
 _ANALYSIS = 2
@@ -49,6 +51,7 @@ class TextIndex(SyncedIndex):
     """
 
     uses_search_text = True
+    maps_file = True
 
     def __init__(self, graph: NodeGraph, group: str, analyzer: Analyzer) -> None:
         self._analyzer = analyzer
@@ -111,7 +114,7 @@ class TextIndex(SyncedIndex):
                 rows, scores = compiled_best_rows(kernels, *rest)
             else:
                 rows, scores = best_rows(*rest)
-        return Hits([table.ids[row] for row in rows.tolist()], scores.tolist())
+        return Hits(table.ids.take(rows), scores.tolist())
 
     def postings(self, term: str) -> PostingList:
         """Return the postings of a term in living nodes, cached for the next query."""
@@ -151,14 +154,20 @@ class TextIndex(SyncedIndex):
         first = self.table.add(nodes)
         show = self._graph.progress if len(nodes) >= _LONG else False
         tracked = track(texts, len(texts), f"indexing {self._group}", " nodes", show)
-        analyze: Analyzer = getattr(self._analyzer, "indexed", self._analyzer)
-        lengths = self._postings.extend(first, (analyze(text) for text in tracked))
-        self.total_length += sum(lengths)
+        lengths = self._postings.extend(first, map(self._invert, _batches(tracked)))
+        self.total_length += int(lengths.sum())
         missing = len(self.table) - len(self._lengths)
         if missing > 0:
             growth = np.zeros(max(missing, len(self._lengths)), np.int32)
             self._lengths = np.concatenate([self._lengths, growth])
         self._lengths[first : len(self.table)] = lengths
+
+    def _invert(self, texts: Sequence[str]) -> InvertedTexts:
+        own = getattr(self._analyzer, "invert", None)
+        together: Callable[[Sequence[str]], InvertedTexts] | None = own
+        if together is not None:
+            return together(texts)
+        return invert(texts, getattr(self._analyzer, "indexed", self._analyzer))
 
     def finish(self) -> None:
         """Close gaps, and drop what was computed for queries."""
@@ -187,14 +196,28 @@ class TextIndex(SyncedIndex):
 
     def arrays(self) -> Arrays:
         """Return the arrays to store."""
-        lengths = pack(self._lengths[: len(self.table)])
+        lengths = self._lengths[: len(self.table)]
         return {**self.table.arrays(), **self._postings.arrays(), "lengths": lengths}
 
     def restore(self, arrays: Arrays) -> None:
         """Set the empty index to what ``arrays`` returned."""
         table, postings = NodeTable.from_arrays(arrays), Postings.from_arrays(arrays)
-        lengths = unpack(arrays["lengths"]).view(np.int32)
+        lengths = arrays["lengths"]
         if len(lengths) != len(table):
             raise ValueError(f"it has the lengths of {len(lengths)} nodes of {len(table)}")
         self.table, self._postings, self._lengths = table, postings, lengths
         self.total_length = int(lengths[table.alive].sum())
+
+
+def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Yield texts in lists that are analysed together."""
+    batch: list[str] = []
+    size = 0
+    for text in texts:
+        batch.append(text)
+        size += len(text)
+        if size > _BATCH or len(batch) == MOST_TEXTS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

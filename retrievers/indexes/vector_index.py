@@ -158,8 +158,7 @@ class VectorIndex(SyncedIndex):
             selected = allowed[rows]
             rows, scores = rows[selected], scores[selected]
         ranking = np.lexsort((self.table.orders[rows], -scores))[:limit]
-        ids = self.table.ids
-        return Hits([ids[row] for row in rows[ranking].tolist()], scores[ranking].tolist())
+        return Hits(self.table.ids.take(rows[ranking]), scores[ranking].tolist())
 
     # Following the graph
 

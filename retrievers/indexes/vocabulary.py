@@ -1,16 +1,17 @@
-"""The terms of an inverted index and their numbers, also while they still lie in a file's bytes."""
+"""The terms of an inverted index and their numbers: most as one array of bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import count, pairwise
+from itertools import count
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
-from .array_files import Arrays, pack, unpack
+from .array_files import Arrays
+from .packed_texts import PackedTexts, starts_of
 
 _BUCKET_SIZE = 4  # terms in a bucket, on average
 
@@ -24,31 +25,32 @@ _LOOKUP_SHARE = 16
 class Vocabulary(dict[str, int]):
     """Number terms upwards, in the order in which ``[]`` first sees them.
 
-    A dictionary, so that a term it contains costs no call. Terms from a file are copied into it
-    one by one when ``[]`` sees them, or all at once after many; until then only ``find`` and
-    ``words`` see them.
+    A dictionary, so that a term it contains costs no call. Stored terms are copied into it one by
+    one when ``[]`` sees them, or all at once after many; until then only ``find`` and ``words``
+    see them.
 
     Args:
-        words: The first terms, by number.
-        stored: Terms of a file, in place of ``words``.
+        stored: The first terms, by number.
 
     Attributes:
         size: How many terms are numbered.
+        stored: How many of these are stored ones.
 
     Example:
-        >>> vocabulary = Vocabulary(["tea"])
-        >>> vocabulary["river"], vocabulary["tea"], vocabulary.find("sea"), vocabulary.size
-        (1, 0, -1, 2)
+        >>> vocabulary = Vocabulary()
+        >>> vocabulary["tea"], vocabulary["river"], vocabulary["tea"], vocabulary.find("sea")
+        (0, 1, 0, -1)
     """
 
-    def __init__(self, words: Iterable[str] = (), stored: StoredTerms | None = None) -> None:
-        super().__init__(zip(words, count()))
+    def __init__(self, stored: StoredTerms | None = None) -> None:
+        super().__init__()
         self._stored = stored
+        self._copied = False  # whether the dictionary has the stored terms, too
         self._lookups = 0
-        self.size = len(self) if stored is None else len(stored)
+        self.stored = self.size = 0 if stored is None else len(stored)
 
     def __missing__(self, term: str) -> int:
-        number = -1 if self._stored is None else self._copy(term, self._stored)
+        number = -1 if self._stored is None or self._copied else self._copy(term, self._stored)
         if number < 0:
             number = self.size
             self.size += 1
@@ -59,9 +61,8 @@ class Vocabulary(dict[str, int]):
         """Return a stored term's number, -1 where it is unknown."""
         self._lookups += 1
         if self._lookups > _LOOKUPS + len(stored) // _LOOKUP_SHARE:
-            words, self._stored = self.words(), None
-            self.clear()
-            self.update(zip(words, count()))
+            self.update(zip(stored.words(), count()))
+            self._copied = True
             return self.get(term, -1)
         return stored.find(term)
 
@@ -76,18 +77,31 @@ class Vocabulary(dict[str, int]):
         """Return all terms, by number."""
         if self._stored is None:
             return list(self)
-        stored = len(self._stored)
-        return self._stored.words() + [term for term, number in self.items() if number >= stored]
+        later = [term for term, number in self.items() if number >= self.stored]
+        return self._stored.words() + later
+
+    def arrays(self) -> Arrays:
+        """Return the arrays from which ``StoredTerms`` restores all terms, with their numbers.
+
+        Raises:
+            TypeError: If a term is no text.
+        """
+        if self._stored is not None and self.size == self.stored:
+            return self._stored.arrays
+        return stored_terms(self.words())
 
 
 class StoredTerms:
-    """Look up terms' numbers in a file's bytes, without building a dictionary first.
+    """Look up terms' numbers in bytes, without building a dictionary first.
 
-    The terms lie one after the other, sorted into buckets by their checksum; a term is compared
-    with the few of its bucket. Numbers count upwards as the terms lie.
+    The terms lie one after the other, by number. A table has their numbers in buckets by their
+    checksum; a term is compared with the few of its bucket.
 
     Args:
-        arrays: The second value of ``sorted_terms``; other arrays may be among them.
+        arrays: What ``stored_terms`` returned; other arrays may be among them.
+
+    Attributes:
+        arrays: These.
 
     Raises:
         KeyError: If an array is missing.
@@ -95,11 +109,16 @@ class StoredTerms:
     """
 
     def __init__(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        self._data = arrays["terms"].tobytes()
+        self.arrays = {name: arrays[name] for name in _NAMES}
         # Reading one number at a time is faster from memory views than from arrays.
-        self._starts = _running(arrays["term_lengths"]).data
-        self._buckets = _running(arrays["term_buckets"]).data
-        if self._starts[-1] != len(self._data) or self._buckets[-1] != len(self):
+        self._data, self._starts, self._buckets, self._numbers = (
+            array.data for array in self.arrays.values()
+        )
+        if not (
+            len(self._starts) == len(self._numbers) + 1
+            and self._starts[-1] == len(self._data)
+            and self._buckets[-1] == len(self._numbers)
+        ):
             raise ValueError(f"the arrays of an index don't fit its {len(self)} terms")
 
     def __len__(self) -> int:
@@ -107,37 +126,39 @@ class StoredTerms:
 
     def find(self, term: str) -> int:
         """Return a term's number, -1 where it is unknown."""
-        if not len(self):
-            return -1
         data = term.encode("utf-8", "surrogatepass")
         bucket = crc32(data) % (len(self._buckets) - 1)
-        begin = self._starts[self._buckets[bucket]]
-        for number in range(self._buckets[bucket], self._buckets[bucket + 1]):
-            end = self._starts[number + 1]
-            if self._data[begin:end] == data:
+        starts = self._starts
+        for at in range(self._buckets[bucket], self._buckets[bucket + 1]):
+            number: int = self._numbers[at]
+            if self._data[starts[number] : starts[number + 1]] == data:
                 return number
-            begin = end
         return -1
 
     def words(self) -> list[str]:
         """Return all terms, by number."""
-        spans = pairwise(self._starts.tolist())
-        return [self._data[begin:end].decode("utf-8", "surrogatepass") for begin, end in spans]
+        return list(PackedTexts(self.arrays["terms"], self.arrays["term_starts"]))
 
 
-def sorted_terms(words: Sequence[str]) -> tuple[npt.NDArray[np.int64], Arrays]:
-    """Return the order in which ``StoredTerms`` numbers terms, and the arrays it needs."""
+_NAMES = ("terms", "term_starts", "term_buckets", "term_numbers")
+
+
+def stored_terms(words: Sequence[str]) -> Arrays:
+    """Return the arrays that ``StoredTerms`` takes of terms, by number.
+
+    Raises:
+        TypeError: If a term is no text.
+    """
     data = [str.encode(word, "utf-8", "surrogatepass") for word in words]
     buckets = len(data) // _BUCKET_SIZE + 1
-    hashes = np.fromiter(map(crc32, data), np.int64, len(data)) % buckets
-    order = np.argsort(hashes, kind="stable")
-    data = [data[number] for number in order.tolist()]
-    return order, {
+    hashes = _hashes(data) % buckets
+    return {
         "terms": np.frombuffer(b"".join(data), np.uint8),
-        "term_lengths": pack([*map(len, data)]),
-        "term_buckets": pack(np.bincount(hashes, minlength=buckets)),
+        "term_starts": starts_of(list(map(len, data))),
+        "term_buckets": starts_of(np.bincount(hashes, minlength=buckets)),
+        "term_numbers": np.argsort(hashes, kind="stable").astype(np.uint32),
     }
 
 
-def _running(packed: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(unpack(packed), dtype=np.int64)])
+def _hashes(data: Iterable[bytes]) -> npt.NDArray[np.int64]:
+    return np.fromiter(map(crc32, data), np.int64)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
-from nodekin.retrievers.indexes import max_score, node_table, postings, text_index
+from nodekin.retrievers.indexes import max_score, node_table, posting_lists, postings, text_index
 
 Ranking = list[tuple[int, float]]
 
@@ -49,9 +49,10 @@ def brute() -> Callable[..., Ranking]:
 @pytest.fixture
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every threshold so low that a handful of nodes gets past it."""
-    monkeypatch.setattr(postings.Postings, "_room", lambda self: 6 + len(self._rows) // 8)
-    monkeypatch.setattr(postings, "_BATCH", 5)
-    monkeypatch.setattr(postings, "_COPIED", 3)
+    monkeypatch.setattr(postings.Postings, "_room", lambda self: 6 + len(self) // 8)
+    monkeypatch.setattr(postings, "_PIECE", 3)
+    monkeypatch.setattr(posting_lists, "_CHUNK", 9)
+    monkeypatch.setattr(text_index, "_BATCH", 5)
     monkeypatch.setattr(max_score, "_CHECK_FLOOR", -(10**9))
     monkeypatch.setattr(max_score, "_FEW", 0)
     monkeypatch.setattr(text_index, "_CACHED", 0)

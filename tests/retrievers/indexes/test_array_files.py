@@ -1,6 +1,8 @@
-"""Files of arrays, and how numbers and texts are encoded in them."""
+"""Files of arrays: what was written comes back, mapped, or nothing does."""
 
 import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,17 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodekin.retrievers.indexes import array_files
-from nodekin.retrievers.indexes.array_files import (
-    join,
-    load_arrays,
-    pack,
-    save_arrays,
-    split,
-    unpack,
-)
+from nodekin.retrievers.indexes.array_files import load_arrays, save_arrays
 
 ARRAYS = {"a": np.arange(7), "b": np.array([True, False]), "c": np.zeros((0, 3), np.float32)}
-TEXTS = st.text(st.characters(categories=None), max_size=6)  # lone surrogates too
 
 
 def saved(folder: Path) -> Path:
@@ -97,30 +91,55 @@ def test_many_may_write_at_once(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["index"]
 
 
-SIZES = st.one_of(*(st.integers(0, 2**bits - 1) for bits in (1, 4, 9, 17, 32)))
+def test_arrays_lie_in_the_file_and_stay_when_it_is_replaced(tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    _, arrays = load_arrays(path) or ({}, {})
+    for array in arrays.values():
+        assert not (array.size and array.flags.writeable)
+        assert array.flags.aligned
+    save_arrays(path, {"revision": 4}, {"a": np.zeros(10_000)})
+    assert {name: array.tolist() for name, array in arrays.items()} == {
+        name: array.tolist() for name, array in ARRAYS.items()
+    }
+    path.unlink()
+    assert arrays["a"].tolist() == list(range(7))
 
 
-@given(st.lists(SIZES, max_size=40), st.booleans())
-def test_numbers_come_back(numbers: list[int], mostly_zero: bool) -> None:
-    packed = pack(numbers, mostly_zero=mostly_zero)
-    assert unpack(packed, mostly_zero=mostly_zero).tolist() == numbers
-    for wrong in (packed[:-1], np.append(packed, packed[:1]), packed[:3], packed.astype(int)):
-        with pytest.raises(ValueError, match="packed numbers"):
-            unpack(wrong, mostly_zero=mostly_zero)
+_READER = """
+import re, sys
+from pathlib import Path
+from nodekin.retrievers.indexes.array_files import load_arrays
+
+header, arrays = load_arrays(Path(sys.argv[1]))
+print(int(arrays["a"][::4096].sum()), flush=True)
+sys.stdin.readline()
+status = Path("/proc/self/smaps").read_text()
+part = status[status.index(sys.argv[1]):]
+names = ("Rss", "Pss", "Anonymous")
+print(*(re.search(name + r":\\s+(\\d+) kB", part)[1] for name in names), flush=True)
+sys.stdin.readline()
+"""
 
 
-def test_small_numbers_take_a_byte_and_zeros_a_bit() -> None:
-    assert len(pack(np.full(8000, 255))) == 8 + 8000 + 1000
-    assert len(pack(np.zeros(8000, int), mostly_zero=True)) == 8 + 1000
+def _says(process: subprocess.Popen[str], line: str = "") -> list[int]:
+    """Return the numbers that a process prints next, after it was given a line."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(line)
+    process.stdin.flush()
+    return [int(number) for number in process.stdout.readline().split()]
 
 
-@given(st.lists(st.one_of(TEXTS, st.text("0123456789abcdefA ", max_size=4))))
-def test_texts_come_back(texts: list[str]) -> None:
-    assert split(*join(texts)) == texts
-
-
-def test_digests_take_half_a_byte_a_character() -> None:
-    data, _ = join(["00ff" * 6] * 10)
-    assert len(data) == 120
-    with pytest.raises(ValueError, match="the texts have 240 characters, not 241"):
-        split(data, pack([241]))
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="Linux says what is shared")
+def test_processes_share_the_pages_of_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "index"
+    save_arrays(path, {}, {"a": np.arange(4_000_000).astype(np.uint8)})
+    command = [sys.executable, "-c", _READER, str(path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes) as one, subprocess.Popen(command, **pipes) as other:
+        assert _says(one) == _says(other)  # both have read every page, and neither has closed it
+        for process in (one, other):
+            resident, proportional, anonymous = _says(process, "\n")
+            assert resident > 3_000
+            assert proportional < 0.6 * resident
+            assert anonymous == 0

@@ -60,7 +60,7 @@ def test_tables_come_back_after_any_history(steps: list) -> None:
 
 
 def same_tables(restored: NodeTable, plain: NodeTable) -> None:
-    assert restored.ids == plain.ids
+    assert list(restored.ids) == list(plain.ids)
     assert restored.living == plain.living
     assert restored.alive.tolist() == plain.alive.tolist()
     assert restored.orders.tolist() == plain.orders.tolist()

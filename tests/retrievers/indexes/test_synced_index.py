@@ -212,7 +212,7 @@ def test_a_damaged_file_is_made_again(tmp_path: Path, part: int, cut: bool) -> N
     assert answers(graph) == before
 
 
-@pytest.mark.parametrize("missing", ["ids", "terms", "row_steps", "lengths", "metadata"])
+@pytest.mark.parametrize("missing", ["ids", "terms", "postings", "lengths", "metadata"])
 def test_a_file_that_lacks_something_is_made_again(
     tmp_path: Path, missing: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,0 +1,110 @@
+"""Texts as one array of bytes, each read when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+Bytes = npt.NDArray[np.uint8]
+
+_CHUNK = 4_096  # texts that are read at a time
+
+Starts = npt.NDArray[np.unsignedinteger[Any]]
+
+
+class PackedTexts(Sequence[str]):
+    """Read texts out of the bytes that ``pack_texts`` made, also where these lie in a file.
+
+    Args:
+        data: The texts, one after the other.
+        starts: Where each begins, and where the last ends; or the one number of bytes that each
+            takes, where all are hexadecimal and two characters share a byte, as in digests.
+
+    Raises:
+        ValueError: If these don't fit each other.
+
+    Example:
+        >>> list(PackedTexts(*pack_texts(["tea", "", "长江"])))
+        ['tea', '', '长江']
+    """
+
+    def __init__(self, data: Bytes, starts: Starts) -> None:
+        self._data = data
+        self._starts = starts
+        self._width = int(starts[0]) if len(starts) == 1 else 0
+        size = len(data) // self._width if self._width else len(starts) - 1
+        if size < 0 or len(data) != (size * self._width if self._width else starts[-1]):
+            raise ValueError(f"{len(data)} bytes don't fit {size} texts")
+        self._size = size
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return self.take(np.arange(self._size)[index])
+        if not -self._size <= index < self._size:
+            raise IndexError(f"no text {index} among {self._size}")
+        index %= self._size
+        if self._width:
+            return self._data[index * self._width : (index + 1) * self._width].tobytes().hex()
+        begin, end = self._starts[index : index + 2].tolist()
+        return self._data[begin:end].tobytes().decode("utf-8", "surrogatepass")
+
+    def __iter__(self) -> Iterator[str]:
+        for first in range(0, self._size, _CHUNK):
+            last = min(first + _CHUNK, self._size)
+            yield from self[first:last] if self._width else self._between(first, last)
+
+    def _between(self, first: int, last: int) -> list[str]:
+        """Return neighbours, the last not among them."""
+        starts = self._starts[first : last + 1].astype(np.int64)
+        raw, ends = self._data[starts[0] : starts[-1]].tobytes(), (starts - starts[0]).tolist()
+        if raw.isascii():
+            joined = raw.decode()
+            return [joined[begin:end] for begin, end in pairwise(ends)]
+        return [raw[begin:end].decode("utf-8", "surrogatepass") for begin, end in pairwise(ends)]
+
+    def take(self, rows: npt.NDArray[np.integer[Any]]) -> list[str]:
+        """Return the texts of some rows, (n,)."""
+        if not self._width:
+            return [self[row] for row in rows.tolist()]
+        width = 2 * self._width
+        joined = self._data.reshape(-1, self._width)[rows].tobytes().hex()
+        return [joined[at : at + width] for at in range(0, len(joined), width)]
+
+
+def pack_texts(texts: Sequence[str]) -> tuple[Bytes, Starts]:
+    """Return the bytes of texts, also of lone surrogates, and where each begins."""
+    sizes = {len(text) for text in texts}
+    if len(sizes) == 1 and min(sizes) and not min(sizes) % 2:
+        joined = "".join(texts)
+        try:
+            data = bytes.fromhex(joined)
+        except ValueError:
+            data = b""
+        if data.hex() == joined:
+            return np.frombuffer(data, np.uint8), np.array([sizes.pop() // 2], np.uint32)
+    parts = [text.encode("utf-8", "surrogatepass") for text in texts]
+    return np.frombuffer(b"".join(parts), np.uint8), starts_of(list(map(len, parts)))
+
+
+def starts_of(sizes: npt.ArrayLike) -> Starts:
+    """Return where parts of some sizes begin, and where the last ends; in four bytes each if
+    these are enough.
+    """
+    ends = np.cumsum(sizes, dtype=np.uint64)
+    last = int(ends[-1]) if len(ends) else 0
+    starts: Starts = np.zeros(len(ends) + 1, np.uint32 if last < 1 << 32 else np.uint64)
+    starts[1:] = ends
+    return starts

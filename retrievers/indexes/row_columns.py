@@ -1,0 +1,178 @@
+"""What the rows of a table have beside an id: their document, and their metadata."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, groupby, repeat
+from operator import eq, sub
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...nodegraph.codec import decode, encode
+from .array_files import Arrays
+from .packed_texts import PackedTexts, pack_texts
+
+Metadata = Mapping[str, Any]
+
+Codes = npt.NDArray[np.unsignedinteger[Any]]
+
+
+class DocumentColumn:
+    """Hold the id of each row's document, once for the nodes of a document that follow each other.
+
+    What comes from a file is read at first use.
+    """
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._ends: list[int] = []  # the row behind the last of each
+        self._stored: Callable[[], tuple[Sequence[str], npt.ArrayLike]] | None = None
+        self._loading = threading.Lock()
+
+    def _runs(self) -> tuple[list[str], list[int]]:
+        with self._loading:
+            if self._stored is not None:
+                names, sizes = self._stored()
+                self._names, self._ends = list(names), np.cumsum(sizes, dtype=np.int64).tolist()
+                self._stored = None
+        return self._names, self._ends
+
+    def extend(self, names: Iterable[str]) -> None:
+        """Append the documents of the next rows."""
+        own, ends = self._runs()
+        for name, rows in groupby(names):
+            count = sum(1 for _ in rows)
+            if own and own[-1] == name:
+                ends[-1] += count
+            else:
+                own.append(name)
+                ends.append((ends[-1] if ends else 0) + count)
+
+    def values(self, begin: int = 0) -> Iterable[str]:
+        """Return the documents of the rows from one on."""
+        names, ends = self._runs()
+        first = bisect_right(ends, begin)
+        sizes = map(sub, ends[first:], [begin, *ends[first:-1]])
+        return chain.from_iterable(map(repeat, names[first:], sizes))
+
+    def select(self, rows: Sequence[int]) -> None:
+        """Retain some rows, numbered anew in this order."""
+        names = list(self.values())
+        self._names, self._ends = [], []
+        self.extend(names[row] for row in rows)
+
+    def arrays(self, ids: Sequence[str]) -> Arrays:
+        """Return the arrays from which ``from_arrays`` restores the column.
+
+        Args:
+            ids: Those of the rows; nothing is stored where documents are their own nodes.
+        """
+        names, ends = self._runs()
+        if len(names) == len(ids) and all(map(eq, names, ids)):
+            names, ends = [], []
+        texts, starts = pack_texts(names)
+        sizes = np.diff(np.array(ends, np.int64), prepend=0).astype(np.uint32)
+        return {"documents": texts, "document_starts": starts, "document_rows": sizes}
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, npt.NDArray[Any]], ids: Sequence[str]
+    ) -> DocumentColumn:
+        """Restore a column from what ``arrays`` returned.
+
+        Raises:
+            KeyError: If an array is missing.
+            ValueError: If the arrays don't fit each other.
+        """
+        column = cls()
+        names, sizes = (
+            PackedTexts(arrays["documents"], arrays["document_starts"]),
+            arrays["document_rows"],
+        )
+        if len(names) != len(sizes) or (len(sizes) and int(sizes.sum()) != len(ids)):
+            raise ValueError(f"the documents don't fit {len(ids)} nodes")
+        if len(sizes):
+            column._stored = lambda: (names, sizes)
+        elif len(ids):
+            first = len(ids)
+            column._stored = lambda: (ids[:first], [1] * first)
+        return column
+
+
+class MetadataColumn:
+    """Hold one metadata mapping a row, None for an empty row.
+
+    What comes from a file is parsed at first use, each distinct mapping once.
+    """
+
+    def __init__(self) -> None:
+        self._values: list[Metadata | None] = []
+        self._encoded_rows = 0  # rows before the first of the values that are not parsed yet
+        self._encoded: Sequence[str] = ()  # their distinct mappings
+        self._codes: Codes = np.zeros(0, np.uint8)  # 0 for empty, else index + 1
+        self._parsing = threading.Lock()
+
+    def extend(self, values: Iterable[Metadata]) -> None:
+        """Append the metadata of the next rows."""
+        self._values += values
+
+    def delete(self, row: int) -> None:
+        """Drop the metadata of a row that was emptied."""
+        if row >= self._encoded_rows:
+            self._values[row - self._encoded_rows] = None
+
+    def select(self, rows: Sequence[int]) -> None:
+        """Retain some rows, numbered anew in this order."""
+        values = self.values()
+        self._values = [values[row] for row in rows]
+
+    def values(self) -> Sequence[Metadata | None]:
+        """Return all mappings, by row."""
+        with self._parsing:
+            if self._encoded_rows:
+                parsed = [None, *map(decode, self._encoded)]
+                restored = [parsed[code] for code in self._codes.tolist()]
+                self._values, self._encoded_rows = restored + self._values, 0
+                self._encoded, self._codes = (), self._codes[:0]
+            return self._values
+
+    def arrays(self) -> Arrays:
+        """Return the arrays from which ``from_arrays`` restores the column.
+
+        Raises:
+            TypeError: If a value can't be stored.
+        """
+        with self._parsing:
+            numbers = {text: number for number, text in enumerate(self._encoded, 1)}
+            code_by_id: dict[int, int] = {}  # most nodes share a mapping with their siblings
+            codes: list[int] = []
+            for value in self._values:
+                code = code_by_id.get(id(value))
+                if code is None:
+                    code = numbers.setdefault(encode(value), len(numbers) + 1) if value else 0
+                    code_by_id[id(value)] = code
+                codes.append(code)
+            narrow = np.min_scalar_type(len(numbers))
+            narrowed = np.concatenate([self._codes, np.array(codes, np.uint32)]).astype(narrow)
+        texts, starts = pack_texts(list(numbers))
+        return {"metadata": texts, "metadata_starts": starts, "metadata_codes": narrowed}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]], size: int) -> MetadataColumn:
+        """Restore a column of so many rows from what ``arrays`` returned.
+
+        Raises:
+            KeyError: If an array is missing.
+            ValueError: If the arrays don't fit each other.
+        """
+        column = cls()
+        texts = PackedTexts(arrays["metadata"], arrays["metadata_starts"])
+        column._codes, column._encoded_rows = arrays["metadata_codes"], size
+        if len(column._codes) != size or column._codes.max(initial=0) > len(texts):
+            raise ValueError(f"the metadata does not fit {size} nodes")
+        column._encoded = texts
+        return column
