@@ -115,7 +115,7 @@ class Postings:
     def get(self, term: str) -> tuple[Ints, Ints]:
         """Return a term's rows, ascending, and how often each has it; also removed rows."""
         number = self._vocabulary.find(term)
-        if 0 <= number < len(self._lists):
+        if self._lists.size and 0 <= number < len(self._lists):
             rows, counts = self._lists.get(number)
         else:
             rows, counts = np.zeros(0, np.int32), np.zeros(0, np.int32)
