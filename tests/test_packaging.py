@@ -81,6 +81,20 @@ def test_package_list_is_what_is_on_disk() -> None:
     assert sorted(listed) == sorted(on_disk | {"nodekin"})
 
 
+def test_files_that_are_no_code_are_in_the_package() -> None:
+    config = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))
+    listed = config["tool"]["setuptools"]["package-data"]
+    on_disk: dict[str, list[str]] = {}
+    for room in ROOMS:
+        for path in (REPO / room).rglob("*.*"):
+            if path.suffix not in {".py", ".pyc"} and path.name != "py.typed":
+                package = ".".join(("nodekin", *path.parent.relative_to(REPO).parts))
+                on_disk.setdefault(package, []).append(path.name)
+    assert {name: sorted(files) for name, files in on_disk.items()} == {
+        name: sorted(files) for name, files in listed.items() if name != "*"
+    }
+
+
 def test_no_folder_shadows_the_namespace() -> None:
     assert not (REPO / "nodekin").exists()
     assert not (REPO / "__init__.py").exists()

@@ -70,14 +70,14 @@ class Difference:
             noun = "question" if self.questions == 1 else "questions"
             return (
                 f"{self.metric}: no difference between {self.first} and {self.second} that "
-                f"{self.questions} {noun} could show ({_number(self.value, True)}, "
-                f"{_number(self.low, True)} to {_number(self.high, True)})"
+                f"{self.questions} {noun} could show ({format_number(self.value, True)}, "
+                f"{format_number(self.low, True)} to {format_number(self.high, True)})"
             )
         other = self.first if self.better == self.second else self.second
         low, high = sorted((abs(self.low), abs(self.high)))
         return (
             f"{self.metric}: {self.better} is better than {other} by "
-            f"{_number(abs(self.value))}, {_number(low)} to {_number(high)}"
+            f"{format_number(abs(self.value))}, {format_number(low)} to {format_number(high)}"
         )
 
 
@@ -159,6 +159,7 @@ def _interval(columns: Sequence[Sequence[tuple[float, float]]]) -> tuple[float, 
     return float(low), float(high)
 
 
-def _number(value: float, sign: bool = False) -> str:
+def format_number(value: float, sign: bool = False) -> str:
+    """Return a number as sentences have it, with its sign where that is what counts."""
     digits = 3 if abs(value) < 10 else 1
     return f"{value:+.{digits}f}" if sign else f"{value:.{digits}f}"

@@ -44,6 +44,11 @@ class RetrievedItem:
     end: int | None = None
     explanation: str = ""
 
+    @property
+    def tokens(self) -> int:
+        """How many tokens its text has, by ``count_tokens``."""
+        return _tokens(self.text)
+
     @classmethod
     def of(cls, result: ScoredNode, document_key: str | None = None) -> RetrievedItem:
         """Return what is judged of a result.
@@ -180,6 +185,11 @@ class RetrievalCase:
                 if ranks[place] is None:
                     ranks[place] = rank
         return ranks
+
+
+@functools.lru_cache(maxsize=20_000)  # set-ups retrieve the same passages
+def _tokens(text: str) -> int:
+    return count_tokens(text)
 
 
 def edit_similarity(one: str, other: str) -> float:

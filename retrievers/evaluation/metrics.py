@@ -224,7 +224,7 @@ def tokens_per_gold(case: RetrievalCase, k: int | None) -> Judgement:
     without a hit costs what it costs.
     """
     right = sum(rank is not None for rank in case.first_ranks(k))
-    tokens = sum(_tokens(item.text) for item in case.items[:k])
+    tokens = sum(item.tokens for item in case.items[:k])
     return Judgement(tokens, right, evidence=f"{tokens} tokens, {right} gold")
 
 
@@ -240,7 +240,7 @@ def token_precision(case: RetrievalCase, k: int | None) -> Judgement:
     """Share of the tokens of results that are in gold spans (Smith and Troynikov, 2024)."""
     spans = _spans(case)
     covered = sum(covered_tokens(span, case.items[:k]) for span in spans)
-    total = sum(_tokens(item.text) for item in case.items[:k])
+    total = sum(item.tokens for item in case.items[:k])
     return _share(min(covered, total), total)
 
 
@@ -330,11 +330,6 @@ def _sentences(texts: Iterable[str]) -> set[str]:
 @functools.lru_cache(maxsize=20_000)  # set-ups retrieve the same passages
 def _sentences_of(text: str) -> frozenset[str]:
     return frozenset(line.strip() for line in split_sentences(text) if line.strip())
-
-
-@functools.lru_cache(maxsize=20_000)
-def _tokens(text: str) -> int:
-    return count_tokens(text)
 
 
 @functools.lru_cache(maxsize=20_000)

@@ -38,6 +38,11 @@ class Record:
     model_calls: int = 0
     error: str = ""
 
+    @property
+    def tokens(self) -> int:
+        """How many tokens its results have together, by ``count_tokens``."""
+        return sum(item.tokens for item in self.items)
+
 
 class RecordFile:
     """Append records to a file, and read those that it has.

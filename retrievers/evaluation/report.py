@@ -13,11 +13,13 @@ from functools import cached_property
 from typing import Any
 
 from ...nodegraph import nearest_names
+from ..validation import whole
 from .dataset import Dataset, MissingGold
 from .intervals import Difference, Figure, make_difference, make_figure
 from .judging import Judgements, judge_records
 from .matching import Matching
 from .metrics import Metric
+from .page import PageLanguage, PlotCost, make_page, plot_differences, plot_quality
 from .records import Record
 
 
@@ -218,12 +220,62 @@ class Evaluation:
             },
         }
 
+    def to_html(self, *, language: PageLanguage | None = None, max_bytes: int = 1_000_000) -> str:
+        """Return a page for a browser: table, plots, and every question with its results.
+
+        It is one file that requests nothing. A figure leads to the questions in which two set-ups
+        differ, with both rankings, how they were retrieved, and the gold.
+
+        Args:
+            language: ``"en"`` or ``"zh"``; None for the reader's browser's.
+            max_bytes: How large it should be at most. Texts are cut to get there, and the page says
+                so; with very many questions it is larger all the same, which is logged.
+
+        Raises:
+            ValueError: If the language is unknown.
+        """
+        return make_page(self, language, whole(max_bytes, "max_bytes", 1))
+
+    def plot_quality(
+        self, metric: str, against: PlotCost = "seconds", *, language: PageLanguage = "en"
+    ) -> str:
+        """Return a metric of every set-up over what a question takes, with intervals, as SVG.
+
+        Args:
+            metric: The name of the metric.
+            against: ``"seconds"``, the median of a question's, or ``"tokens"``, the mean of those
+                of its results. A line is where the middle half of the questions is.
+            language: ``"en"`` or ``"zh"``.
+
+        Raises:
+            ValueError: If there is no such metric, or the others are unknown.
+        """
+        self._check(metric, self.metrics, "metric")
+        return plot_quality(self, metric, against, language)
+
+    def plot_differences(self, *, language: PageLanguage = "en") -> str:
+        """Return how every other set-up differs from the first, with intervals, as SVG.
+
+        Where a circle is filled, the data show a difference.
+
+        Args:
+            language: ``"en"`` or ``"zh"``.
+
+        Raises:
+            ValueError: If the language is unknown.
+        """
+        return plot_differences(self, self.differences(), language)
+
     def costs(self, setup: str) -> dict[str, float]:
-        """Return what a set-up took: the median of seconds, their sum, model calls, failures.
+        """Return what a set-up took: seconds, tokens, model calls, failures.
 
-        With the answers of judges and their tokens: what judging this set-up takes by itself.
+        ``median_seconds`` is a question's, ``seconds`` their sum: the first question may build what
+        the others use, which the median leaves out. ``tokens`` is the mean of the tokens of a
+        question's results, over the questions on which it did not fail. ``judge_calls`` and
+        ``judge_tokens`` are what judging this set-up takes by itself.
 
-        The first question of a set-up may build what the others use: the median leaves that out.
+        Raises:
+            ValueError: If there is no such set-up.
         """
         self._check(setup, self.records, "set-up")
         records = list(self.records[setup].values())
@@ -231,6 +283,7 @@ class Evaluation:
         return {
             "median_seconds": statistics.median(record.seconds for record in records),
             "seconds": sum(record.seconds for record in records),
+            "tokens": statistics.fmean([r.tokens for r in records if not r.error] or [0]),
             "model_calls": sum(record.model_calls for record in records),
             "failed": sum(bool(record.error) for record in records),
             "judge_calls": sum(judgement.model_calls for judgement in judged),
@@ -238,7 +291,7 @@ class Evaluation:
         }
 
     def _rows(self) -> list[list[str]]:
-        rows = [["set-up", *self.metrics, "judged", "failed", "ms", "model calls"]]
+        rows = [["set-up", *self.metrics, "judged", "failed", "ms", "tokens", "model calls"]]
         for setup, figures in self.figures.items():
             costs = self.costs(setup)
             judged = sorted({figure.judged for figure in figures.values()})
@@ -249,6 +302,7 @@ class Evaluation:
                     " to ".join(map(str, dict.fromkeys([judged[0], judged[-1]]))),
                     f"{costs['failed']:.0f}",
                     f"{1000 * costs['median_seconds']:.1f}",
+                    f"{costs['tokens']:.0f}",
                     f"{costs['model_calls']:.0f}",
                 ]
             )

@@ -39,7 +39,7 @@ def test_printed_it_says_who_is_better_and_what_is_not_judged(evaluation):
 def test_markdown(evaluation):
     lines = evaluation.to_markdown().splitlines()
     assert lines[0].startswith("| set-up | mrr@2 | recall@2 |")
-    assert lines[1] == "|" + " --- |" * 7
+    assert lines[1] == "|" + " --- |" * 8
     assert lines[5] == "- mrr@2: better is better than 词 by 0.500, 0.500 to 0.500"
 
 
@@ -62,3 +62,9 @@ def test_json_has_results_with_their_evidence_and_no_nan(evaluation):
     assert "fixed for" in result["items"][0]["explanation"]
     assert read["results"]["词"][40]["judgements"]["mrr@2"]["numerator"] is None
     assert "NaN" not in evaluation.to_json()
+
+
+def test_tokens_are_the_mean_of_what_a_question_gets(evaluation):
+    assert evaluation.costs("词")["tokens"] == 6  # two results of three tokens
+    assert evaluation.costs("better")["tokens"] == 3
+    assert evaluation.table().splitlines()[0].split()[-4:] == ["ms", "tokens", "model", "calls"]

@@ -1,0 +1,264 @@
+"""The questions of an evaluation, packed for a page: each text once, and cut where it must be."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from ..dataset import Gold, GoldDocument, GoldPassage, Question
+from ..intervals import Difference, format_number
+from ..matching import NotJudgedError, RetrievalCase, RetrievedItem
+from ..metrics import Judgement
+from ..records import Record
+from .evaluation_like import EvaluationLike
+
+_NUMBER = re.compile(r"(?<![\d.])-?\d+\.\d{4}(?!\d)")
+_MARKS = re.compile("[\x01-\x03]")
+_QUESTION, _NUMBER_MARK, _SCORE = "\x01", "\x02", "\x03"  # where an explanation has what
+MOST_PAIRS = 10
+"""Where set-ups make more pairs than that, only those with the first have intervals."""
+
+
+LENGTHS = (None, 4000, 2000, 1400, 1000, 800, 650, 550, 450, 380, 320, 260, 200, 150, 100, 60)
+"""How many characters of a text a page has at most, from all to what is least."""
+
+LINES = (40, 6, 4, 3, 2, 1)
+"""How many lines of the explanation of a result it has at most: so few that texts have 200."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackedQuestions:
+    """Hold the questions of an evaluation as a page has them.
+
+    Attributes:
+        text: Base64 of gzip of JSON.
+        characters: How many of a text there are at most; None where none is cut.
+        lines: How many lines of the explanation of a result there are at most.
+    """
+
+    text: str
+    characters: int | None
+    lines: int
+
+
+def pack(
+    evaluation: EvaluationLike, differences: Iterable[Difference], size: int
+) -> PackedQuestions:
+    """Return the questions with their results, cut to a size.
+
+    Args:
+        evaluation: The evaluation.
+        differences: Those between pairs of set-ups that the page has.
+        size: How many bytes they should have at most; where even the least is larger, it is that.
+    """
+    differences = list(differences)
+    for lines in LINES:
+        data = PageData(evaluation, lines)
+        values = data.as_dict(differences)
+        enough = LENGTHS.index(200)
+        packed = {enough: _compressed({**values, "rows": data.cut(LENGTHS[enough])})}
+        if len(packed[enough]) > size and lines != LINES[-1]:
+            continue
+        first, last = 0, len(LENGTHS) - 1
+        while first < last:  # the first that is small enough, or the last
+            middle = (first + last) // 2
+            packed[middle] = _compressed({**values, "rows": data.cut(LENGTHS[middle])})
+            first, last = (first, middle) if len(packed[middle]) <= size else (middle + 1, last)
+        if first not in packed:
+            packed[first] = _compressed({**values, "rows": data.cut(LENGTHS[first])})
+        return PackedQuestions(packed[first], LENGTHS[first], lines)
+    raise AssertionError("the last number of lines is tried in any case")
+
+
+def _compressed(data: Mapping[str, Any]) -> str:
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    binary = text.encode("utf-8", "backslashreplace")  # half a character, as JSON writes it
+    return base64.b64encode(gzip.compress(binary, 9, mtime=0)).decode("ascii")
+
+
+class PageData:
+    """Lay out an evaluation for the page's script: arrays, with places for texts.
+
+    Beside a node's text stand the lines of explanations of it, where a compressor sees what they
+    share. Of two nodes with the same text the second has the place of the first.
+
+    Args:
+        evaluation: The evaluation.
+        lines: How many lines of the explanation of a result there are at most.
+    """
+
+    def __init__(self, evaluation: EvaluationLike, lines: int) -> None:
+        self.evaluation = evaluation
+        self.most_lines = lines
+        self._texts: dict[str, int] = {}
+        self._nodes: dict[tuple[object, ...], int] = {}
+        self._rows: list[list[Any]] = []  # a text or the place of one; of a node more
+        self._lines: dict[int, dict[str, int]] = {}
+        self._whole: set[int] = set()  # the texts of questions
+        self._documents = {d.id: d.text for d in evaluation.dataset.documents}
+        self._missing = {(m.question_id, m.gold): m.nearest for m in evaluation.missing_gold}
+
+    def as_dict(self, differences: Iterable[Difference]) -> dict[str, Any]:
+        """Return it as plain values, without the rows of texts."""
+        evaluation = self.evaluation
+        return {
+            "setups": list(evaluation.records),
+            "metrics": [[m.name, m.k, m.higher_is_better] for m in evaluation.metrics.values()],
+            "differences": [self._difference(one) for one in differences],
+            "questions": [self._question(question) for question in evaluation.dataset.questions],
+        }
+
+    def cut(self, characters: int | None) -> list[list[Any]]:
+        """Return the rows, their texts cut, each with how many characters were cut."""
+        rows = []
+        for place, (text, *node) in enumerate(self._rows):
+            end = len(text) if isinstance(text, str) else 0
+            if characters is not None and end > characters + 20:
+                end = max(characters, 300) if place in self._whole else characters
+            more = len(text) - end if isinstance(text, str) else 0
+            rows.append([text[:end] if more > 0 else text, max(more, 0), *node])
+        return rows
+
+    def _text(self, text: str) -> int:
+        """Return the place of a text, which is there once."""
+        if text not in self._texts:
+            self._texts[text] = len(self._rows)
+            self._rows.append([text])
+        return self._texts[text]
+
+    def _difference(self, one: Difference) -> list[Any]:
+        """Return metric, first, second, numbers as they are written, questions and the better."""
+        metrics, setups = list(self.evaluation.metrics), list(self.evaluation.records)
+        places = [metrics.index(one.metric), setups.index(one.first), setups.index(one.second)]
+        numbers = None if one.value is None else difference_numbers(one)
+        better = None if one.better is None else setups.index(one.better)
+        return [*places, numbers, one.questions, better]
+
+    def _question(self, question: Question) -> list[Any]:
+        records = [self.evaluation.records[setup][question.id] for setup in self.evaluation.records]
+        text = self._text(question.text)
+        self._whole.add(text)
+        return [
+            question.id,
+            text,
+            list(map(self._text, question.answers)),
+            [self._gold(question.id, gold) for gold in question.gold],
+            [self._record(question, record) for record in records],
+        ]
+
+    def _gold(self, question_id: str, gold: Gold) -> list[Any]:
+        """Return its text, document, place in it, grade, and what is nearest where it's missing."""
+        nearest = self._missing.get((question_id, gold))
+        ends = [None if gold.grade == 1 else gold.grade, self._optional(nearest)]
+        if isinstance(gold, GoldPassage):
+            return [self._text(gold.text), None, None, None, *ends]
+        document = self._text(gold.document_id)
+        if isinstance(gold, GoldDocument):
+            text = self._documents.get(gold.document_id)
+            return [self._optional(text), document, None, None, *ends]
+        return [self._optional(gold.text or None), document, gold.start, gold.end, *ends]
+
+    def _record(self, question: Question, record: Record) -> list[Any]:
+        case = RetrievalCase(question, record.items, self.evaluation.matching)
+        matched: Sequence[frozenset[int]] = [frozenset()] * len(record.items)
+        unknown = None
+        try:
+            matched = case.matched if question.gold else matched
+        except NotJudgedError as error:
+            unknown = str(error)
+        judgements = self.evaluation.judgements
+        return [
+            [
+                self._item(question, item, gold)
+                for item, gold in zip(record.items, matched, strict=True)
+            ],
+            [self._judgement(judgements[m][record.setup][question.id]) for m in judgements],
+            round(1000 * record.seconds, 2),
+            record.model_calls,
+            self._optional(record.error or None),
+            self._optional(record.answer),
+            self._optional(unknown),
+        ]
+
+    def _item(self, question: Question, item: RetrievedItem, gold: frozenset[int]) -> list[Any]:
+        """Return its node, score and gold, and the lines of its explanation."""
+        node = self._node(item)
+        score = f"{item.score:.4f}"
+        lines = self._explanation(self._lines[node], node, question, item.explanation, score)
+        return [node, float(score), sorted(gold) or 0, *lines]
+
+    def _node(self, item: RetrievedItem) -> int:
+        """Return the row of a node: its text, document and place in it, then lines about it."""
+        document = item.document_id or item.id
+        key = (item.text, document, item.start, item.end)
+        if key not in self._nodes:
+            known = self._texts.get(item.text)
+            place = self._text(item.text) if known is None else len(self._rows)
+            if known is not None:
+                self._rows.append([known])
+            self._nodes[key] = place
+            self._lines[place] = {}
+            self._rows[place] += [self._text(document), item.start, item.end]
+        return self._nodes[key]
+
+    def _explanation(
+        self, places: dict[str, int], node: int, question: Question, explanation: str, score: str
+    ) -> list[Any]:
+        """Return the places of its lines beside the node, behind each the numbers in it.
+
+        Of the first line, which is of the result itself, the text is left out.
+        """
+        quoted = f'"{_quoted_question(question.text)}"'
+        first, *lines = _MARKS.sub("\ufffd", explanation).split("\n")
+        lines = [first.partition('  "')[0], *lines] if first else []
+        result: list[Any] = []
+        for line in lines[: self.most_lines]:
+            line = line.replace(quoted, _QUESTION)
+            numbers = [number for number in _NUMBER.findall(line) if number != score]
+            short = _NUMBER.sub(lambda n: _SCORE if n[0] == score else _NUMBER_MARK, line)
+            if short not in places:
+                places[short] = len(places)
+                self._rows[node].append(short)
+            result += [places[short], *numbers]
+        more = len(lines) - self.most_lines
+        return [*result, -more] if more > 0 else result
+
+    def _judgement(self, judgement: Judgement) -> list[Any]:
+        words = self._text(judgement.evidence if judgement.judged else judgement.reason)
+        weight = [] if judgement.denominator == 1 else [judgement.denominator]
+        return [judgement.numerator, words, *weight]
+
+    def _optional(self, text: str | None) -> int | None:
+        return None if text is None else self._text(text)
+
+
+def pairs(evaluation: EvaluationLike) -> Iterator[Difference]:
+    """Yield the differences between set-ups: of all pairs, where these are few."""
+    setups = list(evaluation.records)
+    chosen = list(combinations(setups, 2))
+    if len(chosen) > MOST_PAIRS:
+        chosen = [(setups[0], other) for other in setups[1:]]
+    for first, second in chosen:
+        for metric in evaluation.metrics:
+            yield evaluation.difference(metric, first, second)
+
+
+def difference_numbers(one: Difference) -> list[str]:
+    """Return value and interval as the sentence of a difference has them."""
+    value, low, high = one.value or 0.0, one.low or 0.0, one.high or 0.0
+    if one.better is None:
+        return [format_number(number, sign=True) for number in (value, low, high)]
+    low, high = sorted((abs(low), abs(high)))
+    return [format_number(number) for number in (abs(value), low, high)]
+
+
+def _quoted_question(text: str) -> str:
+    """Return a question as explanations quote it: in a line, and cut where it is long."""
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else f"{line[:57]}..."

@@ -1,0 +1,112 @@
+"""What the page's script reads: every question, result and explanation, each text once."""
+
+import base64
+import gzip
+import json
+
+import pytest
+
+from nodekin.retrievers.evaluation.page.page_data import LENGTHS, LINES, pack, pairs
+
+
+def unpack(packed: str) -> dict:
+    return json.loads(gzip.decompress(base64.b64decode(packed)))
+
+
+def text(data: dict, place: int) -> str:
+    row = data["rows"][place]
+    return row[0] if isinstance(row[0], str) else text(data, row[0])
+
+
+@pytest.fixture
+def whole(evaluation):
+    return unpack(pack(evaluation, pairs(evaluation), 10_000_000).text)
+
+
+def test_questions_and_rankings_are_those_of_the_records(evaluation, whole):
+    for question, row in zip(evaluation.dataset.questions, whole["questions"], strict=True):
+        assert (row[0], text(whole, row[1])) == (question.id, question.text)
+        for (items, *_), setup in zip(row[4], evaluation.records, strict=True):
+            record = evaluation.records[setup][question.id]
+            assert [text(whole, item[0]) for item in items] == [i.text for i in record.items]
+            assert [item[1] for item in items] == [round(i.score, 4) for i in record.items]
+            nodes = [whole["rows"][item[0]][2:5] for item in items]
+            places = [[text(whole, d), start, end] for d, start, end in nodes]
+            assert places == [[i.document_id or i.id, i.start, i.end] for i in record.items]
+
+
+def test_gold_is_marked_where_the_metrics_see_it(evaluation, whole):
+    marked = {
+        (row[0], setup): [rank for rank, item in enumerate(record[0], 1) if item[2]]
+        for row in whole["questions"]
+        for record, setup in zip(row[4], whole["setups"], strict=True)
+    }
+    for question in evaluation.dataset.questions:
+        for setup in whole["setups"]:
+            value = evaluation.judgements["mrr@3"][setup][question.id].value
+            if value is not None:
+                ranks = marked[question.id, setup]
+                assert value == (1 / ranks[0] if ranks else 0)
+
+
+def test_explanations_come_back_to_the_letter(evaluation, whole):
+    question = whole["questions"][0]
+    record = evaluation.records["words"]["1"]
+    for item, (node, score, _, *lines) in zip(record.items, question[4][0][0], strict=True):
+        read, rest = [], iter(lines)
+        for place in rest:
+            template = whole["rows"][node][5 + place].replace("\x03", f"{score:.4f}")
+            pieces = template.replace("\x01", f'"{text(whole, question[1])}"').split("\x02")
+            numbers = [next(rest) for _ in pieces[1:]]
+            read.append("".join(p + n for p, n in zip(pieces, [*numbers, ""], strict=True)))
+        first, *others = item.explanation.split("\n")
+        assert read == [first.partition('  "')[0], *others]
+
+
+def test_judgements_and_differences_are_those_of_the_evaluation(evaluation, whole):
+    for row in whole["questions"]:
+        for (_, judgements, *_), setup in zip(row[4], whole["setups"], strict=True):
+            for (numerator, words, *weight), metric in zip(
+                judgements, evaluation.metrics, strict=True
+            ):
+                own = evaluation.judgements[metric][setup][row[0]]
+                assert (numerator, *(weight or [1])) == (own.numerator, own.denominator)
+                assert text(whole, words) == (own.evidence if own.judged else own.reason)
+    assert len(whole["differences"]) == 3 * 4  # of all pairs
+    for metric, first, second, numbers, questions, _ in whole["differences"]:
+        names = (list(evaluation.metrics)[metric], *(whole["setups"][s] for s in (first, second)))
+        own = evaluation.difference(*names)
+        assert questions == own.questions
+        assert all(number in str(own) for number in numbers)
+
+
+def test_a_text_is_there_once(whole):
+    texts = [row[0] for row in whole["rows"] if isinstance(row[0], str)]
+    assert len(texts) == len(set(texts))
+
+
+def test_missing_gold_has_what_is_nearest(whole):
+    (row,) = [row for row in whole["questions"] if row[0] == "7"]
+    assert [gold[5] is None for gold in row[3]] == [True, False]
+
+
+def test_to_be_small_texts_are_cut_and_say_by_how_much(evaluation):
+    whole = pack(evaluation, pairs(evaluation), 10_000_000)
+    small = pack(evaluation, pairs(evaluation), int(len(whole.text) * 0.9))
+    assert (whole.characters, whole.lines) == (None, LINES[0])
+    assert len(small.text) < len(whole.text)
+    full, cut = unpack(whole.text), unpack(small.text)
+    for (before, *_), (after, omitted, *_) in zip(full["rows"], cut["rows"], strict=True):
+        if isinstance(before, str):
+            assert before.startswith(after)
+            assert len(before) == len(after) + omitted
+    assert any(row[1] for row in cut["rows"])
+
+
+def test_where_nothing_is_small_enough_it_is_the_least(evaluation):
+    least = pack(evaluation, pairs(evaluation), 1)
+    assert (least.characters, least.lines) == (LENGTHS[-1], LINES[-1])
+    data = unpack(least.text)
+    assert len(data["questions"]) == len(evaluation.dataset)
+    question = data["questions"][0]
+    assert [line for line in question[4][2][0][0][3:] if isinstance(line, int) and line < 0]
