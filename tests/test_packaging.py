@@ -137,11 +137,12 @@ PUBLIC = {
         register_similarity restrict trace
     """,
     "nodekin.retrievers.evaluation": """
-        Dataset Difference Evaluation Figure GoldDocument GoldPassage GoldSpan
+        Dataset Difference Evaluation Figure GeneratedQuestions GoldDocument GoldPassage GoldSpan
         JUDGED_METRICS Judge Judgement METRICS
-        Matching Metric MissingGold Question RetrievalCase edit_similarity evaluate get_metric
+        Matching Metric MissingGold Question RejectedQuestion RetrievalCase
+        edit_similarity evaluate generate_questions get_metric
         load_beir load_csv load_dataset load_jsonl load_langchain load_llama_index load_ragas
-        load_squad
+        load_log load_squad save_jsonl
     """,
     "nodekin.adapters": "",
     "nodekin.adapters.cli": "main",

@@ -3,11 +3,14 @@
 from .dataset import Dataset, GoldDocument, GoldPassage, GoldSpan, MissingGold, Question
 from .dataset_files import load_dataset
 from .framework_datasets import load_langchain, load_llama_index, load_ragas
+from .generated_questions import GeneratedQuestions, RejectedQuestion
+from .generation import generate_questions
 from .intervals import Difference, Figure
 from .judges import JUDGED_METRICS, Judge
-from .loaders import load_beir, load_csv, load_jsonl, load_squad
+from .loaders import load_beir, load_csv, load_jsonl, load_squad, save_jsonl
 from .matching import Matching, RetrievalCase, edit_similarity
 from .metrics import METRICS, Judgement, Metric, get_metric
+from .question_log import load_log
 from .report import Evaluation
 from .runner import evaluate
 
@@ -18,6 +21,7 @@ __all__ = [
     "Difference",
     "Evaluation",
     "Figure",
+    "GeneratedQuestions",
     "GoldDocument",
     "GoldPassage",
     "GoldSpan",
@@ -27,9 +31,11 @@ __all__ = [
     "Metric",
     "MissingGold",
     "Question",
+    "RejectedQuestion",
     "RetrievalCase",
     "edit_similarity",
     "evaluate",
+    "generate_questions",
     "get_metric",
     "load_beir",
     "load_csv",
@@ -37,6 +43,8 @@ __all__ = [
     "load_jsonl",
     "load_langchain",
     "load_llama_index",
+    "load_log",
     "load_ragas",
     "load_squad",
+    "save_jsonl",
 ]

@@ -74,12 +74,14 @@ class Question:
         text: What is searched for.
         gold: What should be retrieved; a question without is not judged by what needs it.
         answers: The right answers, any of which will do.
+        answerable: Whether the documents answer it; where not, "unknown" is the right answer.
     """
 
     id: str
     text: str
     gold: tuple[Gold, ...] = ()
     answers: tuple[str, ...] = ()
+    answerable: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,14 +18,13 @@ from ...nodegraph import (
     LLM,
     ModelError,
     NodeStore,
-    count_tokens,
     nearest_names,
     split_sentences,
 )
 from ...nodegraph.models import AnswerCache, Language, answer_key, as_llm, language_of
 from ...nodegraph.models.output import Verdict, is_unknown, parse_numbers, parse_verdicts
 from ..plans import PromptMixin, ask_and_parse, json_instruction, run
-from ..tracing import Span, trace
+from ..tracing import trace
 from ..validation import whole
 from .judge_prompts import (
     NUMBERS_FORM,
@@ -36,6 +35,7 @@ from .judge_prompts import (
     VERDICTS_FORM,
     VERDICTS_SCHEMA,
 )
+from .judging import model_cost
 from .matching import NotJudgedError, RetrievalCase
 from .metrics import Judgement, Metric
 
@@ -58,7 +58,7 @@ class Judge(PromptMixin):
     Attributes:
         calls: How many answers the model has given.
         tokens: How many tokens their prompts and answers had, by ``count_tokens``.
-        kept: How many decisions were there already.
+        reused: How many decisions were there already.
 
     Raises:
         TypeError: If it is no language model.
@@ -89,15 +89,14 @@ class Judge(PromptMixin):
         self.llm: LLM = as_llm(llm)
         self.max_characters = whole(max_characters, "max_characters", 1)
         self.timeout = timeout
-        self.calls = self.tokens = self.kept = 0
+        self.calls = self.tokens = self.reused = 0
         self._answers = AnswerCache(store)
         self._lock = threading.Lock()
         self._prompts = PROMPTS
 
     def __repr__(self) -> str:
-        return (
-            f"Judge({self.llm.name!r}, {self.calls} calls, {self.tokens} tokens, {self.kept} kept)"
-        )
+        spent = f"{self.calls} calls, {self.tokens} tokens, {self.reused} reused"
+        return f"Judge({self.llm.name!r}, {spent})"
 
     def metrics(self, *names: str) -> list[Metric]:
         """Return metrics by their names; all of ``JUDGED_METRICS`` without.
@@ -167,8 +166,8 @@ class Judge(PromptMixin):
             (VERDICT_FORM, VERDICT_SCHEMA) if count is None else (VERDICTS_FORM, VERDICTS_SCHEMA)
         )
         parse = partial(parse_verdicts, count=count or 1)
-        made = self._decided(_Request(kind, form, schema, parse), query, values)
-        return [Verdict(*verdict) for verdict in made["value"]], made["calls"], made["tokens"]
+        entry = self._decided(_Request(kind, form, schema, parse), query, values)
+        return [Verdict(*verdict) for verdict in entry["value"]], entry["calls"], entry["tokens"]
 
     def select(self, query: str, sentences: Sequence[str]) -> tuple[list[int], int, int]:
         """Return which numbered sentences are needed, and the calls and tokens.
@@ -178,8 +177,8 @@ class Judge(PromptMixin):
         """
         parse = partial(parse_numbers, count=len(sentences))
         request = _Request("sentences", NUMBERS_FORM, NUMBERS_SCHEMA, parse)
-        made = self._decided(request, query, {"sentences": _numbered(sentences)})
-        return made["value"], made["calls"], made["tokens"]
+        entry = self._decided(request, query, {"sentences": _numbered(sentences)})
+        return entry["value"], entry["calls"], entry["tokens"]
 
     def _decided(self, request: _Request, query: str, values: Mapping[str, str]) -> dict[str, Any]:
         language: Language = language_of(query)
@@ -205,7 +204,7 @@ class Judge(PromptMixin):
                     )
                 except ModelError as error:
                     failure = error
-            calls, tokens = _cost(span)
+            calls, tokens = model_cost(span)
             with self._lock:
                 self.calls += calls
                 self.tokens += tokens
@@ -214,11 +213,11 @@ class Judge(PromptMixin):
             return {"value": value, "calls": calls, "tokens": tokens}
 
         key = answer_key(self.llm.name, prompt, {"judged": request.kind})
-        made: dict[str, Any] = self._answers.ask(key, ask)
+        entry: dict[str, Any] = self._answers.ask(key, ask)
         if not new:
             with self._lock:
-                self.kept += 1
-        return made
+                self.reused += 1
+        return entry
 
 
 class _Request(NamedTuple):
@@ -349,6 +348,8 @@ def _sentence_relevance(
 def _answer_relevance(judge: Judge, case: RetrievalCase, k: int | None, tally: _Tally) -> Judgement:
     answer = _answer(case)
     if is_unknown(answer):
+        if not case.question.answerable:
+            raise NotJudgedError("the question can't be answered, and the answer says so")
         return Judgement(0.0, evidence=f"the answer says that it is unknown: {answer:.120}")
     return _one(judge.decide("answer_relevance", case.question.text, answer=answer), tally)
 
@@ -384,19 +385,6 @@ _METRICS: dict[str, tuple[_Measure, bool]] = {
 
 JUDGED_METRICS = tuple(_METRICS)
 """The names of the metrics of a ``Judge``; the last three are of answers of query engines."""
-
-
-def _cost(span: Span) -> tuple[int, int]:
-    """Return how many answers a model gave within a span, and the tokens of them and prompts."""
-    asks = [one for one in _spans(span) if one.name == "ask"]
-    texts = [str(one.attributes.get(name, "")) for one in asks for name in ("prompt", "answer")]
-    return len(asks), sum(map(count_tokens, texts))
-
-
-def _spans(span: Span) -> Iterator[Span]:
-    yield span
-    for child in span.children:
-        yield from _spans(child)
 
 
 def _right_answers(case: RetrievalCase) -> list[str]:

@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import partial
 from typing import TypeAlias, TypeVar
 
+from ...nodegraph import count_tokens
+from ..tracing import Span
 from .dataset import Dataset, Question
 from .matching import Matching, RetrievalCase
 from .metrics import Judgement, Metric
@@ -78,6 +80,19 @@ def run_all(work: Sequence[Callable[[], T]], workers: int) -> Iterator[T]:
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def model_cost(span: Span) -> tuple[int, int]:
+    """Return how many answers a model gave within a span, and the tokens of them and prompts."""
+    asks = [one for one in _spans(span) if one.name == "ask"]
+    texts = [str(one.attributes.get(name, "")) for one in asks for name in ("prompt", "answer")]
+    return len(asks), sum(map(count_tokens, texts))
+
+
+def _spans(span: Span) -> Iterator[Span]:
+    yield span
+    for child in span.children:
+        yield from _spans(child)
 
 
 def _judged(

@@ -7,6 +7,7 @@ import json
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -16,7 +17,7 @@ from .dataset import Dataset, Gold, GoldDocument, GoldPassage, GoldSpan, Questio
 
 _logger = logging.getLogger("nodekin")
 
-FIELDS = ("id", "question", "passages", "document_ids", "spans", "answers")
+FIELDS = ("id", "question", "passages", "document_ids", "spans", "answers", "answerable")
 """What a question is read from."""
 
 SquadGold = Literal["passages", "documents", "spans"]
@@ -27,9 +28,10 @@ def load_jsonl(path: str | Path, fields: Mapping[str, str] | None = None) -> Dat
     """Read questions from a file with a JSON object in each line.
 
     An object has ``question``, and may have ``id`` (the number of the line without), ``passages``
-    (texts), ``document_ids`` (a list, or grades by id), ``spans`` (objects with ``document_id``,
-    ``start``, ``end`` and perhaps ``text``) and ``answers``. A single text may stand in place of a
-    list. Other fields are not read.
+    (texts, or grades by text), ``document_ids`` (a list, or grades by id), ``spans`` (objects with
+    ``document_id``, ``start``, ``end`` and perhaps ``text`` and ``grade``), ``answers`` and
+    ``answerable`` (true without). A single text may stand in place of a list. Other fields are not
+    read.
 
     Args:
         path: The file, in UTF-8.
@@ -43,6 +45,36 @@ def load_jsonl(path: str | Path, fields: Mapping[str, str] | None = None) -> Dat
     rows = _json_lines(path)
     questions = [_question(row, names, f"{path}, line {line}", str(line)) for line, row in rows]
     return Dataset(questions, name=path.name)
+
+
+def save_jsonl(dataset: Dataset, path: str | Path) -> None:
+    """Write questions to a file that ``load_jsonl`` reads; documents are not written.
+
+    Args:
+        dataset: The questions.
+        path: The file; one that is there is replaced.
+    """
+    with Path(path).open("w", encoding="utf-8") as file:
+        for question in dataset.questions:
+            file.write(json.dumps(_row(question), ensure_ascii=False) + "\n")
+
+
+def _row(question: Question) -> dict[str, Any]:
+    passages = {one.text: one.grade for one in question.gold if isinstance(one, GoldPassage)}
+    documents = {o.document_id: o.grade for o in question.gold if isinstance(o, GoldDocument)}
+    spans = [asdict(one) for one in question.gold if isinstance(one, GoldSpan)]
+    row = {
+        "id": question.id,
+        "question": question.text,
+        "passages": list(passages) if {*passages.values()} <= {1.0} else passages,
+        "document_ids": documents,
+        "spans": spans,
+        "answers": list(question.answers),
+    }
+    row = {field: value for field, value in row.items() if value}
+    return {**row, "question": question.text} | (
+        {} if question.answerable else {"answerable": False}
+    )
 
 
 def load_csv(
@@ -79,7 +111,7 @@ def load_csv(
             values: dict[str, Any] = {}
             for field, name in names.items():
                 cell = (row.get(name) or "").strip()
-                if field in ("id", "question"):
+                if field in ("id", "question", "answerable"):
                     values[name] = cell or None
                 else:
                     parts = [part.strip() for part in cell.split(separator) if part.strip()]
@@ -95,7 +127,8 @@ def load_csv(
                     )
                 gold = tuple(dict.fromkeys(earlier.gold + question.gold))
                 answers = tuple(dict.fromkeys(earlier.answers + question.answers))
-                question = Question(question.id, question.text, gold, answers)
+                answerable = earlier.answerable and question.answerable
+                question = Question(question.id, question.text, gold, answers, answerable)
             merged[question.id] = question
     return Dataset(merged.values(), name=path.name)
 
@@ -129,13 +162,15 @@ def load_squad(path: str | Path, gold: SquadGold = "passages") -> Dataset:
                     text, Document(text, {"title": title} if title else {})
                 )
                 for item in paragraph["qas"]:
-                    answers = [] if item.get("is_impossible") else item.get("answers", [])
+                    answerable = not item.get("is_impossible")
+                    answers = item.get("answers", []) if answerable else []
                     questions.append(
                         Question(
                             str(item["id"]),
                             item["question"],
                             _squad_gold(gold, document, answers) if answers else (),
                             tuple(dict.fromkeys(answer["text"] for answer in answers)),
+                            answerable,
                         )
                     )
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
@@ -240,7 +275,12 @@ def _question(
 ) -> Question:
     text = _text(row, names["question"], where)
     identity = row.get(names["id"])
-    gold: list[Gold] = [GoldPassage(p) for p in _texts(row, names["passages"], where)]
+    passages = row.get(names["passages"])
+    gold: list[Gold]
+    if isinstance(passages, Mapping):
+        gold = [GoldPassage(str(text), float(grade)) for text, grade in passages.items()]
+    else:
+        gold = [GoldPassage(text) for text in _texts(row, names["passages"], where)]
     ids = row.get(names["document_ids"])
     if isinstance(ids, Mapping):
         gold += [GoldDocument(str(key), float(grade)) for key, grade in ids.items()]
@@ -249,14 +289,25 @@ def _question(
     for span in row.get(names["spans"]) or ():
         try:
             gold.append(
-                GoldSpan(span["document_id"], span["start"], span["end"], span.get("text") or "")
+                GoldSpan(
+                    *(span["document_id"], span["start"], span["end"], span.get("text") or ""),
+                    float(span.get("grade", 1)),
+                )
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(
                 f"{where}: a span is an object with document_id, start and end, not {span!r:.80}"
             ) from error
     answers = tuple(_texts(row, names["answers"], where))
-    return Question(number if identity is None else str(identity), text, tuple(gold), answers)
+    answerable = row.get(names["answerable"])
+    if isinstance(answerable, str):
+        answerable = {"true": True, "1": True, "false": False, "0": False}.get(
+            answerable.casefold(), answerable
+        )
+    if not (answerable is None or isinstance(answerable, bool)):
+        raise ValueError(f"{where}: {names['answerable']!r} is true or false, not {answerable!r}")
+    identity = number if identity is None else str(identity)
+    return Question(identity, text, tuple(gold), answers, answerable is not False)
 
 
 def _text(row: Mapping[str, Any], name: str, where: str) -> str:

@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from ...nodegraph import count_tokens, nearest_names, split_sentences
+from ...nodegraph.models.output import is_unknown
 from ...nodegraph.splitters import UNSPACED
 from .dataset import GoldDocument, GoldSpan
 from .matching import NotJudgedError, RetrievalCase, check_threshold, covered_tokens, is_similar
@@ -217,6 +218,19 @@ def answer_in_context(case: RetrievalCase, k: int | None) -> Judgement:
     return Judgement(0.0, evidence="in no result")
 
 
+def abstention(case: RetrievalCase, k: int | None) -> Judgement:
+    """Whether a question that the documents don't answer is answered by saying so.
+
+    The accuracy on unanswerable questions (SQuAD 2.0: Rajpurkar et al., 2018), by the reader of
+    answers that strategies use.
+    """
+    if case.question.answerable:
+        raise NotJudgedError("the question can be answered")
+    if case.answer is None:
+        raise NotJudgedError("the set-up gives no answers; give a query engine")
+    return Judgement(float(is_unknown(case.answer.strip())), evidence=f"{case.answer:.120}")
+
+
 def tokens_per_gold(case: RetrievalCase, k: int | None) -> Judgement:
     """Tokens of the first ``k`` results for each gold among them, by ``count_tokens``.
 
@@ -245,6 +259,7 @@ def token_precision(case: RetrievalCase, k: int | None) -> Judgement:
 
 
 _MEASURES: dict[str, tuple[Callable[[RetrievalCase, int | None], Judgement], dict[str, Any]]] = {
+    "abstention": (abstention, {}),
     "all_gold": (all_gold, {}),
     "answer_in_context": (answer_in_context, {}),
     "context_recall": (context_recall, {}),

@@ -192,7 +192,7 @@ def test_equal_passages_are_paid_for_once_and_judged_alike(graph):
     name = "judged_context_relevance@2"
     evaluation = evaluate(setups, Dataset([QUESTION]), [judge.metric(name)], progress=False)
     assert len(reader.prompts) == judge.calls == 2
-    assert judge.kept == 2
+    assert judge.reused == 2
     costs = [evaluation.costs(setup)["judge_calls"] for setup in setups]
     assert costs == [2, 2]  # what each takes by itself
     assert evaluation.costs("one")["judge_tokens"] == judge.tokens > 100
@@ -212,8 +212,8 @@ def test_decisions_are_kept_in_a_file_and_failures_are_not(words, tmp_path):
     assert len(reader.prompts) == 1
     again = Judge(LLMNamed("model", reader), store=path)
     assert judgement(words, again, name) == before
-    assert (len(reader.prompts), again.calls, again.kept) == (1, 0, 1)
-    assert repr(again).endswith("0 calls, 0 tokens, 1 kept)")
+    assert (len(reader.prompts), again.calls, again.reused) == (1, 0, 1)
+    assert repr(again).endswith("0 calls, 0 tokens, 1 reused)")
     again.close()
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from nodekin.nodegraph import Document
 from nodekin.retrievers.evaluation import (
+    Dataset,
     GoldDocument,
     GoldPassage,
     GoldSpan,
@@ -14,6 +15,7 @@ from nodekin.retrievers.evaluation import (
     load_csv,
     load_jsonl,
     load_squad,
+    save_jsonl,
 )
 
 
@@ -50,6 +52,7 @@ def test_json_lines(tmp_path):
         ('{"question": "a", "id": 1}\n{"question": "b", "id": 1}\n', "more than once: '1'"),
         ('{"question": "a", "passages": [3]}\n', "'passages' is a text or a list of texts"),
         ('{"question": "a", "spans": [{"start": 3}]}\n', "a span is an object with document_id"),
+        ('{"question": "a", "answerable": "no"}\n', "'answerable' is true or false"),
         ('{"question": "a", "document_ids": {"d": 0}}\n', "a grade that is not above 0"),
     ],
 )
@@ -112,7 +115,7 @@ def test_squad(tmp_path):
     assert data.documents == (document,)
     assert data.questions == (
         Question("1", "a?", (GoldPassage(document.text),), ("green",)),
-        Question("2", "b?"),
+        Question("2", "b?", answerable=False),
     )
     spans = load_squad(path, "spans").questions[0].gold
     assert spans == (GoldSpan(document.id, 7, 12, "green"),)
@@ -149,3 +152,19 @@ def test_beir(tmp_path):
     write(qrels, "query-id\tcorpus-id\tscore\n1\td\n")
     with pytest.raises(ValueError, match="line 2 is no query id, document id and score"):
         load_beir(tmp_path)
+
+
+def test_what_is_saved_is_loaded(tmp_path):
+    gold = (GoldPassage("茶\n\u2028"), GoldDocument("a", 2.0), GoldSpan("d", 3, 5, "te", 3.0))
+    questions = (
+        Question("x", "绿茶?", gold, ("a", "b")),
+        Question("y", "b?", answerable=False),
+        Question("z", "", (GoldPassage("a", 2.0), GoldPassage("b"))),
+    )
+    save_jsonl(Dataset(questions), tmp_path / "q.jsonl")
+    assert load_jsonl(tmp_path / "q.jsonl").questions == questions
+
+
+def test_answerable_in_csv(tmp_path):
+    path = write(tmp_path / "q.csv", "question,answerable\na?,false\nb?,\nc?,TRUE\n")
+    assert [q.answerable for q in load_csv(path).questions] == [False, True, True]

@@ -1,0 +1,73 @@
+"""What a written question is checked by."""
+
+import pytest
+
+from nodekin.retrievers.evaluation.question_checks import (
+    agree,
+    answer_place,
+    copied_share,
+    names_passage,
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "passage", "share"),
+    [
+        ("Which tea is not fermented?", "Green tea is not fermented.", 0.8),
+        ("WHICH TEA?", "which tea", 1.0),
+        ("哪种茶不发酵？", "绿茶不发酵。", 4 / 6),
+        ("Where?", "", 0.0),
+        ("?", "tea", 0.0),
+    ],
+)
+def test_the_share_of_a_question_that_is_copied_in_one_run(question, passage, share):
+    assert copied_share(question, passage) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("What does the passage say?", True),
+        ("Who wrote this article?", True),
+        ("According to both passages, who won?", True),
+        ("本文讲了什么？", True),
+        ("文中提到的河叫什么？", True),
+        ("What is a passage grave?", False),
+        ("Who is the author of Brand?", True),  # may be the passage's; better one too few
+        ("这条河在哪里？", False),
+        ("语文课本是谁编的？", False),
+    ],
+)
+def test_questions_that_speak_of_the_passage(question, names):
+    assert names_passage(question) is names
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("in 1828", "1828.", True),
+        ("１８２８", "in 1828", True),
+        ("the Alps of Switzerland", "Swiss Alps", False),
+        ("Alps of Switzerland", "the Alps in Switzerland", True),
+        ("18", "1828", False),
+        ("四百米", "约四百米宽", True),
+        ("科隆", "波恩", False),
+        ("", "Tea", False),
+        ("!", "?", False),
+    ],
+)
+def test_answers_that_say_the_same(one, other, same):
+    assert agree(one, other) is same
+    assert agree(other, one) is same
+
+
+def test_of_several_places_it_is_that_in_the_sentence_of_the_question():
+    text = "Bonn is old. The Rhine runs past Bonn. Bonn has a university."
+    at = text.index("Bonn", 20)
+    assert answer_place("Bonn.", text, "Which town is on the Rhine?") == (at, at + 4)
+    assert answer_place("bonn  has", text, "What?") == (
+        text.index("Bonn has"),
+        text.index("Bonn has") + 8,
+    )
+    assert answer_place("Cologne", text, "What?") is None
+    assert answer_place("。", text, "What?") is None
