@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import click
 
 from ...retrievers.answers import QueryEngine
 from ...retrievers.strategies import make_strategy, simple_strategies
+from .answer_output import AnswerOutput
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, as_command_error, printable
 from .models import chat_model
 from .options import as_text, common_options, is_debugging, search_options
@@ -100,7 +102,11 @@ def ask(
         if not chat:
             return asker.ask(as_text(question or ""))
         status: int = ExitStatus.NO_RESULTS
-        for number, next_question in enumerate(_questions(question)):
+        if sys.stdin.isatty() and output_format == "text" and not quiet:
+            count = search.graph.groups["ROOT"].size
+            documents = "1 document" if count == 1 else f"{count:,} documents"
+            click.echo(f"Ask {llm.model} about {documents}. /help shows what else can be typed.")
+        for number, next_question in enumerate(_questions(question, asker)):
             if number and output_format == "text":
                 click.echo()
             try:
@@ -135,21 +141,18 @@ class _Session:
             top_k=self.search.top_k,
             filters=self.search.filters or None,
         )
-        printed, is_text = False, self.output_format == "text"
         with streaming as stream:  # which ends the model's work where the reader goes away
-            try:
-                for chunk in stream:
+            if self.output_format == "text":
+                with AnswerOutput(self.model) as output:
+                    for piece in stream:
+                        output.write(piece)
+                    if output.is_empty:
+                        output.write(stream.answer.text)
+            else:
+                for piece in stream:
                     if self.output_format == "lines":
-                        _print_json_line({"type": "piece", "text": chunk})
-                    elif is_text:
-                        click.echo(printable(chunk), nl=False)
-                    printed = True
-            finally:
-                if printed and is_text:
-                    click.echo()
+                        _print_json_line({"type": "piece", "text": piece})
         answer = stream.answer
-        if is_text and not printed:
-            click.echo(printable(answer.text))
         self._show_answer(answer)
         self.history.append((question, answer.text))
         return ExitStatus.SUCCESS if answer.answered else ExitStatus.NO_RESULTS
@@ -171,7 +174,14 @@ def _print_json_line(record: dict[str, Any]) -> None:
     click.echo(to_json(record, indent=None))
 
 
-def _questions(first: str | None) -> Iterator[str]:
+_HELP = """\
+/new      forget the conversation, and begin another one
+/exit     end, as Ctrl-D does
+/help     show this
+All else is a question."""
+
+
+def _questions(first: str | None, asker: _Session) -> Iterator[str]:
     """Yield the first question, and what is typed or piped in until its end or ``/exit``."""
     if first and first != "-":
         yield as_text(first)
@@ -182,9 +192,16 @@ def _questions(first: str | None) -> Iterator[str]:
         except (EOFError, StopIteration):
             return
         question = as_text(line.strip()) if line.strip() != "-" else ""
-        if question == "/exit":
+        if question in ("/exit", "/quit"):
             return
-        if question:
+        if question == "/help":
+            click.echo(_HELP, err=True)
+        elif question == "/new":
+            asker.history.clear()
+            click.echo("What was said before is forgotten.", err=True)
+        elif re.fullmatch(r"/[a-z]+", question):
+            click.echo(f"There is no {question}; /help shows what there is.", err=True)
+        elif question:
             yield question
 
 

@@ -204,10 +204,10 @@ def wrap(text: str, width: int) -> list[str]:
 
 def _lines(text: str, width: int) -> Iterator[str]:
     line, used = "", 0
-    for token in _UNBROKEN.findall(" ".join(text.split())):
+    for token in unbroken(" ".join(text.split())):
         size = columns(token)
         plain_token = _ANSI.sub("", token)
-        hangs = plain_token in _NEVER_FIRST and used <= width
+        hangs = hangs_over(plain_token) and used <= width
         if used + size > width and used and plain_token.strip() and not hangs:
             yield line.rstrip()
             line, used = "", 0
@@ -219,6 +219,21 @@ def _lines(text: str, width: int) -> Iterator[str]:
             line, used = line + token, used + size
     if line.strip():
         yield line.rstrip()
+
+
+def hangs_over(part: str) -> bool:
+    """Return whether it is a closing mark, which does not begin a line."""
+    return part in _NEVER_FIRST
+
+
+def unbroken(text: str) -> list[str]:
+    """Return the parts of a text between which a line may be broken: words, spaces, signs.
+
+    Example:
+        >>> unbroken("绿茶 tea.")
+        ['绿', '茶', ' ', 'tea.']
+    """
+    return _UNBROKEN.findall(text)
 
 
 def terminal_columns() -> int:

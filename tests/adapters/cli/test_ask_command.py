@@ -119,6 +119,20 @@ def test_a_conversation_remembers(nodekin, server):
     assert any("Which tea is fermented?" in prompt for prompt in server.prompts[1:])
 
 
+def test_commands_of_a_conversation(nodekin, server):
+    typed = "fermented?\n/help\n/sources\n/new\nand tea?\n/quit\nnever asked\n"
+    ran = nodekin("ask", "--chat", "--in", "docs", input=typed)
+    assert ran.out.count("It is fermented [1].") == 2
+    assert "/new      forget the conversation" in ran.err
+    assert "There is no /sources; /help shows what there is." in ran.err
+    assert not any("fermented?" in prompt for prompt in server.prompts[1:])
+
+
+def test_words_of_a_question_need_no_quotes(nodekin, server):
+    ran = nodekin("ask", "Which", "tea", "is", "fermented?", "--in", "docs", "--json")
+    assert ran.json["question"] == "Which tea is fermented?"
+
+
 def test_a_model_that_fails_is_one_line(nodekin, server):
     server.statuses = [401] * 9
     ran = nodekin("ask", "fermented?", "--in", "docs")
