@@ -296,7 +296,14 @@ def print_failures(failures: Sequence[Failure], quiet: bool) -> None:
         click.echo(f"nodekin: left out: {printable(shell_message(failure.error))}", err=True)
 
 
+_TOLD_WITH_ANSWERS = "nodekin.retrievers.answers"
+
+
 class _ToStderr(logging.Handler):
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Leave out what an answer has among its notes."""
+        return not record.name.startswith(_TOLD_WITH_ANSWERS)
+
     def emit(self, record: logging.LogRecord) -> None:
         """Write a warning as one line."""
         click.echo(f"nodekin: {printable(shell_message(record.getMessage()))}", err=True)

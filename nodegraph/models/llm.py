@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -200,8 +201,8 @@ class LLM:
             # Clients have errors of their own for it: APITimeoutError, ReadTimeout.
             late = isinstance(error, TimeoutError) or "Timeout" in type(error).__name__
             raise (ModelTimeoutError if late else ModelError)(
-                f"the language model {self.name!r} failed on the prompt {prompt!r:.80}: "
-                f"{type(error).__name__}: {error}"
+                f"the language model {self.name!r} failed: {type(error).__name__}: {error} (on the "
+                f"prompt {textwrap.shorten(prompt, 60, placeholder=' ...')!r})"
             ) from cause
 
 

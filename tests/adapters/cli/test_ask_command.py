@@ -128,6 +128,18 @@ def test_commands_of_a_conversation(nodekin, server):
     assert not any("fermented?" in prompt for prompt in server.prompts[1:])
 
 
+def test_what_fails_on_the_way_is_told_once_and_whole(nodekin, server):
+    server.statuses = [200, 500, 500, 500]
+    ran = nodekin("ask", "--chat", "--in", "docs", input="fermented?\nand tea?\n")
+    assert ran.out.count("It is fermented [1].") == 2
+    (line,) = ran.err.splitlines()
+    assert line.startswith(
+        "nodekin: condensing the question failed: ModelError: the language model"
+    )
+    assert "InternalServerError: Error code: 500 - not now" in line
+    assert line.endswith("; it was searched for as it is")
+
+
 def test_words_of_a_question_need_no_quotes(nodekin, server):
     ran = nodekin("ask", "Which", "tea", "is", "fermented?", "--in", "docs", "--json")
     assert ran.json["question"] == "Which tea is fermented?"

@@ -145,7 +145,7 @@ def test_the_text_of_an_answer(answer):
 
 @pytest.mark.parametrize("answer", [None, 3, {"choices": []}, object()])
 def test_an_answer_without_a_text(answer):
-    with pytest.raises(ModelError, match=r"language model 'silent' failed .* has no text"):
+    with pytest.raises(ModelError, match=r"language model 'silent' failed: .*has no text"):
         LLM(lambda prompt: answer, "silent").complete("tea")
 
 
@@ -153,7 +153,9 @@ def test_a_model_that_fails():
     def fails(prompt):
         raise TimeoutError("too slow")
 
-    with pytest.raises(ModelError, match=r"'down' failed on the prompt 'tea': TimeoutError: too"):
+    with pytest.raises(
+        ModelError, match=r"'down' failed: TimeoutError: too slow \(on the prompt 'tea'\)"
+    ):
         LLM(fails, "down").complete("tea")
 
 
@@ -303,5 +305,5 @@ def test_a_model_that_runs_out_of_answers_failed():
     answers = iter(["one"])
     llm = LLM(lambda prompt: next(answers), "short")
     assert llm.complete("?") == "one"
-    with pytest.raises(ModelError, match=r"'short' failed on the prompt '\?': StopIteration"):
+    with pytest.raises(ModelError, match=r"'short' failed: StopIteration: .*'\?'"):
         llm.complete("?")
