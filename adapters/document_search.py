@@ -4,45 +4,40 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..nodegraph import ROOT, NodeGraph, split_sentences
-from ..retrievers import FusionRetriever, Retriever, RetrieverProtocol, get_similarity
-
-SENTENCES = "sentence"
-"""The group that is searched by default."""
+from ..nodegraph import ROOT, NodeGraph
+from ..retrievers import DefaultRetriever, Retriever, RetrieverProtocol, get_similarity
+from ..retrievers.similarities import DEFAULT, with_index
 
 
 def default_similarity(graph: NodeGraph) -> str:
-    """Return what a graph is searched by: meaning where it has an embedding model, else words."""
+    """Return what one group is searched by: meaning where the graph has a model, else words."""
     return "cosine" if graph.embeddings.embedders else "bm25"
 
 
 def document_search(
     graph: NodeGraph,
     *,
-    base: str = ROOT,
-    group: str | None = None,
     target: str | None = None,
+    group: str | None = None,
     similarity: Any = None,
     **options: Any,
 ) -> RetrieverProtocol:
-    """Return a search of small nodes that answers with the documents of a graph.
+    """Return a ``DefaultRetriever`` of a graph's documents, or the one search that is named.
 
-    By default sentences are searched. A vector of a long text says less than those of its
-    sentences. By words the documents themselves are searched, too, and the two are fused: better
-    than either, for documents of one paragraph and of twenty.
+    A similarity of words takes the place of BM25, and embeddings are left out. A group, a
+    similarity of embeddings, a least score or a way of lifting is one ``Retriever``: of the
+    group, or of sentences.
 
     Args:
-        graph: The node graph; a group ``"sentence"`` is declared where it has none.
-        base: The group that takes the place of the documents: its nodes are the results.
-        group: The group to search instead; it is searched alone.
-        target: The group to answer with; None for the documents (``base``).
-        similarity: As in ``Retriever``; None for meaning where the graph has an embedding model,
-            else for words.
-        **options: The others of ``Retriever``.
+        graph: The node graph.
+        target: The group to answer with; None for the documents.
+        group: The group to search, alone.
+        similarity: As in ``Retriever``.
+        **options: The others of ``DefaultRetriever``, or of ``Retriever``.
 
     Raises:
         UnknownGroupError: If the graph has no such group.
-        TypeError: If an option is unknown.
+        TypeError: If an option is unknown, or of the other kind of search.
 
     Example:
         >>> graph = NodeGraph()
@@ -51,19 +46,18 @@ def document_search(
         >>> result.node.text, result.evidence[0].node.text
         ('Green tea is steamed. Black tea is fermented.', 'Black tea is fermented.')
     """
-    similarity = get_similarity(default_similarity(graph) if similarity is None else similarity)
-    options |= {"similarity": similarity, "target": base if target is None else target}
-    if group is not None:
-        return Retriever(graph, group, **options)
-    if SENTENCES not in graph.groups:
-        graph.create_node_group(SENTENCES, split_sentences, parent=base)
-    sentences = Retriever(graph, SENTENCES, **options)
-    if target is not None or similarity.mode == "embedding":
-        return sentences
-    top_k, sentences.top_k = sentences.top_k, max(sentences.top_k, _DEPTH)
-    documents = Retriever(graph, base, **{**options, "top_k": sentences.top_k})
-    return FusionRetriever([sentences, documents], mode="relative", top_k=top_k)
+    target = ROOT if target is None else target
+    named = None if similarity is None else get_similarity(similarity)
+    one = group is not None or not options.keys().isdisjoint(_OF_ONE)
+    if not one and named is None:
+        return DefaultRetriever(graph, target, **options)
+    if not one and named is not None and named.mode == "text":
+        words = with_index(named, options.pop("index", DEFAULT))
+        return DefaultRetriever(graph, target, words=words, embed_keys=[], **options)
+    if group is None:
+        group = DefaultRetriever(graph, target).sentences
+    return Retriever(graph, group, named or default_similarity(graph), target=target, **options)
 
 
-_DEPTH = 10
-"""How many results of each are fused at least; the figures in the README are of as many."""
+_OF_ONE = frozenset({"similarity_cut_off", "lift"})
+"""The options of ``Retriever`` that a fusion of several has not."""

@@ -13,6 +13,7 @@ from .composite import (
     LinkRetriever,
     RecursiveRetriever,
     WindowRetriever,
+    with_weights,
 )
 from .filters import Filter, Filters, all_of, metadata_key, parse_filters
 from .foreign import as_retriever
@@ -95,4 +96,5 @@ __all__ = [
     "register_similarity",
     "restrict",
     "trace",
+    "with_weights",
 ]

@@ -134,7 +134,7 @@ PUBLIC = {
         all_of as_retriever child_k_override
         get_similarity lifted_score limit_concurrency metadata_key observe parse_filters
         register_index register_reranker
-        register_similarity restrict trace
+        register_similarity restrict trace with_weights
     """,
     "nodekin.retrievers.evaluation": """
         Dataset Difference Evaluation Figure GeneratedQuestions GoldDocument GoldPassage GoldSpan

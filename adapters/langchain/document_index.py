@@ -9,9 +9,8 @@ from langchain_core.documents import Document
 from langchain_core.indexing import DeleteResponse, DocumentIndex, UpsertResponse
 from pydantic import model_validator
 
-from ...nodegraph import ROOT, NodeGraph
-from ...retrievers import Retriever
-from ..document_search import default_similarity
+from ...nodegraph import NodeGraph
+from ..document_search import document_search
 from .documents import check_kwargs, delete_documents, existing_nodes, put_documents, to_document
 from .retriever import NodeGraphRetriever
 
@@ -31,11 +30,12 @@ class NodeGraphIndex(NodeGraphRetriever, DocumentIndex):
 
     Key init args:
         graph: The node graph to write to.
-        retriever: How to search it; by default its documents, by meaning where the graph has an
-            embedding model, else by their words. The other arguments are its own.
+        retriever: How to search it; by default its documents, by a ``DefaultRetriever``. The
+            other arguments are its own.
 
     Instantiate:
         >>> from nodekin.nodegraph import split_sentences
+        >>> from nodekin.retrievers import Retriever
         >>> graph = NodeGraph()
         >>> graph.create_node_group("sentence", split_sentences)
         >>> search = Retriever(graph, "sentence", target="ROOT")
@@ -69,8 +69,7 @@ class NodeGraphIndex(NodeGraphRetriever, DocumentIndex):
         if isinstance(values, Mapping) and values.get("retriever") is None:
             graph = values.get("graph")
             if isinstance(graph, NodeGraph):
-                search = Retriever(graph, ROOT, default_similarity(graph))
-                return {**values, "retriever": search}
+                return {**values, "retriever": document_search(graph)}
         return values
 
     def upsert(self, items: Sequence[Document], /, **kwargs: Any) -> UpsertResponse:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 
-from ...nodegraph import ROOT, NodeGraph, split_sentences
+from ...nodegraph import ROOT, NodeGraph
 from ..document_search import document_search
 from .documents import check_kwargs, put_documents, text_documents
 from .splitter_transform import as_transform
@@ -42,11 +42,11 @@ class DocumentRetriever(BaseRetriever):
         store: str | Path | None = None,
         **options: Any,
     ) -> Self:
-        """Make a retriever that searches small nodes of documents and returns the documents.
+        """Make a retriever of documents, by the default search of a graph; see ``from_graph``.
 
         Args:
             documents: They are copied, and come back with their ids and metadata.
-            embedding: The embedding model, to search by meaning; None to search by words.
+            embedding: The embedding model, to search by meaning, too; None to search by words.
             ids: In place of the documents' own. A document without any gets a hash of its text
                 and metadata, so that the same document added twice is one.
             store: The path of a file to keep the graph in; memory by default. With a file that
@@ -100,11 +100,12 @@ class DocumentRetriever(BaseRetriever):
     ) -> Self:
         """Make a retriever of the documents that a graph has, and of those that it will get.
 
-        Without further arguments sentences are searched for whole documents: by their vectors
-        where the graph has an embedding model; else by words, those of sentences and of whole
-        documents, and the two are fused (``mode="relative"``, so that scores are relative, too).
-        What is made is an ordinary group and an ordinary ``Retriever``: they are in ``graph`` and
-        ``retriever``.
+        Without further arguments it is a ``DefaultRetriever``: words of documents and of their
+        sentences are fused; with an embedding model the vectors of sentences, too, as far as they
+        can be trusted; links are followed where documents have titles. One ``similarity`` is
+        searched alone: words by it, or vectors of sentences. With splitters, a group,
+        ``similarity_cut_off`` or ``lift`` it is one ``Retriever``. What is made is in ``graph``
+        and ``retriever``.
 
         Args:
             graph: The node graph, with an embedding model to search by meaning.
@@ -118,7 +119,8 @@ class DocumentRetriever(BaseRetriever):
             target: The group to answer with; None for the documents.
             **options: ``child_k``, ``filter``, ``score_threshold``, ``details`` as for
                 ``NodeGraphRetriever``; ``similarity``, ``similarity_cut_off``, ``index``,
-                ``embed_keys``, ``lift`` as for ``Retriever``.
+                ``embed_keys``, ``lift`` as for ``Retriever``; ``follow_links`` as for
+                ``DefaultRetriever``.
 
         Raises:
             TypeError: If an option is unknown, or ``graph`` is no graph.
@@ -152,8 +154,6 @@ class DocumentRetriever(BaseRetriever):
         if parent_splitter is not None:
             graph.create_node_group(PARENTS, _transform(parent_splitter))
             parent = target = PARENTS
-            if child_splitter is None and group is None:
-                child_splitter = split_sentences
         if child_splitter is not None:
             graph.create_node_group(CHILDREN, _transform(child_splitter), parent=parent)
             group = CHILDREN
@@ -192,7 +192,10 @@ _FIRST_OPTIONS = ("k", "child_splitter", "parent_splitter", "group", "target")
 _OPTIONS = ("child_k", "filter", "score_threshold", "details", "tags", "metadata", "name")
 """Options of the LangChain retriever."""
 
-_SEARCH_OPTIONS = ("similarity", "similarity_cut_off", "index", "embed_keys", "lift")
+_SEARCH_OPTIONS = (
+    *("similarity", "similarity_cut_off", "index", "embed_keys", "lift"),
+    "follow_links",
+)
 """Options of the search; for its others LangChain has names of its own (k, filter)."""
 
 

@@ -19,12 +19,12 @@ from langchain_core.runnables.graph import Graph
 from pydantic import ConfigDict, Field, SkipValidation, field_validator
 
 from ...retrievers import (
-    FusionRetriever,
     RetrieverLike,
     RetrieverProtocol,
     ScoredNode,
     as_retriever,
     child_k_override,
+    with_weights,
 )
 from ...retrievers.foreign import configured
 from ...retrievers.plans import Compute, Plan, arun, run
@@ -88,8 +88,8 @@ class NodeGraphRetriever(DocumentRetriever):
         'Black tea is not.'
 
         Each call takes ``k``, ``child_k``, ``filter`` and ``score_threshold``, also for retrievers
-        that hold others (and ``weights`` for a ``FusionRetriever``); that filter is added to the
-        retriever's:
+        that hold others (and ``weights``, where there is a fusion: ``with_weights``); that filter
+        is added to the retriever's:
 
         >>> retriever.invoke("tea", k=1, filter={"language": "en"})
         []
@@ -169,8 +169,8 @@ class NodeGraphRetriever(DocumentRetriever):
             input: The query; a blank one has no results.
             config: As everywhere in LangChain; its ``run_id`` is that of the retriever's run.
             **kwargs: ``k``, ``child_k``, ``score_threshold``, in place of the retriever's own;
-                ``weights``, in place of those of a ``FusionRetriever``; ``filter``, besides the
-                retriever's own.
+                ``weights``, in place of those of the fusion that is the retriever or within it;
+                ``filter``, besides the retriever's own.
         """
         config = _with_run_id(config, kwargs)
         return call_with_config(config, partial(super().invoke, input, config, **kwargs))
@@ -334,12 +334,7 @@ class NodeGraphRetriever(DocumentRetriever):
         check_count("child_k", child_k)
         retriever = self.retriever
         if weights is not None:
-            if not isinstance(retriever, FusionRetriever):
-                raise TypeError(
-                    "weights are for the retrievers of a FusionRetriever, not for "
-                    f"{retriever!r:.80}; leave them out"
-                )
-            retriever = retriever.with_weights(weights)
+            retriever = with_weights(retriever, weights)
         return SearchOptions(
             retriever,
             self.k if k is None else k,

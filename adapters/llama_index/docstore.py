@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -20,6 +21,8 @@ from .imported_fields import id_in_llama_index
 from .node_lookup import find_node
 from .nodes import to_text_node
 from .relationships import all_relationships
+
+logger = logging.getLogger(__name__)
 
 
 class NodeGraphDocstore(BaseDocumentStore):
@@ -169,10 +172,17 @@ class NodeGraphDocstore(BaseDocumentStore):
 
         ``StorageContext.persist`` calls it, and ``StorageContext.from_defaults(persist_dir=...)``
         reads what it wrote: a docstore of these nodes that no longer depends on the graph. A graph
-        with a store (``NodeGraph(store="corpus.nodekin")``) is kept without it.
+        with a store (``NodeGraph(store="corpus.nodekin")``) is kept without it. Where no group is
+        named and none is built yet, nothing can be written, and the log says so.
         """
-        copied = SimpleDocumentStore()
-        copied.add_documents(list(self.docs.values()))
+        copied, nodes = SimpleDocumentStore(), list(self.docs.values())
+        if not nodes:
+            logger.warning(
+                "no node was written to %s: no group is built; name those to write: "
+                "NodeGraphDocstore(graph, [...]), of %s",
+                *(persist_path, list(self.graph.groups)),
+            )
+        copied.add_documents(nodes)
         copied.persist(persist_path, fs)
 
     def add_documents(self, *args: Any, **kwargs: Any) -> NoReturn:

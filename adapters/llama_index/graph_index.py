@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.llms.base import BaseLLM
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.chat_engine import (
@@ -17,53 +15,45 @@ from llama_index.core.chat_engine import (
     ContextChatEngine,
 )
 from llama_index.core.chat_engine.types import BaseChatEngine, ChatMode
-from llama_index.core.ingestion import run_transformations
-from llama_index.core.node_parser import NodeParser
-from llama_index.core.schema import BaseNode, Document, TransformComponent
-from llama_index.core.settings import Settings
+from llama_index.core.schema import BaseNode, Document
 from llama_index.core.storage.docstore.types import RefDocInfo
-from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilters
+from llama_index.core.storage.storage_context import StorageContext
+from llama_index.core.vector_stores.types import MetadataFilters
 
-from ...nodegraph import ROOT, NodeGraph, NodeStore
+from ...nodegraph import ROOT, NodeGraph
 from ...retrievers import (
     Filters,
     RetrieverLike,
     RetrieverProtocol,
     as_retriever,
-    get_similarity,
 )
-from ...retrievers.protocols import Similarity
-from ..document_search import document_search
 from .docstore import NodeGraphDocstore
+from .document_graph import CHUNKS, GraphOptions, graph_of_documents, graph_of_nodes
 from .import_nodes import import_nodes
 from .node_lookup import find_node
-from .parser_transform import as_transform
 from .prompt_templates import default_llm
 from .query_engine import NodeGraphQueryEngine
 from .retriever import NodeGraphRetriever
-from .vector_store_backend import as_index
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 logger = logging.getLogger(__name__)
-
-CHUNKS = "chunk"
-"""The group that the transformations make."""
-
-DEFAULT_TOP_K = 2
-"""How many results there are by default; LlamaIndex's own number."""
 
 
 class NodeGraphIndex:
     """Use a graph as LlamaIndex's indexes are used: documents in, retrievers and engines out.
 
     ``from_documents`` makes a graph with two groups: ``"chunk"``, by the transformations, and
-    ``"sentence"`` below it. Sentences are searched, their chunks are the results, each once, and
-    ``evidence`` says which sentence matched. By words (``similarity="bm25"``) the chunks are
-    searched, too, and both are fused. For other groups, similarities, fusions, rerankers
-    and strategies pass a graph and a retriever: the methods are the same.
+    ``"chunk sentence"`` below it. Chunks are the results, each once, and ``evidence`` says which
+    sentence matched. It is searched by a ``DefaultRetriever``: the words of chunks and of
+    sentences, and the vectors of sentences as far as they can be trusted, are fused. For other
+    groups, similarities, fusions, rerankers and strategies pass a graph and a retriever: the
+    methods are the same.
 
-    It is no ``BaseIndex``: there is no storage context. The graph is stored as a whole, in one
-    file: ``from_documents([], store="tea.nodekin")`` opens it again. Nothing is embedded before
-    the first search, and nothing twice.
+    It is no ``BaseIndex``. The graph is stored as a whole, in one file:
+    ``from_documents([], store="tea.nodekin")`` opens it again. Nothing is embedded before the
+    first search, and nothing twice. ``storage_context`` has the nodes for what reads them there.
 
     Args:
         graph: The node graph.
@@ -103,6 +93,8 @@ class NodeGraphIndex:
         self.graph = graph
         self._retriever = as_retriever(retriever, "retriever")
         self._callback_manager = callback_manager
+        self._storage_context: StorageContext | None = None
+        self._groups: Sequence[str] | None = None
 
     def __repr__(self) -> str:
         return f"NodeGraphIndex({self.graph!r}, {self._retriever!r})"
@@ -112,100 +104,65 @@ class NodeGraphIndex:
         cls,
         documents: Sequence[Document],
         *,
-        embed_model: object = None,
-        similarity: str | Similarity = "cosine",
-        transformations: Sequence[TransformComponent] | None = None,
-        vector_store: BasePydanticVectorStore | None = None,
-        store: str | Path | NodeStore | None = None,
         callback_manager: CallbackManager | None = None,
-        show_progress: bool = False,
+        **options: Unpack[GraphOptions],
     ) -> NodeGraphIndex:
         """Make an index of documents; add more, or the changed ones, if the store has some.
 
         Args:
             documents: LlamaIndex's documents; their metadata is searched as declared by them.
-            embed_model: The embedding model, LlamaIndex's or any that ``NodeGraph`` takes; None
-                for ``Settings.embed_model``, which is not read if words are compared.
-            similarity: How sentences are compared: ``"cosine"``, or ``"bm25"``, for which no model
-                is needed; or any other similarity.
-            transformations: Make chunks of a document, one after the other: a node parser, then
-                extractors. None for ``Settings.transformations``, that is ``Settings.node_parser``.
-                They run when the chunks are needed, once for each document.
-            vector_store: Holds and searches the vectors, in place of the built-in index.
-            store: Where the graph is stored: a path; memory by default.
             callback_manager: As everywhere in LlamaIndex.
-            show_progress: Whether progress bars are drawn.
+            **options: ``embed_model``, ``similarity``, ``transformations``, ``vector_store``,
+                ``storage_context``, ``store``, ``show_progress``: see ``GraphOptions``.
 
         Raises:
             ImportError: If a model is needed, none was given or set, and LlamaIndex's default one
                 is not installed.
-            TypeError: If an argument has the wrong type.
+            TypeError: If an option is unknown or has the wrong type.
+            ValueError: If something of the storage context would not be used.
         """
-        parser = _chain(Settings.transformations if transformations is None else transformations)
-        graph = _graph(embed_model, similarity, store, show_progress)
-        graph.create_node_group(CHUNKS, as_transform(parser))
-        graph.add(list(documents))
-        return cls._of(graph, CHUNKS, similarity, vector_store, callback_manager)
+        graph, search = graph_of_documents(documents, **options)
+        return cls._of(graph, search, callback_manager, options)
 
     @classmethod
     def from_nodes(
         cls,
         nodes: Sequence[BaseNode],
         *,
-        embed_model: object = None,
-        similarity: str | Similarity = "cosine",
-        vector_store: BasePydanticVectorStore | None = None,
-        store: str | Path | NodeStore | None = None,
         callback_manager: CallbackManager | None = None,
-        show_progress: bool = False,
+        **options: Unpack[GraphOptions],
     ) -> NodeGraphIndex:
         """Make an index of nodes, as a parser or an ``IngestionPipeline`` returns them.
 
         They are imported (``import_nodes``) with their ids, metadata and relationships; the
-        sentences of the smallest are searched, the nodes themselves are the results.
+        smallest are searched, by themselves and by their sentences, and are the results.
 
         Args:
             nodes: The nodes; of a hierarchy all, in any order.
-            embed_model: As in ``from_documents``.
-            similarity: As in ``from_documents``.
-            vector_store: As in ``from_documents``.
-            store: As in ``from_documents``.
             callback_manager: As in ``from_documents``.
-            show_progress: As in ``from_documents``.
+            **options: As in ``from_documents``, without ``transformations``.
 
         Raises:
-            ValueError: If some nodes have a source document and some have none.
+            ValueError: If some nodes have a source document and some have none, or as in
+                ``from_documents``.
             ImportError: As ``from_documents`` does.
+            TypeError: As ``from_documents`` does.
         """
-        graph = _graph(embed_model, similarity, store, show_progress)
-        imported = import_nodes(graph, nodes)
-        if not nodes:
-            groups = [name for name in graph.groups if graph.is_imported(name)]
-        else:
-            groups = [*imported.groups]
-            alone = {*imported.documents} & {n.node_id for n in nodes if not _is_document(n)}
-            if groups and alone:
-                raise ValueError(
-                    f"{len(alone)} nodes have no source document, others have one; index them "
-                    f"separately, or give all of them a source document: {sorted(alone)[:3]}"
-                )
-        leaf = groups[-1] if groups else ROOT
-        return cls._of(graph, leaf, similarity, vector_store, callback_manager)
+        graph, search = graph_of_nodes(nodes, **options)
+        return cls._of(graph, search, callback_manager, options)
 
     @classmethod
     def _of(
         cls,
         graph: NodeGraph,
-        base: str,
-        similarity: str | Similarity,
-        vector_store: BasePydanticVectorStore | None,
+        search: RetrieverProtocol,
         callback_manager: CallbackManager | None,
+        options: GraphOptions,
     ) -> NodeGraphIndex:
-        options: Any = {} if vector_store is None else {"index": as_index(vector_store)}
-        search = document_search(
-            graph, base=base, similarity=similarity, top_k=DEFAULT_TOP_K, **options
-        )
-        return cls(graph, search, callback_manager=callback_manager)
+        index = cls(graph, search, callback_manager=callback_manager)
+        index._groups = [getattr(search, "target", ROOT)]
+        index._storage_context = options.get("storage_context")
+        return index
 
     # Searching
 
@@ -293,7 +250,18 @@ class NodeGraphIndex:
     @property
     def docstore(self) -> NodeGraphDocstore:
         """The graph, read as a docstore."""
-        return NodeGraphDocstore(self.graph)
+        return NodeGraphDocstore(self.graph, self._groups)
+
+    @property
+    def storage_context(self) -> StorageContext:
+        """A storage context whose docstore is the graph, the one that was given or a new one.
+
+        ``persist`` writes the nodes as JSON, which ``NodeGraphIndex.from_nodes`` reads again. It
+        writes no vectors and no settings: ``store="tea.nodekin"`` keeps everything.
+        """
+        if self._storage_context is None:
+            self._storage_context = StorageContext.from_defaults(docstore=self.docstore)
+        return self._storage_context
 
     @property
     def ref_doc_info(self) -> dict[str, RefDocInfo]:
@@ -309,6 +277,19 @@ class NodeGraphIndex:
         self.refresh_ref_docs([document])
 
     update_ref_doc = insert
+
+    def insert_nodes(self, nodes: Sequence[BaseNode]) -> None:
+        """Add nodes to an index of nodes, or replace those with their ids.
+
+        Raises:
+            TypeError: If the index was made of documents, which are split into its nodes.
+        """
+        if CHUNKS in self.graph.groups:
+            raise TypeError(
+                "the index was made of documents, whose nodes its transformations make; add "
+                "documents: insert(document), refresh_ref_docs(documents)"
+            )
+        import_nodes(self.graph, nodes)
 
     def refresh_ref_docs(self, documents: Sequence[Document]) -> list[bool]:
         """Add documents that are new, replace those that have changed; all or none.
@@ -357,55 +338,3 @@ class NodeGraphIndex:
     async def adelete_ref_doc(self, ref_doc_id: str, delete_from_docstore: bool = True) -> None:
         """Do what ``delete_ref_doc`` does, in a thread."""
         await asyncio.to_thread(self.delete_ref_doc, ref_doc_id, delete_from_docstore)
-
-
-class TransformationChain(TransformComponent):
-    """Apply transformations one after the other, as LlamaIndex does, as one."""
-
-    transformations: list[Any]
-
-    def __call__(self, nodes: Sequence[BaseNode], **kwargs: Any) -> Sequence[BaseNode]:
-        """Return the nodes that the last transformation makes."""
-        return run_transformations([*nodes], self.transformations, **kwargs)
-
-
-def _chain(transformations: Sequence[TransformComponent]) -> TransformComponent:
-    if not transformations or isinstance(transformations, TransformComponent):
-        raise TypeError(
-            "transformations is a list of node parsers and extractors, such as "
-            f"[SentenceSplitter()], not {transformations!r:.80}"
-        )
-    if len(transformations) == 1 and isinstance(transformations[0], NodeParser):
-        return transformations[0]
-    return TransformationChain(transformations=[*transformations])
-
-
-def _graph(
-    embed_model: object,
-    similarity: str | Similarity,
-    store: str | Path | NodeStore | None,
-    show_progress: bool,
-) -> NodeGraph:
-    if embed_model is None and get_similarity(similarity).mode == "embedding":
-        embed_model = default_embed_model()
-    return NodeGraph(embed=embed_model, store=store, progress=show_progress)
-
-
-def default_embed_model() -> BaseEmbedding:
-    """Return ``Settings.embed_model``.
-
-    Raises:
-        ImportError: If no model was set, and LlamaIndex's default one is not installed.
-    """
-    try:
-        return Settings.embed_model
-    except ImportError as error:
-        raise ImportError(
-            "there is no embedding model: give one, embed_model=..., set Settings.embed_model, or "
-            "search by words, similarity='bm25'; LlamaIndex's default is OpenAI's, whose package "
-            "llama-index-embeddings-openai is not installed"
-        ) from error
-
-
-def _is_document(node: BaseNode) -> bool:
-    return isinstance(node, Document)

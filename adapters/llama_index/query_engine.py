@@ -18,11 +18,9 @@ from llama_index.core.settings import Settings
 from llama_index.core.tools import QueryEngineTool
 from llama_index.core.vector_stores.types import MetadataFilters
 
-from ...nodegraph import NodeGraph
 from ...retrievers import (
     Filters,
     QueryEngine,
-    Retriever,
     RetrieverLike,
     as_retriever,
 )
@@ -65,8 +63,8 @@ class NodeGraphQueryEngine(BaseQueryEngine):
     strategies within, ``retriever:inner.rewrite_en``) and ``response_synthesizer:``.
 
     Args:
-        source: A nodekin retriever, or what ``as_retriever`` takes for one; a ``NodeGraph``, of
-            which ``group`` is searched; nodekin's ``QueryEngine``; or, with
+        source: A nodekin retriever, or what ``as_retriever`` takes for one, a ``NodeGraph`` for
+            example; nodekin's ``QueryEngine``; or, with
             ``strategy="sub_question"``, tools: a list of ``QueryEngineTool``, or a mapping from
             names to retrievers and query engines.
         llm: The model, for the strategy and the answer; None for ``Settings.llm``, read at each
@@ -74,7 +72,6 @@ class NodeGraphQueryEngine(BaseQueryEngine):
             with a model that is not LlamaIndex's, a synthesizer is required.
         strategy: ``"none"``, ``"rewrite"``, ``"multi_query"``, ``"hyde"``, ``"sub_question"``, or
             ``"multi_step"``.
-        group: Which group of a ``NodeGraph`` is searched.
         response_synthesizer: LlamaIndex's; None for its default one with the model.
         similarity_top_k: How many nodes to retrieve; None for the retriever's own number.
         filters: Conditions on metadata, as for ``NodeGraphRetriever``.
@@ -93,6 +90,7 @@ class NodeGraphQueryEngine(BaseQueryEngine):
 
     Example:
         >>> from nodekin.nodegraph import NodeGraph
+        >>> from nodekin.retrievers import Retriever
         >>> graph = NodeGraph()
         >>> ids = graph.add(["The Nile is 6,650 km long.", "Tea is a drink."])
         >>> answers = QueryEngine(Retriever(graph, "ROOT"), lambda prompt: "6,650 km [1].")
@@ -104,11 +102,10 @@ class NodeGraphQueryEngine(BaseQueryEngine):
 
     def __init__(
         self,
-        source: RetrieverLike | NodeGraph | QueryEngine,
+        source: RetrieverLike | QueryEngine,
         llm: object = None,
         *,
         strategy: StrategyName | Literal["none"] = "none",
-        group: str = "MediumChunk",
         response_synthesizer: BaseSynthesizer | None = None,
         similarity_top_k: int | None = None,
         filters: MetadataFilters | Filters | None = None,
@@ -147,9 +144,7 @@ class NodeGraphQueryEngine(BaseQueryEngine):
                 callback_manager=callback_manager,
                 options=synthesis,
             )
-            if isinstance(source, NodeGraph):
-                inner = Retriever(source, group)
-            elif is_tools(source) and strategy == "sub_question":
+            if is_tools(source) and strategy == "sub_question":
                 inner = source
             else:
                 inner = as_retriever(source, "source")
@@ -175,7 +170,7 @@ class NodeGraphQueryEngine(BaseQueryEngine):
 
     @classmethod
     def from_args(
-        cls, retriever: RetrieverLike | NodeGraph | QueryEngine, llm: object = None, **options: Any
+        cls, retriever: RetrieverLike | QueryEngine, llm: object = None, **options: Any
     ) -> NodeGraphQueryEngine:
         """Make one as ``RetrieverQueryEngine.from_args`` does; the arguments are the class's."""
         return cls(retriever, llm, **options)

@@ -6,13 +6,14 @@ import asyncio
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.prompts import BasePromptTemplate
-from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle
+from llama_index.core.schema import BaseNode, Document, IndexNode, NodeWithScore, QueryBundle
+from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.utils import print_text
 from llama_index.core.vector_stores.types import MetadataFilters
 
@@ -30,10 +31,15 @@ from ...retrievers import (
 from ...retrievers.foreign import configured
 from ...retrievers.plans import Plan
 from ...retrievers.strategies import FindMean, PlannedRetriever
+from .document_graph import GraphOptions, graph_of_documents, graph_of_nodes
 from .instrumentation import report_spans
 from .metadata_filters import as_filters
 from .nodes import NodeWithEvidence, to_node_with_score
 from .prompt_templates import replace_templates, retriever_templates
+
+if TYPE_CHECKING:
+    from llama_index.core.indices.base import BaseIndex
+    from typing_extensions import Unpack
 
 dispatcher = get_dispatcher(__name__)
 
@@ -107,6 +113,90 @@ class NodeGraphRetriever(BaseRetriever):
         self.num_workers = num_workers
         self.similarity_top_k = similarity_top_k
         self._filters = as_filters(filters)
+
+    @classmethod
+    def from_documents(
+        cls,
+        documents: Sequence[Document],
+        *,
+        similarity_top_k: int | None = None,
+        filters: MetadataFilters | Filters | None = None,
+        callback_manager: CallbackManager | None = None,
+        verbose: bool = False,
+        **options: Unpack[GraphOptions],
+    ) -> NodeGraphRetriever:
+        """Make one of documents: ``NodeGraphIndex.from_documents(...).as_retriever(...)``.
+
+        Raises:
+            ImportError: If a model is needed, none was given or set, and LlamaIndex's default one
+                is not installed.
+            TypeError: If an option is unknown or has the wrong type.
+            ValueError: If something of the storage context would not be used.
+        """
+        _, search = graph_of_documents(documents, **options)
+        return cls(
+            search,
+            similarity_top_k=similarity_top_k,
+            filters=filters,
+            callback_manager=callback_manager,
+            verbose=verbose,
+        )
+
+    @classmethod
+    def from_defaults(
+        cls,
+        index: BaseIndex[Any] | None = None,
+        nodes: Sequence[BaseNode] | None = None,
+        docstore: BaseDocumentStore | None = None,
+        *,
+        similarity_top_k: int | None = None,
+        filters: MetadataFilters | Filters | None = None,
+        callback_manager: CallbackManager | None = None,
+        verbose: bool = False,
+        **options: Unpack[GraphOptions],
+    ) -> NodeGraphRetriever:
+        """Make one of nodes, as ``BM25Retriever.from_defaults`` does.
+
+        Args:
+            index: An index of LlamaIndex, whose docstore has the nodes.
+            nodes: The nodes themselves.
+            docstore: A docstore that has them; one of the three.
+            similarity_top_k: As for the class, as are the others.
+            filters: As for the class.
+            callback_manager: As for the class.
+            verbose: As for the class.
+            **options: See ``GraphOptions``; ``similarity="bm25"`` needs no model.
+
+        Raises:
+            ValueError: If none or more than one of the three is given, there are no nodes, or as
+                ``NodeGraphIndex.from_nodes``.
+            ImportError: As ``from_documents``.
+            TypeError: As ``from_documents``.
+
+        Example:
+            >>> from llama_index.core.schema import TextNode
+            >>> nodes = [TextNode(text="Tea is a drink."), TextNode(text="Rivers run.")]
+            >>> retriever = NodeGraphRetriever.from_defaults(nodes=nodes, similarity="bm25")
+            >>> [result.text for result in retriever.retrieve("tea")]
+            ['Tea is a drink.']
+        """
+        if sum(source is not None for source in (index, nodes, docstore)) != 1:
+            raise ValueError("give one of index, nodes and docstore")
+        docstore = docstore if index is None else index.docstore
+        found = [*docstore.docs.values()] if docstore is not None else [*(nodes or ())]
+        if not found:
+            raise ValueError(
+                "there are no nodes: an index over a vector store that keeps texts has none in its "
+                "docstore; NodeGraphRetriever(index) searches it as it is"
+            )
+        _, search = graph_of_nodes(found, **options)
+        return cls(
+            search,
+            similarity_top_k=similarity_top_k,
+            filters=filters,
+            callback_manager=callback_manager,
+            verbose=verbose,
+        )
 
     @property
     def native_retriever(self) -> RetrieverProtocol:

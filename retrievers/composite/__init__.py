@@ -7,6 +7,7 @@ from .fusion import FusionRetriever
 from .link_graph import LinkOptions
 from .link_retriever import LinkRetriever
 from .recursive import RecursiveRetriever
+from .reweighting import with_weights
 from .window import WindowRetriever
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "LinkRetriever",
     "RecursiveRetriever",
     "WindowRetriever",
+    "with_weights",
 ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,13 +17,13 @@ from ..foreign import register_source
 from ..indexes import unit
 from ..planned_retriever import PlannedRetriever
 from ..plans import Compute, Find, Plan
-from ..protocols import RetrieverProtocol
+from ..protocols import RetrieverProtocol, Similarity
 from ..results import Hits, OutputOptions, Results
 from ..retriever import Retriever
-from ..similarities import Bm25, Cosine
+from ..similarities import DEFAULT, Bm25, MakeIndex, get_similarity
 from ..tracing import start_span, summarize_queries
 from ..validation import check_top_k
-from .fusion import FusionRetriever
+from .fusion import FusionRetriever, check_weights
 from .link_retriever import LinkRetriever
 
 if TYPE_CHECKING:
@@ -33,8 +35,8 @@ PASSAGES = "passage"
 DEPTH = 50
 """How many targets of each branch are fused."""
 
-WHOLE, SENTENCES = 3.0, 1.0
-"""The weights of the words of targets and of their sentences."""
+SENTENCES, WHOLE = 1.0, 3.0
+"""The weights of the words of sentences and of their targets."""
 
 _PROBES = 64  # sentences by which vectors are measured
 
@@ -85,12 +87,17 @@ class DefaultRetriever(PlannedRetriever):
         top_k: How many nodes at most.
         filters: Conditions on metadata, checked before ranking.
         follow_links: Whether links are followed; None decides as above.
+        words: The similarity of words.
+        embed_keys: Which of the graph's embeddings join; None for all, ``[]`` for words alone.
+        index: How embeddings are searched, as in ``Retriever``.
         **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
     Raises:
         UnknownGroupError: If the graph has no such target.
-        TypeError: If ``graph`` is no graph.
-        ValueError: If a number is out of range, or a group of that name has another rule.
+        LookupError: If the graph has no such embedding.
+        TypeError: If ``graph`` is no graph, or ``words`` compares embeddings.
+        ValueError: If a number is out of range, a group of that name has another rule, or there
+            is an index of embeddings and the graph has none.
 
     Example:
         >>> from nodekin.retrievers import as_retriever
@@ -110,6 +117,9 @@ class DefaultRetriever(PlannedRetriever):
         top_k: int = 6,
         filters: Filters | None = None,
         follow_links: bool | None = None,
+        words: str | Similarity = "bm25",
+        embed_keys: Sequence[str] | None = None,
+        index: str | MakeIndex = DEFAULT,
         **output: Unpack[OutputOptions],
     ) -> None:
         super().__init__(top_k=check_top_k(top_k), **output)
@@ -126,20 +136,41 @@ class DefaultRetriever(PlannedRetriever):
         self.filters = filters
         self.follow_links = follow_links
         self.sentences, self.entities = f"{target} sentence", f"{target} entity"
+        self.weights: list[float] | None = None
         graph.create_node_group(self.sentences, split_sentences, parent=target)
-        whole = Retriever(graph, target, top_k=DEPTH, filters=filters)
-        small = Retriever(graph, self.sentences, target=target, top_k=DEPTH, filters=filters)
-        self._words = [whole, small]
-        self._vectors = [
-            Retriever(
-                *(graph, self.sentences, "cosine"),
-                target=target,
-                embed_keys=[key],
-                top_k=DEPTH,
-                filters=filters,
+        keys = list(graph.embeddings.embedders) if embed_keys is None else list(embed_keys)
+        if index != DEFAULT and not keys:
+            raise ValueError(
+                f"index={index!r:.80} is for embeddings, of which none are searched; give the "
+                "graph an embedding model"
             )
-            for key in graph.embeddings.embedders
+        similarity = get_similarity(words)
+        if similarity.mode != "text":
+            raise TypeError(
+                f"words are compared by a similarity of texts, not by {similarity.name!r}; for "
+                "embeddings alone there is Retriever(graph, group, similarity, target=...)"
+            )
+        branch = partial(Retriever, graph, target=target, top_k=DEPTH, filters=filters)
+        self._words = [branch(group, similarity) for group in (self.sentences, target)]
+        self._vectors = [
+            branch(self.sentences, "cosine", index=index, embed_keys=[key]) for key in keys
         ]
+
+    def with_weights(self, weights: Sequence[float] | None) -> DefaultRetriever:
+        """Return the same with weights of one's own; it costs nothing.
+
+        Args:
+            weights: Those of the words of sentences, of the words of targets, and of each
+                embedding, in this order; None for what is measured.
+
+        Raises:
+            TypeError: If a weight is no number.
+            ValueError: If they are not as many, below 0, or all 0.
+        """
+        other = copy.copy(self)
+        count = len(self.inner_retrievers)
+        other.weights = None if weights is None else check_weights(weights, count)
+        return other
 
     def __repr__(self) -> str:
         return f"DefaultRetriever({self.graph!r}, {self.target!r}, top_k={self.top_k})"
@@ -147,7 +178,7 @@ class DefaultRetriever(PlannedRetriever):
     @property
     def inner_retrievers(self) -> Sequence[tuple[str, RetrieverProtocol]]:
         """The retrievers that may be fused."""
-        names = ["words", "sentences", *(each.embed_keys[0] for each in self._vectors)]
+        names = ["sentences", "words", *(each.embed_keys[0] for each in self._vectors)]
         return list(zip(names, [*self._words, *self._vectors], strict=True))
 
     def plans(
@@ -160,15 +191,15 @@ class DefaultRetriever(PlannedRetriever):
                 for branch in self._vectors:  # embeds what is measured
                     yield from Find(branch, ["?"], 1)
                 choice = yield from Compute(self._choose)
-            weights = [WHOLE, SENTENCES, *choice.weights]
+            weights = self.weights or [SENTENCES, WHOLE, *choice.weights]
             span.attributes.update(weights=weights, links=choice.links)
-            return (yield from Find(self._retriever(choice), queries, limit, filters))
+            retriever = self._retriever(weights, choice.links)
+            return (yield from Find(retriever, queries, limit, filters))
 
-    def _retriever(self, choice: _Choice) -> RetrieverProtocol:
-        weights = [WHOLE, SENTENCES, *choice.weights]
+    def _retriever(self, weights: Sequence[float], links: bool) -> RetrieverProtocol:
         branches = [*self._words, *self._vectors]
         fusion = FusionRetriever(branches, "relative", weights, top_k=DEPTH)
-        if not choice.links:
+        if not links:
             return fusion
         self.graph.create_node_group(
             self.entities, EntityExtractor(), parent=self.target, scope="group"
@@ -185,7 +216,8 @@ class DefaultRetriever(PlannedRetriever):
 
     def _choices(self) -> dict[str, _Choice]:
         """Return where the choice is kept, for all retrievers of the graph with this target."""
-        key = ("default choice", self.target, self.follow_links)
+        keys = tuple(branch.embed_keys[0] for branch in self._vectors)
+        key = ("default choice", self.target, self.follow_links, keys)
         choices: dict[str, _Choice] = self.graph.shared(key, dict)
         return choices
 
@@ -208,9 +240,7 @@ class DefaultRetriever(PlannedRetriever):
             by_words = self._share(
                 probes, [words.search(Bm25().prepare(text, [words]), 3, _ALL) for text in texts]
             )
-            weights = [
-                self._weight(branch.embed_keys[0], probes, by_words) for branch in self._vectors
-            ]
+            weights = [self._weight(branch, probes, by_words) for branch in self._vectors]
         choice = _Choice(words.size, tuple(weights), links)
         self._choices()["choice"] = choice
         return choice
@@ -233,11 +263,12 @@ class DefaultRetriever(PlannedRetriever):
             right += bool(others) and others[0].parent == probe.parent
         return right / max(1, len(probes))
 
-    def _weight(self, key: str, probes: Sequence[Node], by_words: float) -> float:
+    def _weight(self, branch: Retriever, probes: Sequence[Node], by_words: float) -> float:
         """Return the weight of an embedding's vectors, beside 3 and 1 of the words."""
         if len(probes) < _FEWEST_PROBES:
             return 1.0
-        index = Cosine().open(self.graph, self.sentences, key)
+        (key,) = branch.embed_keys
+        index = branch.similarity.open(self.graph, self.sentences, key)
         index.sync()
         vectors = [unit(np.asarray(probe.embedding(key), np.float32)) for probe in probes]
         by_vectors = self._share(probes, [index.search(vector, 3, _ALL) for vector in vectors])

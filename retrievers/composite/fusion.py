@@ -93,7 +93,7 @@ class FusionRetriever(PlannedRetriever):
         if not self.retrievers:
             raise ValueError("retrievers=[] leaves nothing to fuse; give one or more")
         self.mode: Mode = check_mode(mode)
-        self.weights = _check_weights(weights, len(self.retrievers))
+        self.weights = check_weights(weights, len(self.retrievers))
         self.rank_constant = number(rank_constant, "rank_constant")
         if merge_by is not None and not isinstance(merge_by, str):
             raise TypeError(f"merge_by names a metadata field, not {merge_by!r:.80}")
@@ -120,7 +120,7 @@ class FusionRetriever(PlannedRetriever):
             'Green tea.'
         """
         other = copy.copy(self)
-        other.weights = _check_weights(weights, len(self.retrievers))
+        other.weights = check_weights(weights, len(self.retrievers))
         return other
 
     @property
@@ -185,7 +185,13 @@ def _search(
     return (yield from Find(retriever, queries, None if fewer else top_k, filters))
 
 
-def _check_weights(weights: Sequence[float] | None, count: int) -> list[float]:
+def check_weights(weights: Sequence[float] | None, count: int) -> list[float]:
+    """Return the weights of so many retrievers; all the same by default.
+
+    Raises:
+        TypeError: If one is no number.
+        ValueError: If they are not as many, below 0, or all 0.
+    """
     if weights is None:
         return [1.0] * count
     checked = [number(weight, "a weight") for weight in weights]

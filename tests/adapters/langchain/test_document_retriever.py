@@ -144,7 +144,7 @@ def test_sentences_of_parents_by_default():
     (document,) = retriever.invoke("fermented")
     assert document.page_content == "Green tea is steamed. Black tea is fermented."
     assert document.metadata["evidence"] == "Black tea is fermented."
-    parents = {node.parent_id for node in retriever.graph.nodes("child")}
+    parents = {node.parent_id for node in retriever.graph.nodes("parent sentence")}
     assert parents == set(ids(retriever.graph.nodes("parent")))
 
 

@@ -91,8 +91,26 @@ async def test_weights_of_a_fusion_in_the_call(graph):
     assert ids(fusion.invoke(query)) == [r.node.id for r in fusion.retriever.retrieve(query)]
     with pytest.raises(ValueError, match="are 3, for 2 retrievers"):
         fusion.invoke(query, weights=[1, 2, 3])
-    with pytest.raises(TypeError, match="weights are for the retrievers of a FusionRetriever"):
+    with pytest.raises(TypeError, match="weights are for a FusionRetriever or a DefaultRetriever"):
         NodeGraphRetriever(retriever=tea).invoke(query, weights=[1, 2])
+
+
+async def test_weights_in_the_call_reach_a_fusion_within(graph):
+    tea = Retriever(graph, "ROOT", "bm25", filters={"topic": "tea"})
+    fusion = FusionRetriever([tea, Retriever(graph, "ROOT", "bm25")])
+    query = "Which tea is by the rivers?"
+    reranked = RerankRetriever(
+        fusion, "ModuleReranker", model=lambda query, texts: [1.0] * len(texts)
+    )
+    retriever = NodeGraphRetriever(retriever=reranked)
+    only_tea = [result.node.id for result in tea.retrieve(query)]
+    assert ids(retriever.invoke(query, weights=[1, 0])) == only_tea != ids(retriever.invoke(query))
+    assert ids(await retriever.ainvoke(query, weights=[1, 0])) == only_tea
+    default = NodeGraphRetriever.from_graph(graph, details="nested")
+    for weights, group in (([1, 0], "ROOT sentence"), ([0, 1], "ROOT")):
+        (document,) = default.invoke(query, weights=weights, k=1)
+        evidence = document.metadata["nodekin"]["evidence"]
+        assert {match["group"] for match in evidence} == {group}
 
 
 async def test_filter_in_the_constructor_and_in_the_call(native):

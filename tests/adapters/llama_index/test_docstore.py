@@ -1,4 +1,5 @@
 import asyncio
+from pathlib import Path
 
 import pytest
 from llama_index.core import StorageContext
@@ -135,3 +136,16 @@ def test_wrong_arguments(graph: NodeGraph) -> None:
         NodeGraphDocstore(graph, ["sentense"])
     with pytest.raises(TypeError, match="graph is a NodeGraph"):
         NodeGraphDocstore("graph")  # type: ignore[arg-type]
+
+
+def test_persisting_before_anything_is_built_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    fresh = NodeGraph(progress=False)
+    fresh.add("One. Two.")
+    NodeGraphDocstore(fresh).persist(str(tmp_path / "docstore.json"))
+    assert "no node was written" in caplog.text
+    caplog.clear()
+    NodeGraphDocstore(fresh, ["FineChunk"]).persist(str(tmp_path / "docstore.json"))
+    assert caplog.text == ""
+    assert SimpleDocumentStore.from_persist_path(str(tmp_path / "docstore.json")).docs

@@ -130,10 +130,10 @@ def test_the_first_line_is_that_of_llama_index(documents: list[Document], words:
         (result,) = ours.as_retriever(similarity_top_k=1).retrieve(question)
         assert (result.text, result.node.metadata) == (expected.text, expected.node.metadata)
         assert result.node.ref_doc_id == expected.node.ref_doc_id
-        (match,) = result.evidence
-        assert match["group"] == "sentence"
-        assert match["text"] in result.text
-        assert match["searched_with"] == ["topic", "year"]
+        matches = [m for m in result.evidence if m["group"] == "chunk sentence"]
+        assert {match["similarity"] for match in matches} == {"bm25", "cosine"}
+        assert all(match["text"] in result.text for match in matches)
+        assert all(match["searched_with"] == ["topic", "year"] for match in matches)
     default = ours.as_retriever().retrieve(QUESTIONS[0])
     assert len(default) == len(theirs.as_retriever().retrieve(QUESTIONS[0])) == 2
     by_words = NodeGraphIndex.from_documents(documents, similarity="bm25")
@@ -148,7 +148,7 @@ def test_results_are_chunks_of_the_settings_parser_and_sentences_are_embedded(
     assert words.texts == []  # nothing is embedded before it is needed
     (result,) = index.as_retriever(similarity_top_k=1).retrieve("Which tea is fermented?")
     assert result.text == " Black tea is fermented. It keeps long."
-    assert len(words.texts) == len(index.graph.nodes("sentence")) == 9
+    assert len(words.texts) == len(index.graph.nodes("chunk sentence")) == 9
     assert all(text.startswith("topic: ") for text in words.texts)
 
 

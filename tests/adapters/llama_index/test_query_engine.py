@@ -31,9 +31,10 @@ from nodekin.adapters.llama_index import (
     NodeGraphRetriever,
     NodeWithEvidence,
     SpanStartEvent,
+    from_text_node,
 )
 from nodekin.nodegraph import Document, ModelError, Node, NodeGraph
-from nodekin.retrievers import QaRetriever, QueryEngine, Retriever, restrict
+from nodekin.retrievers import DefaultRetriever, QaRetriever, QueryEngine, Retriever, restrict
 
 # Without a strategy
 
@@ -85,10 +86,19 @@ def test_async_is_the_same(search: Retriever, scripted: Scripted) -> None:
 
 def test_searches_a_graph(graph: NodeGraph, scripted: Scripted) -> None:
     engine = NodeGraphQueryEngine(
-        graph, scripted("白色。"), group="paragraph", similarity_top_k=1, filters={"year": 2005}
+        DefaultRetriever(graph, "paragraph"),
+        scripted("白色。"),
+        similarity_top_k=1,
+        filters={"year": 2005},
     )
     (node,) = engine.query("大熊猫的毛是什么颜色？").source_nodes
     assert node.text == "大熊猫的毛是黑白两色的。"
+    (whole,) = (
+        NodeGraphQueryEngine(graph, scripted("白色。"), similarity_top_k=1)
+        .query("大熊猫的毛是什么颜色？")
+        .source_nodes
+    )
+    assert from_text_node(whole.node).group == "passage"
 
 
 def test_nothing_found(search: Retriever, scripted: Scripted) -> None:

@@ -1,0 +1,206 @@
+"""Make a graph, and the search of it, of what LlamaIndex users begin with: documents or nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.ingestion import run_transformations
+from llama_index.core.node_parser import NodeParser
+from llama_index.core.schema import BaseNode, Document, TransformComponent
+from llama_index.core.settings import Settings
+from llama_index.core.storage.docstore import SimpleDocumentStore
+from llama_index.core.storage.storage_context import StorageContext
+from llama_index.core.vector_stores import SimpleVectorStore
+from llama_index.core.vector_stores.types import BasePydanticVectorStore
+
+from ...nodegraph import ROOT, NodeGraph, NodeStore
+from ...retrievers import RetrieverProtocol, get_similarity
+from ...retrievers.protocols import Similarity
+from ..document_search import document_search
+from .docstore import NodeGraphDocstore
+from .import_nodes import import_nodes
+from .parser_transform import as_transform
+from .vector_store_backend import as_index
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+CHUNKS = "chunk"
+"""The group that the transformations make."""
+
+DEFAULT_TOP_K = 2
+"""How many results there are by default; LlamaIndex's own number."""
+
+
+class GraphOptions(TypedDict, total=False):
+    """The options of the first lines, to type ``**options``.
+
+    Attributes:
+        embed_model: The embedding model, LlamaIndex's or any that ``NodeGraph`` takes; None
+            for ``Settings.embed_model``, which is not read if words alone are compared.
+        similarity: None for words and vectors, fused; ``"bm25"`` (or any other of words) for words
+            alone, for which no model is needed; ``"cosine"`` for vectors of sentences alone.
+        transformations: Of documents: what makes chunks, one after the other: a node parser, then
+            extractors. None for ``Settings.transformations``, that is ``Settings.node_parser``.
+            They run when the chunks are needed, once for each document.
+        vector_store: Holds and searches the vectors, in place of the built-in index.
+        storage_context: Its vector store is used like ``vector_store``, unless words alone are
+            compared; its docstore, which has to be a new one, becomes a ``NodeGraphDocstore`` of
+            the graph, so that what reads it (``AutoMergingRetriever``, ``persist``) has the nodes.
+        store: Where the graph is stored: a path; memory by default.
+        show_progress: Whether progress bars are drawn.
+    """
+
+    embed_model: object
+    similarity: str | Similarity | None
+    transformations: Sequence[TransformComponent] | None
+    vector_store: BasePydanticVectorStore | None
+    storage_context: StorageContext | None
+    store: str | Path | NodeStore | None
+    show_progress: bool
+
+
+def graph_of_documents(
+    documents: Sequence[Document], **options: Unpack[GraphOptions]
+) -> tuple[NodeGraph, RetrieverProtocol]:
+    """Return a graph of documents with their chunks, and what searches it for chunks.
+
+    Raises:
+        ImportError: If a model is needed, none was given or set, and LlamaIndex's default one
+            is not installed.
+        TypeError: If an option is unknown or has the wrong type.
+        ValueError: If something of the storage context would not be used.
+    """
+    given = options.get("transformations")
+    parser = _chain(Settings.transformations if given is None else given)
+    graph = _new_graph(options)
+    graph.create_node_group(CHUNKS, as_transform(parser))
+    graph.add(list(documents))
+    return graph, _search(graph, CHUNKS, options)
+
+
+def graph_of_nodes(
+    nodes: Sequence[BaseNode], **options: Unpack[GraphOptions]
+) -> tuple[NodeGraph, RetrieverProtocol]:
+    """Return a graph of nodes as they are, and what searches it for the smallest of them.
+
+    Raises:
+        ValueError: If some nodes have a source document and some have none, or as
+            ``graph_of_documents``.
+        ImportError: As ``graph_of_documents``.
+        TypeError: As ``graph_of_documents``, or if there are transformations, which are for
+            documents.
+    """
+    if options.get("transformations") is not None:
+        raise TypeError("transformations are for documents; apply them to the nodes before")
+    graph = _new_graph(options)
+    imported = import_nodes(graph, nodes)
+    if not nodes:
+        groups = [name for name in graph.groups if graph.is_imported(name)]
+    else:
+        groups = [*imported.groups]
+        alone = {*imported.documents} & {n.node_id for n in nodes if not isinstance(n, Document)}
+        if groups and alone:
+            raise ValueError(
+                f"{len(alone)} nodes have no source document, others have one; index them "
+                f"separately, or give all of them a source document: {sorted(alone)[:3]}"
+            )
+    return graph, _search(graph, groups[-1] if groups else ROOT, options)
+
+
+def default_embed_model() -> BaseEmbedding:
+    """Return ``Settings.embed_model``.
+
+    Raises:
+        ImportError: If no model was set, and LlamaIndex's default one is not installed.
+    """
+    try:
+        return Settings.embed_model
+    except ImportError as error:
+        raise ImportError(
+            "there is no embedding model: give one, embed_model=..., set Settings.embed_model, or "
+            "search by words, similarity='bm25'; LlamaIndex's default is OpenAI's, whose package "
+            "llama-index-embeddings-openai is not installed"
+        ) from error
+
+
+class TransformationChain(TransformComponent):
+    """Apply transformations one after the other, as LlamaIndex does, as one."""
+
+    transformations: list[Any]
+
+    def __call__(self, nodes: Sequence[BaseNode], **kwargs: Any) -> Sequence[BaseNode]:
+        """Return the nodes that the last transformation makes."""
+        return run_transformations([*nodes], self.transformations, **kwargs)
+
+
+def _chain(transformations: Sequence[TransformComponent]) -> TransformComponent:
+    if not transformations or isinstance(transformations, TransformComponent):
+        raise TypeError(
+            "transformations is a list of node parsers and extractors, such as "
+            f"[SentenceSplitter()], not {transformations!r:.80}"
+        )
+    if len(transformations) == 1 and isinstance(transformations[0], NodeParser):
+        return transformations[0]
+    return TransformationChain(transformations=[*transformations])
+
+
+def _new_graph(options: GraphOptions) -> NodeGraph:
+    """Return the graph to fill; everything that can be wrong with the options is checked before."""
+    if unknown := options.keys() - GraphOptions.__annotations__.keys():
+        allowed = ", ".join(GraphOptions.__annotations__)
+        raise TypeError(f"there is no argument {min(unknown)!r}; there is {allowed}")
+    by_words = _is_of_words(options)
+    if _vector_store(options) is not None and by_words:
+        raise ValueError(
+            f"similarity={options.get('similarity')!r} compares words, and no vector store is "
+            "used; leave one of them out"
+        )
+    if (context := options.get("storage_context")) is not None:
+        docstore = context.docstore
+        if not isinstance(docstore, SimpleDocumentStore) or docstore.docs:
+            raise ValueError(
+                "the graph stores documents and nodes itself (store='corpus.nodekin' keeps them), "
+                f"and would not use the {type(docstore).__name__} of the storage context; leave "
+                "the docstore out of it, or index what it has: "
+                "NodeGraphIndex.from_nodes([*docstore.docs.values()])"
+            )
+    model = options.get("embed_model")
+    if model is None and not by_words:
+        model = default_embed_model()
+    return NodeGraph(
+        embed=model, store=options.get("store"), progress=options.get("show_progress", False)
+    )
+
+
+def _search(graph: NodeGraph, target: str, options: GraphOptions) -> RetrieverProtocol:
+    """Return what searches the graph, and show the graph in the storage context."""
+    if (context := options.get("storage_context")) is not None:
+        context.docstore = NodeGraphDocstore(graph, [target])
+    more: Any = {} if (store := _vector_store(options)) is None else {"index": as_index(store)}
+    return document_search(
+        graph,
+        target=target,
+        similarity=options.get("similarity"),
+        top_k=DEFAULT_TOP_K,
+        **more,
+    )
+
+
+def _is_of_words(options: GraphOptions) -> bool:
+    similarity = options.get("similarity")
+    return similarity is not None and get_similarity(similarity).mode == "text"
+
+
+def _vector_store(options: GraphOptions) -> BasePydanticVectorStore | None:
+    """Return the vector store to use; for words not the empty one of every storage context."""
+    given, context = options.get("vector_store"), options.get("storage_context")
+    held = None if context is None else context.vector_store
+    if isinstance(held, SimpleVectorStore) and not held.data.embedding_dict:
+        held = None if _is_of_words(options) or given is not None else held
+    if given is not None and held is not None and given is not held:
+        raise ValueError("vector_store and storage_context have different stores; give one of them")
+    return held if given is None else given
