@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from nodekin.adapters.langchain.document_index import NodeGraphIndex
 from nodekin.nodegraph import NodeGraph, split_sentences
-from nodekin.retrievers import FusionRetriever, Retriever
+from nodekin.retrievers import DefaultRetriever, FusionRetriever, Retriever
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -99,7 +99,8 @@ def test_the_default_searches_documents():
     documents.upsert([Document("红茶是红的。", id="茶"), Document("Tea is hot.", id="tea")])
     assert [d.id for d in documents.invoke("红茶")] == ["茶"]
     with_model = NodeGraphIndex(graph=NodeGraph(embed=Letters(), progress=False))
-    assert with_model.retriever.similarity.name == "cosine"
+    assert isinstance(with_model.retriever, DefaultRetriever)
+    assert [name for name, _ in with_model.retriever.inner_retrievers][2:] == ["default"]
 
 
 def test_all_that_a_retriever_can(documents):
