@@ -137,9 +137,10 @@ PUBLIC = {
         register_similarity restrict trace with_weights
     """,
     "nodekin.retrievers.evaluation": """
+        DEFAULT_METRICS
         Dataset Difference Evaluation Figure GeneratedQuestions GoldDocument GoldPassage GoldSpan
         JUDGED_METRICS Judge Judgement METRICS
-        Matching Metric MissingGold Question RejectedQuestion RetrievalCase
+        Matching Metric MissingGold Question RejectedQuestion RetrievalCase RetrievedItem
         edit_similarity evaluate generate_questions get_metric
         load_beir load_csv load_dataset load_jsonl load_langchain load_llama_index load_ragas
         load_log load_squad save_jsonl
@@ -175,6 +176,7 @@ PUBLIC_BELOW = {
         Exact NodeTable Saturation SyncedIndex TermWeights TextIndex VectorIndex
     """,
     "nodekin.retrievers.setups": "RETRIEVERS SetupFile SetupOpener TRANSFORMS",
+    "nodekin.retrievers.tuning": "Choice FEWEST_QUESTIONS Space Trial Tuning tune",
     "nodekin.adapters.setups": "load_setup open_graph",
     "nodekin.retrievers.testing": "check_index check_retriever",
     "nodekin.retrievers.plans": "Ask Each Effect Find Plan Prompt arun astream run stream",

@@ -25,6 +25,7 @@ _COMMANDS = {  # in the order in which one needs them
     "groups": ("groups_command", "List what an index holds."),
     "explain": ("search_command", "Show how results were found."),
     "eval": ("eval_command", "Measure set-ups on questions, and compare them."),
+    "tune": ("tune_command", "Choose the set-up that answers your questions best."),
 }
 """The module of each command, imported when the command is used, and its one-line help."""
 

@@ -8,14 +8,19 @@ from typing import Any
 
 import click
 
-from ...retrievers.evaluation import Evaluation, Matching, evaluate, get_metric, load_dataset
+from ...retrievers.evaluation import (
+    DEFAULT_METRICS,
+    Evaluation,
+    Matching,
+    evaluate,
+    get_metric,
+    load_dataset,
+)
 from ...retrievers.setups import SetupFile
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from .options import common_options, question_options
 from .output import FORMAT, echo, to_json
 from .setup_session import DEFAULT_SETUPS, open_setups
-
-METRICS = ("recall@1", "recall@5", "mrr@5", "ndcg@5")
 
 JSON_FORMAT = """\b
 SETUPS is a file of set-ups in TOML, as in docs/evaluation.md; without one the
@@ -51,7 +56,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
     "metrics",
     multiple=True,
     metavar="NAME@K",
-    help=f"What is measured; {', '.join(METRICS)} by default. Repeatable.",
+    help=f"What is measured; {', '.join(DEFAULT_METRICS)} by default. Repeatable.",
 )
 @click.option(
     "--results",
@@ -96,10 +101,12 @@ def eval_command(
     nodekin eval --data questions.jsonl --docs docs
     nodekin eval setups.toml --data questions.csv -m recall@5 --results results.jsonl
     """
-    measures = [get_metric(metric) for metric in metrics or METRICS]
+    measures = [get_metric(metric) for metric in metrics or DEFAULT_METRICS]
     dataset = load_dataset(data, parse_fields(fields))
     file = DEFAULT_SETUPS if setups is None else SetupFile.read(setups)
-    chosen = [name for name in (names or file.setups) if file.table(name) is not None]
+    chosen = list(names or file.setups or [file.default])
+    for name in chosen:
+        file.table(name)  # says which there are
     try:
         with open_setups(file, docs, store, quiet=quiet, documents=dataset.documents) as opened:
             result = evaluate(

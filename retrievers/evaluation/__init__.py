@@ -8,13 +8,14 @@ from .generation import generate_questions
 from .intervals import Difference, Figure
 from .judges import JUDGED_METRICS, Judge
 from .loaders import load_beir, load_csv, load_jsonl, load_squad, save_jsonl
-from .matching import Matching, RetrievalCase, edit_similarity
+from .matching import Matching, RetrievalCase, RetrievedItem, edit_similarity
 from .metrics import METRICS, Judgement, Metric, get_metric
 from .question_log import load_log
 from .report import Evaluation
-from .runner import evaluate
+from .runner import DEFAULT_METRICS, evaluate
 
 __all__ = [
+    "DEFAULT_METRICS",
     "JUDGED_METRICS",
     "METRICS",
     "Dataset",
@@ -33,6 +34,7 @@ __all__ = [
     "Question",
     "RejectedQuestion",
     "RetrievalCase",
+    "RetrievedItem",
     "edit_similarity",
     "evaluate",
     "generate_questions",

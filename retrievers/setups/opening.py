@@ -38,8 +38,16 @@ class SetupOpener:
         self.file = file
         self.graph = graph
         self.models = models or {}
-        for name in _parents_first(file.groups):
-            declare_group(graph, name, file.groups[name])
+        self.declare(file.groups)
+
+    def declare(self, groups: Table) -> None:
+        """Declare groups on the graph, parents first.
+
+        Raises:
+            ValueError: As for the class.
+        """
+        for name in _parents_first(groups):
+            _declare(self.graph, name, groups[name])
 
     def open(self, name: str | None = None) -> BaseRetriever:
         """Return the retriever of a set-up; of the default one without a name.
@@ -119,7 +127,7 @@ class SetupOpener:
         return self.models[name]
 
 
-def declare_group(graph: NodeGraph, name: str, table: Table) -> None:
+def _declare(graph: NodeGraph, name: str, table: Table) -> None:
     """Declare a group on a graph as its table says."""
     arguments = dict(table)
     named = arguments.pop("transform")

@@ -77,10 +77,10 @@ class SetupFile:
         path: The file.
 
     Raises:
-        ValueError: If there is no set-up, a key is unknown, or a set-up is within itself.
+        ValueError: If a key is unknown, or a set-up is within itself.
     """
 
-    setups: Table
+    setups: Table = field(default_factory=dict)
     groups: Table = field(default_factory=dict)
     graph: Table = field(default_factory=dict)
     models: Table = field(default_factory=dict)
@@ -89,8 +89,6 @@ class SetupFile:
     path: Path | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        if not self.setups:
-            raise ValueError(f"{self._where()} has no set-ups; declare one as [setups.NAME]")
         for section in _SECTIONS[1:]:
             tables = getattr(self, section)
             if not isinstance(tables, Mapping):
@@ -106,8 +104,9 @@ class SetupFile:
             self._check_group(name, table)
         for name, table in self.setups.items():
             self._check_retriever(table, self._where("setups", name), (name,))
-        object.__setattr__(self, "default", self.default or next(iter(self.setups)))
-        self.table(self.default)
+        object.__setattr__(self, "default", self.default or next(iter(self.setups), ""))
+        if self.default:
+            self.table(self.default)
 
     @classmethod
     def read(cls, path: str | Path) -> SetupFile:
@@ -133,7 +132,7 @@ class SetupFile:
         except tomllib.TOMLDecodeError as error:
             raise ValueError(f"{where} is no TOML: {error}") from error
         check_keys(tables, _SECTIONS, where)
-        return cls(**{"setups": {}, **tables}, path=path)
+        return cls(**tables, path=path)
 
     def to_toml(self) -> str:
         """Return the file's text; read again it is equal."""
@@ -149,6 +148,8 @@ class SetupFile:
         Raises:
             ValueError: If there is none of that name.
         """
+        if not self.setups:
+            raise ValueError(f"{self._where()} has no set-ups; declare one as [setups.NAME]")
         if name not in self.setups:
             raise ValueError(
                 f"{self._where()} has no set-up {name!r}; there are "

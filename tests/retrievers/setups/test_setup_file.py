@@ -87,12 +87,20 @@ def test_what_is_not_there_is_an_error_that_names_the_nearest(old, new, error):
         SetupFile.parse(TOML.replace(old, new, 1))
 
 
-@pytest.mark.parametrize("text", ["", "[graph]\nsource = 'docs'", "setups = 3"])
+@pytest.mark.parametrize("text", ["", "[graph]\nsource = 'docs'"])
 def test_a_file_without_set_ups_says_how_to_declare_one(text, tmp_path):
     path = tmp_path / "empty.toml"
     path.write_text(text)
-    with pytest.raises(ValueError, match=r"empty.toml(.*declare one as|: setups is a table)"):
-        SetupFile.read(path)
+    file = SetupFile.read(path)
+    with pytest.raises(ValueError, match=r"empty.toml has no set-ups; declare one as \[setups"):
+        file.table(file.default)
+
+
+def test_a_section_is_a_table():
+    with pytest.raises(ValueError, match="setups is a table, not 3"):
+        SetupFile.parse("setups = 3")
+    with pytest.raises(ValueError, match=r"\[groups.passage\] is a table, not 3"):
+        SetupFile.parse("[groups]\npassage = 3")
 
 
 def test_the_first_set_up_is_the_default():

@@ -1,0 +1,180 @@
+"""``nodekin tune``: choose a set-up by questions, and write it as a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ...retrievers.evaluation import DEFAULT_METRICS, Matching, get_metric, load_dataset
+from ...retrievers.setups import SetupFile
+from ...retrievers.tuning import Space, Tuning
+from ...retrievers.tuning import tune as choose
+from .eval_command import exit_status, parse_fields, print_missing_gold, write_text
+from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
+from .options import common_options, question_options
+from .output import FORMAT, echo, to_json
+from .setup_session import open_setups
+
+JSON_FORMAT = """\b
+FILE may have [graph] (the documents, the embeddings), [models] (those with
+rerank are tried) and [space], the alternatives that are tried: those of Space
+in docs/evaluation.md, such as chunk_size = [160, 320] and k1 = [0.9, 1.5].
+
+\b
+With --json: {"format": 1, "command": "tune", "changed", "setup": the TOML,
+  "metric", "tried", "chosen_on": number of questions, "seconds", "model_calls",
+  "notes", "report": what "nodekin eval --json" prints, without its results}
+"""
+
+
+@click.command("tune", epilog=f"{JSON_FORMAT}\n{EXIT_STATUSES}")
+@click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
+@question_options
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=300.0,
+    show_default=True,
+    help="How long it may take.",
+)
+@click.option(
+    "--model-calls",
+    type=click.IntRange(min=0),
+    help="How often reranking models may be called for choosing.",
+)
+@click.option(
+    "-m",
+    "--metric",
+    default="ndcg@5",
+    show_default=True,
+    metavar="NAME@K",
+    help="What is chosen by; others are reported beside it.",
+)
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
+    default=Path("tuned.toml"),
+    show_default=True,
+    metavar="FILE",
+    help="Where the chosen set-up is written.",
+)
+@click.option("--force", is_flag=True, help="Replace the file that is there.")
+@common_options
+def tune_command(
+    file: Path | None,
+    data: Path,
+    docs: tuple[Path, ...],
+    store: Path | None,
+    fields: tuple[str, ...],
+    match: Any,
+    document_key: str | None,
+    seconds: float,
+    model_calls: int | None,
+    metric: str,
+    out: Path,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Choose the set-up that answers your questions best, and write it to a file.
+
+    One half of the questions chooses, the other half reports, beside the default.
+
+    \b
+    nodekin tune --data questions.jsonl --docs docs --seconds 300
+    nodekin tune models.toml --data questions.csv -m recall@5
+    """
+    if out.exists() and not force and out != Path("-"):
+        raise CommandError(
+            f"{out} is there already; name another file with --out, or replace it with --force",
+            ExitStatus.USAGE_ERROR,
+        )
+    get_metric(metric)
+    dataset = load_dataset(data, parse_fields(fields))
+    declared = SetupFile() if file is None else SetupFile.read(file)
+    space = Space.of(declared.space)
+    with open_setups(declared, docs, store, quiet=quiet, documents=dataset.documents) as opened:
+        tuning = choose(
+            opened.graph,
+            dataset,
+            space=space,
+            metric=metric,
+            metrics=DEFAULT_METRICS,
+            seconds=seconds,
+            model_calls=model_calls,
+            models=_rerankers(declared, opened.models),
+            matching=Matching(match, document_key=document_key),
+            progress=False if quiet else None,
+        )
+    graph = _graph_table(declared, docs, out)
+    setups = replace(tuning.setups, graph=graph, models=declared.models, space=declared.space)
+    text = "".join(f"# {line}\n" for line in _comment(tuning)) + "\n" + setups.to_toml()
+    write_text(out, text)
+    if as_json:
+        echo(to_json({"format": FORMAT, "command": "tune", **_record(tuning, text)}))
+    elif out != Path("-"):
+        echo(printable(str(tuning)))
+        echo(f"written to {out}; open it with load_setup, measure it with nodekin eval {out}")
+    if not quiet:
+        print_missing_gold(tuning.evaluation)
+    return exit_status(tuning.evaluation)
+
+
+tune = tune_command  # the name of the command
+
+
+def _rerankers(file: SetupFile, models: Any) -> dict[str, Any]:
+    """Return the reranking models that a file declares."""
+    names = [name for name, table in file.models.items() if "rerank" in table]
+    return {name: models[name] for name in names}
+
+
+def _graph_table(file: SetupFile, docs: Sequence[Path], out: Path) -> dict[str, Any]:
+    """Return ``[graph]`` for the file that is written: its paths begin where that file is."""
+    table = dict(file.graph)
+    folder = Path() if out == Path("-") else out.parent
+    old = Path() if file.path is None else file.path.parent
+    sources = table.get("source", [])
+    paths = list(docs) or [old / p for p in ([sources] if isinstance(sources, str) else sources)]
+    if paths:
+        table["source"] = [Path(os.path.relpath(path, folder)).as_posix() for path in paths]
+    if "store" in table:
+        table["store"] = Path(os.path.relpath(old / table["store"], folder)).as_posix()
+    return table
+
+
+def _comment(tuning: Tuning) -> list[str]:
+    """Return what the written file says of how it was chosen."""
+    figures = [
+        f"{name}: {figure.value:.4f} ({figure.low:.3f} to {figure.high:.3f})"
+        for name, metrics in tuning.evaluation.figures.items()
+        for figure in [metrics[tuning.metric]]
+        if figure.value is not None
+    ]
+    return [
+        f"Chosen by nodekin tune: by {tuning.metric}, on {tuning.questions} questions.",
+        f"On {len(tuning.evaluation.dataset)} others: {', '.join(figures) or 'not judged'}.",
+        *tuning.notes,
+    ]
+
+
+def _record(tuning: Tuning, text: str) -> dict[str, Any]:
+    report = tuning.evaluation.as_dict()
+    del report["results"]
+    return {
+        "changed": tuning.changed,
+        "setup": text,
+        "metric": tuning.metric,
+        "tried": len(tuning.trials),
+        "chosen_on": tuning.questions,
+        "seconds": tuning.seconds,
+        "model_calls": tuning.model_calls,
+        "notes": list(tuning.notes),
+        "report": report,
+    }

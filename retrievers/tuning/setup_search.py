@@ -1,0 +1,274 @@
+"""Try the set-ups of a space on questions, and choose one by them."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...nodegraph import NodeGraph, PassageSplitter
+from ...nodegraph.extractors import has_title
+from ..evaluation import (
+    Dataset,
+    GoldPassage,
+    Matching,
+    Metric,
+    Question,
+    RetrievalCase,
+    RetrievedItem,
+)
+from ..results import ScoredNode
+from ..setups import SetupFile, SetupOpener
+from .halving import BudgetSpentError, climb, rungs
+from .sharing import SharingOpener
+from .space import Choice, Space, compose, drawn, neighbours
+
+FEWEST_QUESTIONS = 30
+"""With fewer questions a choice says little."""
+
+_CERTAIN = 1.645  # standard errors: one-sided, 95 %
+
+_DRAWN = 8  # random choices beside the neighbours, in each round
+
+_MOST_LINKED = 2_000  # documents up to which links are followed
+
+DEFAULT = SetupFile({"default": {"type": "DefaultRetriever"}})
+"""What a set-up has to be better than."""
+
+
+@dataclass(slots=True)
+class Trial:
+    """Hold a set-up that was tried, and its scores on the questions for choosing.
+
+    Attributes:
+        file: The set-up.
+        choice: What it is in the space; empty for the default.
+        scores: Numerator and denominator of each question that was judged, in the order of
+            choosing; None for one that is not judged.
+        error: What it raised; it is out of the running then.
+    """
+
+    file: SetupFile
+    choice: Choice = field(default_factory=dict)
+    scores: list[tuple[float, float] | None] = field(default_factory=list)
+    error: str = ""
+
+    def mean(self, count: int | None = None) -> float:
+        """Return the figure over the first questions; minus infinity where there is none."""
+        rows = [row for row in self.scores[:count] if row is not None]
+        total = sum(denominator for _, denominator in rows)
+        if self.error or not total:
+            return -math.inf
+        return sum(numerator for numerator, _ in rows) / total
+
+
+@dataclass
+class SetupSearch:
+    """Try set-ups on questions until nothing is better, or the budget is spent.
+
+    Args:
+        graph: What is searched.
+        space: What is tried.
+        opener: Opens set-ups, with the reranking models.
+        questions: Those that choose.
+        metric: What is chosen by.
+        matching: When a result is gold.
+        top_k: How many results a set-up returns.
+        deadline: When the budget is spent, by ``time.monotonic``.
+        model_calls: How often reranking models may be called; None for no limit.
+    """
+
+    graph: NodeGraph
+    space: Space
+    opener: SharingOpener
+    questions: Sequence[Question]
+    metric: Metric
+    matching: Matching
+    top_k: int
+    deadline: float
+    model_calls: int | None
+
+    def __post_init__(self) -> None:
+        self.default = Trial(DEFAULT)
+        self.trials = [self.default]
+        self.spent = False
+        self.count = self.metric.k or max(10, self.top_k)
+        self._by_table: dict[str, Trial] = {}
+        self._dice = random.Random(0)
+        self._items: dict[str, RetrievedItem] = {}
+        self._tick: Callable[[], object] = lambda: None
+
+    def run(self, progress: bool | None) -> Trial:
+        """Return the chosen trial: the default, unless one is better beyond chance."""
+        from tqdm import tqdm
+
+        began = time.monotonic()
+        self._judge(self.default, len(self.questions), SetupOpener(DEFAULT, self.graph).open())
+        self.deadline -= 3 * (time.monotonic() - began)  # the report takes about as long
+        axes = self._axes()
+        start = self._trial({name: values[0] for name, values in axes.items()})
+        hidden = None if progress is None else not progress
+        with tqdm(desc="tune", unit="set-up", disable=hidden) as bar:
+            self._tick = bar.update
+            if start is not None:
+                for _ in climb(start, self._near(axes), self._score, rungs(len(self.questions))):
+                    pass
+        full = [trial for trial in self.trials if len(trial.scores) == len(self.questions)]
+        better = [trial for trial in full if self._is_better(trial)]
+        return max(better, key=self._signed, default=self.default)
+
+    def _axes(self) -> dict[str, Sequence[Any]]:
+        """Return the alternatives that this graph and these models have."""
+        axes = self.space.axes()
+        names = [*self.opener.models]
+        axes.setdefault("rerankers", ["", *names])
+        for name in axes["rerankers"]:
+            if name:
+                self.opener.model(name)  # says which there are
+        if not any(axes["rerankers"]):
+            axes["fetch"] = axes["fetch"][:1]
+        if not self.graph.embeddings.embedders:
+            axes.update(word_weight=(1.0,), vector_weight=(0.0,), vector_group=("parts",))
+        axes["chunk_size"] = self._distinct(axes["chunk_size"])
+        if len(axes["links"]) > 1:
+            documents = list(self.graph.nodes("ROOT")) if self._is_small() else []
+            titled = sum(map(has_title, documents)) * 2 >= len(documents) > 0
+            axes["links"] = (titled, not titled) if documents else (False,)
+        return axes
+
+    def _distinct(self, sizes: Sequence[int]) -> Sequence[int]:
+        """Return the sizes of passages that make different passages of these documents."""
+        if len(sizes) < 2:
+            return sizes
+        distinct: dict[tuple[str, ...], int] = {}
+        for size in sizes:
+            group = f"passage {size}" if size else "ROOT"
+            if size:
+                self.graph.create_node_group(group, PassageSplitter(size))
+            distinct.setdefault(tuple(node.text for node in self.graph.nodes(group)), size)
+        return [*distinct.values()]
+
+    def _is_small(self) -> bool:
+        return (self.graph.groups["ROOT"].size or 0) <= _MOST_LINKED
+
+    def _near(self, axes: Mapping[str, Sequence[Any]]) -> Callable[[Trial], Iterator[Trial]]:
+        def near(best: Trial) -> Iterator[Trial]:
+            choices = [*neighbours(best.choice, axes)]
+            choices += [drawn(best.choice, axes, self._dice) for _ in range(_DRAWN)]
+            for choice in choices:
+                trial = self._trial(choice)
+                if trial is not None and not trial.scores and not trial.error:
+                    yield trial
+
+        return near
+
+    def _trial(self, choice: Choice) -> Trial | None:
+        """Return the trial of a choice; the same one for choices that are the same set-up."""
+        file = compose(choice, [*self.graph.embeddings.embedders], self.top_k)
+        if file is None:
+            return None
+        return self._by_table.setdefault(file.describe("tuned"), Trial(file, choice))
+
+    def _score(self, trial: Trial, count: int) -> float:
+        """Return what a trial scores on the first questions, more being better.
+
+        Raises:
+            BudgetSpentError: If there is no time, or there are no calls, to find out.
+        """
+        if len(trial.scores) < count and not trial.error:
+            calls = self.opener.model_calls
+            over = self.model_calls is not None and calls >= self.model_calls
+            if time.monotonic() > self.deadline or (over and trial.choice["rerankers"]):
+                self.spent = True
+                raise BudgetSpentError
+            if trial not in self.trials:
+                self.trials.append(trial)
+                self._tick()
+            try:
+                self._judge(trial, count, self.opener.open_file(trial.file))
+            except Exception as error:  # a set-up that fails is none to choose
+                trial.error = f"{type(error).__name__}: {error}"
+        return self._signed(trial, count)
+
+    def _judge(self, trial: Trial, count: int, retriever: Any) -> None:
+        """Search for the questions that a trial has not had yet, up to a number, and judge."""
+        questions = self.questions[len(trial.scores) : count]
+        self.opener.failure = None
+        found = retriever.batch([q.text for q in questions], top_k=self.count)
+        if self.opener.failure is not None:
+            raise self.opener.failure
+        for question, results in zip(questions, found, strict=True):
+            items = tuple(self._item(result) for result in results[: self.count])
+            judgement = self.metric.judge(RetrievalCase(question, items, self.matching))
+            numerator = judgement.numerator
+            trial.scores.append(None if numerator is None else (numerator, judgement.denominator))
+
+    def _item(self, result: ScoredNode) -> RetrievedItem:
+        """Return what is judged of a result, without how it was retrieved."""
+        node = result.node
+        if node.id not in self._items:
+            bare = ScoredNode(node, 0.0)
+            self._items[node.id] = RetrievedItem.of(bare, self.matching.document_key)
+        return self._items[node.id]
+
+    def _signed(self, trial: Trial, count: int | None = None) -> float:
+        value = trial.mean(count)
+        return value if self.metric.higher_is_better or value == -math.inf else -value
+
+    def _is_better(self, trial: Trial) -> bool:
+        """Return whether a trial is better than the default by more than chance would have it."""
+        gain = self._signed(trial) - self._signed(self.default)
+        if not gain > 0 or not math.isfinite(gain):
+            return False
+        pairs = zip(trial.scores, self.default.scores, strict=True)
+        both = [(one, other) for one, other in pairs if one is not None and other is not None]
+        weight = statistics.fmean(one[1] for one, _ in both)
+        own, default = trial.mean(), self.default.mean()
+        # Of a ratio of sums, by its first derivatives; a plain difference where all weigh 1.
+        parts = [
+            ((one[0] - own * one[1]) - (other[0] - default * other[1])) / weight
+            for one, other in both
+        ]
+        error = statistics.stdev(parts) / math.sqrt(len(parts)) if len(parts) > 1 else math.inf
+        return gain > _CERTAIN * error
+
+    def _prefers_sizes(self, best: Trial) -> bool:
+        """Return whether other passages were chosen by a measure that prefers a size of them."""
+        passages = any(isinstance(g, GoldPassage) for q in self.questions for g in q.gold)
+        other = best.choice["chunk_size"] != self.space.chunk_size[0]
+        return passages and other and self.matching.passages == "edit"
+
+    def notes(self, dataset: Dataset, best: Trial) -> list[str]:
+        """Return what a reader has to know of a choice."""
+        notes = []
+        if best is self.default:
+            notes.append(
+                "no set-up was better than the default on the questions for choosing by more than "
+                "chance would have it: the default stays"
+            )
+        elif self._prefers_sizes(best):
+            notes.append(
+                "gold passages are compared by edit distance, which prefers passages of their own "
+                'size; Matching("contains") (--match contains) and answer_in_context do not'
+            )
+        if len(dataset) < FEWEST_QUESTIONS:
+            notes.append(
+                f"{len(dataset)} questions are too few to choose by; with {FEWEST_QUESTIONS} or "
+                "more a choice begins to say something"
+            )
+        if self.spent:
+            notes.append("the budget was spent before the search was at its end")
+        if failed := [trial for trial in self.trials if trial.error]:
+            notes.append(
+                f"{len(failed)} set-ups failed and were left out; the first: {failed[0].error:.200}"
+            )
+        if all(score is None for score in self.default.scores):
+            notes.append(
+                f"no question for choosing has a value of {self.metric.name}; choose by another "
+                "metric, or give the questions gold"
+            )
+        return notes
