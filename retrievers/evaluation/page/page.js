@@ -196,7 +196,7 @@
           drawQuestions();
           document.querySelector(`[data-show=${kind}]`).focus();
         },
-      }, words, make("b", {}, count(number))));
+      }, `${words} `, make("b", {}, count(number))));
     }
     const sorts = (pair ? Object.keys(orders) : ["first", "place", "text"]).map((key) =>
       [key, say(`sort_${key}`, { letter: LETTERS[key === "first" ? 0 : 1] })]);
