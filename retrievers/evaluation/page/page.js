@@ -158,7 +158,7 @@
     for (const [name, text] of options) {
       list.append(make("option", { value: name, selected: String(name) === String(value) }, text));
     }
-    return make("label", {}, `${say(key)} `, mark, list);
+    return make("label", {}, make("span", {}, say(key), mark && " ", mark), list);
   }
 
   const name = (side) => data.setups[state.setups[side]];
@@ -551,11 +551,26 @@
 
   // Beginning
 
+  // Base 85 (RFC 1924), with a comma in place of what begins a tag: four bytes in five letters
+  function bytesOf(text, size) {
+    const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+      + "!#$%&()*+-;,=>?@^_`{|}~";
+    const digits = new Map(Array.from(letters, (letter, digit) => [letter.charCodeAt(0), digit]));
+    const bytes = new DataView(new ArrayBuffer((text.length / 5) * 4));
+    for (let at = 0; at < text.length; at += 5) {
+      let value = 0;
+      for (let n = at; n < at + 5; n++) value = value * 85 + digits.get(text.charCodeAt(n));
+      bytes.setUint32((at / 5) * 4, value);
+    }
+    return bytes.buffer.slice(0, size);
+  }
+
   async function unpack() {
-    const packed = atob(byId("data").textContent);
-    const bytes = Uint8Array.from(packed, (letter) => letter.charCodeAt(0));
+    const { dataset, textContent } = byId("data");
+    const bytes = bytesOf(textContent, Number(dataset.size));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-    return JSON.parse(await new Response(stream).text());
+    const json = await new Response(stream).arrayBuffer();
+    return JSON.parse(new TextDecoder(dataset.encoding).decode(json));
   }
 
   function plot(metric) {

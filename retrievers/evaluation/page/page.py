@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from ..intervals import Difference, Figure, format_number
 from .evaluation_like import EvaluationLike
-from .page_data import difference_numbers, pack, pairs
+from .page_data import LIMITS, PackedQuestions, difference_numbers, pack, pairs
 from .plots import plot_differences, plot_quality
 from .wording import PageLanguage, Wording, asset, element, markup, words
 
@@ -32,15 +32,15 @@ def make_page(evaluation: EvaluationLike, language: PageLanguage | None, max_byt
     """
     differences = list(pairs(evaluation))
     frame = _Frame(evaluation, Wording(language or "en"), language, differences)
-    empty = frame.page("", None)
-    packed = pack(evaluation, differences, max_bytes - len(empty.encode("utf-8")) - 400)
-    page = frame.page(packed.text, packed.characters)
+    rest = len(frame.page(PackedQuestions("", 0, "utf-8", LIMITS[0])).encode("utf-8"))
+    packed = pack(evaluation, differences, max_bytes - rest - 400)
+    page = frame.page(packed)
     size = len(page.encode("utf-8"))
     if size > max_bytes:
         _logger.warning(
             "the page of %d questions has %d bytes, more than %d, though its texts are cut to %s "
             "characters; give fewer questions or set-ups, or a larger max_bytes",
-            *(len(evaluation.dataset), size, max_bytes, packed.characters),
+            *(len(evaluation.dataset), size, max_bytes, packed.limits[1]),
         )
     return page
 
@@ -64,8 +64,8 @@ class _Frame:
         }
         self.before, self.after = self._before(), self._after()
 
-    def page(self, data: str, characters: int | None) -> str:
-        """Return the page with packed questions, whose texts have so many characters at most."""
+    def page(self, packed: PackedQuestions) -> str:
+        """Return the page with packed questions."""
         style, script = asset("page.css"), asset("page.js")
         policy = (
             f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
@@ -75,8 +75,8 @@ class _Frame:
         spoken = json.dumps(words(), ensure_ascii=False).replace("<", "\\u003c")
         chosen = {"data-language": self.language} if self.language else {}
         cut = ""
-        if characters is not None:
-            text = self.wording.span("texts_cut", count=f"{characters:,}")
+        if packed.limits[1] is not None:
+            text = self.wording.span("texts_cut", count=f"{packed.limits[1]:,}")
             cut = element("p", text, {"class": "quiet"})
         root = {"lang": self.wording.language, **chosen}
         head = (
@@ -90,7 +90,8 @@ class _Frame:
             "html",
             f"<head>{head}<style>{style}</style></head>\n<body>{self.before}{cut}{self.after}\n"
             f'<script type="application/json" id="words">{spoken}</script>\n'
-            f'<script type="application/octet-stream" id="data">{data}</script>\n'
+            f'<script type="application/octet-stream" id="data" data-size="{packed.size}" '
+            f'data-encoding="{packed.encoding}">{packed.text}</script>\n'
             f"<script>{script}</script></body>",
             root,
         )
@@ -200,7 +201,7 @@ class _Frame:
         say = self.wording.span
         parts = []
         if notes := self.evaluation.notes():
-            parts.append(_fold(say("notes"), notes, opened=True, language="en"))
+            parts.append(_fold(say("notes"), notes, opened=len(notes) < 7, language="en"))
         if missing := self.evaluation.missing_gold:
             lines = [str(one) for one in missing[:_MISSING_SHOWN]]
             more = len(missing) - len(lines)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import base64
+import functools
 import gzip
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..dataset import Gold, GoldDocument, GoldPassage, Question
 from ..intervals import Difference, format_number
@@ -19,17 +21,22 @@ from ..records import Record
 from .evaluation_like import EvaluationLike
 
 _NUMBER = re.compile(r"(?<![\d.])-?\d+\.\d{4}(?!\d)")
+_NOT_ASCII = re.compile("[^\x00-\x7f]")
+_NOT_CHINESE = re.compile("[^\x00-\x7f\u4e00-\u9fa5、。《》「」“”‘’…！（），：；？～]")
 _MARKS = re.compile("[\x01-\x03]")
 _QUESTION, _NUMBER_MARK, _SCORE = "\x01", "\x02", "\x03"  # where an explanation has what
 MOST_PAIRS = 10
 """Where set-ups make more pairs than that, only those with the first have intervals."""
 
 
-LENGTHS = (None, 4000, 2000, 1400, 1000, 800, 650, 550, 450, 380, 320, 260, 200, 150, 100, 60)
-"""How many characters of a text a page has at most, from all to what is least."""
+Limits: TypeAlias = tuple[int, int | None]
+"""How many lines of an explanation, and how many characters of a text, a page has at most."""
 
-LINES = (40, 6, 4, 3, 2, 1)
-"""How many lines of the explanation of a result it has at most: so few that texts have 200."""
+LIMITS: tuple[Limits, ...] = (
+    *((40, None), (40, 4000), (20, 2000), (10, 1000), (8, 650), (6, 550), (6, 450), (5, 380)),
+    *((4, 380), (4, 320), (3, 320), (3, 260), (3, 200), (2, 200), (2, 150), (2, 100), (1, 60)),
+)
+"""From all there is (of texts) to what is least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +44,16 @@ class PackedQuestions:
     """Hold the questions of an evaluation as a page has them.
 
     Attributes:
-        text: Base64 of gzip of JSON.
-        characters: How many of a text there are at most; None where none is cut.
-        lines: How many lines of the explanation of a result there are at most.
+        text: Base 85 of gzip of JSON.
+        size: How many bytes the gzip has.
+        encoding: Of the JSON.
+        limits: How it was cut.
     """
 
     text: str
-    characters: int | None
-    lines: int
+    size: int
+    encoding: str
+    limits: Limits
 
 
 def pack(
@@ -58,28 +67,38 @@ def pack(
         size: How many bytes they should have at most; where even the least is larger, it is that.
     """
     differences = list(differences)
-    for lines in LINES:
-        data = PageData(evaluation, lines)
-        values = data.as_dict(differences)
-        enough = LENGTHS.index(200)
-        packed = {enough: _compressed({**values, "rows": data.cut(LENGTHS[enough])})}
-        if len(packed[enough]) > size and lines != LINES[-1]:
-            continue
-        first, last = 0, len(LENGTHS) - 1
-        while first < last:  # the first that is small enough, or the last
-            middle = (first + last) // 2
-            packed[middle] = _compressed({**values, "rows": data.cut(LENGTHS[middle])})
-            first, last = (first, middle) if len(packed[middle]) <= size else (middle + 1, last)
-        if first not in packed:
-            packed[first] = _compressed({**values, "rows": data.cut(LENGTHS[first])})
-        return PackedQuestions(packed[first], LENGTHS[first], lines)
-    raise AssertionError("the last number of lines is tried in any case")
+    layouts: dict[int, tuple[PageData, dict[str, Any]]] = {}
+
+    @functools.cache
+    def packed(limits: Limits) -> PackedQuestions:
+        lines, characters = limits
+        if lines not in layouts:
+            data = PageData(evaluation, lines)
+            layouts[lines] = data, data.as_dict(differences)
+        data, values = layouts[lines]
+        return _packed({**values, "rows": data.cut(characters)}, limits)
+
+    place = bisect_left(LIMITS, True, key=lambda limits: len(packed(limits).text) <= size)
+    return packed(LIMITS[min(place, len(LIMITS) - 1)])
 
 
-def _compressed(data: Mapping[str, Any]) -> str:
+def _packed(data: Mapping[str, Any], limits: Limits) -> PackedQuestions:
+    """Return data as text: in GBK where most of it is Chinese, which compresses best.
+
+    Characters of which browsers might have another idea are written as JSON escapes, and so are
+    halves of characters. Base 85 (RFC 1924) has a comma in place of what begins a tag.
+    """
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    binary = text.encode("utf-8", "backslashreplace")  # half a character, as JSON writes it
-    return base64.b64encode(gzip.compress(binary, 9, mtime=0)).decode("ascii")
+    foreign = len(_NOT_CHINESE.findall(text))
+    if len(_NOT_ASCII.findall(text)) > 2 * foreign:
+        encoding = "gbk"
+        text = _NOT_CHINESE.sub(lambda letter: json.dumps(letter[0])[1:-1], text)
+    else:
+        encoding = "utf-8"
+        text = re.sub("[\ud800-\udfff]", lambda half: json.dumps(half[0])[1:-1], text)
+    zipped = gzip.compress(text.encode(encoding), 9, mtime=0)
+    encoded = base64.b85encode(zipped, pad=True).decode("ascii").replace("<", ",")
+    return PackedQuestions(encoded, len(zipped), encoding, limits)
 
 
 class PageData:

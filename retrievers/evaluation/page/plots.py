@@ -88,7 +88,8 @@ def plot_quality(
     scale = "_log" if horizontal.logarithmic else ""
     lines.append(_words(wording, f"axis_{against}{scale}", WIDTH / 2, bottom + 40, "middle"))
     numbers = {setup: str(n) for n, setup in enumerate(evaluation.figures, 1)}
-    marks = []
+    marks: list[str] = []
+    taken: list[tuple[float, float]] = []
     for line, (setup, cost, quality) in enumerate(rows):
         x, *across = map(horizontal.place, cost)
         y, *along = map(vertical.place, quality)
@@ -96,9 +97,12 @@ def plot_quality(
             _line(x, along[0], x, along[1], "interval"),
             _line(*(across[0], y, across[1], y), "interval"),
         ]
+        while any(abs(x - x1) < 15 and abs(y - y1) < 15 for x1, y1 in taken):
+            x += 17  # beside the one that would hide it; the lines cross where it belongs
+        taken.append((x, y))
         marks.append(_mark(x, y, numbers[setup], setup))
         below = bottom + 66 + line * LINE
-        values = f"{quality[0]:.3f}, {cost[0]:.{1 if cost[0] < 100 else 0}f}"
+        values = f"{quality[0]:.3f}, {_rounded(cost[0])}"
         unit = "ms" if against == "seconds" else ""
         lines += [
             _mark(10, below - 4, numbers[setup], setup),
@@ -281,6 +285,10 @@ def _placed(x: float, y: float, anchor: str, bold: bool) -> Attributes:
     ends = {} if anchor == "start" else {"text-anchor": anchor}
     weight = {"font-weight": "bold"} if bold else {}
     return {"x": x, "y": y, **ends, **weight}
+
+
+def _rounded(value: float) -> str:
+    return f"{value:.2g}" if value < 1 else f"{value:,.{1 if value < 100 else 0}f}"
 
 
 def _shortened(text: str, most: int) -> str:

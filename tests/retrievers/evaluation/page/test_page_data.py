@@ -5,12 +5,20 @@ import gzip
 import json
 
 import pytest
+from fixed_retriever import fixed
 
-from nodekin.retrievers.evaluation.page.page_data import LENGTHS, LINES, pack, pairs
+from nodekin.retrievers.evaluation import Dataset, Question, evaluate
+from nodekin.retrievers.evaluation.page.page_data import (
+    LIMITS,
+    PackedQuestions,
+    pack,
+    pairs,
+)
 
 
-def unpack(packed: str) -> dict:
-    return json.loads(gzip.decompress(base64.b64decode(packed)))
+def unpack(packed: PackedQuestions) -> dict:
+    binary = base64.b85decode(packed.text.replace(",", "<"))[: packed.size]
+    return json.loads(gzip.decompress(binary).decode(packed.encoding))
 
 
 def text(data: dict, place: int) -> str:
@@ -20,7 +28,7 @@ def text(data: dict, place: int) -> str:
 
 @pytest.fixture
 def whole(evaluation):
-    return unpack(pack(evaluation, pairs(evaluation), 10_000_000).text)
+    return unpack(pack(evaluation, pairs(evaluation), 10_000_000))
 
 
 def test_questions_and_rankings_are_those_of_the_records(evaluation, whole):
@@ -93,9 +101,9 @@ def test_missing_gold_has_what_is_nearest(whole):
 def test_to_be_small_texts_are_cut_and_say_by_how_much(evaluation):
     whole = pack(evaluation, pairs(evaluation), 10_000_000)
     small = pack(evaluation, pairs(evaluation), int(len(whole.text) * 0.9))
-    assert (whole.characters, whole.lines) == (None, LINES[0])
+    assert whole.limits == LIMITS[0]
     assert len(small.text) < len(whole.text)
-    full, cut = unpack(whole.text), unpack(small.text)
+    full, cut = unpack(whole), unpack(small)
     for (before, *_), (after, omitted, *_) in zip(full["rows"], cut["rows"], strict=True):
         if isinstance(before, str):
             assert before.startswith(after)
@@ -105,8 +113,20 @@ def test_to_be_small_texts_are_cut_and_say_by_how_much(evaluation):
 
 def test_where_nothing_is_small_enough_it_is_the_least(evaluation):
     least = pack(evaluation, pairs(evaluation), 1)
-    assert (least.characters, least.lines) == (LENGTHS[-1], LINES[-1])
-    data = unpack(least.text)
+    assert least.limits == LIMITS[-1]
+    data = unpack(least)
     assert len(data["questions"]) == len(evaluation.dataset)
     question = data["questions"][0]
     assert [line for line in question[4][2][0][0][3:] if isinstance(line, int) and line < 0]
+
+
+def test_chinese_is_packed_as_gbk_and_comes_back_to_the_letter():
+    text = "长江流入东海。𠮷野家、café、한국、\x00\ud800" + "中文" * 100
+    data = Dataset([Question("1", text)])
+    packed = pack(evaluate({"a": fixed([])}, data, ["mrr@2"]), [], 10_000_000)
+    assert packed.encoding == "gbk"
+    assert unpack(packed)["rows"][0][0] == text
+    russian = Dataset([Question("1", "Волга впадает в Каспийское море. \ud800")])
+    packed = pack(evaluate({"a": fixed([])}, russian, ["mrr@2"]), [], 10_000_000)
+    assert packed.encoding == "utf-8"
+    assert unpack(packed)["rows"][0][0] == russian.questions[0].text

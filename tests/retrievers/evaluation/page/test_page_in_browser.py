@@ -9,6 +9,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from fixed_retriever import fixed
+
+from nodekin.retrievers.evaluation import Dataset, Question, evaluate
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="the page in a browser needs playwright (dependency group dev)"
@@ -239,6 +242,19 @@ def test_the_policy_stops_what_gets_in_all_the_same(visit):
     assert all("Content Security Policy" in error for error in opened.errors)
     assert opened.errors
     opened.errors.clear()
+
+
+@pytest.mark.parametrize("encoding", ["gbk", "utf-8"])
+def test_every_character_that_is_written_comes_back(chromium, tmp_path, encoding):
+    letters = [chr(code) for code in range(0x20, 0xFFFE) if not 0xD800 <= code < 0xE000]
+    text = "".join(letters) + "𠮷" + ("中" if encoding == "gbk" else "é") * 100_000
+    result = evaluate({"a": fixed([])}, Dataset([Question("1", text)]), ["mrr@2"])
+    path = tmp_path / "letters.html"
+    path.write_text(result.to_html(max_bytes=10_000_000), encoding="utf-8")
+    opened = Visit(chromium, path)
+    assert opened.page.locator("#data").get_attribute("data-encoding") == encoding
+    assert opened.page.locator(".question").evaluate("(one) => one.textContent") == text
+    opened.close()
 
 
 def test_long_texts_open_to_all_there_is(visit):
