@@ -259,7 +259,8 @@ def check_takes_filters(retriever: object, owner: str) -> None:
         pending += [inner for _, inner in inner_retrievers(one)]
 
 
-_restriction: ContextVar[Filters | None] = ContextVar("restriction", default=None)
+RESTRICTION: ContextVar[Filters | None] = ContextVar("restriction", default=None)
+"""The restriction that holds for what is retrieved now; None where there is none."""
 
 
 @contextmanager
@@ -269,19 +270,20 @@ def restricting(filters: Filters) -> Iterator[None]:
     It reaches every retriever, also in the threads and tasks that are started in the block, and
     also behind one that does not pass filters on; see ``restrict``.
     """
-    token = _restriction.set(all_of(_restriction.get(), filters))
+    token = RESTRICTION.set(all_of(RESTRICTION.get(), filters))
     try:
         yield
     finally:
-        _restriction.reset(token)
+        RESTRICTION.reset(token)
 
 
 def current_restriction() -> Filters | None:
     """Return the restriction that holds for what is retrieved now; None where there is none."""
-    return _restriction.get()
+    return RESTRICTION.get()
 
 
-_child_k: ContextVar[int | None] = ContextVar("child_k", default=None)
+CHILD_K: ContextVar[int | None] = ContextVar("child_k", default=None)
+"""How many hits every retriever looks at now, in place of its own number; None for its own."""
 
 
 @contextmanager
@@ -311,14 +313,14 @@ def child_k_override(child_k: int | None) -> Iterator[None]:
         >>> len(retriever("tea"))
         2
     """
-    token = _child_k.set(_child_k.get() if child_k is None else whole(child_k, "child_k", 1))
+    token = CHILD_K.set(CHILD_K.get() if child_k is None else whole(child_k, "child_k", 1))
     try:
         yield
     finally:
-        _child_k.reset(token)
+        CHILD_K.reset(token)
 
 
 def effective_child_k(own: int | None) -> int | None:
     """Return how many hits a retriever looks at: the block's override, else its own number."""
-    override = _child_k.get()
+    override = CHILD_K.get()
     return own if override is None else override

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from ..nodegraph import NodeGraph, run_in_tasks
 from ..nodegraph.models import Vectors, embed_ahead
-from .base_retriever import BaseRetriever, check_queries, current_restriction, effective_child_k
+from .base_retriever import CHILD_K, RESTRICTION, BaseRetriever, check_queries
 from .filters import Filters, all_of
 from .protocols import Similarity
 from .ranking import Lift
@@ -152,7 +152,7 @@ class Retriever(BaseRetriever):
             ValueError: If a number is out of range, a filter no filter.
             TransformError: If a group has to be built and its transform raises.
         """
-        return self.batch([query], top_k=top_k, filters=filters)[0]
+        return self._batch([query], top_k, filters)[0]
 
     async def aretrieve(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
@@ -175,6 +175,12 @@ class Retriever(BaseRetriever):
         Raises:
             TypeError: If the queries are one text, or one of them is none.
         """
+        check_queries(queries)
+        return self._batch(queries, top_k, filters)
+
+    def _batch(
+        self, queries: Sequence[str], top_k: int | None, filters: Filters | None
+    ) -> list[list[ScoredNode]]:
         search = self._search(queries, top_k, filters)
         texts = [query for query in queries if query.strip()]
         if len(texts) == len(queries):
@@ -215,6 +221,7 @@ class Retriever(BaseRetriever):
             >>> found[0].node.text
             'lemon tree'
         """
+        check_queries(queries)
         search = self._search(queries, top_k, filters)
         vectors = [
             [self._checked(vectors_of(graph, key), queries) for graph in graphs]
@@ -231,6 +238,7 @@ class Retriever(BaseRetriever):
         filters: Filters | None = None,
     ) -> list[list[ScoredNode]]:
         """Do the same without blocking the event loop; ``vectors_of`` is an async function."""
+        check_queries(queries)
         search = self._search(queries, top_k, filters)
         vectors = []
         for key, graphs in self._comparing(queries):  # one after the other, as the sync form does
@@ -242,6 +250,7 @@ class Retriever(BaseRetriever):
         self, queries: Sequence[str], *, top_k: int | None = None, filters: Filters | None = None
     ) -> list[list[ScoredNode]]:
         """Do what ``batch`` does without blocking the event loop."""
+        check_queries(queries)
         search = self._search(queries, top_k, filters)
         texts = [query for query in queries if query.strip()]
         vectors = await self._aquery_vectors(texts)
@@ -271,7 +280,7 @@ class Retriever(BaseRetriever):
 
     def conditions(self, filters: Filters | None) -> Conditions:
         """Return the conditions of a call together with the retriever's own; all must hold."""
-        if filters is None and current_restriction() is None:
+        if filters is None and RESTRICTION.get() is None:
             return self._conditions
         return Conditions.of(self.filters, filters, restriction=self._restriction)
 
@@ -352,10 +361,10 @@ class Retriever(BaseRetriever):
 
     def _search(self, queries: Sequence[str], top_k: int | None, filters: Filters | None) -> Search:
         """Check what a call is given; return the search it wants."""
-        check_queries(queries)
         for query in queries:
             if not isinstance(query, str):
                 raise TypeError(f"a query is a str, not {type(query).__name__} {query!r:.80}")
+        child_k = CHILD_K.get()
         return Search(
             self.graphs,
             [self.group_name],
@@ -366,7 +375,7 @@ class Retriever(BaseRetriever):
             self.lift,
             self.top_k if top_k is None else check_top_k(top_k),
             self.conditions(filters),
-            hits=effective_child_k(self.child_k),
+            hits=self.child_k if child_k is None else child_k,
         )
 
 

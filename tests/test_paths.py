@@ -98,7 +98,7 @@ def llama_index(retriever: Retriever) -> Callable[[], object]:
 
 @pytest.mark.parametrize(
     ("path", "limit"),
-    [(warm_query, 20), (multi_step, 42), (answer, 36), (langchain, 25), (llama_index, 26)],
+    [(warm_query, 20), (multi_step, 43), (answer, 37), (langchain, 25), (llama_index, 26)],
 )
 def test_files_that_a_query_enters(retriever: Retriever, path, limit: int) -> None:
     files = files_entered(path(retriever))

@@ -239,11 +239,11 @@ def term_scores(index: TextIndex, query: TermWeights, rows: npt.NDArray[np.int64
     """
     scores = np.zeros((len(rows), len(query.weights)))
     for column, (term, weight) in enumerate(query.weights.items()):
-        postings = index.postings(term)
-        if len(postings.rows):
-            places = np.searchsorted(postings.rows, rows).clip(max=len(postings.rows) - 1)
-            matches = postings.rows[places] == rows
-            scores[matches, column] = weight * postings.impacts(query.saturation)[places[matches]]
+        rows_of_term, impacts = index.impacts(term, query.saturation)
+        if len(rows_of_term):
+            places = np.searchsorted(rows_of_term, rows).clip(max=len(rows_of_term) - 1)
+            matches = rows_of_term[places] == rows
+            scores[matches, column] = weight * impacts[places[matches]]
     return scores
 
 

@@ -2,7 +2,8 @@
 
 from .exact_index import Exact, normal_question
 from .filter_index import FilterIndex
-from .max_score import Saturation, TermWeights
+from .impact_lists import Saturation
+from .max_score import TermWeights
 from .nearest_vectors import unit
 from .node_table import NodeTable
 from .scan_index import ScanIndex

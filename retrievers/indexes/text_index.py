@@ -17,17 +17,22 @@ from ...nodegraph.progress import track
 from ..analysis import MOST_TEXTS, Analyzer, InvertedTexts, invert
 from ..filters import Filter
 from ..results import Hits
-from .accelerator import LARGE, accelerator
+from .accelerator import WORTH_LOADING, accelerator
 from .array_files import Arrays
 from .compiled_search import can_search, compiled_best_rows
-from .max_score import Ints, PostingList, Scratch, TermWeights, best_rows
+from .impact_lists import Floats, ImpactLists, Ints, QueryLists, Saturation
+from .max_score import Scratch, TermWeights, best_rows
 from .node_table import NodeTable
 from .postings import Postings
 from .synced_index import SyncedIndex
 
 _LONG = 1_000  # nodes whose indexing is worth a progress bar
 
-_CACHED = 4_000_000  # postings whose weights are cached, at least
+_CACHED = 4_000_000  # postings that are cached with what they add to scores, at least
+
+_MOST_UNWEIGHED = 10_000  # terms whose postings are cached until a search weighs them
+
+_MOST_SATURATIONS = 2  # settings by which postings are cached
 
 _BATCH = 1_000_000  # characters that are analysed together
 
@@ -57,6 +62,7 @@ class TextIndex(SyncedIndex):
         self._analyzer = analyzer
         self._fingerprint: str | None = None  # of the analyzer; None until it is needed
         self._local = threading.local()
+        self._searched = 0  # nodes, over all queries, without compiled loops
         super().__init__(graph, group)
 
     def clear(self) -> None:
@@ -68,8 +74,10 @@ class TextIndex(SyncedIndex):
         self._clear_cache()
 
     def _clear_cache(self) -> None:
-        self._cache: dict[str, PostingList] = {}
-        self._cached = 0  # postings in the cache
+        self._weighed: dict[Saturation, ImpactLists] = {}
+        self._latest: ImpactLists | None = None
+        self._unweighed: dict[str, tuple[Ints, Ints]] = {}
+        self._document_frequency: dict[str, int] = {}
         self._frequencies: Ints | None = None
 
     @property
@@ -81,7 +89,13 @@ class TextIndex(SyncedIndex):
 
     def document_frequency(self, term: str) -> int:
         """Return in how many nodes a term is."""
-        return len(self.postings(term).rows)
+        frequency = self._document_frequency.get(term)
+        if frequency is None:
+            if len(self._unweighed) > _MOST_UNWEIGHED:
+                self._unweighed, self._document_frequency = {}, {}
+            postings = self._unweighed[term] = self.postings(term)
+            frequency = self._document_frequency[term] = len(postings[0])
+        return frequency
 
     def document_frequencies(self) -> Ints:
         """Return that for every term of the index, ascending."""
@@ -100,35 +114,60 @@ class TextIndex(SyncedIndex):
             limit: How many; None for all that share a term.
             filter: What their metadata must meet.
         """
-        terms = sorted(query.weights.items(), key=lambda item: (-item[1], item[0]))
-        lists = [(weight, self.postings(term)) for term, weight in terms]
-        lists = [(weight, postings) for weight, postings in lists if len(postings.rows)]
+        lists = self._lists(query)
         table = self.table
         matching = table.matching(filter)
-        kernels = accelerator.loaded
-        if kernels is None and len(table) >= LARGE:
-            kernels = accelerator.kernels()
+        kernel = accelerator.loaded
+        if kernel is None:
+            self._searched += len(table)
+            if self._searched >= WORTH_LOADING:
+                kernel = accelerator.kernel()
         with self._scratch() as scratch:
-            rest = (lists, query.saturation, scratch, limit, matching, table.orders)
-            if kernels is not None and can_search(lists, limit):
-                rows, scores = compiled_best_rows(kernels, *rest)
+            if kernel is not None and can_search(lists, limit):
+                rows, scores = compiled_best_rows(
+                    kernel, lists, scratch, limit, matching, table.orders
+                )
             else:
-                rows, scores = best_rows(*rest)
+                rows, scores = best_rows(lists, scratch, limit, matching, table.orders)
         return Hits(table.ids.take(rows), scores.tolist())
 
-    def postings(self, term: str) -> PostingList:
-        """Return the postings of a term in living nodes, cached for the next query."""
-        postings = self._cache.get(term)
-        if postings is None:
-            rows, counts = self._postings.get(term)
-            if self.table.living < len(self.table):
-                alive = self.table.alive[rows]
-                rows, counts = rows[alive], counts[alive]
-            if self._cached > _CACHED + len(self._postings) // 4:
-                self._cache, self._cached = {}, 0
-            postings = self._cache[term] = PostingList(rows, counts, self._lengths)
-            self._cached += len(rows)
-        return postings
+    def _lists(self, query: TermWeights) -> QueryLists:
+        """Return the query's terms, weighed, the heaviest first."""
+        terms = sorted([(-weight, term) for term, weight in query.weights.items()])
+        weighed = self._impact_lists(query.saturation)
+        slots = weighed.slots([term for _, term in terms], self._read)
+        weights = np.array([-weight for weight, _ in terms])
+        return QueryLists(weighed.arrays, np.array(slots, np.int64), weights)
+
+    def _impact_lists(self, saturation: Saturation) -> ImpactLists:
+        lists = self._latest
+        if lists is None or lists.full or lists.saturation is not saturation:
+            lists = self._weighed.get(saturation)
+            if lists is None or lists.full:
+                if len(self._weighed) >= _MOST_SATURATIONS:
+                    self._weighed = {}
+                most = _CACHED + len(self._postings) // 4
+                lists = self._weighed[saturation] = ImpactLists(saturation, self._lengths, most)
+            self._latest = lists
+        return lists
+
+    def _read(self, term: str) -> tuple[Ints, Ints]:
+        return self._unweighed.pop(term, None) or self.postings(term)
+
+    def impacts(self, term: str, saturation: Saturation) -> tuple[Ints, Floats]:
+        """Return the rows of a term, and what it adds to each for a weight of 1."""
+        lists = self._impact_lists(saturation)
+        (slot,) = lists.slots([term], self._read)
+        begin, end = lists.arrays.starts[slot : slot + 2]
+        return lists.arrays.rows[begin:end], lists.arrays.impacts[begin:end]
+
+    def postings(self, term: str) -> tuple[Ints, Ints]:
+        """Return the living rows of a term, ascending, and how often each has it."""
+        rows, counts = self._postings.get(term)
+        if self.table.living < len(self.table):
+            alive = self.table.alive[rows]
+            rows, counts = rows[alive], counts[alive]
+        return rows, counts
 
     @contextmanager
     def _scratch(self) -> Iterator[Scratch]:

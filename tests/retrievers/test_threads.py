@@ -12,7 +12,7 @@ import pytest
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.indexes.max_score import PostingList, Saturation
+from nodekin.retrievers.indexes.impact_lists import ImpactLists, Saturation
 from nodekin.retrievers.similarities import Bm25
 
 WORDS = Bm25(analyzer=str.split)
@@ -64,7 +64,7 @@ def test_filters_of_one_thread_do_not_reach_another() -> None:
 
 
 class Interrupted(Saturation):
-    """Is interrupted whenever it has weighed, by another that weighs the same posting."""
+    """Is interrupted whenever it has weighed, by others that weigh and read."""
 
     def impacts(self, counts, lengths):
         weighed = super().impacts(counts, lengths)
@@ -72,14 +72,30 @@ class Interrupted(Saturation):
         return weighed
 
 
-def test_a_posting_weighed_by_one_thread_while_another_weighs_it() -> None:
-    every = np.arange(3, dtype=np.int32)
-    posting, plain = PostingList(every, every + 1, every + 1), Saturation(0.5, 0.5, 2.0)
-    Interrupted.interrupt = lambda self: posting.impacts(plain)
-    settings = [Interrupted(3.0, 0.5, 2.0), plain]
-    for saturation in settings * 2:
-        expected = Saturation.impacts(saturation, every + 1, every + 1).tolist()
-        assert posting.impacts(saturation).tolist() == expected
+def test_lists_that_are_read_while_others_are_added() -> None:
+    lists = ImpactLists(Interrupted(1.0, 0.0, 1.0), np.ones(5000, np.int32), 1 << 30)
+    reads: list[int] = []
+
+    def read(term: str):
+        rows = np.arange(int(term) % 700, dtype=np.int32)
+        return rows, np.ones_like(rows)
+
+    def seen() -> None:
+        """What is known is there in all arrays, however these grow."""
+        known = [*lists._slots.items()]
+        arrays = lists.arrays
+        for term, slot in known:
+            begin, end = arrays.starts[slot : slot + 2]
+            assert arrays.rows[begin:end].tolist() == list(range(int(term) % 700))
+            assert (arrays.impacts[begin:end] == 1).all()
+            assert arrays.highest[slot] == (end > begin)
+        reads.append(len(known))
+
+    Interrupted.interrupt = lambda self: seen()
+    terms = [str(number * 37) for number in range(60)]
+    assert lists.slots(terms, read) == list(range(60))
+    assert reads == list(range(60))
+    seen()
 
 
 def test_settings_of_one_thread_do_not_reach_another() -> None:

@@ -10,38 +10,40 @@ import pytest
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.indexes import accelerator, text_index
-from nodekin.retrievers.indexes.accelerator import Accelerator, Kernels
+from nodekin.retrievers.indexes.accelerator import Accelerator
+from nodekin.retrievers.indexes.compiled_search import Kernel
+from nodekin.retrievers.indexes.kernels import search
 
 
 def test_it_is_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     loads = []
-    kernels = Kernels()
 
-    def load() -> Kernels:
+    def load() -> Kernel:
         loads.append(threading.get_ident())
-        return kernels
+        return search
 
     monkeypatch.setattr(accelerator, "load", load)
     own = Accelerator()
     assert own.loaded is None
     with ThreadPoolExecutor(8) as pool:
-        assert {run.result() for run in [pool.submit(own.kernels) for _ in range(32)]} == {kernels}
+        runs = [pool.submit(own.kernel) for _ in range(32)]
+        assert {run.result() for run in runs} == {search}
     assert len(loads) == 1
-    assert own.loaded is kernels
+    assert own.loaded is search
 
 
-def test_a_search_of_a_large_index_loads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_searches_of_many_nodes_together_load_it(monkeypatch: pytest.MonkeyPatch) -> None:
     own = Accelerator()
-    monkeypatch.setattr(accelerator, "load", Kernels)
+    monkeypatch.setattr(accelerator, "load", lambda: search)
     monkeypatch.setattr(text_index, "accelerator", own)
     graph = NodeGraph(progress=False)
     graph.add(["green tea", "black tea", "white tea"])
     retriever = Retriever(graph, "ROOT")
+    monkeypatch.setattr(text_index, "WORTH_LOADING", 6)
     without = [(result.node, result.score) for result in retriever("green tea")]
     assert own.loaded is None
-    monkeypatch.setattr(text_index, "LARGE", 3)
     assert [(result.node, result.score) for result in retriever("green tea")] == without
-    assert own.loaded is not None
+    assert own.loaded is search
 
 
 def test_without_numba_there_is_none_and_nothing_is_said(

@@ -4,30 +4,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodekin.retrievers.indexes import max_score
-from nodekin.retrievers.indexes.max_score import PostingList, Saturation, Scratch, best_rows
+from nodekin.retrievers.indexes.impact_lists import Saturation
+from nodekin.retrievers.indexes.max_score import Scratch, best_rows
+from tests.support.query_lists import query_lists, random_postings
 
 LIMITS = st.sampled_from([None, 1, 2, 3, 5, 10, 1000])
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-def postings_of(random, size: int, terms: int, lowest: float) -> list[tuple[float, PostingList]]:
-    """Make random postings over few lengths and counts, so that many scores are equal."""
-    lengths = random.integers(1, 4, size).astype(np.int32)
-    lists = []
-    for _ in range(terms):
-        rows = np.flatnonzero(random.random(size) < random.choice([0.05, 0.3, 0.9]))
-        counts = random.integers(1, 3, len(rows)).astype(np.int32)
-        weight = float(random.choice([lowest, 0.001, 0.5, 1.0, 4.0]))
-        if len(rows):
-            lists.append((weight, PostingList(rows.astype(np.int32), counts, lengths)))
-    return sorted(lists, key=lambda pair: -pair[0])
-
-
-def brute(postings, saturation, limit, allowed, orders) -> tuple[list[int], list[float]]:
+def brute(lists, limit, allowed, orders) -> tuple[list[int], list[float]]:
     sums: dict[int, float] = {}
-    for weight, posting in postings:
-        for row, impact in zip(posting.rows, posting.impacts(saturation), strict=True):
-            sums[int(row)] = sums.get(int(row), 0.0) + weight * float(impact)
+    for weight, (begin, end) in zip(lists.weights.tolist(), lists.spans(), strict=True):
+        for at in range(begin, end):
+            row, impact = int(lists.arrays.rows[at]), float(lists.arrays.impacts[at])
+            sums[row] = sums.get(row, 0.0) + weight * impact
     allowed_rows = [row for row in sums if allowed is None or allowed[row]]
     ranking = sorted(allowed_rows, key=lambda row: (-sums[row], orders[row]))[:limit]
     return ranking, [sums[row] for row in ranking]
@@ -35,14 +25,15 @@ def brute(postings, saturation, limit, allowed, orders) -> tuple[list[int], list
 
 def check(seed: int, limit: int | None, density: float | None, lowest: float) -> None:
     random = np.random.default_rng(seed)
-    size = int(random.integers(1, 60))
-    postings = postings_of(random, size, int(random.integers(0, 7)), lowest)
-    saturation = Saturation(1.5, 0.75, 2.0)
+    size = int(random.choice([random.integers(1, 60), 500]))
+    weights = [lowest, 0.001, 0.5, 1.0, 4.0]  # and few counts: many scores are equal
+    postings, lengths = random_postings(random, size, int(random.integers(0, 7)), weights, 4)
+    lists = query_lists(postings, lengths, Saturation(1.5, 0.75, 2.0))
     allowed = None if density is None else random.random(size) < density
     orders = random.permutation(size).astype(np.int64)
     scratch = Scratch(np.zeros(size), np.empty(size + 1, np.int32))
-    rows, scores = best_rows(postings, saturation, scratch, limit, allowed, orders)
-    assert (rows.tolist(), scores.tolist()) == brute(postings, saturation, limit, allowed, orders)
+    rows, scores = best_rows(lists, scratch, limit, allowed, orders)
+    assert (rows.tolist(), scores.tolist()) == brute(lists, limit, allowed, orders)
     assert not scratch.sums.any()
 
 
@@ -79,27 +70,12 @@ def test_weights_need_not_be_positive(seed, limit, density, lowest) -> None:
 def test_a_rare_term_decides_and_the_common_one_is_only_looked_up(monkeypatch) -> None:
     monkeypatch.setattr(max_score, "_CHECK_FLOOR", -(10**9))
     monkeypatch.setattr(max_score, "_FEW", 0)
-    lengths = np.ones(1000, np.int32)
-    everywhere = PostingList(np.arange(1000, dtype=np.int32), np.ones(1000, np.int32), lengths)
-    rare = PostingList(np.array([7, 500], np.int32), np.array([1, 2], np.int32), lengths)
-    saturation = Saturation(1.0, 0.0, 1.0)
+    everywhere = np.arange(1000, dtype=np.int32), np.ones(1000, np.int32)
+    rare = np.array([7, 500], np.int32), np.array([1, 2], np.int32)
+    lists = query_lists([(5.0, *rare), (0.001, *everywhere)], np.ones(1000, np.int32))
     scratch = Scratch(np.zeros(1000), np.empty(1001, np.int32))
-    postings = [(5.0, rare), (0.001, everywhere)]
-    rows, scores = best_rows(postings, saturation, scratch, 2, None, np.arange(1000))
+    rows, scores = best_rows(lists, scratch, 2, None, np.arange(1000))
     assert rows.tolist() == [500, 7]
     assert scores.tolist() == [5.0 * (4 / 3) + 0.001, 5.0 + 0.001]
-    rows, _ = best_rows(postings, saturation, scratch, 4, None, np.arange(1000))
+    rows, _ = best_rows(lists, scratch, 4, None, np.arange(1000))
     assert rows.tolist() == [500, 7, 0, 1]  # ties by order
-
-
-def test_a_posting_weighed_by_two_settings_in_turn() -> None:
-    posting = PostingList(
-        np.array([0, 2], np.int32), np.array([1, 3], np.int32), np.array([2, 1, 2], np.int32)
-    )
-    plain, long = Saturation(0.0, 0.0, 1.0), Saturation(2.0, 1.0, 1.0)
-    for _ in range(2):
-        assert posting.highest(plain) == 1.0
-        assert posting.impacts(long).tolist() == [3 / 5, 9 / 7]
-        assert posting.highest(long) == 9 / 7
-        assert posting.impacts(plain).tolist() == [1.0, 1.0]
-        assert posting.impacts_on(np.arange(3, dtype=np.int32), long).tolist() == [3 / 5, 0, 9 / 7]

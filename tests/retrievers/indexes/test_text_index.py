@@ -199,11 +199,11 @@ def test_an_interrupted_search_leaves_no_half_sums(monkeypatch: pytest.MonkeyPat
     retriever = Retriever(graph, "line", SIMILARITY)
     expected = seen(retriever.retrieve("a b"))
 
-    def interrupted(postings, saturation, scratch, *rest):
+    def interrupted(lists, scratch, *rest):
         scratch.sums[:] = 5.0
         raise KeyboardInterrupt
 
-    def interrupted_loops(kernels, *rest):
+    def interrupted_loops(kernel, *rest):
         interrupted(*rest)
 
     with monkeypatch.context() as patched:

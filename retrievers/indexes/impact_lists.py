@@ -1,0 +1,145 @@
+"""What terms add to the scores of nodes, side by side, for the terms that queries have."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int32]
+
+Places = npt.NDArray[np.int64]
+
+Floats = npt.NDArray[np.float64]
+
+_MOST_TERMS = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Saturation:
+    """Weigh a term's count in a node, by the node's length.
+
+    Attributes:
+        k1: How much further occurrences count.
+        b: How much the scores of long nodes are lowered.
+        average_length: Terms in a node, on average over all indexes.
+    """
+
+    k1: float
+    b: float
+    average_length: float
+
+    def impacts(self, counts: Ints, lengths: Ints) -> Floats:
+        """Return what a term adds to each node, for an inverse document frequency of 1."""
+        relative = lengths / (self.average_length or 1.0)
+        return counts * (self.k1 + 1) / (counts + self.k1 * (1 - self.b + self.b * relative))
+
+
+class ImpactArrays(NamedTuple):
+    """Hold lists of rows with the impacts of a term on each, one list after the other.
+
+    Attributes:
+        starts: Where each list begins, and, one place on, where it ends.
+        rows: The rows, ascending within a list.
+        impacts: What the list's term adds to each, for a weight of 1.
+        highest: The highest impact of each list.
+    """
+
+    starts: Places
+    rows: Ints
+    impacts: Floats
+    highest: Floats
+
+
+class QueryLists(NamedTuple):
+    """Name the lists of a query's terms.
+
+    Attributes:
+        arrays: All lists.
+        slots: Which of them are the query's, the heaviest first.
+        weights: The weight of each.
+    """
+
+    arrays: ImpactArrays
+    slots: Places
+    weights: Floats
+
+    def spans(self) -> list[tuple[int, int]]:
+        """Return where each list of the query begins and ends."""
+        starts = self.arrays.starts
+        begins, ends = starts[self.slots].tolist(), starts[self.slots + 1].tolist()
+        return [*zip(begins, ends, strict=True)]
+
+
+class ImpactLists:
+    """Weigh the postings of terms once, for one state of an index and one saturation.
+
+    Lists are only added: what a search has read of the arrays stays true while others add.
+
+    Args:
+        saturation: Weighs the counts.
+        lengths: How many terms a node has, by row.
+        most: How many postings there may be before it is full.
+    """
+
+    def __init__(self, saturation: Saturation, lengths: Ints, most: int) -> None:
+        self.saturation = saturation
+        self._lengths = lengths
+        self._most = most
+        self._adding = threading.Lock()
+        self._slots: dict[str, int] = {}
+        self._count = 0
+        self._size = 0
+        self.arrays = ImpactArrays(
+            *(np.zeros(17, np.int64), np.empty(1024, np.int32)),
+            *(np.empty(1024), np.zeros(16)),
+        )
+
+    @property
+    def full(self) -> bool:
+        """Whether it is time to begin anew."""
+        return self._size > self._most or self._count > _MOST_TERMS
+
+    def slots(self, terms: Sequence[str], read: Callable[[str], tuple[Ints, Ints]]) -> list[int]:
+        """Return the number of each term's list.
+
+        Args:
+            terms: The terms.
+            read: Returns the rows of a term, ascending, and how often each has it.
+        """
+        slots = self._slots
+        try:
+            return [slots[term] for term in terms]
+        except KeyError:
+            with self._adding:
+                for term in terms:
+                    if term not in slots:
+                        slots[term] = self._add(*read(term))
+            return [slots[term] for term in terms]
+
+    def _add(self, rows: Ints, counts: Ints) -> int:
+        slot, begin, end = self._count, self._size, self._size + len(rows)
+        arrays = ImpactArrays(
+            _with_room(self.arrays.starts, slot + 2),
+            _with_room(self.arrays.rows, end),
+            _with_room(self.arrays.impacts, end),
+            _with_room(self.arrays.highest, slot + 1),
+        )
+        impacts = self.saturation.impacts(counts, self._lengths[rows])
+        arrays.rows[begin:end] = rows
+        arrays.impacts[begin:end] = impacts
+        arrays.starts[slot + 1] = end
+        arrays.highest[slot] = impacts.max(initial=0.0)
+        self.arrays, self._count, self._size = arrays, slot + 1, end
+        return slot
+
+
+def _with_room(array: npt.NDArray, size: int) -> npt.NDArray:  # type: ignore[type-arg]
+    """Return an array of at least a size, the same one or a copy of twice the size."""
+    if size <= len(array):
+        return array
+    return np.concatenate([array, np.zeros(max(size, 2 * len(array)) - len(array), array.dtype)])
