@@ -26,7 +26,7 @@ from .memory_store import MemoryStore
 from .models import LLM, CachedLLM, Embedder
 from .node import ROOT, Kin, Link, LinkedText, Node
 from .observation import Observation, OutsideHoldError, observing
-from .readers import register_reader
+from .readers import ReadOptions, ReadReport, register_reader
 from .search_text import SearchText, SearchTextOption, as_search_text
 from .splitters import (
     MarkdownSplitter,
@@ -69,6 +69,8 @@ __all__ = [
     "OutsideHoldError",
     "PassageSplitter",
     "ReadError",
+    "ReadOptions",
+    "ReadReport",
     "RecursiveSplitter",
     "Refresh",
     "SearchText",

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import logging
-import os
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,14 +12,13 @@ from .build_writer import Failure
 from .codec import decode, encode
 from .derivation import Derivation, Stamp, derive, derive_root, outputs_by_parent
 from .document import Document
-from .errors import ReadError, UnsupportedFilesError
+from .errors import ReadError
 from .locking import Access
 from .node import ROOT, Link, Node
-from .readers import can_read, read_file
+from .parsed_files import ParsedFiles
+from .readers import FolderScan, ReadOptions, ReadReport, scan
 from .store import NodeStore
 from .transforms import Draft
-
-logger = logging.getLogger(__name__)
 
 _SOURCES = "source"  # path -> b"folder" or b"file"
 
@@ -83,10 +79,24 @@ class Corpus:
     in the store, so that a graph that is opened again can be refreshed.
     """
 
-    def __init__(self, store: NodeStore, access: Access) -> None:
+    def __init__(
+        self,
+        store: NodeStore,
+        access: Access,
+        options: ReadOptions,
+        progress: bool | None = None,
+    ) -> None:
         self._store = store
         self._access = access
-        self.passed_over: dict[str, Failure] = {}  # files without a reader, by folder
+        self._options = options
+        self._parsed = ParsedFiles(store, options, progress)
+        self._passed_over: dict[str, dict[str, Failure]] = {}  # by source
+        self.report = ReadReport()
+
+    @property
+    def passed_over(self) -> list[Failure]:
+        """What of the sources was left out for what it is, not for an error."""
+        return [failure for some in self._passed_over.values() for failure in some.values()]
 
     def add(
         self, documents: list[Document], paths: list[Path], failures: list[Failure] | None
@@ -98,13 +108,14 @@ class Corpus:
             ValueError: If different documents, or different files, have the same id.
         """
         paths = [path.expanduser().absolute() for path in paths]
+        self.report = ReadReport()
         records = self._records() if paths else {}
         existing: dict[str, Path] = {i: Path(file.path) for i, file in records.items()}
         readings = []
         for path in paths:
-            files = _scan(path, existing, self.passed_over)
-            existing.update(files)
-            readings.append(self._read(files, records, failures))
+            found = self._scan(path, existing)
+            existing.update(found.files)
+            readings.append(self._read(found.files, records, failures, [found]))
         put: dict[str, Document] = {}
         for document in documents:
             _add_document(put, document)
@@ -120,6 +131,7 @@ class Corpus:
             for reading in readings:
                 self._keep(reading.files)
             self._store.put_values(_SOURCES, kinds)
+            self._parsed.forget()
         return [[i for f in reading.files.values() for i in f.documents] for reading in readings]
 
     def remove(self, ids: list[str]) -> None:
@@ -141,13 +153,16 @@ class Corpus:
                 collected; nothing has changed then.
             ValueError: If two files have come to have the same id; nothing has changed then.
         """
+        self.report = ReadReport()
         records = self._records()
         files: dict[str, Path] = {}
+        scans: list[FolderScan] = []
         lost: list[Path] = []
         sources = {Path(p): k for p, k in self._store.get_values(_SOURCES).items()}
         for source, kind in sources.items():
             if source.exists():
-                files.update(_scan(source, files, self.passed_over))
+                scans.append(self._scan(source, files))
+                files.update(scans[-1].files)
             elif kind == b"folder" and self._has_documents_below(source, records):
                 lost.append(source)
                 if failures is None:
@@ -162,7 +177,7 @@ class Corpus:
             failures[:] = [f for f in failures if f.document in files]
             for source in lost:
                 failures.append(Failure(str(source), ROOT, ReadError(f"{source} is gone")))
-        reading = self._read(files, records, failures)
+        reading = self._read(files, records, failures, scans)
         retained = {
             i for i, f in records.items() if any(_below(Path(f.path), folder) for folder in lost)
         }
@@ -193,6 +208,7 @@ class Corpus:
         self._store.change_documents([], remove=removed)
         missing_files = set(records) - set(reading.files) - retained
         self._store.delete_values(_FILES, missing_files)
+        self._parsed.forget()
         self._keep(reading.files)
         names = {i for pair in renamed for i in pair}
         return Refresh(
@@ -217,34 +233,98 @@ class Corpus:
                 pairs.append((same.pop(0), document.id))
         return pairs
 
+    def _scan(self, source: Path, existing: Mapping[str, Path]) -> FolderScan:
+        """Find the files of a source, of which none may have the id of another that is known."""
+        found = scan(source, self._options)
+        for file_id, path in found.files.items():
+            other = existing.get(file_id)
+            if other is not None and other.resolve() != path.resolve() and other.exists():
+                raise ValueError(
+                    f"{path} would get the document id {file_id!r}, which {other} has; add it as "
+                    "Document(text, id=...), or rename its folder"
+                )
+        passed_over = self._passed_over[str(found.root)] = {}
+        if unsupported := found.unsupported_error():
+            if self._options.strict:
+                raise unsupported
+            passed_over[""] = Failure(found.root.name, ROOT, unsupported)
+        self.report.passed_over += found.passed_over
+        self.report.unsupported += len(found.unsupported)
+        return found
+
     def _read(
         self,
         files: Mapping[str, Path],
         records: Mapping[str, _File],
         failures: list[Failure] | None,
+        scans: Sequence[FolderScan],
     ) -> _Reading:
-        """Read those files that are not as they were; of the others take the record."""
+        """Read those files that are not as they were; of the others take the record.
+
+        Raises:
+            ReadError: If files can't be read, and failures are not collected: all of them are
+                named, the first in full.
+        """
         reading = _Reading()
         if failures is not None:
             failures[:] = [f for f in failures if f.document not in files]
+        contents: dict[str, str] = {}
+        errors: dict[str, ReadError] = {}
         for file_id, path in files.items():
             try:
-                content = _hash(path)
-                old = records.get(file_id)
-                if old is not None and old.content == content and self._unchanged(old):
-                    reading.files[file_id] = _File(str(path), content, old.documents)
-                    continue
-                read = read_file(path, file_id)
+                contents[file_id] = content = _hash(path)
             except ReadError as error:
-                if failures is None:
-                    raise
-                failures.append(Failure(file_id, ROOT, error))
-                reading.unreadable.add(file_id)
+                errors[file_id] = error
                 continue
-            stamps = {document.id: derive_root(document, 0).stamp for document in read}
-            reading.files[file_id] = _File(str(path), content, stamps)
-            reading.documents.update((document.id, document) for document in read)
+            old = records.get(file_id)
+            if old is not None and old.content == content and self._unchanged(old):
+                reading.files[file_id] = _File(str(path), content, old.documents)
+        changed = {i: path for i, path in files.items() if i in contents and i not in reading.files}
+        for file_id, documents in self._parsed.documents(changed, contents):
+            if isinstance(documents, ReadError):
+                errors[file_id] = documents
+                continue
+            stamps = {document.id: derive_root(document, 0).stamp for document in documents}
+            path = files[file_id]
+            self.report.note(path, documents)
+            reading.files[file_id] = _File(str(path), contents[file_id], stamps)
+            reading.documents.update((document.id, document) for document in documents)
+        reading.files = {i: reading.files[i] for i in files if i in reading.files}
+        in_order = (i for file in reading.files.values() for i in file.documents)
+        reading.documents = {i: reading.documents[i] for i in in_order if i in reading.documents}
+        self.report.unchanged += len(files) - len(changed) - len(errors.keys() - changed.keys())
+        self.report.read += len(changed) - len(errors.keys() & changed.keys())
+        self._tell(errors, files, failures, scans)
+        reading.unreadable |= errors.keys()
         return reading
+
+    def _tell(
+        self,
+        errors: Mapping[str, ReadError],
+        files: Mapping[str, Path],
+        failures: list[Failure] | None,
+        scans: Sequence[FolderScan],
+    ) -> None:
+        """List what could not be read, or raise it."""
+        raised: list[ReadError] = []
+        folders = {i: str(found.root) for found in scans if found.is_folder for i in found.files}
+        for file_id, error in ((i, errors[i]) for i in files if i in errors):
+            self.report.skipped[str(files[file_id])] = error
+            failure = Failure(file_id, ROOT, error)
+            if error.skippable and file_id in folders and not self._options.strict:
+                self._passed_over[folders[file_id]][file_id] = failure
+            elif failures is None or self._options.strict:
+                raised.append(error)
+            else:
+                failures.append(failure)
+        if len(raised) > 1:
+            raise ReadError(
+                f"{raised[0]}; nor can {len(raised) - 1:,} other files be read ({self.report}); "
+                'on_error="skip" goes on without them, and lists them in graph.failures',
+                raised[0].kind,
+            ) from raised[0]
+        if raised:
+            raise raised[0]
 
     def _has_documents_below(self, source: Path, records: Mapping[str, _File]) -> bool:
         files = [f for f in records.values() if _below(Path(f.path), source)]
@@ -367,76 +447,3 @@ def _hash(path: Path) -> str:
 
 def _below(path: Path, folder: Path) -> bool:
     return path == folder or folder in path.parents
-
-
-def _scan(
-    source: Path, existing: Mapping[str, Path], passed_over: MutableMapping[str, Failure]
-) -> dict[str, Path]:
-    """Find the files of a source, of which none may have the id of another that is known."""
-    files = scan(source, passed_over)
-    for file_id, path in files.items():
-        other = existing.get(file_id)
-        if other is not None and other.resolve() != path.resolve() and other.exists():
-            raise ValueError(
-                f"{path} would get the document id {file_id!r}, which {other} has; add it as "
-                "Document(text, id=...), or rename its folder"
-            )
-    return files
-
-
-def scan(
-    source: str | Path, passed_over: MutableMapping[str, Failure] | None = None
-) -> dict[str, Path]:
-    """Return the files of a source by document id, sorted by id.
-
-    A file's id is made of the folder's name and the path below it (``docs/guide/intro.md``), or
-    of the last two parts of its path when it is named alone: stable when the whole moves.
-    Hidden files and folders are passed over; so are files without a reader, with a warning in
-    the log that lists them.
-
-    Raises:
-        ReadError: If there is no such file or folder.
-    """
-    path = Path(source).expanduser()
-    full = path.resolve()
-    if full.is_file():
-        return {f"{full.parent.name}/{full.name}".lstrip("/"): path}
-    if not full.is_dir():
-        raise ReadError(
-            f"there is no file or folder {str(source)!r} (looked at {full}); a text is added "
-            "with graph.add(text)"
-        )
-    files, skipped = {}, []
-    for folder, folders, names in os.walk(path):
-        folders[:] = sorted(f for f in folders if not f.startswith("."))
-        for name in sorted(names):
-            file = Path(folder, name)
-            if name.startswith("."):
-                continue
-            if can_read(file):
-                files[f"{full.name}/{file.relative_to(path).as_posix()}".lstrip("/")] = file
-            else:
-                skipped.append(str(file))
-    if passed_over is not None:
-        passed_over.pop(str(full), None)
-    if skipped:
-        if passed_over is not None:
-            passed_over[str(full)] = Failure(full.name, ROOT, _unsupported(full, skipped))
-        logger.warning(
-            "left out, having no reader: %s%s; add one with register_reader",
-            ", ".join(skipped[:20]),
-            f" and {len(skipped) - 20} more" if len(skipped) > 20 else "",
-        )
-    return dict(sorted(files.items()))
-
-
-def _unsupported(folder: Path, skipped: Sequence[str]) -> UnsupportedFilesError:
-    """Say in short which files of a folder have no reader: how many of which kind, and some."""
-    kinds = Counter(Path(file).suffix or "no suffix" for file in skipped)
-    counts = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common(8))
-    names = ", ".join(Path(file).name for file in skipped[:3])
-    rest = ", ..." if len(skipped) > 3 else ""
-    return UnsupportedFilesError(
-        f"{len(skipped)} of the files in {folder} have no reader ({counts}): {names}{rest}; add "
-        "one with register_reader, or convert them"
-    )

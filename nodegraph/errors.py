@@ -36,7 +36,26 @@ class TransformError(RuntimeError):
 
 
 class ReadError(ValueError):
-    """A file could not be read as a document."""
+    """A file could not be read as a document.
+
+    Attributes:
+        kind: What is wrong, in the words of a summary that counts such files: ``"damaged"``,
+            ``"encrypted PDF"``.
+        skippable: Whether a folder is read without such files, which are told, unless it is read
+            strictly: encrypted ones, those too large, those that are no documents.
+    """
+
+    def __init__(self, message: str, kind: str = "damaged", *, skippable: bool = False) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.skippable = skippable
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restored, (type(self), str(self), self.kind, self.skippable)
+
+
+def _restored(error: type[ReadError], message: str, kind: str, skippable: bool) -> ReadError:
+    return error(message, kind, skippable=skippable)
 
 
 class UnsupportedFilesError(ReadError):

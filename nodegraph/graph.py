@@ -27,6 +27,7 @@ from .navigation import as_node, find
 from .node import MEMBER, ROOT, Link, Node
 from .observation import current_observation
 from .random_ids import report_changed_files, stable_document
+from .readers import ReadOptions, ReadReport
 from .search_text import DEFAULT, SearchTextOption, as_search_text, rule_sources
 from .search_text_registry import DeclaredSearchText, SearchTextRegistry
 from .splitters import SentenceSplitter
@@ -64,6 +65,7 @@ class NodeGraph:
             text; False for the text alone. None for what the documents declare: all metadata but
             ``excluded_embed_metadata_keys`` for those of LlamaIndex, none for those of LangChain,
             ``title`` and ``headings`` for others.
+        reading: How files and folders are read: limits, encodings, what is passed over, OCR.
         progress: Whether long builds draw a progress bar on stderr; None where it is a terminal.
 
     Raises:
@@ -87,9 +89,11 @@ class NodeGraph:
         store: str | Path | NodeStore | None = None,
         on_error: OnError = "raise",
         search_text: SearchTextOption = None,
+        reading: ReadOptions | None = None,
         progress: bool | None = None,
     ) -> None:
         _check_on_error(on_error)
+        self._read_options = reading or ReadOptions()
         self._search_text = as_search_text(search_text)
         self.on_error: OnError = on_error
         self.progress = progress
@@ -114,7 +118,7 @@ class NodeGraph:
     def _set_up(self) -> None:
         self._access = Access(self._store)
         self._builder = GroupBuilder(self._store, self._access, self.attach, self.progress)
-        self._corpus = Corpus(self._store, self._access)
+        self._corpus = Corpus(self._store, self._access, self._read_options, self.progress)
         self._search_texts = SearchTextRegistry(self._search_text, self.ancestry)
         self._imports = ImportedGroups(self._store)
         self.embeddings = EmbeddingCache(self._store, self._embedders, self.progress)
@@ -366,10 +370,17 @@ class NodeGraph:
     def failures(self) -> list[Failure]:
         """The documents that were left out because of ``on_error="skip"``, and why.
 
-        Files of a folder for which there is no reader are passed over whatever ``on_error`` says:
-        there is one entry for each folder, with how many of which kind (``UnsupportedFilesError``).
+        Of a folder some files are passed over whatever ``on_error`` says, unless it is read
+        strictly (``ReadOptions``). Of those without a reader there is one entry for each folder,
+        with how many of which kind (``UnsupportedFilesError``); one entry of its own has each that
+        is encrypted, too large, or no document.
         """
-        return [*self._corpus.passed_over.values(), *self._builder.failures]
+        return [*self._corpus.passed_over, *self._builder.failures]
+
+    @property
+    def read_report(self) -> ReadReport:
+        """What became of the files when they were last read, by ``add`` or ``refresh``."""
+        return self._corpus.report
 
     def build(self, *groups: str, on_error: OnError | None = None) -> list[Failure]:
         """Build groups now instead of when they are first needed; retry what failed before.

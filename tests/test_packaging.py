@@ -115,7 +115,8 @@ PUBLIC = {
         CORPUS CachedLLM Changes Derivation Document Embedder EmbeddingError EntityExtractor Failure
         Family GroupSummary Kin LLM LLMExtractor Link LinkedText MarkdownSplitter MemoryStore
         ModelError ModelTimeoutError Node NodeGraph NodeGroup NodeStore
-        Observation OutsideHoldError PassageSplitter ROOT ReadError RecursiveSplitter
+        Observation OutsideHoldError PassageSplitter ROOT ReadError ReadOptions ReadReport
+        RecursiveSplitter
         Refresh SearchText SearchTextOption SentenceSplitter Stamp StoreError TransformError
         UnknownGroupError UnsupportedFilesError
         as_search_text count_tokens declared_search_text fingerprint explain_names
@@ -232,7 +233,7 @@ def test_nodegraph_is_light() -> None:
     loaded = _modules_of("import nodekin.nodegraph")
     heavy = {"numpy", "socket", "ssl", "http", "urllib.request", "sqlite3", "tqdm", "asyncio"}
     assert not {name for name in loaded if name in heavy or name.split(".")[0] in FRAMEWORKS}
-    assert len(loaded) < 150
+    assert len(loaded) < 170
 
 
 def test_retrievers_need_no_framework() -> None:

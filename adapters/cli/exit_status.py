@@ -75,7 +75,13 @@ def as_command_error(error: Exception) -> CommandError:
 
 
 _HINTS = {
-    "; convert it, or register a reader": "; say what it is with --encoding gb18030, or convert it",
+    "; convert it, give its encoding": "; say what it is with --encoding gb18030, or convert it",
+    ": add one with ": ": convert it to one of these",
+    ": register_reader(": "",
+    "; leave it out, or give it more: ReadOptions": "; leave it out",
+    ": give ReadOptions(ocr=...) to read": ": the Python package reads",
+    ": give ReadOptions(ocr=...)": ": put a text layer into it with an OCR program",
+    " of ReadOptions(": "",
     ": declare it first with create_node_group": "; 'nodekin groups' lists them, "
     "'nodekin index --group NAME=TRANSFORM' makes another",
     "; add one with register_reader": "; convert it to text",

@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from ...nodegraph import Failure, NodeGraph, Refresh
+from ...nodegraph import Failure, NodeGraph, ReadReport, Refresh
+from ...nodegraph.readers import check_encoding
 from ...retrievers import Retriever
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, shell_message
 from .group_rules import DEFAULT_RULES, TRANSFORMS, parse_rules
@@ -20,11 +21,11 @@ from .workspace import (
     FOLDER,
     IndexSettings,
     Workspace,
-    check_encoding,
     check_exist,
     failures_of,
     open_graph,
     print_failures,
+    print_notes,
 )
 
 _TRANSFORMS = "\n".join(f"  {name:<11} {what}" for name, what in TRANSFORMS.items())
@@ -39,7 +40,7 @@ passages are found by their own words and by those of their sentences.
 With --json: {{"format": 1, "command": "index", "store", "documents", "added": [ids],
   "changed", "removed", "renamed": [[old, new]], "unchanged": number,
   "groups": {{name: nodes}}, "embeddings": the model or null,
-  "failures": [{{"document", "group", "error"}}]}}
+  "failures": [{{"document", "group", "error"}}], "notes": [texts]}}
 """
 
 
@@ -68,6 +69,11 @@ With --json: {{"format": 1, "command": "index", "store", "documents", "added": [
     metavar="NAME",
     help="What text files are that are not UTF-8, such as gb18030.",
 )
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Files that are left out otherwise (encrypted, too large, without a reader) are errors.",
+)
 @click.option("--rebuild", is_flag=True, help="Forget the index and make it anew.")
 @common_options
 def index(
@@ -77,6 +83,7 @@ def index(
     embed: str | None,
     embed_base_url: str | None,
     encoding: str | None,
+    strict: bool,
     rebuild: bool,
     as_json: bool,
     quiet: bool,
@@ -102,8 +109,8 @@ def index(
     if rebuild:
         home.clear()
     home.folder.mkdir(parents=True, exist_ok=True)
-    with open_graph(home, settings, quiet=quiet, model=model) as graph:
-        refresh, failures = _update(graph, home, old, settings)
+    with open_graph(home, settings, quiet=quiet, model=model, strict=strict) as graph:
+        refresh, failures, report = _update(graph, home, old, settings)
         sizes = {name: group.size for name, group in graph.groups.items()}
     record = {
         "format": FORMAT,
@@ -121,13 +128,17 @@ def index(
             {"document": f.document, "group": f.group, "error": shell_message(f.error)}
             for f in failures
         ],
+        "notes": list(report.notes.values()),
     }
     if as_json:
         echo(to_json(record))
     elif not quiet:
+        if report.is_remarkable:
+            echo(str(report))
         for line in _lines(record, home, settings):
             echo(line)
     print_failures(failures, quiet or as_json)
+    print_notes(report, quiet or as_json)
     if not record["documents"]:
         return ExitStatus.NO_RESULTS
     return ExitStatus.PARTIAL_SUCCESS if failures else ExitStatus.SUCCESS
@@ -174,14 +185,16 @@ def _check_apart(path: Path, sources: Sequence[Path]) -> None:
 
 def _update(
     graph: NodeGraph, home: Workspace, old: IndexSettings | None, settings: IndexSettings
-) -> tuple[Refresh, list[Failure]]:
+) -> tuple[Refresh, list[Failure], ReadReport]:
     """Read what has changed, build the groups, and the indexes that a search would wait for."""
     indexed = () if old is None else old.sources
     refresh = Refresh([], [], [], 0) if old is None else graph.refresh()
+    report = graph.read_report
     read_failures = failures_of(graph)
     for source in settings.sources:
         if source not in indexed:
             refresh.added.extend(graph.add(source))
+            report.include(graph.read_report)
     home.save(settings)  # from here on a run that is interrupted is continued by the next one
     graph.build(*(rule.name for rule in settings.groups), on_error="skip")
     searched = [(group, "bm25") for group in (settings.main_group, *settings.sentence_groups)]
@@ -190,7 +203,7 @@ def _update(
     for group, similarity in searched:
         Retriever(graph, group, similarity, top_k=1).retrieve("nodekin")
     failures = {(f.document, f.group): f for f in (*read_failures, *failures_of(graph))}
-    return refresh, list(failures.values())
+    return refresh, list(failures.values()), report
 
 
 _CHANGES = ("added", "changed", "removed", "renamed", "unchanged", "failures")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 import logging
 import os
@@ -15,8 +14,8 @@ from typing import Any
 
 import click
 
-from ...nodegraph import Failure, NodeGraph, UnsupportedFilesError, register_reader
-from ...nodegraph.readers import read_text, supported_suffixes
+from ...nodegraph import Failure, NodeGraph, ReadOptions, ReadReport, UnsupportedFilesError
+from ...nodegraph.readers import check_encoding, supported_suffixes
 from .exit_status import CommandError, ExitStatus, printable, shell_message
 from .group_rules import DEFAULT_RULES, GroupRule
 
@@ -151,48 +150,6 @@ class Workspace:
                 path.unlink(missing_ok=True)
 
 
-_NOT_TEXT = frozenset({".jsonl", ".ndjson"})  # JSON is UTF-8 by its definition
-
-
-def check_encoding(name: str) -> str:
-    """Return the name of an encoding.
-
-    Raises:
-        ValueError: If there is none of that name.
-    """
-    try:
-        codecs.lookup(name)
-    except LookupError as error:
-        raise ValueError(
-            f"no encoding {name!r}; for Chinese there is gb18030 and big5, for others such as "
-            "latin-1, cp1252, shift_jis, utf-16"
-        ) from error
-    return name
-
-
-@contextmanager
-def fallback_encoding(encoding: str) -> Iterator[None]:
-    """Read files that are not UTF-8 by an encoding, until the block ends; empty for none."""
-    if not encoding:
-        yield
-        return
-    suffixes = [suffix for suffix in supported_suffixes() if suffix not in _NOT_TEXT]
-
-    def read(path: Path) -> Any:
-        data = path.read_bytes()
-        try:
-            data.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            return data.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
-        return read_text(path)
-
-    register_reader(*suffixes)(read)
-    try:
-        yield
-    finally:
-        register_reader(*suffixes)(read_text)
-
-
 def find_index(
     store: Path | None,
     folders: Sequence[Path],
@@ -234,6 +191,7 @@ def open_graph(
     *,
     quiet: bool,
     model: Any = None,
+    strict: bool = False,
 ) -> Iterator[NodeGraph]:
     """Open the graph of an index, or of folders in memory, until the block ends.
 
@@ -243,18 +201,19 @@ def open_graph(
         folders: What is read into memory.
         quiet: Whether progress and warnings are left out.
         model: The embedding model, where one is used.
+        strict: Whether files are errors that are passed over otherwise.
 
     Raises:
         CommandError: If there is nothing to read in the folders.
     """
     with (
         warnings_to_stderr(quiet),
-        fallback_encoding(settings.encoding),
         NodeGraph(
             list(folders) or None,
             embed=model,
             store=None if home is None else home.folder / _GRAPH,
             on_error="skip",
+            reading=ReadOptions(encoding=settings.encoding or None, strict=strict),
             progress=False if quiet else None,
         ) as graph,
     ):
@@ -294,6 +253,12 @@ def print_failures(failures: Sequence[Failure], quiet: bool) -> None:
     """Write to stderr what was left out, a line for each."""
     for failure in () if quiet else failures:
         click.echo(f"nodekin: left out: {printable(shell_message(failure.error))}", err=True)
+
+
+def print_notes(report: ReadReport, quiet: bool) -> None:
+    """Write to stderr what is to be known of files that were read."""
+    for note in () if quiet else report.notes.values():
+        click.echo(f"nodekin: {printable(shell_message(note))}", err=True)
 
 
 _TOLD_WITH_ANSWERS = "nodekin.retrievers.answers"

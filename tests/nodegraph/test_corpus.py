@@ -97,10 +97,12 @@ def test_bytes_that_are_the_same_are_not_read_again(
 ) -> None:
     opened(docs, tmp_path).close()
     read: list[str] = []
-    from nodekin.nodegraph import corpus
+    from nodekin.nodegraph import parsed_files
 
-    whole = corpus.read_file
-    monkeypatch.setattr(corpus, "read_file", lambda p, i: read.append(i) or whole(p, i))
+    whole = parsed_files.documents_of
+    monkeypatch.setattr(
+        parsed_files, "documents_of", lambda p, i, r: read.append(i) or whole(p, i, r)
+    )
     (docs / "b.txt").touch()
     (docs / "c.txt").write_text("changed", encoding="utf-8")
     with opened(docs, tmp_path) as graph:
@@ -112,7 +114,7 @@ def test_bytes_that_are_the_same_are_not_read_again(
 def test_a_file_that_can_not_be_read_keeps_its_document(docs: Path, tmp_path: Path) -> None:
     opened(docs, tmp_path).close()
     (docs / "a.txt").write_bytes(b"\xff\xfe\xff")
-    with pytest.raises(ReadError, match="not UTF-8"):
+    with pytest.raises(ReadError, match="is not utf-16: byte 0xff at offset 2"):
         opened(docs, tmp_path)
     graph = NodeGraph(docs, store=tmp_path / "graph", on_error="skip")
     assert [failure.document for failure in graph.failures] == ["docs/a.txt"]
@@ -184,10 +186,10 @@ def test_an_unreadable_file_changes_nothing(folder: Path) -> None:
     graph = NodeGraph(folder, progress=False)
     (folder / "a.txt").unlink()
     (folder / "b.txt").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ReadError, match="is not UTF-8"):
+    with pytest.raises(ReadError, match="is not utf-16: byte 0x00 at offset 2"):
         graph.refresh()
     assert len(graph.nodes("ROOT")) == 3
-    with pytest.raises(ReadError, match="is not UTF-8"):
+    with pytest.raises(ReadError, match="is not utf-16: byte 0x00 at offset 2"):
         NodeGraph(folder)
 
 

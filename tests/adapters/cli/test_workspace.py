@@ -3,11 +3,12 @@ import json
 
 def test_files_in_another_encoding_are_read_when_it_is_named(nodekin, here):
     (here / "docs" / "old.txt").write_bytes("旧的编码\r\n第二行".encode("gb18030"))
+    (here / "docs" / "short.txt").write_bytes("茶".encode("gb18030"))
     assert nodekin("index", "docs").status == 5
     assert nodekin("index", "--encoding", "gb18030").status == 0
+    assert nodekin("search", "茶", "--json").status == 0
     assert nodekin("search", "旧的编码", "--json").json["results"][0]["document"] == "docs/old.txt"
     assert nodekin("index").status == 0  # it is remembered
-    assert nodekin("search", "第二行", "--in", "docs").status == 1
     found = nodekin("search", "第二行", "--in", "docs", "--encoding", "gb18030", "--json")
     assert (found.documents, found.json["results"][0]["line"]) == (["docs/old.txt"], 1)
     assert nodekin("index", "--encoding", "gbk2").status == 2

@@ -1,0 +1,176 @@
+"""Find the files of a folder that are to be read, and say which are passed over, and why."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import ReadError, UnsupportedFilesError
+from .formats import format_of
+from .read_options import ReadOptions
+from .reader_registry import can_read
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class FolderScan:
+    """List what was seen in a folder.
+
+    Attributes:
+        root: The folder, or the file that was named alone.
+        files: The files to read, by document id.
+        unsupported: Paths of files without a reader.
+        passed_over: How many entries were passed over by a rule, by the rule's name: ``"hidden"``,
+            ``"ignored"``, ``"links"``; a folder counts as one.
+    """
+
+    root: Path
+    files: dict[str, Path] = field(default_factory=dict)
+    unsupported: list[str] = field(default_factory=list)
+    passed_over: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder."""
+        return self.root.is_dir()
+
+    def unsupported_error(self) -> UnsupportedFilesError | None:
+        """Say in short which files have no reader: how many of which kind, and some of them."""
+        skipped = self.unsupported
+        if not skipped:
+            return None
+        kinds = Counter(Path(file).suffix or "no suffix" for file in skipped)
+        counts = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common(8))
+        names = ", ".join(Path(file).name for file in skipped[:3])
+        rest = ", ..." if len(skipped) > 3 else ""
+        return UnsupportedFilesError(
+            f"{len(skipped)} of the files in {self.root} have no reader ({counts}): {names}{rest}; "
+            "add one with register_reader, or convert them",
+            "without a reader",
+            skippable=True,
+        )
+
+
+def scan(source: str | Path, options: ReadOptions | None = None) -> FolderScan:
+    """Find the files of a source, sorted by document id.
+
+    A file's id is made of the folder's name and the path below it (``docs/guide/intro.md``), or
+    of the last two parts of its path when it is named alone: stable when the whole moves.
+    Hidden files and folders, those that ``.gitignore`` or ``.nodekinignore`` name, and symbolic
+    links out of the folder are passed over and counted; so are files without a reader, with a
+    warning in the log that lists them.
+
+    Raises:
+        ReadError: If there is no such file or folder.
+    """
+    options = options or ReadOptions()
+    path = Path(source).expanduser()
+    full = path.resolve()
+    if full.is_file():
+        return FolderScan(full, {f"{full.parent.name}/{full.name}".lstrip("/"): path})
+    if not full.is_dir():
+        raise ReadError(
+            f"there is no file or folder {str(source)!r} (looked at {full}); a text is added "
+            "with graph.add(text)"
+        )
+    found = FolderScan(full)
+    for file in _walk(path, options, found.passed_over):
+        if _has_reader(file):
+            found.files[f"{full.name}/{file.relative_to(path).as_posix()}".lstrip("/")] = file
+        else:
+            found.unsupported.append(str(file))
+    if skipped := found.unsupported:
+        logger.warning(
+            "left out, having no reader: %s%s; add one with register_reader",
+            ", ".join(skipped[:20]),
+            f" and {len(skipped) - 20} more" if len(skipped) > 20 else "",
+        )
+    found.files = dict(sorted(found.files.items()))
+    return found
+
+
+def _has_reader(file: Path) -> bool:
+    """Tell whether a file can be read, by its name, or else by what it is."""
+    if can_read(file):
+        return True
+    try:
+        return format_of(file) is not None
+    except (ReadError, OSError):
+        return False
+
+
+def _walk(root: Path, options: ReadOptions, passed_over: Counter[str]) -> Iterator[Path]:
+    """Yield the files of a folder and those below it that no rule passes over."""
+    rules: dict[Path, Sequence[tuple[Path, GitIgnoreSpec]]] = {}
+    seen: set[Path] = set()
+    for name, folders, names in os.walk(root, followlinks=options.links):
+        folder = Path(name)
+        if options.links:  # which may lead back
+            if folder.resolve() in seen:
+                folders.clear()
+                continue
+            seen.add(folder.resolve())
+        above = rules.get(folder.parent, ()) if folder != root else ()
+        rules[folder] = [*above, *_ignore_rules(folder, names, options)]
+
+        def stays(entry: str, is_folder: bool, folder: Path = folder) -> bool:
+            path = folder / entry
+            reason = ""
+            if entry.startswith(".") and not options.hidden:
+                reason = "hidden"
+            elif _is_ignored(path, is_folder, rules[folder]):
+                reason = "ignored"
+            elif path.is_symlink() and not options.links and _leads_away(path, root, is_folder):
+                reason = "links"
+            elif not is_folder and not path.is_file():
+                reason = "not regular files"  # a pipe would wait for ever
+            if reason:
+                passed_over[reason] += 1
+            return not reason
+
+        folders[:] = [entry for entry in sorted(folders) if stays(entry, True)]
+        yield from (folder / entry for entry in sorted(names) if stays(entry, False))
+
+
+def _leads_away(path: Path, root: Path, is_folder: bool) -> bool:
+    """Tell whether a symbolic link leads out of the folder, to another folder, or nowhere.
+
+    What it leads to inside the folder is read there.
+    """
+    return True if is_folder else not path.is_file() or root.resolve() not in path.resolve().parents
+
+
+def _ignore_rules(
+    folder: Path, names: Sequence[str], options: ReadOptions
+) -> list[tuple[Path, GitIgnoreSpec]]:
+    rules = []
+    for name in options.ignore_files:
+        if name in names:
+            from pathspec import GitIgnoreSpec
+
+            try:
+                lines = (folder / name).read_text(encoding="utf-8", errors="replace").splitlines()
+                rules.append((folder, GitIgnoreSpec.from_lines(lines)))
+            except (OSError, ValueError) as error:
+                logger.warning("can't use %s: %s; nothing is ignored by it", folder / name, error)
+    return rules
+
+
+def _is_ignored(path: Path, is_folder: bool, rules: Sequence[tuple[Path, GitIgnoreSpec]]) -> bool:
+    """Tell whether rules name a path; the last that says something of it decides."""
+    ignored = False
+    for base, spec in rules:
+        name = path.relative_to(base).as_posix() + ("/" if is_folder else "")
+        verdict = spec.check_file(name).include
+        if verdict is not None:
+            ignored = verdict
+    return ignored

@@ -1,0 +1,40 @@
+"""Read HTML and what becomes HTML on the way: Word, OpenDocument, the chapters of a book."""
+
+from __future__ import annotations
+
+import re
+
+from ..document import Document
+from .source_file import SourceFile, parser
+from .text import decoded
+
+_TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.I | re.S)
+
+_LOST_LINES = re.compile(r"\n{3,}")
+
+_EMPHASIS = ["b", "strong", "i", "em", "u", "s", "font", "span", "mark", "ins"]
+
+
+def read_html(source: SourceFile) -> Document:
+    """Read a page as Markdown: headings, lists, tables, code and links stay what they are."""
+    html, encoding = decoded(source, declared=True)
+    metadata = {} if encoding in ("utf-8", "utf8") else {"encoding": encoding}
+    match = _TITLE.search(html)
+    if match and (title := markdown(match[1]).replace("\n", " ").strip()):
+        metadata["title"] = title
+    return Document(markdown(html), metadata)
+
+
+def markdown(html: str) -> str:
+    """Return HTML as Markdown; marks of emphasis, scripts, forms and menus are left out.
+
+    Raises:
+        ReadError: If the library that does it is not installed.
+    """
+    with parser("html_to_markdown"):
+        from html_to_markdown import ConversionOptions, convert
+    options = ConversionOptions(
+        skip_images=True, compact_tables=True, extract_metadata=False, strip_tags=_EMPHASIS
+    )
+    text = convert(html, options).content or ""
+    return _LOST_LINES.sub("\n\n", text).strip()

@@ -1,0 +1,104 @@
+"""What became of the files of a folder, in one sentence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ..document import Document
+from ..errors import ReadError
+
+
+@dataclass(slots=True)
+class ReadReport:
+    """Say what the last reading of files did.
+
+    Attributes:
+        read: How many files were read.
+        unchanged: How many were as they were, and not read again.
+        skipped: Why files could not be read, by their paths.
+        notes: What is to be known of files that were read, by their paths: pages without a text.
+        passed_over: How many files and folders no one looked into, by the rule that says so:
+            ``"hidden"``, ``"ignored"``, ``"links"``.
+        unsupported: How many files have no reader.
+
+    Example:
+        >>> report = ReadReport(read=1204)
+        >>> report.skipped["a.pdf"] = ReadError("a.pdf is encrypted", "encrypted PDF")
+        >>> report.passed_over["hidden"] += 2
+        >>> print(report)
+        1,204 read, 1 skipped: 1 encrypted PDF; 2 hidden
+    """
+
+    read: int = 0
+    unchanged: int = 0
+    skipped: dict[str, ReadError] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+    passed_over: Counter[str] = field(default_factory=Counter)
+    unsupported: int = 0
+
+    @property
+    def is_remarkable(self) -> bool:
+        """Whether there is more to say than how many files were read."""
+        return bool(self.skipped or self.notes or self.passed_over or self.unsupported)
+
+    def include(self, other: ReadReport) -> None:
+        """Add what another reading did."""
+        self.read += other.read
+        self.unchanged += other.unchanged
+        self.skipped.update(other.skipped)
+        self.notes.update(other.notes)
+        self.passed_over += other.passed_over
+        self.unsupported += other.unsupported
+
+    def note(self, path: Path, documents: Iterable[Document]) -> None:
+        """Note which pages of a file that was read have no text."""
+        for document in documents:
+            if pages := document.metadata.get("unread_pages"):
+                self.notes[str(path)] = (
+                    f"{path} was read without {_pages(pages)} of {document.metadata['page_count']},"
+                    " which have no text or one that is none: give ReadOptions(ocr=...) to read "
+                    "them from their images"
+                )
+
+    def __str__(self) -> str:
+        counts = [f"{self.read:,} read"]
+        if self.unchanged:
+            counts.append(f"{self.unchanged:,} unchanged")
+        kinds = Counter(error.kind for error in self.skipped.values())
+        if self.unsupported:
+            kinds["without a reader"] += self.unsupported
+        if kinds:
+            reasons = ", ".join(f"{n:,} {_plural(kind, n)}" for kind, n in kinds.most_common())
+            counts.append(f"{sum(kinds.values()):,} skipped: {reasons}")
+        text = ", ".join(counts)
+        if self.notes:
+            text += f"; {len(self.notes):,} read in part"
+        rest = ", ".join(f"{count:,} {rule}" for rule, count in self.passed_over.most_common())
+        return f"{text}; {rest}" if rest else text
+
+
+def _pages(pages: Sequence[int]) -> str:
+    """Name pages.
+
+    Example:
+        >>> _pages([3]), _pages([1, 2, 3, 7])
+        ('page 3', 'pages 1-3, 7')
+    """
+    runs: list[list[int]] = []
+    for page in pages:
+        if runs and page == runs[-1][-1] + 1:
+            runs[-1].append(page)
+        else:
+            runs.append([page])
+    names = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
+    return f"page{'s' if len(pages) > 1 else ''} {', '.join(names)}"
+
+
+_NOUNS = ("PDF", "document", "file", "archive", "picture", "EPUB", "spreadsheet", "database")
+
+
+def _plural(kind: str, count: int) -> str:
+    return f"{kind}s" if count != 1 and kind.endswith(_NOUNS) else kind

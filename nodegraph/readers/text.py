@@ -1,0 +1,231 @@
+"""Read text files in any encoding, and JSON lines."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from ..document import Document
+from ..errors import ReadError
+from .source_file import SourceFile
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+
+_DECLARED = re.compile(
+    rb"""<\?xml[^>]{0,80}?\bencoding=["']([\w.:-]+)|<meta[^>]{0,200}?\bcharset=["']?([\w.:-]+)""",
+    re.I,
+)
+
+_CANDIDATES = (
+    *("gb18030", "big5", "euc_jp", "shift_jis", "euc_kr", "cp1252", "cp1250", "cp1251"),
+    *("koi8_r", "iso8859_7", "cp1255", "cp1256", "latin_1"),
+)
+
+
+def read_text(source: SourceFile) -> Document:
+    r"""Read a text file; line ends become ``\n``.
+
+    Its encoding is that of its byte order mark, else UTF-8, else that of the options, else the
+    one that it is found to be in, which the metadata then names.
+
+    Raises:
+        ReadError: If it is no text.
+    """
+    text, encoding = decoded(source)
+    return Document(text, {} if encoding == "utf-8" else {"encoding": encoding})
+
+
+def decoded(source: SourceFile, *, declared: bool = False) -> tuple[str, str]:
+    """Return the text of a file, and the name of its encoding.
+
+    Args:
+        source: The file.
+        declared: Whether it may name its encoding, as XML and HTML do.
+
+    Raises:
+        ReadError: If it is no text.
+    """
+    return decode(source.path.read_bytes(), source, declared=declared)
+
+
+def decode(data: bytes, source: SourceFile, *, declared: bool = False) -> tuple[str, str]:
+    """Return the text that some bytes are, and the name of their encoding."""
+    text, encoding = _decoded(data, source, declared)
+    if len(found := _CONTROL.findall(text)) > len(text) // 1000 + ("\0" not in text):
+        raise ReadError(
+            f"{source.path} is no text: it has {len(found):,} control characters among "
+            f"{len(text):,}; remove it, or register a reader that knows it",
+            "not text",
+            skippable=True,
+        )
+    return text.replace("\r\n", "\n").replace("\r", "\n"), encoding
+
+
+def _decoded(data: bytes, source: SourceFile, declared: bool) -> tuple[str, str]:
+    for mark, name in _MARKS:
+        if data.startswith(mark):
+            try:
+                return data.decode(name), name.removesuffix("-sig")
+            except UnicodeDecodeError as error:
+                if name == "utf-8-sig" or source.options.encoding is None:
+                    raise _not_in(
+                        source, "UTF-8" if name == "utf-8-sig" else name, data, error
+                    ) from error
+    if declared and (match := _DECLARED.search(data[:4000])):
+        name = (match[1] or match[2]).decode("ascii").lower()
+        name = "gb18030" if name in ("gb2312", "gbk") else name
+        try:
+            return data.decode(name), name
+        except (UnicodeDecodeError, LookupError):
+            pass  # what it says of itself is wrong
+    try:
+        return data.decode("utf-8"), "utf-8"
+    except UnicodeDecodeError as error:
+        found = source.options.encoding or detected(data)
+        if found is None:
+            raise _not_in(source, "UTF-8", data, error) from error
+        try:
+            return data.decode(found), found
+        except UnicodeDecodeError as other:
+            raise _not_in(source, found, data, other) from other
+
+
+def detected(data: bytes) -> str | None:
+    """Return the encoding that bytes are in which are not UTF-8, None if they are no text.
+
+    ``charset-normalizer`` tells it. Of a few Chinese words it knows too little: where all are
+    common characters in GB18030 they are taken to be that.
+
+    Example:
+        >>> detected("绿茶和红茶".encode("gb18030")), detected(bytes(range(256)))
+        ('gb18030', None)
+    """
+    if b"\0" in data[:4096]:
+        return None
+    from charset_normalizer import from_bytes
+
+    begin = max(0, next((i for i, byte in enumerate(data) if byte > 127), 0) - 500)
+    sample = data[begin : begin + 20_000]
+    best = from_bytes(sample, cp_isolation=list(_CANDIDATES)).best()
+    name = None if best is None else str(best.encoding)
+    high = sum(byte > 127 for byte in sample)
+    if name not in ("gb18030", "big5") and high < 120 and _common_share(sample, high) > 0.8:
+        name = "gb18030"
+    if high < 4 and len(sample) < 40:
+        return None  # of a byte or two nothing is known
+    if name == "cp1250" and _is_western(sample):
+        name = "cp1252"
+    if name is not None and _decodes(data, name):
+        return name
+    return next((n for n in ("gb18030", "big5") if high > 200 and _decodes(data, n)), None)
+
+
+def _is_western(sample: bytes) -> bool:
+    """Tell whether all bytes above 127 are letters and quotation marks in western Europe."""
+    text = sample.decode("cp1252", "replace")
+    return all(c.isalpha() or c in "‘’“”–—…«»°§" for c in text if c > "\x7f")
+
+
+def _common_share(sample: bytes, high: int) -> float:
+    """Return which share of the bytes above 127 are common characters of GB2312."""
+    try:
+        text = sample.decode("gb18030")
+    except UnicodeDecodeError:
+        return 0
+    common = 0
+    for character in text:
+        if character > "\x7f":
+            pair = character.encode("gb18030")
+            common += len(pair) == 2 and (0xB0 <= pair[0] <= 0xD7 or pair[0] in (0xA1, 0xA3))
+    return 2 * common / high if high else 0
+
+
+def _decodes(data: bytes, name: str) -> bool:
+    try:
+        data.decode(name)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _not_in(source: SourceFile, name: str, data: bytes, error: UnicodeDecodeError) -> ReadError:
+    offset = error.start + len(data) - len(error.object)  # which lacks a byte order mark
+    return ReadError(
+        f"{source.path} is not {name}: byte {data[offset]:#04x} at offset {offset}; convert it, "
+        f"give its encoding: ReadOptions(encoding='gb18030'), or register a reader that knows it: "
+        f'@register_reader("{source.path.suffix}")',
+        "not text",
+    )
+
+
+def read_json_lines(source: SourceFile) -> list[Document]:
+    """Read one document a line: an object with ``text``, or ``content``, or ``page_content``.
+
+    Its ``id`` (or the line's number) completes the file's id, ``metadata`` and all other fields
+    become metadata. Blank lines are skipped.
+
+    Raises:
+        ReadError: If a line is not such an object, or two lines have the same id.
+    """
+    path = source.path
+    documents: dict[str, Document] = {}
+    for number, line in enumerate(decoded(source)[0].split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:  # also numbers too long, too deep a nesting
+            raise ReadError(f"{path}, line {number} is not JSON: {error}") from error
+        document = _from_record(record, number)
+        if document is None:
+            raise ReadError(
+                f"{path}, line {number} has no text: it needs a string 'text', 'content' or "
+                f"'page_content', not {line[:80]!r}"
+            )
+        if document.id in documents:
+            raise ReadError(f"{path}, line {number}: the id {document.id!r} was there before")
+        documents[document.id] = document
+    return list(documents.values())
+
+
+def _from_record(record: Any, number: int) -> Document | None:
+    if not isinstance(record, dict):
+        return None
+    name = next((n for n in ("text", "content", "page_content") if n in record), "")
+    if not isinstance(record.get(name), str):
+        return None
+    metadata = {k: v for k, v in record.items() if k not in (name, "id")}
+    inner = metadata.get("metadata")
+    if inner is None or isinstance(inner, dict):
+        metadata.update(metadata.pop("metadata", None) or {})
+    own_id = record.get("id")
+    return Document(record[name], metadata, id=str(number if own_id in (None, "") else own_id))
+
+
+def read_json(source: SourceFile) -> Document:
+    """Read a JSON file as text; one with escapes (``\\u8336``), or in one line, is laid out."""
+    text, _ = decoded(source)
+    if "\\u" in text or "\n" not in text.strip():
+        # Settings of programs may have comments: those are left as they are.
+        with contextlib.suppress(ValueError, RecursionError):
+            text = json.dumps(json.loads(text), ensure_ascii=False, indent=2)
+    return Document(text)
+
+
+def is_text(path: Path) -> bool:
+    """Tell whether a file seems to be text, by its beginning."""
+    with path.open("rb") as file:
+        head = file.read(4096)
+    return any(head.startswith(mark) for mark, _ in _MARKS) or b"\0" not in head

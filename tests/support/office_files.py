@@ -1,0 +1,248 @@
+"""Documents from known text: flat OpenDocument, which LibreOffice turns into other formats."""
+
+import html
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Block = tuple[Any, ...]
+"""("h", level, text), ("p", text), ("note", text, footnote), ("list", items), ("table", rows),
+("columns", blocks), ("page",)."""
+
+_NAMESPACES = " ".join(
+    f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{urn}:1.0"'
+    for name, urn in {
+        "office": "office",
+        "style": "style",
+        "text": "text",
+        "table": "table",
+        "fo": "xsl-fo-compatible",
+    }.items()
+)
+
+
+def flat_document(blocks: Iterable[Block], *, vertical: bool = False) -> str:
+    """Return blocks as a flat OpenDocument text."""
+    headings = "".join(
+        f'<style:style style:name="H{level}" style:display-name="Heading {level}" '
+        f'style:family="paragraph" style:default-outline-level="{level}" style:class="text">'
+        f'<style:text-properties fo:font-size="{26 - 4 * level}pt" fo:font-weight="bold" '
+        f'style:font-size-asian="{26 - 4 * level}pt"/></style:style>'
+        for level in (1, 2, 3)
+    )
+    writing = ' style:writing-mode="tb-rl"' if vertical else ""
+    notes = iter(range(1, 10_000))
+    body = "".join(_xml(block, notes) for block in blocks)
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?><office:document {_NAMESPACES} '
+        'office:version="1.2" office:mimetype="application/vnd.oasis.opendocument.text">'
+        '<office:styles><style:style style:name="Standard" style:family="paragraph">'
+        '<style:text-properties fo:font-size="11pt" style:font-size-asian="11pt"/></style:style>'
+        f"{headings}</office:styles><office:automatic-styles>"
+        '<style:style style:name="Two" style:family="section"><style:section-properties>'
+        '<style:columns fo:column-count="2" fo:column-gap="0.5cm"/></style:section-properties>'
+        '</style:style><style:style style:name="Break" style:family="paragraph" '
+        'style:parent-style-name="Standard"><style:paragraph-properties fo:break-before="page"/>'
+        '</style:style><style:page-layout style:name="P"><style:page-layout-properties '
+        f'fo:page-width="21cm" fo:page-height="29.7cm" fo:margin="2cm"{writing}/>'
+        "</style:page-layout></office:automatic-styles><office:master-styles>"
+        '<style:master-page style:name="Standard" style:page-layout-name="P"/>'
+        f"</office:master-styles><office:body><office:text>{body}</office:text></office:body>"
+        "</office:document>"
+    )
+
+
+def _xml(block: Block, notes: Any) -> str:
+    kind, *rest = block
+    if kind == "h":
+        level, text = rest
+        return (
+            f'<text:h text:style-name="H{level}" text:outline-level="{level}">'
+            f"{html.escape(text)}</text:h>"
+        )
+    if kind == "p":
+        return f'<text:p text:style-name="Standard">{html.escape(rest[0])}</text:p>'
+    if kind == "page":
+        return '<text:p text:style-name="Break"></text:p>'
+    if kind == "note":
+        number = next(notes)
+        return (
+            f'<text:p text:style-name="Standard">{html.escape(rest[0])}<text:note '
+            f'text:id="n{number}" text:note-class="footnote"><text:note-citation>{number}'
+            f"</text:note-citation><text:note-body><text:p>{html.escape(rest[1])}</text:p>"
+            "</text:note-body></text:note></text:p>"
+        )
+    if kind == "list":
+        items = "".join(
+            f"<text:list-item><text:p>{html.escape(item)}</text:p></text:list-item>"
+            for item in rest[0]
+        )
+        return f"<text:list>{items}</text:list>"
+    if kind == "table":
+        rows = "".join(
+            "<table:table-row>"
+            + "".join(
+                f'<table:table-cell office:value-type="string"><text:p>{html.escape(cell)}'
+                "</text:p></table:table-cell>"
+                for cell in row
+            )
+            + "</table:table-row>"
+            for row in rest[0]
+        )
+        columns = f'<table:table-column table:number-columns-repeated="{len(rest[0][0])}"/>'
+        return f'<table:table table:name="T">{columns}{rows}</table:table>'
+    inner = "".join(_xml(one, notes) for one in rest[0])
+    return f'<text:section text:style-name="Two" text:name="two">{inner}</text:section>'
+
+
+def text_of(blocks: Iterable[Block]) -> str:
+    """Return the known text of blocks."""
+    lines: list[str] = []
+    for kind, *rest in blocks:
+        if kind == "h":
+            lines.append(rest[1])
+        elif kind in ("p", "note"):
+            lines += rest
+        elif kind == "list":
+            lines += rest[0]
+        elif kind == "table":
+            lines += (" ".join(row) for row in rest[0])
+        elif kind == "columns":
+            lines.append(text_of(rest[0]))
+    return "\n".join(lines)
+
+
+def convert(path: Path, *formats: str) -> None:
+    """Let LibreOffice write a file in other formats beside it; skip the test without it."""
+    office = shutil.which("soffice") or shutil.which("libreoffice")
+    if office is None:
+        pytest.skip("LibreOffice is not installed: apt-get install libreoffice-writer-nogui")
+    profile = f"-env:UserInstallation=file://{path.parent.absolute()}/.profile"
+    for name in formats:
+        command = [office, "--headless", profile, "--convert-to", name, "--outdir", path.parent]
+        subprocess.run([*command, path], check=True, capture_output=True)
+
+
+def characters(text: str) -> str:
+    """Return a text without white space and the marks of Markdown."""
+    return re.sub(r"[\s#*_|`>\[\]()\-•–\\\f]+", "", text)
+
+
+def fidelity(known: str, read: str) -> float:
+    """Return the F1 of the characters of two texts that stand in the same order.
+
+    A longest common subsequence by bit-parallel sums (Hyyrö 2004).
+    """
+    a, b = characters(known), characters(read)
+    places: dict[str, int] = {}
+    for at, character in enumerate(a):
+        places[character] = places.get(character, 0) | (1 << at)
+    mask = (1 << len(a)) - 1
+    state = mask
+    for character in b:
+        matches = state & places.get(character, 0)
+        state = ((state + matches) | (state - matches)) & mask
+    common = len(a) - state.bit_count()
+    return 2 * common / (len(a) + len(b)) if a or b else 1.0
+
+
+HANDBOOK: Sequence[Block] = (
+    ("h", 1, "1 The tea handbook"),
+    (
+        "p",
+        "This handbook tells how the tea rooms of the harbour company buy, store and serve tea. It "
+        "is read by everyone who begins to work in one of the rooms, and it is kept behind the "
+        "counter.",
+    ),
+    ("h", 2, "1.1 Buying"),
+    (
+        "note",
+        "Green tea is bought in May and in September, from the gardens of Anji and of Longjing. "
+        "Nothing is bought that was picked more than six weeks before",
+        "Oolong is an exception: it may rest for a year.",
+    ),
+    ("list", ["Smell the dry leaves.", "Pour a cup in hot water.", "Weigh the chest twice."]),
+    ("h", 2, "1.2 Prices"),
+    ("p", "The prices of a cup were fixed by the board in March and hold in all rooms."),
+    (
+        "table",
+        [
+            ["Tea", "Cup", "Pot"],
+            ["Longjing", "4.20", "11.00"],
+            ["Keemun", "3.80", "9.50"],
+            ["Tieguanyin", "5.10", "13.00"],
+        ],
+    ),
+    ("page",),
+    ("h", 1, "2 Serving"),
+    ("h", 2, "2.1 Water"),
+    (
+        "p",
+        "Green tea is poured at eighty degrees and rests for two minutes. Black tea is poured at "
+        "ninety-five degrees and rests for four. The kettle is emptied every evening and cleaned "
+        "with vinegar on Mondays.",
+    ),
+    ("h", 2, "2.2 Complaints"),
+    (
+        "columns",
+        [
+            (
+                "p",
+                "Who finds the tea bitter gets a new cup without a question. The old cup is "
+                "tasted by the head of the room, who notes the chest it came from.",
+            ),
+            (
+                "p",
+                "Three notes of the same chest within a week send the chest back to the garden, "
+                "and the garden pays the freight.",
+            ),
+        ],
+    ),
+)
+
+HANDBOOK_ZH: Sequence[Block] = (
+    ("h", 1, "第一章 茶室手册"),
+    (
+        "p",
+        "本手册说明港口公司的各家茶室怎样购买、保存和供应茶叶。每位新来的员工都要阅读，"
+        "手册放在柜台后面。",
+    ),
+    ("h", 2, "1.1 采购"),
+    (
+        "note",
+        "绿茶在五月和九月购买，产地是安吉和龙井的茶园。采摘超过六个星期的茶叶一律不买",
+        "乌龙茶例外：可以存放一年。",
+    ),
+    ("list", ["先闻干茶的香气。", "用热水泡一杯。", "把茶箱称两遍。"]),
+    ("h", 2, "1.2 价格"),
+    ("p", "每杯的价格由董事会在三月确定，所有茶室都一样。"),
+    (
+        "table",
+        [["茶", "一杯", "一壶"], ["龙井", "四元二角", "十一元"], ["祁红", "三元八角", "九元五角"]],
+    ),
+    ("page",),
+    ("h", 1, "第二章 供应"),
+    ("h", 2, "2.1 用水"),
+    (
+        "p",
+        "绿茶用八十度的水冲泡，静置两分钟。红茶用九十五度的水冲泡，静置四分钟。水壶每天晚上倒空，"
+        "每个星期一用醋清洗。全角字符：ＡＢＣ１２３。",
+    ),
+    ("h", 2, "2.2 投诉"),
+    (
+        "columns",
+        [
+            (
+                "p",
+                "客人觉得茶苦，就换一杯新的，不问原因。茶室主管要品尝"
+                "原来的那一杯，并记下它来自哪个茶箱。",
+            ),
+            ("p", "同一个茶箱一个星期内被记下三次，就退回茶园，运费由茶园承担。"),
+        ],
+    ),
+)
