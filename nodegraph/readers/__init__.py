@@ -1,11 +1,12 @@
 """Turn files into documents: by their content, in processes of their own, for any reader."""
 
+from .file_records import documents_of
 from .folder_scan import FolderScan, scan
 from .formats import SUFFIXES, format_of
 from .read_options import ReadOptions, check_encoding
 from .read_report import ReadReport
 from .reader_registry import Reader, can_read, register_reader, supported_suffixes
-from .reading import documents_of, read_file, read_files
+from .reading import read_file, read_files
 
 __all__ = [
     "SUFFIXES",

@@ -130,7 +130,7 @@ def pages_as_text(pages: Sequence[PageLines], outline: Iterable[tuple[int, int, 
 
 
 @dataclass(slots=True)
-class _Block:
+class _Paragraph:
     """A paragraph, or a heading of a level from 1; the line is full that reaches its right end."""
 
     lines: list[TextLine]
@@ -157,7 +157,7 @@ def _joined(text: str, following: str) -> str:
 
 def _blocks(
     page: PageLines, titles: Mapping[str, int], levels: Mapping[float, int]
-) -> Iterator[_Block]:
+) -> Iterator[_Paragraph]:
     lines = page.lines
     edges = _right_edges(lines)
     at = 0
@@ -165,10 +165,10 @@ def _blocks(
         heading = _heading(lines, at, titles, levels)
         if heading:
             level, count = heading
-            yield _Block(list(lines[at : at + count]), level)
+            yield _Paragraph(list(lines[at : at + count]), level)
             at += count
             continue
-        block = _Block([lines[at]])
+        block = _Paragraph([lines[at]])
         at += 1
         while (
             at < len(lines)
@@ -255,7 +255,7 @@ def _same_column(line: TextLine, following: TextLine) -> bool:
     )
 
 
-def _continues(block: _Block, line: TextLine, following: TextLine, edge: float) -> bool:
+def _continues(block: _Paragraph, line: TextLine, following: TextLine, edge: float) -> bool:
     """Whether the next line belongs to the paragraph."""
     if not (line.is_placed and following.is_placed):
         return not _SENTENCE_END.search(line.text) and not _ITEM.match(following.text)

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..errors import ReadError
+from .file_records import records_of
 from .formats import format_of
 from .read_options import ReadOptions
-from .reading import records_of
 from .source_file import SourceFile
 
 

@@ -145,7 +145,13 @@ class Worker:
                 timer.cancel()
             if reply is None or reply[0] != "image":
                 return reply, late.is_set()
-            message = _recognized(cast("Ocr", self._options.ocr), reply[1])
+            try:
+                message = _recognized(cast("Ocr", self._options.ocr), reply[1])
+            except Exception as error:  # a user's function
+                self._end()  # it waits for an answer
+                raise ReadError(
+                    f"can't read {path}: ocr failed on a page: {type(error).__name__}: {error}"
+                ) from error
 
     def _lost(self, path: Path, process: subprocess.Popen[bytes], late: bool) -> ReadError:
         if late:

@@ -1,0 +1,43 @@
+"""E-mail."""
+
+import mailbox
+from email.message import EmailMessage
+from pathlib import Path
+
+from nodekin.nodegraph import NodeGraph
+
+
+def message(subject: str, text: str, html: str = "") -> EmailMessage:
+    mail = EmailMessage()
+    mail["Subject"], mail["From"], mail["To"] = subject, "刘 <liu@example.org>", "b@example.org"
+    mail["Date"] = "Mon, 02 Mar 2026 10:00:00 +0100"
+    if text:
+        mail.set_content(text, charset="gb2312" if not text.isascii() else "utf-8")
+    if html:
+        mail.add_alternative(html, subtype="html")
+    return mail
+
+
+def test_mail(tmp_path: Path) -> None:
+    mail = message("茶的价格", "三月的价格见附件。\n", "<p>not read</p>")
+    mail.add_attachment(b"%PDF-", maintype="application", subtype="pdf", filename="价格.pdf")
+    (tmp_path / "a.eml").write_bytes(bytes(mail))
+    (node,) = NodeGraph(tmp_path / "a.eml", progress=False).nodes("ROOT")
+    assert node.text == "三月的价格见附件。"
+    fields = ("title", "from", "to", "date", "attachments")
+    assert [node.metadata[name] for name in fields] == [
+        "茶的价格",
+        "刘 <liu@example.org>",
+        "b@example.org",
+        "2026-03-02T10:00:00+01:00",
+        ["价格.pdf"],
+    ]
+    box = mailbox.mbox(tmp_path / "all.mbox")
+    box.add(message("One", "First.\n"))
+    box.add(message("Two", "", "<h1>Second</h1><p>Text.</p>"))
+    box.close()
+    nodes = NodeGraph(tmp_path / "all.mbox", progress=False).nodes("ROOT")
+    assert [(node.id[-10:], node.text, node.metadata["title"]) for node in nodes] == [
+        ("all.mbox#1", "First.", "One"),
+        ("all.mbox#2", "# Second\n\nText.", "Two"),
+    ]

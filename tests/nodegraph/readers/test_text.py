@@ -1,0 +1,64 @@
+"""Texts in any encoding."""
+
+from pathlib import Path
+
+import pytest
+
+from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions
+from nodekin.nodegraph.readers.text import detected
+
+
+def text_in(path: Path) -> str:
+    (node,) = NodeGraph(path, progress=False).nodes("ROOT")
+    return node.text
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ('{"t": "\\u8336"}', '{\n  "t": "茶"\n}'),
+        ('{"a":[1,2]}', '{\n  "a": [\n    1,\n    2\n  ]\n}'),
+        ('{\n "a": 1 // why\n}', '{\n "a": 1 // why\n}'),
+    ],
+)
+def test_json_is_text_that_can_be_searched(tmp_path: Path, content: str, text: str) -> None:
+    (tmp_path / "a.json").write_text(content)
+    assert text_in(tmp_path / "a.json") == text
+
+
+SIMPLIFIED = "绿茶在五月和九月购买，产地是安吉和龙井的茶园。采摘超过六个星期的茶叶一律不买。"
+TRADITIONAL = "綠茶在五月和九月購買，產地是安吉和龍井的茶園。採摘超過六個星期的茶葉一律不買。"
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        (SIMPLIFIED, "gb18030"),
+        (TRADITIONAL, "big5"),
+        ("绿茶和红茶", "gb18030"),
+        (SIMPLIFIED, "utf-16"),
+        ("紅茶と緑茶は同じ植物の葉から作られています。", "shift_jis"),
+        ("Привет, сегодня хорошая погода и мы пьём чай", "cp1251"),
+        ("The café serves a naïve résumé of what tea can be.", "cp1252"),
+    ],
+)
+def test_texts_that_are_not_utf8_are_recognised(tmp_path: Path, text: str, encoding: str) -> None:
+    (tmp_path / "a.txt").write_bytes(text.encode(encoding))
+    (node,) = NodeGraph(tmp_path / "a.txt", progress=False).nodes("ROOT")
+    assert (node.text, node.metadata["encoding"]) == (text, encoding)
+
+
+def test_the_encoding_that_is_given_counts_more_than_a_guess(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(TRADITIONAL.encode("big5"))
+    for options, text in ((None, TRADITIONAL), (ReadOptions(encoding="big5hkscs"), TRADITIONAL)):
+        (node,) = NodeGraph(tmp_path / "a.txt", progress=False, reading=options).nodes("ROOT")
+        assert node.text == text
+    with pytest.raises(ReadError, match="is not utf-8: byte 0x"):
+        NodeGraph(tmp_path / "a.txt", progress=False, reading=ReadOptions(encoding="utf-8"))
+    with pytest.raises(ValueError, match="no encoding 'gbk2'; for Chinese there is gb18030"):
+        ReadOptions(encoding="gbk2")
+
+
+@pytest.mark.parametrize("data", [b"tea \xff", "茶".encode("gb18030"), bytes(range(256))])
+def test_too_little_to_tell_is_no_guess(data: bytes) -> None:
+    assert detected(data) is None
