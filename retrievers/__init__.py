@@ -15,6 +15,7 @@ from .composite import (
     WindowRetriever,
     with_weights,
 )
+from .corpus_tools import CorpusTools, ToolError, ToolOutput, ToolSession
 from .filters import Filter, Filters, all_of, metadata_key, parse_filters
 from .foreign import as_retriever
 from .plans import Prompt
@@ -49,6 +50,7 @@ __all__ = [
     "BaseRetriever",
     "Bm25",
     "Conversation",
+    "CorpusTools",
     "Cosine",
     "DefaultRetriever",
     "DocumentCompletionRetriever",
@@ -80,7 +82,10 @@ __all__ = [
     "SubQuestionRetriever",
     "TextAnalyzer",
     "TokenLimit",
+    "ToolError",
+    "ToolOutput",
     "ToolQuestionRetriever",
+    "ToolSession",
     "WindowRetriever",
     "all_of",
     "as_retriever",

@@ -126,14 +126,14 @@ PUBLIC = {
     "nodekin.nodegraph.sqlite": "SQLiteStore",
     "nodekin.retrievers": """
         Answer AutoMergeRetriever BaseRetriever Bm25 DefaultRetriever
-        DocumentCompletionRetriever Conversation Cosine
+        CorpusTools DocumentCompletionRetriever Conversation Cosine
         Evidence Filter Filters
         FusionRetriever HyDERetriever KeywordFilter LinkOptions LinkRetriever
         MultiQueryRetriever MultiStepRetriever NearDuplicateFilter Prompt QaRetriever
         QueryEngine QueryRewriteRetriever RecursiveRetriever RerankRetriever Reranker
         RestrictedRetriever Retriever RetrieverLike RetrieverProtocol
         RouterRetriever ScoredNode Span SubQuestionRetriever TextAnalyzer TokenLimit
-        ToolQuestionRetriever WindowRetriever
+        ToolError ToolOutput ToolQuestionRetriever ToolSession WindowRetriever
         all_of as_retriever child_k_override
         get_similarity lifted_score limit_concurrency metadata_key observe parse_filters
         register_index register_reranker

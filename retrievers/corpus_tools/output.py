@@ -1,0 +1,122 @@
+"""What a tool returns: text for a model within its budget, and the same as data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...nodegraph import Node, count_tokens
+from ...nodegraph.source_names import headings_of, source_title
+
+
+class ToolError(ValueError):
+    """A call can't be done; the message tells the model what to do instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutput:
+    """Hold what a tool returns.
+
+    Attributes:
+        text: For the model: the entries, what was left out, and how to get it.
+        entries: The same as JSON values, one for each part of the text. Places are spans of
+            characters in the document's text: ``text[start:end]``.
+        left_out: How many more entries there are.
+    """
+
+    text: str
+    entries: Sequence[dict[str, Any]] = ()
+    left_out: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens the text has, by nodekin's own estimate."""
+        return count_tokens(self.text)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {"text": self.text, "entries": list(self.entries), "left_out": self.left_out}
+
+
+@dataclass(slots=True)
+class OutputBuilder:
+    """Put entries into an output as long as they fit its budget.
+
+    Args:
+        max_tokens: The budget for all entries.
+    """
+
+    max_tokens: int
+    _parts: list[str] = field(default_factory=list)
+    _entries: list[dict[str, Any]] = field(default_factory=list)
+    _used: int = 0
+
+    @property
+    def room(self) -> int:
+        """How many tokens are left."""
+        return max(0, self.max_tokens - self._used)
+
+    @property
+    def size(self) -> int:
+        """How many entries there are."""
+        return len(self._entries)
+
+    def add(self, text: str, entry: dict[str, Any]) -> bool:
+        """Add an entry; False where it does not fit. The first always fits."""
+        tokens = count_tokens(text)
+        if tokens > self.room and self._entries:
+            return False
+        self._used += tokens
+        self._parts.append(text)
+        self._entries.append(entry)
+        return True
+
+    def output(self, left_out: int = 0, remark: str = "", separator: str = "\n\n") -> ToolOutput:
+        """Return what was added, with a remark at its end."""
+        text = separator.join(self._parts)
+        if remark:
+            text = f"{text}\n\n{remark}" if text else remark
+        return ToolOutput(text, self._entries, left_out)
+
+
+def place_of(node: Node, begin: int, end: int) -> dict[str, Any]:
+    """Return where a part of a document is, as an entry has it.
+
+    Args:
+        node: The document, or the node that the part is of.
+        begin: Where it begins in the document's text, in characters.
+        end: Where it ends.
+    """
+    document = node.root
+    return {
+        "document": document.id,
+        "title": source_title(document.metadata),
+        "headings": headings_of(node.metadata),
+        "start": begin,
+        "end": end,
+        "line": document.text.count("\n", 0, begin) + 1,
+    }
+
+
+def heading_line(entry: dict[str, Any]) -> str:
+    """Return the line above an entry: the document, its title and headings, and the span."""
+    title = entry["title"]
+    names = [title] if title and title not in entry["document"] else []
+    above = " > ".join([*names, *entry["headings"]])
+    where = f"{entry['document']} [{entry['start']}:{entry['end']}]"
+    return f"{where} {above}".rstrip()
+
+
+def shorten(text: str, tokens: int) -> str:
+    """Return the beginning of a text, of no more than so many tokens."""
+    if count_tokens(text) <= tokens:
+        return text
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if count_tokens(text[:middle]) <= tokens:
+            low = middle
+        else:
+            high = middle - 1
+    return text[:low]

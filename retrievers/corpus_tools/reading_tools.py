@@ -1,0 +1,201 @@
+"""``outline``, ``read`` and ``grep``: what there is, what it says, where a text stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ...nodegraph import Node, count_tokens
+from ...nodegraph.source_names import source_title
+from ...nodegraph.splitters.markdown_splitter import markdown_headings
+from .corpus_view import CorpusView
+from .output import OutputBuilder, ToolError, ToolOutput, heading_line, place_of, shorten
+from .session import Interval, ToolSession, span_of
+
+_LINE = 200  # characters of a line that grep shows
+
+
+class ReadingTools:
+    """Read a corpus.
+
+    Args:
+        view: What may be seen.
+    """
+
+    def __init__(self, view: CorpusView) -> None:
+        self.view = view
+
+    def outline(self, document: str, skip: int, max_tokens: int) -> ToolOutput:
+        """Return the documents of the corpus or of a folder; or the headings of a document."""
+        builder = OutputBuilder(max_tokens)
+        if document and not document.endswith("/"):
+            node = self._document_or_none(document)
+            if node is not None:
+                return self._headings(node, skip, builder)
+        left = number = 0
+        for number, node in enumerate(self.view.documents(document), 1):
+            if number <= skip:
+                continue
+            title = source_title(node.metadata)
+            entry = {"document": node.id, "title": title, "tokens": count_tokens(node.text)}
+            name = f" {title}" if title and title not in node.id else ""
+            if left or not builder.add(f"{node.id} ({entry['tokens']:,} tokens){name}", entry):
+                left += 1
+        if not builder.size:
+            if skip:
+                raise ToolError(f"there are only {number} documents; give a smaller skip")
+            raise ToolError(
+                f"no document is below {document!r:.200}; outline without a document lists all"
+                if document
+                else "the corpus has no documents"
+            )
+        more = (
+            f"{left:,} more documents: outline with skip={skip + builder.size}, or with a folder "
+            "as document."
+            if left
+            else ""
+        )
+        return builder.output(left, more, separator="\n")
+
+    def _document_or_none(self, name: str) -> Node | None:
+        try:
+            return self.view.document(name)
+        except ToolError:
+            if any(True for _ in self.view.documents(name)):
+                return None
+            raise
+
+    def _headings(self, node: Node, skip: int, builder: OutputBuilder) -> ToolOutput:
+        headings = list(markdown_headings(node.text)) or list(self._first_words(node))
+        ends = [begin for begin, _, _ in headings[1:]] + [len(node.text)]
+        left = 0
+        for number, ((begin, level, text), end) in enumerate(zip(headings, ends, strict=True)):
+            if number < skip:
+                continue
+            tokens = count_tokens(node.text[begin:end])
+            entry = {"document": node.id, "heading": text, "level": level}
+            entry |= {"start": begin, "end": end, "tokens": tokens}
+            line = f"{'  ' * max(0, level - 1)}{text} [{begin}:{end}] ({tokens:,} tokens)"
+            if left or not builder.add(line, entry):
+                left += 1
+        more = f"{left:,} more: outline with skip={skip + builder.size}." if left else ""
+        return builder.output(left, more, separator="\n")
+
+    def _first_words(self, node: Node) -> Iterator[tuple[int, int, str]]:
+        """Yield where each passage begins, and its first words, where there are no headings."""
+        for passage in self.view.passages(node):
+            span = span_of(passage)
+            if span:
+                yield span[0], 1, " ".join(shorten(passage.text, 12).split())
+
+    def read(
+        self,
+        document: str,
+        start: int | None,
+        end: int | None,
+        max_tokens: int,
+        session: ToolSession,
+    ) -> ToolOutput:
+        """Return a part of a document, exactly as it is."""
+        node = self.view.document(document)
+        size = len(node.text)
+        begin = 0 if start is None else start
+        if not 0 <= begin <= size or (end is not None and end < begin):
+            raise ToolError(
+                f"{node.id!r} has the characters 0 to {size}; start={start}, end={end} is no part"
+            )
+        if end is None:  # to the end of the passage that the start is in
+            span = span_of(self.view.passage_at(node, begin)) or (0, size)
+            stop = size if start is None else max(span[1], begin)
+        else:
+            stop = min(end, size)
+        text = node.text[begin:stop]
+        if session.has_shown(node.id, begin, stop) and begin < stop:
+            entry = place_of(node, begin, stop) | {"shown_before": True, "text": None}
+            rest = f"; read on with start={stop}" if stop < size else ""
+            return ToolOutput(f"{heading_line(entry)}\n(shown before{rest})", [entry])
+        shown = shorten(text, max_tokens)
+        cut = begin + len(shown)
+        passage = self.view.passage_at(node, begin)
+        entry = place_of(passage, begin, cut) | {"text": shown, "size": size}
+        session.show(node.id, begin, cut)
+        more = f"{size - cut:,} more characters: read with start={cut}." if cut < size else ""
+        builder = OutputBuilder(max_tokens)
+        builder.add(f"{heading_line(entry)}\n{shown}", entry)
+        return builder.output(int(cut < size), more)
+
+    def grep(
+        self, pattern: str, regex: bool, document: str, skip: int, max_tokens: int
+    ) -> ToolOutput:
+        """Return the lines in which a text stands."""
+        if not pattern:
+            raise ToolError("the pattern is empty; give the text to look for")
+        find = _finder(pattern, regex)
+        builder = OutputBuilder(max_tokens)
+        left = number = 0
+        for node in self.view.documents(document):
+            for begin, end in find(node.text):
+                number += 1
+                if number <= skip:
+                    continue
+                entry, line = _line_entry(node, begin, end)
+                if left or not builder.add(f"{heading_line(entry)}\n{line}", entry):
+                    left += 1
+        if not builder.size:
+            where = f" below {document!r}" if document else ""
+            return ToolOutput(
+                f"{pattern!r:.200} stands nowhere{where}; grep looks for exact text: try a part of "
+                "it, or search for what it means."
+            )
+        more = f"{left:,} more: grep with skip={skip + builder.size}." if left else ""
+        return builder.output(left, more)
+
+
+def _finder(pattern: str, regex: bool) -> Callable[[str], Iterator[Interval]]:
+    """Return a function that finds where a pattern stands, in time linear in the text.
+
+    Raises:
+        ToolError: If it is no regular expression, or there is nothing that finds them safely.
+    """
+    compiled: Any
+    if not regex:
+        compiled = re.compile(re.escape(pattern), re.IGNORECASE)
+    else:
+        try:
+            import re2
+        except ImportError as error:
+            raise ToolError(
+                "regular expressions are not available here (they need google-re2: pip install "
+                '"nodekin[mcp]"); grep for a plain text'
+            ) from error
+        options = re2.Options()
+        options.case_sensitive, options.log_errors = False, False
+        options.never_nl = False
+        try:
+            compiled = re2.compile(f"(?m){pattern}", options)
+        except re2.error as error:
+            reason = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
+            raise ToolError(
+                f"{pattern!r:.200} is no regular expression: {reason}; without backreferences and "
+                "lookarounds, in RE2's syntax"
+            ) from error
+
+    def find(text: str) -> Iterator[Interval]:
+        for match in compiled.finditer(text):
+            if match.end() > match.start():
+                yield match.start(), match.end()
+
+    return find
+
+
+def _line_entry(node: Node, begin: int, end: int) -> tuple[dict[str, Any], str]:
+    """Return where a match stands, and the line around it, shortened around the match."""
+    text = node.text
+    first, last = text.rfind("\n", 0, begin) + 1, text.find("\n", end)
+    last = len(text) if last < 0 else last
+    from_, to = max(first, begin - _LINE // 2), min(last, end + _LINE // 2)
+    to = min(to, from_ + 2 * _LINE)
+    line = f"{'… ' if from_ > first else ''}{text[from_:to]}{' …' if to < last else ''}"
+    entry = place_of(node, begin, end) | {"text": text[begin:end], "context": text[from_:to]}
+    return entry, f"line {entry['line']}: {line}"

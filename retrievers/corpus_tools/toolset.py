@@ -1,0 +1,289 @@
+"""The tools of a corpus: their names, descriptions and arguments, and how they are called."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...nodegraph import NodeGraph, nearest_names
+from ...nodegraph.errors import check_integer
+from ..composite import DefaultRetriever
+from ..filters import Filters
+from ..foreign import as_retriever
+from .corpus_view import CorpusView
+from .output import ToolError, ToolOutput
+from .reading_tools import ReadingTools
+from .search_tools import SearchTools
+from .session import ToolSession
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "boolean": (bool,),
+    "object": (dict,),
+}
+
+_QUERY = {"type": "string", "description": "A question or key words."}
+_DOCUMENT = {"type": "string", "description": "A document's id, path or file name."}
+_START = {"type": "integer", "minimum": 0, "description": "First character."}
+_END = {"type": "integer", "minimum": 0, "description": "Character behind the last."}
+_SKIP = {
+    "type": "integer",
+    "minimum": 0,
+    "default": 0,
+    "description": "Leave out so many: to go on where an earlier call ended.",
+}
+_MODE = {
+    "type": "string",
+    "enum": ["all", "words", "meaning"],
+    "default": "all",
+    "description": "all finds best; words only by words, meaning only by embeddings.",
+}
+_FILTERS = {
+    "type": "object",
+    "description": 'Conditions on metadata, such as {"year": {"gte": 2020}}.',
+}
+_REGEX = {
+    "type": "boolean",
+    "default": False,
+    "description": "Whether the pattern is a regular expression (RE2).",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusTool:
+    """Describe one tool for a model.
+
+    Attributes:
+        name: Its name.
+        description: What it does and when to use it.
+        parameters: Its arguments, as a JSON schema.
+        call: Takes the arguments by name and the session; see ``CorpusTools.call``.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    call: Callable[..., ToolOutput]
+
+
+class CorpusTools:
+    """Offer a graph to an agent as five tools: ``search``, ``related``, ``grep``, ``outline``,
+    ``read``.
+
+    Searching small nodes, reading what is around them, and looking up exact text at three levels
+    lets an agent find more with less than a fixed retrieval (as in "A-RAG", 2026). Every result
+    names its document and its exact span in characters: ``text[start:end]``. A call returns no
+    more than its budget of tokens, and says what it left out and how to get it. What a session
+    was shown is not shown again. Order is deterministic.
+
+    Args:
+        graph: The node graph.
+        retriever: What ``search`` asks by default; it answers with nodes of ``target``. None for
+            ``as_retriever(graph)``.
+        target: The group of passages. None for that of the default retriever.
+        filters: Conditions that a document's metadata has to meet; what does not is invisible to
+            all tools, whatever is asked.
+        max_tokens: The budget of a call.
+
+    Raises:
+        TypeError: If ``graph`` is no graph.
+        UnknownGroupError: If there is no group ``target``.
+        ValueError: If the budget is below 50.
+
+    Example:
+        >>> from nodekin.nodegraph import Document
+        >>> graph = NodeGraph()
+        >>> ids = graph.add(Document("# Tea\\n\\nGreen tea is steamed.", id="tea.md"))
+        >>> tools = CorpusTools(graph)
+        >>> print(tools.call("search", {"query": "steamed"}).text)
+        tea.md [0:28] Tea
+        # Tea
+        <BLANKLINE>
+        Green tea is steamed.
+        >>> tools.call("read", {"document": "tea.md", "start": 7, "end": 16}).entries[0]["text"]
+        'Green tea'
+    """
+
+    def __init__(
+        self,
+        graph: NodeGraph,
+        retriever: object = None,
+        *,
+        target: str | None = None,
+        filters: Filters | None = None,
+        max_tokens: int = 800,
+    ) -> None:
+        if not isinstance(graph, NodeGraph):
+            raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
+        self.graph = graph
+        self.max_tokens = check_integer(max_tokens, "max_tokens", 50)
+        default = DefaultRetriever(graph, target)
+        self.view = CorpusView(graph, default.target, filters)
+        native = default if retriever is None else as_retriever(retriever)
+        self._searching = SearchTools(self.view, default, native, filters)
+        self._reading = ReadingTools(self.view)
+        self.tools = {tool.name: tool for tool in self._described()}
+
+    def _described(self) -> Sequence[CorpusTool]:
+        searching, reading = self._searching, self._reading
+        return (
+            _tool(
+                "search",
+                "Find passages about something. Start here. Returns the best passages with their "
+                "place; of long ones the sentences that matched: read shows the rest.",
+                {"query": _QUERY, "mode": _MODE, "filters": _FILTERS, "skip": _SKIP},
+                ["query"],
+                searching.search,
+            ),
+            _tool(
+                "grep",
+                "Find where an exact text stands: a name, a number, a line of code. Upper and "
+                "lower case are the same.",
+                {
+                    "pattern": {"type": "string", "description": "The text."},
+                    "regex": _REGEX,
+                    "document": _DOCUMENT | {"default": "", "description": "Only here or below."},
+                    "skip": _SKIP,
+                },
+                ["pattern"],
+                reading.grep,
+            ),
+            _tool(
+                "outline",
+                "List the documents of the corpus or of a folder, or the headings of a document, "
+                "with their sizes.",
+                {
+                    "document": _DOCUMENT | {"default": "", "description": "Or a folder; or all."},
+                    "skip": _SKIP,
+                },
+                [],
+                reading.outline,
+            ),
+            _tool(
+                "read",
+                "Read a part of a document exactly: from start to end, from start to the end of "
+                "its passage, or from the beginning.",
+                {"document": _DOCUMENT, "start": _START, "end": _END},
+                ["document"],
+                reading.read,
+            ),
+            _tool(
+                "related",
+                "Find passages that mention the same names as a part of a document: what else is "
+                "about them. Use it to get from one fact to the next.",
+                {"document": _DOCUMENT, "start": _START | {"default": 0}, "end": _END},
+                ["document"],
+                searching.related,
+            ),
+        )
+
+    def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        session: ToolSession | None = None,
+        max_tokens: int | None = None,
+    ) -> ToolOutput:
+        """Call a tool.
+
+        Args:
+            name: Which one.
+            arguments: Its arguments by name, as a model gives them.
+            session: What the conversation has read; None for nothing yet.
+            max_tokens: The budget of this call, in place of the toolset's.
+
+        Returns:
+            Text for the model, and the same as data.
+
+        Raises:
+            ToolError: If there is no such tool, or the arguments are wrong; the message is for
+                the model.
+        """
+        if name not in self.tools:
+            raise ToolError(f"there is no tool {name!r:.80}; there is {', '.join(self.tools)}")
+        tool = self.tools[name]
+        values = check_arguments(tool, arguments or {})
+        budget = check_integer(max_tokens or self.max_tokens, "max_tokens", 1)
+        if name in ("search", "related", "read"):
+            values["session"] = ToolSession() if session is None else session
+        return tool.call(**values, max_tokens=budget)
+
+    async def acall(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        session: ToolSession | None = None,
+        max_tokens: int | None = None,
+    ) -> ToolOutput:
+        """Do what ``call`` does without blocking the event loop."""
+        return await asyncio.to_thread(
+            self.call, name, arguments, session=session, max_tokens=max_tokens
+        )
+
+
+def _tool(
+    name: str,
+    description: str,
+    properties: Mapping[str, Mapping[str, Any]],
+    required: Sequence[str],
+    call: Callable[..., ToolOutput],
+) -> CorpusTool:
+    schema = {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(required),
+        "additionalProperties": False,
+    }
+    return CorpusTool(name, description, schema, call)
+
+
+def check_arguments(tool: CorpusTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call with defaults, each of its type.
+
+    A number that is written as a text is one; null is a missing argument.
+
+    Raises:
+        ToolError: If one is missing, unknown or of another type.
+    """
+    if not isinstance(arguments, Mapping):
+        raise ToolError(f"the arguments of {tool.name} are an object, not {arguments!r:.80}")
+    properties = tool.parameters["properties"]
+    given = {name: value for name, value in arguments.items() if value is not None}
+    for name in given:
+        if name not in properties:
+            raise ToolError(
+                f"{tool.name} has no argument {name!r:.80}; it has "
+                f"{nearest_names(str(name), properties)}"
+            )
+    for name in tool.parameters["required"]:
+        if name not in given:
+            raise ToolError(f"{tool.name} needs {name}: {properties[name]['description']}")
+    return {
+        name: _checked(tool.name, name, declared, given[name])
+        if name in given
+        else declared.get("default")
+        for name, declared in properties.items()
+    }
+
+
+def _checked(tool: str, name: str, declared: Mapping[str, Any], value: Any) -> Any:
+    kind = declared["type"]
+    if kind == "integer" and isinstance(value, (str, float)):
+        try:
+            whole = int(value)
+            value = whole if float(value) == whole else value
+        except (ValueError, OverflowError):
+            pass
+    is_bool = isinstance(value, bool)
+    if not isinstance(value, _TYPES[kind]) or (is_bool and kind != "boolean"):
+        raise ToolError(f"{name} of {tool} is of type {kind}, not {value!r:.80}")
+    if "enum" in declared and value not in declared["enum"]:
+        raise ToolError(f"{name} of {tool} is one of {declared['enum']}, not {value!r:.80}")
+    if kind == "integer" and value < declared.get("minimum", value):
+        raise ToolError(f"{name} of {tool} is {declared['minimum']} or more, not {value}")
+    return value

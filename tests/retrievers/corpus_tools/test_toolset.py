@@ -1,0 +1,353 @@
+"""A corpus as an agent meets it: five tools, exact places, budgets, errors that help."""
+
+import asyncio
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodekin.nodegraph import Document, Embedder, NodeGraph
+from nodekin.retrievers import Retriever
+from nodekin.retrievers.corpus_tools import CorpusTools, ToolError, ToolSession
+
+BRAND = """# Brand
+
+Brand is a play in verse by Henrik Ibsen. It was written in 1865.
+
+## Plot
+
+Brand is a priest who wants all or nothing. {filler}
+
+## Reception
+
+The play was a great success in Copenhagen.
+""".format(filler="He climbs the mountains with his people. " * 40)
+
+IBSEN = "Henrik Ibsen was born in Skien. He wrote plays, and lived in Rome for years."
+
+TEA = "# 茶\n\n陆羽写了《茶经》。他生活在唐代。\n\n## 绿茶\n\n绿茶不经过发酵，所以是绿的。"
+
+
+@pytest.fixture(scope="module")
+def graph() -> NodeGraph:
+    graph = NodeGraph(progress=False)
+    graph.add(
+        [
+            Document(BRAND, {"title": "Brand (play)", "year": 1865}, id="plays/brand.md"),
+            Document(IBSEN, {"title": "Henrik Ibsen", "year": 1828}, id="people/ibsen.txt"),
+            Document(TEA, {"title": "茶", "year": 780}, id="茶/茶.md"),
+        ]
+    )
+    return graph
+
+
+@pytest.fixture(scope="module")
+def tools(graph) -> CorpusTools:
+    return CorpusTools(graph)
+
+
+def text_of(graph, entry) -> str:
+    return graph.node(entry["document"]).text[entry["start"] : entry["end"]]
+
+
+# search
+
+
+def test_a_search_returns_what_matched_with_its_exact_place(graph, tools) -> None:
+    output = tools.call("search", {"query": "Where was the play a success?"})
+    entry = output.entries[0]
+    assert entry["document"] == "plays/brand.md"
+    assert entry["headings"] == ["Brand"]  # what all of the passage stands below
+    assert entry["line"] == BRAND[: entry["start"]].count("\n") + 1
+    assert "great success in Copenhagen" in text_of(graph, entry)
+    assert "bm25 of passage sentence" in entry["why"]
+    first, body = output.text.split("\n", 1)
+    assert first.startswith(
+        f"plays/brand.md [{entry['start']}:{entry['end']}] Brand (play) > Brand"
+    )
+    assert "great success in Copenhagen" in body
+
+
+def test_of_a_long_passage_the_sentences_that_matched(graph, tools) -> None:
+    entry = tools.call("search", {"query": "priest all or nothing"}).entries[0]
+    assert entry["whole"] is False
+    text = graph.node(entry["document"]).text
+    for begin, end in entry["parts"]:
+        assert text[begin:end] in entry["text"]
+    assert "all or nothing" in entry["text"]
+    assert len(entry["text"]) < 400
+
+
+def test_chinese(graph, tools) -> None:
+    entry = tools.call("search", {"query": "谁写了茶经？"}).entries[0]
+    assert (entry["document"], text_of(graph, entry)) == ("茶/茶.md", TEA)
+    (found,) = tools.call("grep", {"pattern": "茶经"}).entries
+    assert text_of(graph, found) == "茶经"
+
+
+def test_a_budget_says_how_to_go_on(tools) -> None:
+    whole = tools.call("search", {"query": "play in verse by Ibsen"}, max_tokens=2000)
+    seen, skip = [], 0
+    for _ in range(20):
+        output = tools.call(
+            "search", {"query": "play in verse by Ibsen", "skip": skip}, max_tokens=50
+        )
+        if not output.entries:
+            break
+        seen += [(e["document"], e["start"]) for e in output.entries]
+        skip += len(output.entries)
+        assert (f"search again with skip={skip}" in output.text) == bool(output.left_out)
+    assert seen == [(e["document"], e["start"]) for e in whole.entries]
+    assert output.text.startswith("Nothing more was found")
+
+
+def test_what_was_shown_is_named_and_not_shown_again(tools) -> None:
+    session = ToolSession()
+    query = {"query": "Where was Ibsen born?"}
+    first = tools.call("search", query, session=session).entries[0]
+    again = tools.call("search", query, session=session)
+    assert first["text"] == IBSEN
+    assert (again.entries[0]["shown_before"], again.entries[0]["text"]) == (True, None)
+    assert IBSEN not in again.text
+    read = tools.call("read", {"document": "ibsen.txt"}, session=session)
+    assert read.entries[0]["shown_before"] is True
+    assert tools.call("search", query).entries[0]["text"] == IBSEN  # without the session
+    session.clear()
+    assert tools.call("search", query, session=session).entries[0]["text"] == IBSEN
+
+
+def test_filters_and_modes(tools) -> None:
+    late = {"query": "play Ibsen", "filters": {"year": {"gte": 1850}}}
+    assert {e["document"] for e in tools.call("search", late).entries} == {"plays/brand.md"}
+    words = {"query": "play Ibsen", "mode": "words"}
+    assert "people/ibsen.txt" in {e["document"] for e in tools.call("search", words).entries}
+    with pytest.raises(ToolError, match="no embeddings; use mode=words"):
+        tools.call("search", {"query": "play", "mode": "meaning"})
+
+
+def test_by_meaning_where_there_are_embeddings() -> None:
+    def embed(texts):
+        return [
+            [text.lower().count("tea") + 0.1, text.lower().count("play") + 0.1] for text in texts
+        ]
+
+    graph = NodeGraph(embed=Embedder(embed, "counts"), progress=False)
+    graph.add([Document("Tea.", id="tea"), Document("A play.", id="play")])
+    output = CorpusTools(graph).call("search", {"query": "plays", "mode": "meaning"})
+    assert [entry["document"] for entry in output.entries] == ["play", "tea"]
+
+
+def test_a_retriever_of_ones_own(graph) -> None:
+    graph.create_node_group("line", str.splitlines)
+    tools = CorpusTools(graph, Retriever(graph, "line", target="passage"))
+    assert tools.call("search", {"query": "Skien"}).entries[0]["why"] == "bm25 of line"
+
+
+# grep
+
+
+@pytest.mark.parametrize("pattern", ["IBSEN", "ibsen"])
+def test_grep_finds_every_place(graph, tools, pattern) -> None:
+    entries = tools.call("grep", {"pattern": pattern}).entries
+    assert [(e["document"], text_of(graph, e)) for e in entries] == [
+        ("plays/brand.md", "Ibsen"),
+        ("people/ibsen.txt", "Ibsen"),
+    ]
+    assert entries[0]["line"] == 3
+
+
+def test_grep_in_a_folder_and_onwards(tools) -> None:
+    everywhere = tools.call("grep", {"pattern": "mountains"}, max_tokens=120)
+    assert everywhere.left_out + len(everywhere.entries) == 40
+    assert f"grep with skip={len(everywhere.entries)}" in everywhere.text
+    assert not tools.call("grep", {"pattern": "mountains", "document": "people"}).entries
+    assert (
+        "stands nowhere below 'people'"
+        in tools.call("grep", {"pattern": "mountains", "document": "people"}).text
+    )
+
+
+def test_a_regular_expression(graph, tools) -> None:
+    pytest.importorskip("re2")
+    entries = tools.call("grep", {"pattern": r"18\d\d|《.+?》", "regex": True}).entries
+    assert [text_of(graph, entry) for entry in entries] == ["1865", "《茶经》"]
+    with pytest.raises(ToolError, match="is no regular expression: missing"):
+        tools.call("grep", {"pattern": "(tea", "regex": True})
+
+
+def test_an_expensive_expression_takes_no_time() -> None:
+    pytest.importorskip("re2")
+    graph = NodeGraph(progress=False)
+    graph.add(Document("a" * 50_000, id="a"))
+    output = CorpusTools(graph).call("grep", {"pattern": "(a+)+$b", "regex": True})
+    assert not output.entries  # Python's own would take longer than the universe has existed
+
+
+def test_long_lines_are_cut_around_the_match() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(Document("x" * 5000 + " needle " + "y" * 5000, id="hay"))
+    (entry,) = CorpusTools(graph).call("grep", {"pattern": "needle"}).entries
+    assert len(entry["context"]) < 300
+    assert " needle " in entry["context"]
+
+
+# outline and read
+
+
+def test_outline_of_the_corpus_and_of_a_document(graph, tools) -> None:
+    documents = tools.call("outline").entries
+    assert [entry["document"] for entry in documents] == graph.document_ids()
+    assert [e["document"] for e in tools.call("outline", {"document": "plays"}).entries] == [
+        "plays/brand.md"
+    ]
+    headings = tools.call("outline", {"document": "brand.md"}).entries
+    assert [(e["level"], e["heading"]) for e in headings] == [
+        (1, "Brand"),
+        (2, "Plot"),
+        (2, "Reception"),
+    ]
+    assert text_of(graph, headings[1]).startswith("## Plot\n\nBrand is a priest")
+    first = tools.call("outline", {"document": "brand.md"}, max_tokens=1)
+    assert (len(first.entries), first.left_out) == (1, 2)
+    assert "outline with skip=1" in first.text
+
+
+def test_outline_without_headings(graph, tools) -> None:
+    (entry,) = tools.call("outline", {"document": "people/ibsen.txt"}).entries
+    assert entry["heading"].startswith("Henrik Ibsen was born in Skien")
+
+
+def test_reading_on_until_the_end(graph, tools) -> None:
+    text, start = "", 0
+    for _ in range(50):
+        output = tools.call(
+            "read", {"document": "brand.md", "start": start, "end": 10**6}, max_tokens=60
+        )
+        text += output.entries[0]["text"]
+        start = output.entries[0]["end"]
+        assert output.tokens < 120
+        if not output.left_out:
+            break
+        assert f"read with start={start}" in output.text
+    assert text == BRAND
+
+
+def test_reading_a_passage(graph, tools) -> None:
+    at = BRAND.index("great success")
+    (entry,) = tools.call("read", {"document": "Brand (play)", "start": at}).entries
+    assert entry["text"] == "great success in Copenhagen."
+
+
+@pytest.mark.parametrize(("start", "end"), [(5, 3), (10**6, None)])
+def test_no_part_of_a_document(tools, start, end) -> None:
+    with pytest.raises(ToolError, match=r"has the characters 0 to 76; start="):
+        tools.call("read", {"document": "ibsen.txt", "start": start, "end": end})
+
+
+def test_a_document_that_is_not_there(tools) -> None:
+    with pytest.raises(ToolError, match=r"no document 'ibsen.md'; the nearest are 'people/ibsen"):
+        tools.call("read", {"document": "ibsen.md"})
+
+
+# related
+
+
+def test_related_leads_by_names_to_the_next_fact(tools) -> None:
+    output = tools.call("related", {"document": "people/ibsen.txt"})
+    assert [(e["document"], e["names"]) for e in output.entries] == [
+        ("plays/brand.md", ["Henrik Ibsen"])
+    ]
+    assert "No name in this part" in tools.call("related", {"document": "茶.md"}).text
+
+
+# Whatever a model asks
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("find", {}, "no tool 'find'; there is search, grep, outline, read, related"),
+        ("search", {}, "search needs query: A question or key words"),
+        ("search", {"q": "tea"}, "no argument 'q'; it has 'query'"),
+        ("search", {"query": " "}, "the query is empty"),
+        ("search", {"query": 3}, "query of search is of type string, not 3"),
+        ("search", {"query": "tea", "mode": "best"}, "mode of search is one of"),
+        ("search", {"query": "tea", "skip": -1}, "skip of search is 0 or more"),
+        ("search", {"query": "tea", "skip": "many"}, "skip of search is of type integer"),
+        ("search", {"query": "tea", "skip": True}, "skip of search is of type integer"),
+        ("search", {"query": "tea", "filters": {"year": {"above": 3}}}, "above"),
+        ("grep", {"pattern": ""}, "the pattern is empty"),
+        ("outline", {"document": "nothing/"}, "no document is below 'nothing/'"),
+        ("outline", {"skip": 9}, "there are only 3 documents"),
+        ("related", {"document": "茶.md", "start": 900}, "start and end are characters"),
+    ],
+)
+def test_what_is_wrong_and_what_to_do(tools, name, arguments, message) -> None:
+    with pytest.raises(ToolError, match=message):
+        tools.call(name, arguments)
+
+
+def test_numbers_in_words_and_nulls_are_understood(tools) -> None:
+    arguments = {"document": "ibsen.txt", "start": "7", "end": 12.0}
+    assert tools.call("read", arguments).entries[0]["text"] == "Ibsen"
+    assert tools.call("outline", {"document": None, "skip": None}).entries
+
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=30),
+    st.lists(st.integers()),
+)
+
+
+@given(
+    st.sampled_from(["search", "grep", "outline", "read", "related", "x"]),
+    st.dictionaries(
+        st.sampled_from(
+            ["query", "mode", "skip", "filters", "pattern", "document", "start", "end", "regex"]
+        ),
+        VALUES,
+    ),
+)
+def test_any_call_is_an_output_or_an_error_for_the_model(tools, name, arguments) -> None:
+    try:
+        output = tools.call(name, arguments)
+    except ToolError:
+        pass
+    else:
+        assert json.loads(json.dumps(output.to_dict()))["text"] == output.text
+        assert output.tokens < 1500
+
+
+def test_conditions_hold_for_every_tool(graph) -> None:
+    tools = CorpusTools(graph, filters={"year": {"lt": 1850}})
+    assert {e["document"] for e in tools.call("search", {"query": "Ibsen play"}).entries} == {
+        "people/ibsen.txt"
+    }
+    assert [e["document"] for e in tools.call("grep", {"pattern": "Ibsen"}).entries] == [
+        "people/ibsen.txt"
+    ]
+    assert "plays/brand.md" not in tools.call("outline").text
+    assert not tools.call("related", {"document": "ibsen.txt"}).entries
+    with pytest.raises(ToolError, match=r"no document 'plays/brand\.md'") as error:
+        tools.call("read", {"document": "plays/brand.md"})
+    assert str(error.value).count("brand") == 1
+    wider = {"query": "Ibsen play", "filters": {"year": 1865}}
+    assert not tools.call("search", wider).entries
+
+
+async def test_async_and_the_same_twice(tools) -> None:
+    arguments = {"query": "Henrik Ibsen's play"}
+    outputs = await asyncio.gather(*(tools.acall("search", arguments) for _ in range(5)))
+    assert len({output.text for output in outputs}) == 1
+
+
+def test_schemas_are_what_models_take(tools) -> None:
+    for tool in tools.tools.values():
+        assert set(tool.parameters) == {"type", "properties", "required", "additionalProperties"}
+        assert all(p["description"] for p in tool.parameters["properties"].values())
+        assert len(tool.description) < 250
