@@ -28,12 +28,14 @@ from .node import ROOT, Kin, Link, LinkedText, Node
 from .observation import Observation, OutsideHoldError, observing
 from .readers import ReadOptions, ReadReport, register_reader
 from .search_text import SearchText, SearchTextOption, as_search_text
+from .source_names import file_name_of, headings_of, source_title
 from .splitters import (
     MarkdownSplitter,
     PassageSplitter,
     RecursiveSplitter,
     SentenceSplitter,
     count_tokens,
+    markdown_headings,
     split_paragraphs,
     split_sentences,
 )
@@ -85,13 +87,17 @@ __all__ = [
     "count_tokens",
     "declared_search_text",
     "explain_names",
+    "file_name_of",
     "fingerprint",
+    "headings_of",
     "limit_concurrency",
+    "markdown_headings",
     "nearest_names",
     "observing",
     "register_reader",
     "run_in_tasks",
     "run_in_threads",
+    "source_title",
     "split_paragraphs",
     "split_sentences",
 ]

@@ -120,6 +120,7 @@ PUBLIC = {
         Refresh SearchText SearchTextOption SentenceSplitter Stamp StoreError TransformError
         UnknownGroupError UnsupportedFilesError
         as_search_text count_tokens declared_search_text fingerprint explain_names
+        file_name_of headings_of markdown_headings source_title
         limit_concurrency nearest_names observing register_reader run_in_tasks run_in_threads
         split_paragraphs split_sentences
     """,

@@ -1,7 +1,7 @@
 """Transforms that cut texts: sentences, chunks, headings, with their places."""
 
 from .chunking import CLAUSES, WORDS, Length, Span, locate
-from .markdown_splitter import MarkdownSplitter
+from .markdown_splitter import MarkdownSplitter, markdown_headings
 from .passage_splitter import PassageSplitter
 from .recursive_splitter import RecursiveSplitter
 from .sentence_splitter import SentenceSplitter
@@ -20,6 +20,7 @@ __all__ = [
     "Span",
     "count_tokens",
     "locate",
+    "markdown_headings",
     "paragraph_spans",
     "sentence_spans",
     "split_paragraphs",

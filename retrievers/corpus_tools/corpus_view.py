@@ -6,8 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from ...nodegraph import Node, NodeGraph, nearest_names
-from ...nodegraph.source_names import file_name_of
+from ...nodegraph import Node, NodeGraph, file_name_of, nearest_names
 from ..filters import Filters, parse_filters
 from .output import ToolError
 from .session import span_of

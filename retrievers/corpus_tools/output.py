@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...nodegraph import Node, count_tokens
-from ...nodegraph.source_names import headings_of, source_title
+from ...nodegraph import Node, count_tokens, headings_of, source_title
 
 
 class ToolError(ValueError):

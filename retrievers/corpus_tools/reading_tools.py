@@ -6,9 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ...nodegraph import Node, count_tokens
-from ...nodegraph.source_names import source_title
-from ...nodegraph.splitters.markdown_splitter import markdown_headings
+from ...nodegraph import Node, count_tokens, markdown_headings, source_title
 from .corpus_view import CorpusView
 from .output import OutputBuilder, ToolError, ToolOutput, heading_line, place_of, shorten
 from .session import Interval, ToolSession, span_of

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...nodegraph import NodeGraph, nearest_names
-from ...nodegraph.errors import check_integer
 from ..composite import DefaultRetriever
 from ..filters import Filters
 from ..foreign import as_retriever
+from ..validation import whole
 from .corpus_view import CorpusView
 from .output import ToolError, ToolOutput
 from .reading_tools import ReadingTools
@@ -119,7 +119,7 @@ class CorpusTools:
         if not isinstance(graph, NodeGraph):
             raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
         self.graph = graph
-        self.max_tokens = check_integer(max_tokens, "max_tokens", 50)
+        self.max_tokens = whole(max_tokens, "max_tokens", 50)
         default = DefaultRetriever(graph, target)
         self.view = CorpusView(graph, default.target, filters)
         native = default if retriever is None else as_retriever(retriever)
@@ -207,7 +207,7 @@ class CorpusTools:
             raise ToolError(f"there is no tool {name!r:.80}; there is {', '.join(self.tools)}")
         tool = self.tools[name]
         values = check_arguments(tool, arguments or {})
-        budget = check_integer(max_tokens or self.max_tokens, "max_tokens", 1)
+        budget = whole(max_tokens or self.max_tokens, "max_tokens", 1)
         if name in ("search", "related", "read"):
             values["session"] = ToolSession() if session is None else session
         return tool.call(**values, max_tokens=budget)

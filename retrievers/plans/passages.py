@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ...nodegraph import Node
+from ...nodegraph import Node, headings_of, source_title
 from ...nodegraph.models import neutralize as neutralize_tags
-from ...nodegraph.source_names import headings_of, source_title
 
 _TAGS = ("passage", "passages", "partial")
 
