@@ -1,7 +1,7 @@
 """A corpus as tools for agents: search, grep, outline, read, related."""
 
-from .output import ToolError, ToolOutput
-from .session import ToolSession
+from .tool_output import ToolError, ToolOutput
+from .tool_session import ToolSession
 from .toolset import CorpusTool, CorpusTools
 
 __all__ = ["CorpusTool", "CorpusTools", "ToolError", "ToolOutput", "ToolSession"]

@@ -8,8 +8,8 @@ from itertools import islice
 
 from ...nodegraph import Node, NodeGraph, file_name_of, nearest_names
 from ..filters import Filters, parse_filters
-from .output import ToolError
-from .session import span_of
+from .tool_output import ToolError
+from .tool_session import span_of
 
 _AT_ONCE = 200  # documents whose texts are in memory
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from ...nodegraph import Node, count_tokens, markdown_headings, source_title
 from .corpus_view import CorpusView
-from .output import OutputBuilder, ToolError, ToolOutput, heading_line, place_of, shorten
-from .session import Interval, ToolSession, span_of
+from .tool_output import OutputBuilder, ToolError, ToolOutput, heading_line, place_of, shorten
+from .tool_session import Interval, ToolSession, span_of
 
 _LINE = 200  # characters of a line that grep shows
 

@@ -13,8 +13,8 @@ from ..restricted_retriever import restrict
 from ..results import ScoredNode
 from ..retriever import Retriever
 from .corpus_view import CorpusView
-from .output import OutputBuilder, ToolError, ToolOutput, heading_line, place_of, shorten
-from .session import Interval, ToolSession, joined, span_of
+from .tool_output import OutputBuilder, ToolError, ToolOutput, heading_line, place_of, shorten
+from .tool_session import Interval, ToolSession, joined, span_of
 
 Mode = Literal["all", "words", "meaning"]
 

@@ -13,10 +13,10 @@ from ..filters import Filters
 from ..foreign import as_retriever
 from ..validation import whole
 from .corpus_view import CorpusView
-from .output import ToolError, ToolOutput
+from .tool_output import ToolError, ToolOutput
 from .reading_tools import ReadingTools
 from .search_tools import SearchTools
-from .session import ToolSession
+from .tool_session import ToolSession
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
