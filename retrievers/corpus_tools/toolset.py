@@ -13,9 +13,9 @@ from ..filters import Filters
 from ..foreign import as_retriever
 from ..validation import whole
 from .corpus_view import CorpusView
-from .tool_output import ToolError, ToolOutput
 from .reading_tools import ReadingTools
 from .search_tools import SearchTools
+from .tool_output import ToolError, ToolOutput
 from .tool_session import ToolSession
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
