@@ -127,7 +127,7 @@ def eval_command(
     writers: list[tuple[Path | None, Callable[[], str]]] = [
         (markdown, result.to_markdown),
         (csv, result.to_csv),
-        (html, lambda: _page(result)),
+        (html, result.to_html),
     ]
     for path, make in writers:
         if path is not None:
@@ -186,11 +186,3 @@ def exit_status(result: Evaluation) -> ExitStatus:
         return ExitStatus.NO_RESULTS
     failed = any(result.costs(setup)["failed"] for setup in result.records)
     return ExitStatus.PARTIAL_SUCCESS if failed else ExitStatus.SUCCESS
-
-
-def _page(result: Any) -> str:
-    make = getattr(result, "to_html", None)
-    if make is None:
-        raise CommandError("this nodekin writes no page; leave --html out", ExitStatus.USAGE_ERROR)
-    page: str = make()
-    return page

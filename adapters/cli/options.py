@@ -57,6 +57,14 @@ def folders_option(help: str) -> Callable[[Any], Any]:
 
 
 _SEARCHING = (
+    click.option(
+        "--setups",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="Search by a set-up of this file, as 'nodekin eval' measures and 'nodekin tune' "
+        "writes it; its [graph] says where, unless --in does.",
+    ),
+    click.option("--setup", metavar="NAME", help="Which of its set-ups; its default one without."),
     folders_option("Search this folder or file at once, in memory, without an index. Repeatable."),
     store_option,
     click.option(
@@ -86,9 +94,7 @@ _SEARCHING = (
         "-k",
         "--top-k",
         type=click.IntRange(min=1),
-        default=6,
-        show_default=True,
-        help="How many results at most.",
+        help="How many results at most; 6 by default, or the set-up's own number.",
     ),
     click.option(
         "-f",

@@ -19,12 +19,14 @@ from ...retrievers import (
     ScoredNode,
     trace,
 )
+from ...retrievers.setups import SetupFile, SetupOpener
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from .filter_conditions import parse_conditions
 from .models import embedding_model
 from .options import as_text, common_options, search_options
 from .output import FORMAT, LineNumbers, echo, listing, place, result_record, stage_record, to_json
-from .workspace import IndexSettings, find_index, open_graph
+from .setup_session import open_setups
+from .workspace import IndexSettings, Workspace, find_index, open_graph
 
 JSON_FORMAT = """\b
 With --json: {"format": 1, "command": "search", "query", "count", "results":
@@ -50,7 +52,7 @@ def search(query: tuple[str, ...], full: bool, as_json: bool, quiet: bool, **opt
     """
     text = as_text(" ".join(query))
     with open_search(quiet=quiet, **options) as session:
-        results = session.retriever.retrieve(text, filters=session.filters)
+        results = session.results(text)
         if as_json:
             _echo_json("search", text, results)
         else:
@@ -103,7 +105,7 @@ def explain(query: tuple[str, ...], as_json: bool, quiet: bool, **options: Any) 
     text = as_text(" ".join(query))
     with open_search(quiet=quiet, **options) as session:
         with trace("explain") as traced:
-            results = session.retriever.retrieve(text, filters=session.filters)
+            results = session.results(text)
         if as_json:
             _echo_json("explain", text, results, trace=stage_record(traced))
         else:
@@ -116,18 +118,32 @@ def explain(query: tuple[str, ...], as_json: bool, quiet: bool, **options: Any) 
         return _status(text, session, results, quiet)
 
 
+TOP_K = 6  # how many results, where nothing is said
+
 _DEPTH = 20  # what each branch gives to a fusion, at least
 
 
 @dataclass(frozen=True, slots=True)
 class SearchSession:
-    """Hold an opened graph, how it is made, and the retriever over it."""
+    """Hold an opened graph, how it is made, and the retriever over it.
+
+    Attributes:
+        graph: The graph.
+        settings: How the index is made; those of no index where there is none.
+        retriever: What searches it.
+        filters: Conditions for every call.
+        top_k: How many results at most; None for the retriever's own number.
+    """
 
     graph: NodeGraph
     settings: IndexSettings
     retriever: RetrieverProtocol
     filters: Mapping[str, Any]
-    top_k: int
+    top_k: int | None
+
+    def results(self, query: str) -> list[ScoredNode]:
+        """Return what is found for a query."""
+        return self.retriever.retrieve(query, top_k=self.top_k, filters=self.filters)
 
 
 @contextmanager
@@ -139,11 +155,13 @@ def open_search(
     groups: tuple[str, ...],
     target: str | None,
     similarities: tuple[str, ...],
-    top_k: int,
+    top_k: int | None,
     filters: tuple[str, ...],
     embed: str | None,
     embed_base_url: str | None,
     encoding: str | None,
+    setups: Path | None = None,
+    setup: str | None = None,
 ) -> Iterator[SearchSession]:
     """Open what is to be searched, with the retriever for it.
 
@@ -160,12 +178,29 @@ def open_search(
         embed: The embedding model for folders.
         embed_base_url: The server of an embedding model.
         encoding: What files in folders are that are not UTF-8.
+        setups: A file of set-ups, one of which searches.
+        setup: Which of them; None for the file's default.
 
     Raises:
         CommandError: If there is no index, or the options don't go together.
         ValueError: If a filter is no condition, or a name unknown.
     """
     conditions = parse_conditions(filters)
+    if setups is not None:
+        declared = {
+            "--group": groups, "--target": target, "--similarity": similarities,
+            "--embed": embed, "--encoding": encoding,
+        }  # fmt: skip
+        with _declared_search(setups, setup, folders, store, declared, quiet) as opened:
+            chosen = opened.open(setup)
+            yield SearchSession(opened.graph, IndexSettings(), chosen, conditions, top_k)
+        return
+    if setup is not None:
+        raise CommandError(
+            f"--setup {setup!r} names a set-up of a file; name it with --setups FILE",
+            ExitStatus.USAGE_ERROR,
+        )
+    top_k = top_k or TOP_K
     home, settings = find_index(store, folders, embed, encoding)
     names = similarities_of(similarities, settings.embed)
     model = embedding_model(settings.embed, embed_base_url) if "cosine" in names else None
@@ -198,6 +233,36 @@ def open_search(
                 on_error="raise" if similarities else "skip",
             )
         yield SearchSession(graph, settings, retriever, conditions, top_k)
+
+
+@contextmanager
+def _declared_search(
+    path: Path,
+    setup: str | None,
+    folders: Sequence[Path],
+    store: Path | None,
+    options: Mapping[str, object],
+    quiet: bool,
+) -> Iterator[SetupOpener]:
+    """Open a file of set-ups, on folders, on what it names, or on the index.
+
+    Raises:
+        CommandError: If an option says what the file says.
+    """
+    for name, value in options.items():
+        if value:
+            raise CommandError(
+                f"{name} does not go with --setups: {path} says how to search; change it there",
+                ExitStatus.USAGE_ERROR,
+            )
+    file = SetupFile.read(path)
+    file.table(setup or file.default)
+    if "source" in file.graph or "store" in file.graph:
+        store = None
+    elif not folders:
+        store = Workspace.find(store).folder
+    with open_setups(file, folders, store, quiet=quiet) as opened:
+        yield opened
 
 
 def similarities_of(names: Sequence[str], embed: str) -> tuple[str, ...]:
