@@ -11,13 +11,17 @@ import logging
 import pkgutil
 import re
 import runpy
+import shlex
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from scripted_server import ChatServer, serving
 
+from nodekin.adapters.cli.app import app
 from nodekin.nodegraph import NodeGraph, split_paragraphs, split_sentences
 from nodekin.retrievers import Retriever
 
@@ -66,6 +70,29 @@ def test_code_blocks_run_and_print_what_follows(
             assert printed == body
             printed = None
     assert not printed, f"a block prints {printed!r}, which the page does not show"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if "```console" in p.read_text("utf-8")], ids=lambda p: p.stem
+)
+def test_commands_run_and_print_what_follows(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Run them beside a copy of ``examples/data``; a ``toml`` block is the file ``setups.toml``."""
+    shutil.copytree(REPO / "examples" / "data", tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    for kind, body in _BLOCK.findall(page.read_text(encoding="utf-8")):
+        if kind == "toml" and "[setups." in body:
+            (tmp_path / "setups.toml").write_text(body, encoding="utf-8")
+        elif kind == "console":
+            command, _, printed = body.removeprefix("$ nodekin ").partition("\n")
+            ran = CliRunner().invoke(app, shlex.split(command))
+            assert ran.exit_code == 0, ran.stderr
+            assert ran.stderr == ""
+            flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+            assert doctest.OutputChecker().check_output(printed, ran.stdout, flags), ran.stdout
 
 
 def _modules() -> list[str]:

@@ -141,11 +141,10 @@ PUBLIC = {
         register_similarity restrict trace with_weights
     """,
     "nodekin.retrievers.evaluation": """
-        DEFAULT_METRICS
         Dataset Difference Evaluation Figure GeneratedQuestions GoldDocument GoldPassage GoldSpan
         JUDGED_METRICS Judge Judgement METRICS
         Matching Metric MissingGold Question RejectedQuestion RetrievalCase RetrievedItem
-        edit_similarity evaluate generate_questions get_metric
+        default_metrics edit_similarity evaluate generate_questions get_metric
         load_beir load_csv load_dataset load_jsonl load_langchain load_llama_index load_ragas
         load_log load_squad save_jsonl
     """,

@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from ...retrievers.evaluation import (
-    DEFAULT_METRICS,
     Evaluation,
     Matching,
     evaluate,
@@ -56,7 +55,8 @@ _FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
     "metrics",
     multiple=True,
     metavar="NAME@K",
-    help=f"What is measured; {', '.join(DEFAULT_METRICS)} by default. Repeatable.",
+    help="What is measured, such as recall@5, mrr@5, answer_in_context@5, tokens_per_gold; without "
+    "it what the questions have gold or answers for. Repeatable.",
 )
 @click.option(
     "--results",
@@ -101,7 +101,7 @@ def eval_command(
     nodekin eval --data questions.jsonl --docs docs
     nodekin eval setups.toml --data questions.csv -m recall@5 --results results.jsonl
     """
-    measures = [get_metric(metric) for metric in metrics or DEFAULT_METRICS]
+    measures = [get_metric(metric) for metric in metrics]
     dataset = load_dataset(data, parse_fields(fields))
     file = DEFAULT_SETUPS if setups is None else SetupFile.read(setups)
     chosen = list(names or file.setups or [file.default])
@@ -112,7 +112,7 @@ def eval_command(
             result = evaluate(
                 opened.open_all(chosen),
                 dataset,
-                measures,
+                measures or None,
                 matching=Matching(match, document_key=document_key),
                 documents=opened.graph,
                 path=results,

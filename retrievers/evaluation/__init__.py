@@ -12,10 +12,9 @@ from .matching import Matching, RetrievalCase, RetrievedItem, edit_similarity
 from .metrics import METRICS, Judgement, Metric, get_metric
 from .question_log import load_log
 from .report import Evaluation
-from .runner import DEFAULT_METRICS, evaluate
+from .runner import default_metrics, evaluate
 
 __all__ = [
-    "DEFAULT_METRICS",
     "JUDGED_METRICS",
     "METRICS",
     "Dataset",
@@ -35,6 +34,7 @@ __all__ = [
     "RejectedQuestion",
     "RetrievalCase",
     "RetrievedItem",
+    "default_metrics",
     "edit_similarity",
     "evaluate",
     "generate_questions",

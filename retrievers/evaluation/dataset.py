@@ -158,7 +158,9 @@ class Dataset:
     def __repr__(self) -> str:
         return f"Dataset({self.name!r}, {len(self)} questions, {len(self.documents)} documents)"
 
-    def missing_gold(self, documents: NodeGraph | Sequence[Document]) -> list[MissingGold]:
+    def missing_gold(
+        self, documents: NodeGraph | Sequence[Document], document_key: str | None = None
+    ) -> list[MissingGold]:
         """List the gold that is in no document: it can never be retrieved.
 
         A passage is in a document whose text has it, white space apart; a span in one that is as
@@ -166,9 +168,14 @@ class Dataset:
 
         Args:
             documents: What is searched: a graph, or its documents.
+            document_key: The metadata field with the ids of documents, see ``Matching``.
         """
         if isinstance(documents, NodeGraph):
-            documents = [Document(n.text, id=n.id) for n in documents.nodes("ROOT")]
+            documents = [Document(n.text, n.metadata, id=n.id) for n in documents.nodes("ROOT")]
+        if document_key is not None:
+            documents = [
+                Document(d.text, id=str(d.metadata.get(document_key, d.id))) for d in documents
+            ]
         lengths = {document.id: len(document.text) for document in documents}
         texts = "\0".join(_squeezed(document.text) for document in documents)
         present: dict[str, bool] = {}

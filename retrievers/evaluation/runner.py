@@ -22,14 +22,29 @@ from .report import Evaluation
 
 _logger = logging.getLogger("nodekin")
 
-DEFAULT_METRICS = ("recall@1", "recall@5", "mrr@5", "ndcg@5")
-"""What is measured unless told otherwise."""
+RANKING_METRICS = ("recall@1", "recall@5", "mrr@5", "ndcg@5")
+"""What is measured of questions with gold unless told otherwise."""
+
+ANSWER_METRICS = ("answer_in_context@1", "answer_in_context@5")
+"""What is measured of questions with answers."""
+
+
+def default_metrics(dataset: Dataset) -> tuple[str, ...]:
+    """Return what is measured unless told otherwise: what the questions have something for.
+
+    Example:
+        >>> default_metrics(Dataset([Question("1", "Which tea?", answers=("green",))]))
+        ('answer_in_context@1', 'answer_in_context@5')
+    """
+    gold = any(question.gold for question in dataset.questions)
+    answers = any(question.answers for question in dataset.questions)
+    return (RANKING_METRICS if gold or not answers else ()) + (ANSWER_METRICS if answers else ())
 
 
 def evaluate(
     retrievers: Mapping[str, RetrieverLike],
     dataset: Dataset,
-    metrics: Sequence[MetricLike] = DEFAULT_METRICS,
+    metrics: Sequence[MetricLike] | None = None,
     *,
     top_k: int | None = None,
     matching: Matching | None = None,
@@ -48,7 +63,8 @@ def evaluate(
         retrievers: By name: what ``as_retriever`` takes, so also those of LangChain and
             LlamaIndex as they are. The first is what the others are compared with.
         dataset: The questions.
-        metrics: Names like ``"recall@5"``, see ``METRICS``, or objects.
+        metrics: Names like ``"recall@5"``, see ``METRICS``, or objects; None for what the
+            questions have gold or answers for, see ``default_metrics``.
         top_k: How many results to request; None for the highest number in a metric's name, 10
             where none has one.
         matching: When a result is gold; None for ``Matching()``.
@@ -85,7 +101,8 @@ def evaluate(
         raise ValueError(
             f"give retrievers by name, as {{'words': retriever}}, not {retrievers!r:.80}"
         )
-    measures = [get_metric(metric) for metric in metrics]
+    chosen = default_metrics(dataset) if metrics is None else metrics
+    measures = [get_metric(metric) for metric in chosen]
     if not measures:
         raise ValueError("there are no metrics; name one at least, like 'recall@5'")
     names = [measure.name for measure in measures]
@@ -108,7 +125,9 @@ def evaluate(
     file = RecordFile(path, described)  # refuses before anything is searched
     searched = documents if documents is not None else dataset.documents
     missing = (
-        [] if isinstance(searched, Sequence) and not searched else dataset.missing_gold(searched)
+        []
+        if isinstance(searched, Sequence) and not searched
+        else dataset.missing_gold(searched, matching.document_key)
     )
     if missing:
         _logger.warning(

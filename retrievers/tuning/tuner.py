@@ -10,12 +10,12 @@ from typing import Any
 
 from ...nodegraph import NodeGraph
 from ..evaluation import (
-    DEFAULT_METRICS,
     Dataset,
     Evaluation,
     Matching,
     Metric,
     Question,
+    default_metrics,
     evaluate,
     get_metric,
 )
@@ -79,8 +79,8 @@ def tune(
     dataset: Dataset,
     *,
     space: Space | None = None,
-    metric: Metric | str = "ndcg@5",
-    metrics: Sequence[Metric | str] = DEFAULT_METRICS,
+    metric: Metric | str | None = None,
+    metrics: Sequence[Metric | str] | None = None,
     seconds: float = 300.0,
     model_calls: int | None = None,
     models: Mapping[str, Any] | None = None,
@@ -101,8 +101,9 @@ def tune(
             ``NodeGraph.add`` takes them.
         dataset: The questions.
         space: What is tried; None for ``Space()``.
-        metric: What is chosen by.
-        metrics: What is reported besides.
+        metric: What is chosen by; None for ``"ndcg@5"``, or ``"answer_in_context@5"`` where no
+            question has gold.
+        metrics: What is reported besides; None for ``default_metrics``.
         seconds: How long it may take; a group that is being built is finished.
         model_calls: How often reranking models may be called for choosing; None for no limit.
         models: Reranking models by name, each anything that ``CrossEncoderReranker`` takes.
@@ -130,6 +131,10 @@ def tune(
         whole(model_calls, "model_calls", 0)
     if len(dataset) < 2:
         raise ValueError(f"{dataset.name} has one question; one half chooses, the other reports")
+    others = [get_metric(m) for m in (default_metrics(dataset) if metrics is None else metrics)]
+    if metric is None:
+        gold = any(question.gold for question in dataset.questions)
+        metric = "ndcg@5" if gold else "answer_in_context@5"
     measure = get_metric(metric)
     matching = matching or Matching()
     if isinstance(source, NodeGraph):
@@ -155,12 +160,11 @@ def tune(
         both = {**DEFAULT.setups, **best.file.setups}
         setups = SetupFile(both, best.file.groups, default="tuned")
     opener = SetupOpener(setups, graph, models)
-    reported = list(dict.fromkeys([measure.name, *(get_metric(m).name for m in metrics)]))
-    measures = {m.name: m for m in map(get_metric, metrics)} | {measure.name: measure}
+    measures = {m.name: m for m in (measure, *others)}
     evaluation = evaluate(
         {name: opener.open(name) for name in setups.setups},
         Dataset(reporting, name=dataset.name),
-        [measures[name] for name in reported],
+        list(measures.values()),
         matching=matching,
         documents=graph,
         progress=progress,

@@ -24,6 +24,7 @@ from nodekin.retrievers.evaluation import (
     GoldSpan,
     Matching,
     Question,
+    default_metrics,
     evaluate,
     load_jsonl,
 )
@@ -301,3 +302,30 @@ def test_the_rows_of_cmrc_that_the_readme_has(data):
     assert round(figures["mrr@5"], 4) == 0.9867
     assert evaluation.missing_gold == []
     assert evaluation.figure("paragraphs", "recall@1").judged == 1002
+
+
+def test_what_is_measured_unless_told_otherwise_is_what_the_questions_have():
+    gold, answers = (GoldDocument("a"),), ("tea",)
+    both = [Question("1", "Which?", gold), Question("2", "Which?", (), answers)]
+    assert default_metrics(Dataset(both))[0] == "recall@1"
+    assert default_metrics(Dataset(both))[-1] == "answer_in_context@5"
+    only = Dataset(both[1:])
+    graph = NodeGraph(progress=False)
+    graph.add(["Green tea."])
+    result = evaluate({"words": Retriever(graph, "ROOT")}, only)
+    assert list(result.metrics) == ["answer_in_context@1", "answer_in_context@5"]
+    assert not result.notes()
+
+
+def test_gold_by_a_metadata_field_is_in_the_documents():
+    graph = NodeGraph(progress=False)
+    graph.add([Document("Green tea.", {"file_name": "tea.md"}, id="docs/tea.md")])
+    gold = (GoldDocument("tea.md"),)
+    data = Dataset([Question("1", "tea", gold), Question("2", "tea", (GoldDocument("te.md"),))])
+    matching = Matching(document_key="file_name")
+    words = {"words": Retriever(graph, "ROOT")}
+    result = evaluate(words, data, ["recall@1"], matching=matching, documents=graph)
+    assert [str(m) for m in result.missing_gold] == [
+        "2: 'te.md' is in no document; nearest: 'tea.md'"
+    ]
+    assert result.judgements["recall@1"]["words"]["1"].value == 1.0

@@ -1,0 +1,113 @@
+"""Tune on one half of the questions of three data sets, report on the other; what measuring costs.
+
+CMRC 2018's development set (400 questions, evenly chosen, over 848 paragraphs), HotpotQA (100 over
+994 passages) and MuSiQue (100 over 1,890), without a model, five minutes at most each. Gold are
+documents. The second table has what ``evaluate`` takes beside the retrievals themselves, over 1,000
+questions of CMRC, in seconds of the processor.
+"""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from harness import arguments, show
+from multi_hop import Hops, documents, hotpotqa, musique
+
+from nodekin.nodegraph import NodeGraph
+from nodekin.retrievers import DefaultRetriever, Retriever
+from nodekin.retrievers.evaluation import Dataset, GoldDocument, Question, evaluate, load_squad
+from nodekin.retrievers.tuning import tune
+
+METRIC = "ndcg@5"
+
+
+def cmrc_questions(data: Path, count: int) -> tuple[list[Any], Dataset]:
+    """Read paragraphs and some questions of the development set, evenly chosen."""
+    squad = load_squad(data / "cmrc2018" / "dev.json", "documents")
+    step = max(1, len(squad) // count)
+    return list(squad.documents), Dataset(squad.questions[::step][:count], name="CMRC 2018 dev")
+
+
+def hop_questions(hops: Hops) -> tuple[list[Any], Dataset]:
+    """Return passages as documents, and the questions with their ids as gold."""
+    questions = [
+        Question(str(number), text, tuple(map(GoldDocument, sorted(gold))))
+        for number, (text, gold) in enumerate(hops.questions)
+    ]
+    return documents(hops.passages), Dataset(questions, name=hops.name)
+
+
+def tuned(options: Namespace) -> Iterator[list[str]]:
+    """Tune on each data set that is there."""
+    sources: list[Callable[[], tuple[list[Any], Dataset]]] = [
+        lambda: cmrc_questions(options.data, 400),
+        lambda: hop_questions(hotpotqa(options.data)),
+        lambda: hop_questions(musique(options.data)),
+    ]
+    for read in sources:
+        try:
+            docs, dataset = read()
+        except FileNotFoundError as error:
+            yield [f"skipped: no {error.filename}", *[""] * 6]
+            continue
+        result = tune(docs, dataset, metric=METRIC, seconds=options.seconds, progress=False)
+        figures = result.evaluation.figures
+        figure = {name: figures[name][METRIC].value or 0.0 for name in figures}
+        best = max(t.mean() for t in result.trials if len(t.scores) == result.questions)
+        yield [
+            dataset.name,
+            f"{len(result.trials)}",
+            f"{result.seconds:.0f}",
+            f"{result.trials[0].mean():.4f}",
+            f"{best:.4f}",
+            f"{figure['default']:.4f}",
+            f"{figure['tuned']:.4f}" if result.changed else "the default stays",
+        ]
+
+
+def costs(options: Namespace) -> Iterator[list[str]]:
+    """Time the retrievals of 1,000 questions, alone and in an evaluation."""
+    docs, dataset = cmrc_questions(options.data, 1000)
+    graph = NodeGraph(progress=False)
+    graph.add(docs)
+    for name, retriever in (
+        ("words of paragraphs", Retriever(graph, "ROOT")),
+        ("the default", DefaultRetriever(graph)),
+    ):
+        retriever.retrieve(dataset.questions[0].text)
+        alone = min(_processor(lambda r=retriever: _retrieve(r, dataset)) for _ in range(3))
+        whole = min(
+            _processor(lambda r=retriever: str(evaluate({"one": r}, dataset, progress=False)))
+            for _ in range(3)
+        )
+        yield [name, f"{alone:.2f}", f"{whole:.2f}", f"{whole / alone:.2f}"]
+
+
+def _retrieve(retriever: Any, dataset: Dataset) -> None:
+    for question in dataset.questions:
+        retriever.retrieve(question.text, top_k=5)
+
+
+def _processor(work: Callable[[], object]) -> float:
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+def main() -> None:
+    """Run both."""
+    parser = arguments(__doc__)
+    parser.add_argument("--seconds", type=float, default=300.0, help="for each data set")
+    options = parser.parse_args()
+    header = ["data", "set-ups", "seconds", "default", "best tried", "default", "tuned"]
+    show(f"{METRIC}: on the half that chooses, and held back", header, tuned(options))
+    columns = ["1,000 questions", "retrievals, s", "evaluated, s", "times"]
+    show("What measuring costs", columns, costs(options))
+
+
+if __name__ == "__main__":
+    main()
