@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -351,21 +350,21 @@ def detect(
         if evidence >= foreign and "".join(words).isascii():
             return ENGLISH if evidence >= _least(words) else None
     hints = _hints(script)
-    scores: Counter[Language] = Counter()
+    scores: dict[Language, int] = {}
     for word in words:
-        if word in hints:
-            scores.update(hints[word])
+        for language in hints.get(word, ()):
+            scores[language] = scores.get(language, 0) + 1
     joined = "".join(words)
     if not joined.isascii():
         letters = _letter_hints(script)
         for letter in joined:
-            if letter in letters:
-                scores.update(letters[letter])
+            for language in letters.get(letter, ()):
+                scores[language] = scores.get(language, 0) + 1
     if not scores:
         return None
     least = _least(words) if script == "latin" and candidates is None else 1
-    best = max(candidates or of_script(script), key=lambda language: scores[language])
-    return best if scores[best] >= least else None
+    best = max(candidates or of_script(script), key=lambda language: scores.get(language, 0))
+    return best if scores.get(best, 0) >= least else None
 
 
 def _least(words: Sequence[str]) -> float:

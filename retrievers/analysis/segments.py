@@ -81,6 +81,9 @@ def normalized(text: str) -> str:
 
 def segments(normal: str) -> Segments:
     """Return the words and runs of a normalized text."""
+    if normal.isascii():
+        only = ascii_words(normal)
+        return [only] if only else []
     result: Segments = []
     words: list[str] = []
     for run in _RUNS.findall(normal):

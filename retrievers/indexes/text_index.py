@@ -30,6 +30,8 @@ _LONG = 1_000  # nodes whose indexing is worth a progress bar
 
 _CACHED = 4_000_000  # postings that are cached with what they add to scores, at least
 
+_MOST_FREQUENCIES = 100_000  # terms of which it is remembered in how many nodes they are
+
 _MOST_UNWEIGHED = 10_000  # terms whose postings are cached until a search weighs them
 
 _MOST_SATURATIONS = 2  # settings by which postings are cached
@@ -38,6 +40,32 @@ _BATCH = 1_000_000  # characters that are analysed together
 
 # Count up when TextAnalyzer returns other terms: older files are rebuilt then.
 _ANALYSIS = 2
+
+
+class DocumentFrequency(dict[str, int]):
+    """Tell in how many nodes a term is, for one state of an index, and remember it.
+
+    A dictionary, so that a term that it contains costs no call.
+
+    Args:
+        count: Counts the nodes of a term.
+
+    Attributes:
+        memo: What analyzers remember of the state; see ``TextAnalyzer.weigh``.
+    """
+
+    def __init__(self, count: Callable[[str], int]) -> None:
+        super().__init__()
+        self._count = count
+        self.memo: dict[object, Any] = {}
+
+    def __missing__(self, term: str) -> int:
+        if len(self) > _MOST_FREQUENCIES:
+            self.clear()
+        self[term] = number = self._count(term)
+        return number
+
+    __call__ = dict.__getitem__
 
 
 class TextIndex(SyncedIndex):
@@ -53,6 +81,7 @@ class TextIndex(SyncedIndex):
     Attributes:
         table: The nodes by row.
         total_length: How many terms all nodes have together.
+        frequency: In how many nodes a term is, as they are now.
     """
 
     uses_search_text = True
@@ -77,7 +106,7 @@ class TextIndex(SyncedIndex):
         self._weighed: dict[Saturation, ImpactLists] = {}
         self._latest: ImpactLists | None = None
         self._unweighed: dict[str, tuple[Ints, Ints]] = {}
-        self._document_frequency: dict[str, int] = {}
+        self.frequency = DocumentFrequency(self._count)
         self._frequencies: Ints | None = None
 
     @property
@@ -89,13 +118,13 @@ class TextIndex(SyncedIndex):
 
     def document_frequency(self, term: str) -> int:
         """Return in how many nodes a term is."""
-        frequency = self._document_frequency.get(term)
-        if frequency is None:
-            if len(self._unweighed) > _MOST_UNWEIGHED:
-                self._unweighed, self._document_frequency = {}, {}
-            postings = self._unweighed[term] = self.postings(term)
-            frequency = self._document_frequency[term] = len(postings[0])
-        return frequency
+        return self.frequency[term]
+
+    def _count(self, term: str) -> int:
+        if len(self._unweighed) > _MOST_UNWEIGHED:
+            self._unweighed = {}
+        postings = self._unweighed[term] = self.postings(term)
+        return len(postings[0])
 
     def document_frequencies(self) -> Ints:
         """Return that for every term of the index, ascending."""

@@ -93,13 +93,18 @@ class Bm25:
         def total(term: str) -> int:
             return sum(index.document_frequency(term) for index in indexes)
 
-        frequency = indexes[0].document_frequency if len(indexes) == 1 else total
+        frequency = indexes[0].frequency if len(indexes) == 1 else total
         weights: dict[str, float] = {}
         for term, occurrences in self._weigh(query, frequency, size):
+            if isinstance(term, str):
+                if count := frequency(term):
+                    weight = occurrences * self._idf(count, size, indexes[0])
+                    weights[term] = weights.get(term, 0.0) + weight
+                continue
             # A form in a language may be another word in the others: it is no rarer than the word
             # in the index's main language, so that it does not outweigh that.
             most = 0
-            for form in (term,) if isinstance(term, str) else term:
+            for form in term:
                 if count := frequency(form):
                     most = most or count
                     weight = occurrences * self._idf(max(count, most), size, indexes[0])
