@@ -8,7 +8,7 @@ from typing import Any
 
 from ..protocols import RetrieverProtocol
 from .configured_retriever import ConfiguredRetriever
-from .foreign_retriever import ForeignRetriever
+from .foreign_retriever import ForeignRetriever, PushFilters
 from .retriever_adapters import adapt_retriever, is_native
 
 FACE = "native_retriever"
@@ -30,6 +30,7 @@ def as_retriever(
     *,
     name: str | None = None,
     score_key: str | None = "relevance_score",
+    push_filters: PushFilters | None = None,
 ) -> RetrieverProtocol:
     """Return a retriever of any framework as a retriever of this package.
 
@@ -52,37 +53,38 @@ def as_retriever(
         name: What evidence and traces call a retriever of another framework; None for the name of
             its class, or its own.
         score_key: The metadata field of documents that may have a score; None for none.
+        push_filters: Returns the conditions of a call in the terms of a store: keywords for the
+            search of a LangChain vector store (``{"filter": ...}``), ``{"filters":
+            MetadataFilters(...)}`` for a LlamaIndex retriever or index; ``{}`` for what it can't
+            say. It gets all conditions, a tenant's too, as one mapping of fields, further ones
+            of the same field under ``"and"``. What comes back is checked in any case, so that it
+            may say less than the conditions, never more.
 
     Raises:
-        TypeError: If it is none of these.
+        TypeError: If it is none of these, or conditions can't be pushed into it: one with
+            conditions of its own, which would be replaced.
 
     Example:
+        >>> from types import SimpleNamespace
+        >>> documents = [SimpleNamespace(page_content=t, metadata={}, id=t) for t in ("Tea", "Tee")]
         >>> class Store:  # has the methods of LangChain's vector stores
         ...     def similarity_search_with_score(self, query, k=4):
-        ...         from types import SimpleNamespace
-        ...         return [(SimpleNamespace(page_content="Tea", metadata={}, id="1"), 0.5)][:k]
+        ...         return [(documents[0], 0.5), (documents[1], 0.25)][:k]
         ...     def similarity_search(self, query, k=4): ...
         ...     def as_retriever(self): ...
-        >>> print(as_retriever(Store())("tea?")[0].explain())
+        >>> print(as_retriever(Store()).retrieve("tea?", top_k=1)[0].explain())
         0.5000    "Tea"
           0.5000    Store for "tea?": itself
     """
-    if hasattr(type(source), FACE):  # a Runnable around one may show the attributes of it, too
-        native: RetrieverProtocol = getattr(source, FACE)
-        return native
-    if hasattr(type(getattr(source, "vectorstore", None)), FACE) and _only_searches(source):
-        store, options = source.vectorstore, source.search_kwargs
-        return ConfiguredRetriever(
-            getattr(store, FACE),
-            top_k=options.get("k", _STORE_K),
-            filters=store.native_filters(options.get("filter")),
+    ours = _ours(source)
+    calls = adapt_retriever(source) if ours is None else None
+    if push_filters is not None and (calls is None or calls.with_options is None):
+        raise TypeError(
+            "push_filters is for a vector store of LangChain, or a retriever or index of "
+            f"LlamaIndex without conditions of its own, not for {source!r:.80}"
         )
-    if make := _SOURCES.get(type(source)):
-        return make(source)
-    if is_native(source):
-        checked: RetrieverProtocol = source
-        return checked
-    calls = adapt_retriever(source)
+    if ours is not None:
+        return ours
     if calls is None:
         remedy = ""
         if isinstance(source, Mapping | list | tuple):
@@ -95,7 +97,24 @@ def as_retriever(
             f"LlamaIndex, not {source!r:.80}{remedy}"
         )
     calls = calls if name is None else replace(calls, name=name)
-    return ForeignRetriever(source, calls, score_key=score_key)
+    return ForeignRetriever(source, calls, score_key=score_key, push_filters=push_filters)
+
+
+def _ours(source: Any) -> RetrieverProtocol | None:
+    """Return a retriever of this package, that of its face elsewhere, or the one of a graph."""
+    if hasattr(type(source), FACE):  # a Runnable around one may show the attributes of it, too
+        native: RetrieverProtocol = getattr(source, FACE)
+        return native
+    if hasattr(type(getattr(source, "vectorstore", None)), FACE) and _only_searches(source):
+        store, options = source.vectorstore, source.search_kwargs
+        return ConfiguredRetriever(
+            getattr(store, FACE),
+            top_k=options.get("k", _STORE_K),
+            filters=store.native_filters(options.get("filter")),
+        )
+    if make := _SOURCES.get(type(source)):
+        return make(source)
+    return source if is_native(source) else None
 
 
 def _only_searches(source: Any) -> bool:

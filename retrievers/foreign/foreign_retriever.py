@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,9 @@ from .retriever_adapters import RetrieverCalls, adapt_retriever
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+PushFilters = Callable[[Filters], Mapping[str, Any]]
+"""Returns options of another retriever's search for conditions, ``{}`` where it has none."""
+
 MAX_READ = 10_000
 """How many results are read at most, where conditions are checked on what comes back."""
 
@@ -34,12 +37,14 @@ class ForeignRetriever(PlannedRetriever):
     ``top_k`` is given to a retriever that takes a number in a call, or that has a number and can be
     copied; of any other the first ``top_k`` results are returned, however few there are. Conditions
     of a call are checked on results, of which as many are requested as it takes; a retriever that
-    takes no number can't have them.
+    takes no number can't have them. What ``push_filters`` returns is checked by the other retriever
+    before it ranks, so that fewer are read.
 
     Args:
         source: The other retriever.
         calls: How it is called.
         score_key: The metadata field that may have a score; None for none.
+        push_filters: See ``as_retriever``.
         top_k: How many results at most; None for its own number.
         **output: ``output_format`` and ``join``, see ``OutputOptions``.
 
@@ -56,6 +61,7 @@ class ForeignRetriever(PlannedRetriever):
         calls: RetrieverCalls,
         *,
         score_key: str | None = "relevance_score",
+        push_filters: PushFilters | None = None,
         top_k: int | None = None,
         **output: Unpack[OutputOptions],
     ) -> None:
@@ -63,6 +69,7 @@ class ForeignRetriever(PlannedRetriever):
         self.source = source
         self._calls = calls
         self._score_key = score_key
+        self._push_filters = push_filters
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_calls": self.source_name}  # the rest is made of the source
@@ -155,8 +162,8 @@ class ForeignRetriever(PlannedRetriever):
 
     def _checked(self, query: str, limit: int | None, filters: Filters) -> Plan[Results]:
         """Read as many results as it takes for ``limit`` that meet conditions."""
-        conditions = parse_filters(filters)
-        output = yield from _call(self._calls, query, limit)
+        conditions, calls = parse_filters(filters), self._pushed(filters)
+        output = yield from _call(calls, query, limit)
         wanted = count = len(output) if limit is None else limit
         before = -1
         while True:
@@ -167,14 +174,40 @@ class ForeignRetriever(PlannedRetriever):
             if count >= MAX_READ:
                 raise ValueError(
                     f"of the first {count} results of {self.source_name} only {len(meeting)} "
-                    f"meet {dict(filters)!r:.120}; set such conditions in its own terms where it "
-                    "is made"
+                    f"meet {dict(filters)!r:.120}; say them in its own terms: "
+                    "as_retriever(..., push_filters=function)"
                 )
             before, count = len(output), min(4 * count, MAX_READ)
-            output = yield from _call(self._calls, query, count)
+            output = yield from _call(calls, query, count)
+
+    def _pushed(self, filters: Filters) -> RetrieverCalls:
+        """Return the calls, with conditions that it checks itself besides."""
+        if self._push_filters is None or self._calls.with_options is None:
+            return self._calls
+        options = self._push_filters(_flat(filters))
+        if not options:
+            return self._calls
+        return replace(self._calls.with_options(options), name=self.source_name)
 
     def _results(self, output: Any, query: str) -> Results:
         return read_output(output, self.source_name, query, score_key=self._score_key)
+
+
+def _flat(filters: Filters) -> Filters:
+    """Return conditions of several owners as one mapping, as far as their fields differ."""
+    fields: dict[str, Any] = {}
+    rest: list[Filters] = []
+    pending = [filters]
+    while pending:
+        part = pending.pop()
+        for field, condition in part.items():
+            if field == "and":
+                pending += condition
+            elif field in fields:
+                rest.append({field: condition})
+            else:
+                fields[field] = condition
+    return {**fields, "and": rest} if rest else fields
 
 
 def _call(calls: RetrieverCalls, query: str, limit: int | None) -> Plan[Any]:

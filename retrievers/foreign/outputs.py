@@ -43,9 +43,10 @@ def read_output(
     Documents stay in their order, one that is there twice at its first place. Scores are used
     where all documents have one, in the metadata or beside it, and the first is the highest; if
     in pairs of a document and a score the first is the lowest, they are distances, and the score
-    is the negative one. Else the score is the rank (1, 1/2, 1/3), and the evidence's
-    ``similarity`` ends with ``", by rank"``. An answer is one result, with
-    its sources as further evidence; none where nothing was found.
+    is the negative one; where all numbers of pairs are the same, or there is one, it can't be told
+    which they are. Else the score is the rank (1, 1/2, 1/3), and the evidence's ``similarity``
+    ends with ``", by rank"``. An answer is one result, with its sources as further evidence; none
+    where nothing was found.
 
     Args:
         output: Documents of LangChain, nodes of LlamaIndex, with scores or without; an answer: a
@@ -60,9 +61,13 @@ def read_output(
     Example:
         >>> from types import SimpleNamespace
         >>> tea = SimpleNamespace(page_content="Tea", metadata={}, id="t")
-        >>> [result] = read_output([(tea, 0.8)], "store", "tea?")
+        >>> milk = SimpleNamespace(page_content="Milk", metadata={}, id="m")
+        >>> [result, _] = read_output([(tea, 0.8), (milk, 0.3)], "store", "tea?")
         >>> result.score, result.evidence[0].similarity
         (0.8, 'store')
+        >>> [result] = read_output([(tea, 0.8)], "store", "tea?")  # a distance, perhaps
+        >>> result.score, result.evidence[0].similarity
+        (1.0, 'store, by rank')
         >>> read_output("Tea is a drink.", "chain", "tea?")[0].node.text
         'Tea is a drink.'
     """
@@ -184,10 +189,13 @@ def _scores(scores: Sequence[float | None], *, distances: bool) -> list[float] |
 
     Args:
         scores: Of the documents, best first.
-        distances: Whether they may be distances, as those that vector stores return in pairs.
+        distances: Whether they may be distances, as those that vector stores return in pairs;
+            which they are, the order of two different ones tells.
     """
     numbers = [score for score in scores if score is not None]
     if not numbers or len(numbers) < len(scores) or any(n != n for n in numbers):
+        return None
+    if distances and len(set(numbers)) == 1:
         return None
     if all(one >= other for one, other in pairwise(numbers)):
         return numbers

@@ -34,6 +34,7 @@ class RetrieverCalls:
         takes_top_k: Whether it returns as many as it is told to.
         calls_model: Whether a call may cost one of a language model.
         filtered: Returns the calls with conditions that it checks itself, before it ranks.
+        with_options: Returns the calls with further options of its search, its own conditions.
     """
 
     name: str
@@ -44,6 +45,7 @@ class RetrieverCalls:
     takes_top_k: bool = False
     calls_model: bool = False
     filtered: Callable[[Filters], RetrieverCalls] | None = None
+    with_options: Callable[[Mapping[str, Any]], RetrieverCalls] | None = None
 
 
 def adapt_retriever(source: Any) -> RetrieverCalls | None:
@@ -87,24 +89,31 @@ def is_native(source: Any) -> bool:
 # LangChain
 
 
-def _vector_store(store: Any) -> RetrieverCalls:
-    """Search a vector store with the scores that it gives, if it has any."""
+def _vector_store(store: Any, more: Mapping[str, Any] | None = None) -> RetrieverCalls:
+    """Search a vector store with the scores that it gives, if it has any.
+
+    Two are requested where one is wanted: their order tells scores from distances.
+    """
 
     def search(query: str, top_k: int | None) -> Any:
-        options = {} if top_k is None else {"k": top_k}
+        options = {**(more or {}), **({} if top_k is None else {"k": max(2, top_k)})}
         try:
             return store.similarity_search_with_score(query, **options)
         except NotImplementedError:
             return store.similarity_search(query, **options)
 
     async def asearch(query: str, top_k: int | None) -> Any:
-        options = {} if top_k is None else {"k": top_k}
+        options = {**(more or {}), **({} if top_k is None else {"k": max(2, top_k)})}
         try:
             return await store.asimilarity_search_with_score(query, **options)
         except NotImplementedError:
             return await store.asimilarity_search(query, **options)
 
-    return RetrieverCalls(type(store).__name__, search, asearch, takes_top_k=True)
+    return RetrieverCalls(
+        *(type(store).__name__, search, asearch),
+        takes_top_k=True,
+        with_options=partial(_vector_store, store),
+    )
 
 
 def _runnable(runnable: Any) -> RetrieverCalls:
@@ -212,16 +221,22 @@ def _tool_output(message: Any, name: str) -> Any:
 # LlamaIndex
 
 
-def _llama_index(retriever: Any) -> RetrieverCalls:
-    """Search with a retriever; a copy of it has another number of results."""
+def _llama_index(retriever: Any, more: Mapping[str, Any] | None = None) -> RetrieverCalls:
+    """Search with a retriever; a copy of it has another number of results, or conditions."""
     fields = ("similarity_top_k", "_similarity_top_k")
     field = next((name for name in fields if hasattr(retriever, name)), None)
 
+    if unknown := {*(more or {})} - {"filters"}:
+        raise TypeError(f"push_filters of a LlamaIndex retriever returns 'filters', not {unknown}")
+
     def with_number(top_k: int | None) -> Any:
-        if top_k is None or field is None:
+        if (top_k is None or field is None) and not more:
             return retriever
         other = copy.copy(retriever)
-        setattr(other, field, top_k)
+        if field is not None and top_k is not None:
+            setattr(other, field, top_k)
+        if more:
+            other._filters = more["filters"]
         return other
 
     async def asearch(query: str, top_k: int | None) -> Any:
@@ -234,7 +249,13 @@ def _llama_index(retriever: Any) -> RetrieverCalls:
         lambda query, top_k: with_number(top_k).retrieve(query),
         asearch if has_own_async else None,
         takes_top_k=field is not None,
+        with_options=partial(_llama_index, retriever) if _has_no_filters(retriever) else None,
     )
+
+
+def _has_no_filters(retriever: Any) -> bool:
+    """Return whether it takes conditions and has none, which those of a call would replace."""
+    return hasattr(retriever, "_filters") and retriever._filters is None
 
 
 # Query engines of LlamaIndex, and of this package

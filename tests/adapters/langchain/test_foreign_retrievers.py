@@ -535,3 +535,85 @@ def test_a_tool_with_further_optional_arguments_is_asked_with_the_query(store):
     own = retriever_tool(face, "teas", "About tea.", filter_by={"topic": "tea or milk"})
     for results in ways(as_retriever(own), "green"):
         assert [r.node.id for r in results] == ["green"]
+
+
+# Distances, and conditions in a store's own terms
+
+
+class Counting(InMemoryVectorStore):
+    """Records how many documents each search returned."""
+
+    read: list[int]
+
+    def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> Any:
+        found = super().similarity_search_with_score(query, k, **kwargs)
+        self.read.append(len(found))
+        return found
+
+
+def tenants(count: int) -> Counting:
+    store = Counting(WordEmbeddings())
+    store.read = []
+    store.add_documents(
+        [
+            Document(f"Tea is green, number {n}.", id=str(n), metadata={"tenant": n % 50, "n": n})
+            for n in range(count)
+        ]
+    )
+    return store
+
+
+def in_store(filters: Any) -> dict[str, Any]:
+    """Return the tenant's condition as a filter of the store."""
+    if not isinstance(filters.get("tenant"), int):
+        return {}
+    return {"filter": lambda document: document.metadata["tenant"] == filters["tenant"]}
+
+
+def test_one_hit_of_a_store_of_distances_is_no_score_upside_down():
+    """Whether 0.2 is near or far can't be told of one hit: a second one is requested."""
+    faiss = pytest.importorskip("faiss", reason="FAISS needs faiss-cpu")
+    assert faiss
+    from langchain_community.vectorstores import FAISS
+
+    store = FAISS.from_documents(DOCUMENTS, WordEmbeddings())
+    many = as_retriever(store).retrieve("tea is green", top_k=3)
+    (one,) = as_retriever(store).retrieve("tea is green", top_k=1)
+    assert (one.node.id, one.score) == (many[0].node.id, many[0].score)
+    assert many[0].score > many[-1].score
+    assert one.score <= 0  # a distance, turned round
+    alone = as_retriever(FAISS.from_documents(DOCUMENTS[:1], WordEmbeddings())).retrieve("tea")
+    assert [(r.score, r.evidence[0].similarity) for r in alone] == [(1.0, "FAISS, by rank")]
+
+
+@pytest.mark.parametrize("push", [None, in_store])
+def test_rare_conditions_find_as_many_as_there_are(push):
+    store = tenants(400)
+    mine = restrict(as_retriever(store, push_filters=push), {"tenant": 7})
+    for results in ways(mine, "tea is green", filters={"n": {"gte": 100}}, top_k=5):
+        assert len(results) == 5
+        assert all(r.node.metadata["tenant"] == 7 and r.node.metadata["n"] >= 100 for r in results)
+    most = max(store.read)
+    assert (most > 100) if push is None else (most <= 8)  # all that were read in one search
+
+
+def test_pushed_conditions_are_checked_again_and_never_replace_others():
+    store = tenants(100)
+
+    def everything(filters: Any) -> dict[str, Any]:
+        return {"filter": lambda document: True}
+
+    mine = restrict(as_retriever(store, push_filters=everything), {"tenant": 7})
+    assert {r.node.metadata["tenant"] for r in mine.retrieve("tea", top_k=9)} == {7}
+    both = restrict(as_retriever(store, push_filters=in_store), {"tenant": 7})
+    assert both.retrieve("tea", filters={"tenant": 8}) == []
+    named = as_retriever(store, push_filters=in_store, name="notes")
+    copied = copy.deepcopy(restrict(named, {"tenant": 7}))
+    (result,) = copied.retrieve("tea", top_k=1)
+    assert result.evidence[0].similarity.startswith("notes")
+
+
+def test_what_takes_no_conditions_of_its_own_refuses_to_push_them(store):
+    for source in (store.as_retriever(), Listed(), NodeGraph(progress=False)):
+        with pytest.raises(TypeError, match="push_filters is for a vector store"):
+            as_retriever(source, push_filters=in_store)

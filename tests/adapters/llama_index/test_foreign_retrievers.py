@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from foreign_retrievers import HOLDERS, answers, ways
 from llama_index.core import SummaryIndex, VectorStoreIndex
-from llama_index.core.embeddings import BaseEmbedding
+from llama_index.core.embeddings import BaseEmbedding, MockEmbedding
 from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import CustomQueryEngine, SubQuestionQueryEngine
 from llama_index.core.retrievers import BaseRetriever, QueryFusionRetriever
@@ -25,6 +25,7 @@ from llama_index.core.schema import (
     TextNode,
 )
 from llama_index.core.tools import QueryEngineTool, RetrieverTool
+from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
 from nodekin.adapters.llama_index import (
     NodeGraphQueryEngine,
@@ -43,6 +44,7 @@ from nodekin.retrievers import (
     Retriever,
     RouterRetriever,
     WindowRetriever,
+    restrict,
 )
 
 NODES = [
@@ -409,3 +411,30 @@ def test_a_holder_is_copied_with_the_retriever(index):
     holder = FusionRetriever([index.as_retriever()])
     expected = [r.node.id for r in holder.retrieve("green tea")]
     assert [r.node.id for r in copy.deepcopy(holder).retrieve("green tea")] == expected
+
+
+def test_conditions_in_the_terms_of_a_vector_store() -> None:
+    documents = [
+        TextNode(text=f"Tea number {n}.", metadata={"tenant": n % 20, "n": n}) for n in range(100)
+    ]
+    index = VectorStoreIndex(documents, embed_model=MockEmbedding(embed_dim=4))
+    pushed: list[Any] = []
+
+    def of_tenant(number: int) -> MetadataFilters:
+        return MetadataFilters(filters=[MetadataFilter(key="tenant", value=number)])
+
+    def in_store(filters: Any) -> dict[str, Any]:
+        pushed.append(filters)
+        return {"filters": of_tenant(filters["tenant"])}
+
+    mine = restrict(as_retriever(index, push_filters=in_store), {"tenant": 7})
+    for results in ways(mine, "tea", filters={"n": {"gte": 20}}, top_k=3):
+        assert [r.node.metadata["tenant"] for r in results] == [7] * 3
+    assert pushed[0] == {"tenant": 7, "n": {"gte": 20}}
+    own = index.as_retriever(filters=of_tenant(7))
+    with pytest.raises(TypeError, match="without conditions of its own"):
+        as_retriever(own, push_filters=in_store)
+    with pytest.raises(TypeError, match=r"returns 'filters', not \{'where'\}"):
+        as_retriever(index, push_filters=lambda filters: {"where": 1}).retrieve(
+            "tea", filters={"tenant": 7}
+        )

@@ -35,7 +35,14 @@ def test_distances_in_pairs_become_negative_scores():
 
 
 def test_a_score_of_zero_stays():
-    assert scores([(document("a"), 0.0)]) == [("a", 0.0, "it")]
+    pairs = [(document("a"), 0.4), (document("b"), 0.0)]
+    assert scores(pairs) == [("a", 0.4, "it"), ("b", 0.0, "it")]
+
+
+def test_equal_numbers_in_pairs_may_be_distances_and_are_ranked():
+    assert scores([(document("a"), 0.2)]) == [("a", 1.0, "it, by rank")]
+    pairs = [(document("a"), 0.2), (document("b"), 0.2)]
+    assert scores(pairs) == [("a", 1.0, "it, by rank"), ("b", 0.5, "it, by rank")]
 
 
 def test_a_document_that_is_there_twice_is_one_result_at_its_first_place():
