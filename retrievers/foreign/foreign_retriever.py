@@ -203,10 +203,10 @@ def _flat(filters: Filters) -> Filters:
         for field, condition in part.items():
             if field == "and":
                 pending += condition
-            elif field in fields:
-                rest.append({field: condition})
-            else:
+            elif field not in fields:
                 fields[field] = condition
+            elif fields[field] != condition:
+                rest.append({field: condition})
     return {**fields, "and": rest} if rest else fields
 
 
