@@ -1,4 +1,4 @@
-"""Links between passages, direct or through entities, and the scores of linked pairs."""
+"""Links between passages, direct or through entities."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ...nodegraph import Link, NodeGraph
-from ..indexes import TermWeights, TextIndex
 from ..validation import number, whole
 
 Floats = npt.NDArray[np.float64]
@@ -34,7 +33,9 @@ class LinkOptions:
         pair_weight: The weight of a pair beside a single passage; below 1, so that a passage that
             answers the question itself is not overtaken by pairs that are hardly better.
         named: How many of the passages whose title the query names count as much as the first
-            hit, for each name; 0 for none.
+            hit, for each name; 0 for none, and words of a name then count one by one.
+        repetition: How much the words of the query that a passage shares with those before it
+            lower its score; 0 not at all. So what says something else comes sooner.
         max_passages_per_entity: Entities that are linked to more passages are not followed.
         max_passages: How many passages are scored for a query at most, those of rare entities
             first.
@@ -48,6 +49,7 @@ class LinkOptions:
     strength_exponent: float = 0.5
     pair_weight: float = 0.9
     named: int = 2
+    repetition: float = 0.15
     max_passages_per_entity: int = 100
     max_passages: int = 1000
 
@@ -55,7 +57,7 @@ class LinkOptions:
         for name in ("seeds", "max_passages_per_entity", "max_passages"):
             whole(getattr(self, name), name, 1)
         whole(self.named, "named", 0)
-        for name in ("strength_exponent", "pair_weight"):
+        for name in ("strength_exponent", "pair_weight", "repetition"):
             number(getattr(self, name), name)
 
 
@@ -202,94 +204,6 @@ class LinkGraph:
                 for other, link in ends
                 if link.weight > 0 and (self.types is None or link.type in self.types)
             ]
-
-
-class Pair(NamedTuple):
-    """The best pair of a passage.
-
-    Attributes:
-        score: The pair's score.
-        own_score: The score of the passage's own words, on the scale of the seeds' scores.
-        partner: Id of the other passage.
-        connection: What connects them.
-    """
-
-    score: float
-    own_score: float
-    partner: str
-    connection: PassageLink
-
-    @property
-    def ends(self) -> list[str]:
-        """The ids of the other passage, and of the entity if there is one."""
-        entity = self.connection.entity
-        return [self.partner] if entity is None else [self.partner, entity]
-
-
-def term_scores(index: TextIndex, query: TermWeights, rows: npt.NDArray[np.int64]) -> Floats:
-    """Return what each term of a query adds to the BM25 score of some nodes.
-
-    Args:
-        index: The index of the nodes, in step with the graph, whose lock is held.
-        query: From ``Bm25.prepare``, for this index.
-        rows: The nodes' rows in the index.
-
-    Returns:
-        An array (nodes, terms); the sums of its rows are the scores.
-    """
-    scores = np.zeros((len(rows), len(query.weights)))
-    for column, (term, weight) in enumerate(query.weights.items()):
-        rows_of_term, impacts = index.impacts(term, query.saturation)
-        if len(rows_of_term):
-            places = np.searchsorted(rows_of_term, rows).clip(max=len(rows_of_term) - 1)
-            matches = rows_of_term[places] == rows
-            scores[matches, column] = weight * impacts[places[matches]]
-    return scores
-
-
-def best_pairs(
-    matrix: LinkMatrix,
-    seed_scores: Sequence[float],
-    terms: Floats,
-    damping: float,
-    pair_weight: float,
-) -> dict[str, Pair]:
-    """Return the best pair of each passage that is in one, by its id.
-
-    Args:
-        matrix: The connections of the seeds to passages.
-        seed_scores: The seeds' scores, 0 or more.
-        terms: The score of each term in each passage, in the order of ``matrix.passages``.
-        damping: The exponent of a connection's strength.
-        pair_weight: What a pair counts beside a single passage.
-    """
-    seeds = len(seed_scores)
-    if not seeds:
-        return {}
-    word_scores = terms.sum(axis=1)
-    highest = float(word_scores[:seeds].max())
-    scale = max(seed_scores) / highest if highest else 0.0
-    scores = np.zeros_like(matrix.strengths)
-    for row, seed_score in enumerate(seed_scores):
-        gains = np.maximum(terms - terms[row], 0.0).sum(axis=1)
-        strengths = matrix.strengths[row] ** damping
-        scores[row] = pair_weight * strengths * (seed_score + scale * gains)
-    scores[matrix.strengths == 0] = -1.0
-    own_scores = [*seed_scores, *(scale * word_scores[seeds:]).tolist()]
-    partners = scores.argmax(axis=0)
-    best = scores.max(axis=0)
-    connections = matrix.strongest[partners, np.arange(len(partners))]
-    for seed in range(seeds):  # a seed is also the first of its own pairs
-        other = int(scores[seed].argmax())
-        if scores[seed, other] > best[seed]:
-            best[seed], partners[seed] = scores[seed, other], other
-            connections[seed] = matrix.strongest[seed, other]
-    pairs = zip(best.tolist(), own_scores, partners.tolist(), connections.tolist(), strict=True)
-    return {
-        passage: Pair(score, own, matrix.passages[partner], matrix.connections[connection])
-        for passage, (score, own, partner, connection) in zip(matrix.passages, pairs, strict=True)
-        if score >= 0
-    }
 
 
 class _Entity(NamedTuple):

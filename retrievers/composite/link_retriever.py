@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ...nodegraph import Node, NodeGraph
 from ..filters import Filters, all_of, parse_filters
 from ..foreign import as_retriever, check_in_graph
-from ..indexes import NodeTable, TextIndex
+from ..indexes import NodeTable
 from ..planned_retriever import PlannedRetriever
 from ..plans import Compute, Find, Plan
 from ..protocols import RetrieverLike
@@ -22,8 +22,10 @@ from ..retrieval_conditions import HitConditions
 from ..similarities import Bm25
 from ..tracing import start_span
 from ..validation import check_top_k
-from .link_graph import LinkGraph, LinkOptions, Pair, best_pairs, term_scores
-from .title_index import TitleIndex
+from .link_graph import LinkGraph, LinkOptions
+from .link_scores import Pair, best_pairs, least_repeating, score_scale
+from .query_words import QueryWords
+from .title_index import NamedTitle, TitleIndex
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -43,7 +45,8 @@ class LinkRetriever(PlannedRetriever):
 
     Passages whose title the query names, word for word, count as much as the first hit, whether
     they are hits or not, and stand before it; of several with one title the best ``named`` by
-    their words do.
+    their words do. The words of such a name count in the passages that mention all of it, and
+    nowhere else.
 
     Each of the first ``seeds`` hits forms a pair with each passage that is linked to it, directly
     or through an entity. A pair's score is the score of the hit, and what the other passage adds
@@ -58,7 +61,8 @@ class LinkRetriever(PlannedRetriever):
     ties are ranked by their own scores. The strength of a connection through an entity is the
     entity's rarity, ``log((N + 1) / n) / log(N + 1)`` of N passages of which n mention it, and
     2/3 of that if it is the title of neither passage; the strength of a link is its weight, at
-    most 1. Links are followed in both directions.
+    most 1. Links are followed in both directions. At last a passage that repeats what others
+    before it have of the query is put behind those that do not (``repetition``).
 
     Scores a path of passages like Asai et al., "Learning to retrieve reasoning paths over
     Wikipedia graph", 2020, and Godbole et al., "Multi-step entity-centric information retrieval
@@ -183,7 +187,11 @@ class LinkRetriever(PlannedRetriever):
         with self.graph.reading(*[group] if self.via is None else [group, self.via]):
             index.sync()
             rows = index.table.rows()
-            hits = self._with_named(query, hits, index, conditions)
+            titles = self._titles(query)
+            words = QueryWords(query, self.bm25, index, self.graph, titles)
+            first = hits[0].score
+            hits = words.without_parts_of_names(hits, rows, lowest)
+            hits = self._with_named(query, hits, first, titles, words, index.table, conditions)
             own_hits = [hit for hit in hits if hit.node.graph is self.graph]
             scores = {hit.node.id: hit.score - lowest for hit in own_hits}
             seeds = _seeds(own_hits, index.table, conditions)[: self.options.seeds]
@@ -197,45 +205,58 @@ class LinkRetriever(PlannedRetriever):
             for row, seed in enumerate(seeds):  # a link leads to what meets the seed's conditions
                 if seed.allowed is not None:
                     matrix.strengths[row, ~seed.allowed[passage_rows]] = 0.0
-            terms = term_scores(index, self.bm25.prepare(query, [index]), passage_rows)
+            terms = words.scores(passage_rows)
+            seed_scores = [scores[seed.id] for seed in seeds]
             pairs = best_pairs(
                 matrix,
-                [scores[seed.id] for seed in seeds],
+                seed_scores,
                 terms,
                 self.options.strength_exponent,
                 self.options.pair_weight,
             )
             attributes.update(passages=len(matrix.passages), pairs=len(pairs))
-            ranking = self._rank_pairs(hits, pairs, lowest, limit)
+            places = max(limit, self.options.seeds)
+            ranking = self._rank_pairs(hits, pairs, lowest, places)[:places]
+            scale = score_scale(seed_scores, terms[: len(seeds)].sum(axis=1)) if seeds else 0.0
+            ranking = self._without_repetition(ranking, words, rows, scale)
             filters = {seed.id: seed.filters for seed in seeds}
             return self._with_evidence(query, ranking[:limit], filters)
 
+    def _titles(self, query: str) -> list[NamedTitle]:
+        """Return the titles of passages that the query names."""
+        if self.via is None or not self.options.named:
+            return []
+        index = TitleIndex.open(self.graph, self.via)
+        index.sync()
+        return index.named(query)
+
     def _with_named(
-        self, query: str, hits: Results, index: TextIndex, conditions: HitConditions
+        self,
+        query: str,
+        hits: Results,
+        score: float,
+        titles: Sequence[NamedTitle],
+        words: QueryWords,
+        table: NodeTable,
+        conditions: HitConditions,
     ) -> Results:
         """Return the hits with the passages whose title the query names in front of them.
 
         Of those with the same title the best by their own words; each meets the conditions of a
-        hit, and scores as the first one.
+        hit, and has the score of the first one.
         """
-        if self.via is None or not self.options.named:
+        if not titles:
             return hits
-        titles = TitleIndex.open(self.graph, self.via)
-        titles.sync()
-        if not (names := titles.named(query)):
-            return hits
-        table, weights = index.table, self.bm25.prepare(query, [index])
         rows = table.rows()
         own_hits = [hit for hit in hits if hit.node.graph is self.graph]
         by_id = {hit.node.id: hit for hit in own_hits}
         met = {id(each): each for each in (conditions([hit]) for hit in own_hits)}
         masks = [(table.matching(each.filter), each.filters) for each in met.values()]
         named: dict[str, ScoredNode] = {}
-        for about in names:
-            passages = [passage for passage in about if passage in rows]
+        for title in titles:
+            passages = [passage for passage in title.about if passage in rows]
             at = np.array([rows[passage] for passage in passages], np.int64)
-            own_scores = term_scores(index, weights, at).sum(axis=1)
-            order = np.argsort(-own_scores, kind="stable")
+            order = np.argsort(-words.scores(at).sum(axis=1), kind="stable")
             allowed = [
                 (passages[place], filters)
                 for place in order
@@ -245,10 +266,30 @@ class LinkRetriever(PlannedRetriever):
             best = dict(reversed(allowed))  # the first conditions that each meets
             chosen = list(dict.fromkeys(passage for passage, _ in allowed))[: self.options.named]
             for node in self.graph.nodes_by_id(chosen):
-                match = Evidence(node, hits[0].score, NAMED, query, filters=best[node.id])
+                match = Evidence(node, score, NAMED, query, filters=best[node.id])
                 before = by_id[node.id].evidence if node.id in by_id else ()
-                named[node.id] = ScoredNode(node, hits[0].score, (match, *before))
+                named[node.id] = ScoredNode(node, score, (match, *before))
         return [*named.values(), *(hit for hit in hits if hit.node.id not in named)]
+
+    def _without_repetition(
+        self,
+        ranking: Sequence[_Ranked],
+        words: QueryWords,
+        rows: Mapping[str, int],
+        scale: float,
+    ) -> list[_Ranked]:
+        """Put passages that repeat the query's words in those before them behind others."""
+        at = [rows.get(r.node.id) if r.node.graph is self.graph else None for r in ranking]
+        own = words.scores(np.array([row for row in at if row is not None], np.int64))
+        terms = np.zeros((len(ranking), own.shape[1]))
+        terms[[row is not None for row in at]] = scale * own
+        order = least_repeating(
+            [ranked.score for ranked in ranking],
+            terms,
+            self.options.repetition,
+            [_is_named(ranked.evidence) for ranked in ranking],
+        )
+        return [ranking[place]._replace(score=score) for place, score in order]
 
     def _check_group(self, group: str) -> None:
         """Check that the entities are linked to the group of the hits, if to one group only."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ...nodegraph import Node, NodeGraph
 from ...nodegraph.extractors import name_key, names_in
@@ -41,10 +42,28 @@ class TitleIndex(SyncedIndex):
                 self._keys[node.id] = key
                 self._passages.setdefault(key, {})[node.id] = list(about)
 
-    def named(self, text: str) -> list[list[str]]:
-        """Return for each entity named in a text the ids of the passages that it titles."""
+    def named(self, text: str) -> list[NamedTitle]:
+        """Return the titles that a text names, the longest first."""
         names = names_in(text, self._passages.__contains__)
         return [
-            [passage for about in self._passages[name].values() for passage in about]
+            NamedTitle(
+                name,
+                list(self._passages[name]),
+                [passage for about in self._passages[name].values() for passage in about],
+            )
             for name in names
         ]
+
+
+class NamedTitle(NamedTuple):
+    """A title that a query names.
+
+    Attributes:
+        name: The title, as names are compared.
+        entities: The ids of the entities of this name.
+        about: The ids of the passages that it is the title of.
+    """
+
+    name: str
+    entities: list[str]
+    about: list[str]

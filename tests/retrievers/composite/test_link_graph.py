@@ -12,7 +12,6 @@ from nodekin.retrievers.composite.link_graph import (
     LinkMatrix,
     LinkOptions,
     PassageLink,
-    best_pairs,
 )
 
 
@@ -72,19 +71,3 @@ def test_links_and_entities_connect_passages(graph: NodeGraph) -> None:
 def test_bounds(graph: NodeGraph, options: dict[str, object], passages: list[str]) -> None:
     with graph.reading("ROOT", "entity"):
         assert link_graph(graph, **options).connections(["b"]).passages == passages
-
-
-def test_the_best_pair_of_each_passage() -> None:
-    links = [PassageLink("cites"), PassageLink("mentions", "e")]
-    matrix = LinkMatrix(
-        ["a", "b", "c"],
-        np.array([[0.0, 0.25, 1.0], [0.25, 0.0, 0.0]]),
-        np.array([[0, 0, 1], [0, 0, 0]], np.int32),
-        links,
-    )
-    terms = np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 1.0]])  # the scale of the scores is 2
-    pairs = best_pairs(matrix, [4.0, 3.0], terms, 0.5, 1.0)
-    assert pairs["c"] == (4.0 + 2.0, 2.0, "a", links[1])
-    assert pairs["a"] == (6.0, 4.0, "c", links[1])  # as the first of its own best pair
-    assert pairs["b"] == (0.5 * (4.0 + 2.0), 3.0, "a", links[0])
-    assert best_pairs(matrix, [], terms, 0.5, 1.0) == {}

@@ -302,6 +302,7 @@ def test_settings_are_checked(
         ({"max_passages_per_entity": 1.5}, TypeError, "entity is a whole number, not 1.5"),
         ({"strength_exponent": -1}, ValueError, "must be 0 or more, and finite, not -1"),
         ({"pair_weight": "1"}, TypeError, "pair_weight is a number, not '1'"),
+        ({"repetition": -1}, ValueError, "repetition must be 0 or more, and finite, not -1"),
     ],
 )
 def test_options_are_checked(options: dict[str, Any], error: type[Exception], message: str) -> None:
@@ -350,7 +351,7 @@ def test_hotpotqa(data: Path) -> None:
 
 @pytest.mark.data
 def test_musique(data: Path) -> None:
-    """Plain BM25 has 0.18 and 0.25; measured here 0.54 and 0.62."""
+    """Plain BM25 has 0.18 and 0.25; measured here 0.58 and 0.65."""
     questions, corpus = read(data, "musique")
     texts = {str(at): (row["title"], row["text"]) for at, row in enumerate(corpus)}
     numbers = {text: i for i, text in texts.items()}
@@ -366,8 +367,8 @@ def test_musique(data: Path) -> None:
         for q in questions
     ]
     figures = shares(texts, asked)
-    assert figures[5] >= 0.51, figures
-    assert figures[10] >= 0.59, figures
+    assert figures[5] >= 0.56, figures
+    assert figures[10] >= 0.63, figures
 
 
 # Passages whose title the query names
@@ -391,10 +392,13 @@ def test_a_passage_whose_title_is_named_counts_as_the_first_hit(films: NodeGraph
     words = fixed(films, lake=3.0, drink=2.0)
     results = LinkRetriever(words, films, via="entity").retrieve("Who directed Cool Water?")
     assert ids(results)[:3] == ["film", "song", "lake"]
-    assert [result.score for result in results[:3]] == [3.0, 3.0, 3.0]
+    assert [result.score for result in results[:2]] == [3.0, 3.0]
+    assert results[2].score < 3.0  # it has words of the name, but not the name
     assert results[0].evidence[0].similarity == "named"
     one = LinkRetriever(words, films, via="entity", options=LinkOptions(named=1))
-    assert ids(one.retrieve("Who directed Cool Water, a film?"))[:2] == ["film", "lake"]
+    first, *rest = one.retrieve("Who directed Cool Water, a film?")
+    assert first.node.id == "film"
+    assert "named" not in {result.evidence[0].similarity for result in rest}
     none = LinkRetriever(words, films, via="entity", options=LinkOptions(named=0))
     assert ids(none.retrieve("Who directed Cool Water?"))[0] == "lake"
 
@@ -415,6 +419,32 @@ def test_common_words_name_nothing(films: NodeGraph, query: str) -> None:
 def test_a_chinese_title_is_named(films: NodeGraph) -> None:
     retriever = LinkRetriever(fixed(films, lake=1.0), films, via="entity")
     assert ids(retriever.retrieve("红茶是怎样的？"))[0] == "红茶"
+
+
+def test_words_of_a_named_title_count_together_or_not_at_all() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(
+        [
+            Document("The airport is in Kansas.", {"title": "Dodge City Airport"}, id="airport"),
+            Document("Dodge is a city with an airport. Dodge airport.", id="parts"),
+            Document("Smith flew to Dodge City Airport every day of his life.", id="mention"),
+            Document("How many live here: few live in it.", {"title": "Kansas"}, id="kansas"),
+            *(Document(f"Other text {n}.", id=f"other {n}") for n in range(5)),
+        ]
+    )
+    graph.create_node_group("entity", EntityExtractor(), scope="group")
+    query = "How many live where Dodge City Airport is?"
+    plain = Retriever(graph, "ROOT")
+    found = {named: linked(graph, query, named) for named in (0, 2)}
+    assert ids(plain(query)).index("parts") < ids(plain(query)).index("mention")
+    assert found[2][:2] == ["airport", "kansas"]
+    assert found[2].index("mention") < found[2].index("parts")
+    assert found[0].index("parts") < found[0].index("mention")
+
+
+def linked(graph: NodeGraph, query: str, named: int) -> list[str]:
+    options = LinkOptions(named=named, repetition=0)
+    return ids(LinkRetriever(Retriever(graph, "ROOT"), graph, via="entity", options=options)(query))
 
 
 def test_what_is_named_meets_the_conditions_of_a_hit(films: NodeGraph) -> None:

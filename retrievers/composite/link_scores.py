@@ -1,0 +1,112 @@
+"""The scores of passages by the words of a query, alone, in linked pairs, and after others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from .link_graph import Floats, LinkMatrix, PassageLink
+
+
+class Pair(NamedTuple):
+    """The best pair of a passage.
+
+    Attributes:
+        score: The pair's score.
+        own_score: The score of the passage's own words, on the scale of the seeds' scores.
+        partner: Id of the other passage.
+        connection: What connects them.
+    """
+
+    score: float
+    own_score: float
+    partner: str
+    connection: PassageLink
+
+    @property
+    def ends(self) -> list[str]:
+        """The ids of the other passage, and of the entity if there is one."""
+        entity = self.connection.entity
+        return [self.partner] if entity is None else [self.partner, entity]
+
+
+def score_scale(scores: Sequence[float], word_scores: Floats) -> float:
+    """Return by what BM25 scores are to be multiplied to be on the scale of other scores."""
+    highest = float(word_scores.max()) if len(word_scores) else 0.0
+    return max(scores) / highest if highest else 0.0
+
+
+def best_pairs(
+    matrix: LinkMatrix,
+    seed_scores: Sequence[float],
+    terms: Floats,
+    damping: float,
+    pair_weight: float,
+) -> dict[str, Pair]:
+    """Return the best pair of each passage that is in one, by its id.
+
+    Args:
+        matrix: The connections of the seeds to passages.
+        seed_scores: The seeds' scores, 0 or more.
+        terms: The score of each term in each passage, in the order of ``matrix.passages``.
+        damping: The exponent of a connection's strength.
+        pair_weight: What a pair counts beside a single passage.
+    """
+    seeds = len(seed_scores)
+    if not seeds:
+        return {}
+    word_scores = terms.sum(axis=1)
+    scale = score_scale(seed_scores, word_scores[:seeds])
+    scores = np.zeros_like(matrix.strengths)
+    for row, seed_score in enumerate(seed_scores):
+        gains = np.maximum(terms - terms[row], 0.0).sum(axis=1)
+        strengths = matrix.strengths[row] ** damping
+        scores[row] = pair_weight * strengths * (seed_score + scale * gains)
+    scores[matrix.strengths == 0] = -1.0
+    own_scores = [*seed_scores, *(scale * word_scores[seeds:]).tolist()]
+    partners = scores.argmax(axis=0)
+    best = scores.max(axis=0)
+    connections = matrix.strongest[partners, np.arange(len(partners))]
+    for seed in range(seeds):  # a seed is also the first of its own pairs
+        other = int(scores[seed].argmax())
+        if scores[seed, other] > best[seed]:
+            best[seed], partners[seed] = scores[seed, other], other
+            connections[seed] = matrix.strongest[seed, other]
+    pairs = zip(best.tolist(), own_scores, partners.tolist(), connections.tolist(), strict=True)
+    return {
+        passage: Pair(score, own, matrix.passages[partner], matrix.connections[connection])
+        for passage, (score, own, partner, connection) in zip(matrix.passages, pairs, strict=True)
+        if score >= 0
+    }
+
+
+def least_repeating(
+    scores: Sequence[float], terms: Floats, weight: float, exempt: Sequence[bool]
+) -> list[tuple[int, float]]:
+    """Return places and scores in an order in which what repeats those before it comes later.
+
+    The next is always the one with the best score that is left, less ``weight`` times the score of
+    the words that it shares with those that were taken (maximal marginal relevance, Carbonell and
+    Goldstein 1998, by the terms of the query).
+
+    Args:
+        scores: The scores, best first.
+        terms: The score of each term in each passage, on the scale of the scores.
+        weight: How much repetition lowers a score.
+        exempt: Whether a passage counts as it is.
+    """
+    left = list(range(len(scores)))
+    covered = np.zeros(terms.shape[1])
+    order: list[tuple[int, float]] = []
+    while left:
+        repeated = weight * np.minimum(terms[left], covered).sum(axis=1)
+        lowered = [
+            scores[place] - (0.0 if exempt[place] else float(less))
+            for place, less in zip(left, repeated, strict=True)
+        ]
+        best = int(np.argmax(lowered))
+        order.append((left.pop(best), lowered[best]))
+        covered = np.maximum(covered, terms[order[-1][0]])
+    return order
