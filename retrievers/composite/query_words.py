@@ -43,7 +43,7 @@ class QueryWords:
     ) -> None:
         self._index = index
         self._weights = bm25.prepare(query, [index])
-        self._names: list[tuple[list[int], Rows]] = []  # terms, and where they count
+        self._names: list[tuple[npt.NDArray[np.int64], Rows]] = []  # terms, and where they count
         rows, terms = index.table.rows(), list(self._weights.weights)
         for title in titles:
             if " " not in title.name:
@@ -51,14 +51,15 @@ class QueryWords:
             links = (link for some in graph.links_of(title.entities) for link in some)
             mentions = [rows[link.target] for link in links if link.target in rows]
             of_name = bm25.prepare(title.name, [index]).weights
-            columns = [at for at, term in enumerate(terms) if term in of_name]
+            columns = np.array([i for i, term in enumerate(terms) if term in of_name], np.int64)
             self._names.append((columns, np.array(mentions, np.int64)))
 
     def scores(self, rows: Rows) -> Floats:
         """Return what each term adds to the score of passages: an array (passages, terms)."""
         scores = term_scores(self._index, self._weights, rows)
         for columns, mentions in self._names:
-            scores[np.ix_(~np.isin(rows, mentions), columns)] = 0.0
+            without = np.flatnonzero(~np.isin(rows, mentions))
+            scores[np.ix_(without, columns)] = 0.0
         return scores
 
     def without_parts_of_names(
