@@ -220,7 +220,7 @@ class Evaluation:
             },
         }
 
-    def to_html(self, *, language: PageLanguage | None = None, max_bytes: int = 1_000_000) -> str:
+    def to_html(self, *, language: PageLanguage | None = None, max_bytes: int | None = None) -> str:
         """Return a page for a browser: table, plots, and every question with its results.
 
         It is one file that requests nothing. A figure leads to the questions in which two set-ups
@@ -228,13 +228,15 @@ class Evaluation:
 
         Args:
             language: ``"en"`` or ``"zh"``; None for the reader's browser's.
-            max_bytes: How large it should be at most. Texts are cut to get there, and the page says
-                so; with very many questions it is larger all the same, which is logged.
+            max_bytes: How large it should be at most; None for a million, and a thousand for each
+                question where there are more than a thousand. Texts are cut to get there, and the
+                page says so; where that is not enough it is larger, which is logged.
 
         Raises:
-            ValueError: If the language is unknown.
+            ValueError: If the language is unknown, or ``max_bytes`` less than 1.
         """
-        return make_page(self, language, whole(max_bytes, "max_bytes", 1))
+        most = 1000 * max(1000, len(self.dataset)) if max_bytes is None else max_bytes
+        return make_page(self, language, whole(most, "max_bytes", 1))
 
     def plot_quality(
         self, metric: str, against: PlotCost = "seconds", *, language: PageLanguage = "en"

@@ -5,7 +5,7 @@
   const words = JSON.parse(byId("words").textContent);
   const root = document.documentElement;
   const LETTERS = ["A", "B"];
-  const SHORT = 420; // characters of a text before "show all"
+  const SHORT = { "": 420, ko: 300, ja: 220, zh: 220 }; // characters before "show all"
   const PAGE = 50; // questions at once
   const state = {
     language: "en", metric: 0, setups: [0, 1], show: "differ", sort: "difference",
@@ -115,6 +115,8 @@
     unjudged: (question) => records(question).some((record) => judgement(record)[0] === null),
     failed: (question) => records(question).some((record) => record[4] !== null),
   };
+
+  const differOrAll = () => (data.questions.some(kinds.differ) ? "differ" : "all");
 
   const worst = (side) => (question) => {
     const value = valueOf(judgement(records(question)[side]));
@@ -464,12 +466,13 @@
 
   function passage(place, spans) {
     const [text, omitted] = textRow(place);
-    const long = text.length > SHORT + 60;
+    const short = SHORT[languageOf(text)];
+    const long = text.length > short + 60;
     const block = make("div", { class: "passage" });
     const draw = (whole) => {
-      const middle = !whole && long && spans.length && spans[0][0] > SHORT - 120;
-      const from = middle ? spans[0][0] - 120 : 0;
-      const to = whole || !long ? text.length : from + SHORT;
+      const middle = !whole && long && spans.length && spans[0][0] > short - 60;
+      const from = middle ? Math.max(0, spans[0][0] - 60) : 0;
+      const to = whole || !long ? text.length : Math.min(text.length, from + short);
       const body = written("span", "", { lang: languageOf(text) });
       if (from) body.append("… ");
       let at = from;
@@ -541,7 +544,7 @@
     const second = place(data.setups, values.get("second"), first ? 0 : 1);
     state.setups = pair ? [first, second === first ? Number(!first) : second] : [0];
     const show = values.get("show");
-    state.show = Object.hasOwn(kinds, show ?? "") ? show : pair ? "differ" : "all";
+    state.show = Object.hasOwn(kinds, show ?? "") ? show : differOrAll();
     const sort = values.get("order");
     state.sort = Object.hasOwn(orders, sort ?? "") ? sort : pair ? "difference" : "first";
     state.query = values.get("search") ?? "";
@@ -594,7 +597,7 @@
       const setup = Number(button.dataset.setup);
       state.metric = Number(button.dataset.metric);
       if (data.setups.length > 1) state.setups = setup ? [0, setup] : [0, state.setups[1] || 1];
-      state.show = data.setups.length > 1 ? "differ" : "all";
+      state.show = differOrAll();
       state.open = null;
       drawQuestions();
       byId("h-questions").scrollIntoView();

@@ -20,7 +20,7 @@ from ..metrics import Judgement
 from ..records import Record
 from .evaluation_like import EvaluationLike
 
-_NUMBER = re.compile(r"(?<![\d.])-?\d+\.\d{4}(?!\d)")
+_NUMBER = re.compile(r"(?<![\d.])(-?\d+\.\d{4})(?!\d)")
 _NOT_ASCII = re.compile("[^\x00-\x7f]")
 _NOT_CHINESE = re.compile("[^\x00-\x7f\u4e00-\u9fa5、。《》「」“”‘’…！（），：；？～]")
 _MARKS = re.compile("[\x01-\x03]")
@@ -28,6 +28,9 @@ _QUESTION, _NUMBER_MARK, _SCORE = "\x01", "\x02", "\x03"  # where an explanation
 MOST_PAIRS = 10
 """Where set-ups make more pairs than that, only those with the first have intervals."""
 
+
+Template: TypeAlias = tuple[str, Sequence[str]]
+"""A line of an explanation with marks for question, score and numbers, and these numbers."""
 
 Limits: TypeAlias = tuple[int, int | None]
 """How many lines of an explanation, and how many characters of a text, a page has at most."""
@@ -67,18 +70,25 @@ def pack(
         size: How many bytes they should have at most; where even the least is larger, it is that.
     """
     differences = list(differences)
+    templates = {
+        (setup, identity): [_templates(item, record.question) for item in record.items]
+        for setup, records in evaluation.records.items()
+        for identity, record in records.items()
+    }
     layouts: dict[int, tuple[PageData, dict[str, Any]]] = {}
 
     @functools.cache
     def packed(limits: Limits) -> PackedQuestions:
         lines, characters = limits
         if lines not in layouts:
-            data = PageData(evaluation, lines)
+            data = PageData(evaluation, templates, lines)
             layouts[lines] = data, data.as_dict(differences)
         data, values = layouts[lines]
         return _packed({**values, "rows": data.cut(characters)}, limits)
 
-    place = bisect_left(LIMITS, True, key=lambda limits: len(packed(limits).text) <= size)
+    if len(packed(LIMITS[0]).text) <= size:
+        return packed(LIMITS[0])
+    place = bisect_left(LIMITS, True, lo=1, key=lambda limits: len(packed(limits).text) <= size)
     return packed(LIMITS[min(place, len(LIMITS) - 1)])
 
 
@@ -109,12 +119,19 @@ class PageData:
 
     Args:
         evaluation: The evaluation.
+        templates: The explanations of the results, by set-up and question id.
         lines: How many lines of the explanation of a result there are at most.
     """
 
-    def __init__(self, evaluation: EvaluationLike, lines: int) -> None:
+    def __init__(
+        self,
+        evaluation: EvaluationLike,
+        templates: Mapping[tuple[str, str], Sequence[Sequence[Template]]],
+        lines: int,
+    ) -> None:
         self.evaluation = evaluation
-        self.most_lines = lines
+        self.templates = templates
+        self.lines = lines
         self._texts: dict[str, int] = {}
         self._nodes: dict[tuple[object, ...], int] = {}
         self._rows: list[list[Any]] = []  # a text or the place of one; of a node more
@@ -194,8 +211,10 @@ class PageData:
         judgements = self.evaluation.judgements
         return [
             [
-                self._item(question, item, gold)
-                for item, gold in zip(record.items, matched, strict=True)
+                self._item(item, gold, templates)
+                for item, gold, templates in zip(
+                    record.items, matched, self.templates[record.setup, question.id], strict=True
+                )
             ],
             [self._judgement(judgements[m][record.setup][question.id]) for m in judgements],
             round(1000 * record.seconds, 2),
@@ -205,12 +224,12 @@ class PageData:
             self._optional(unknown),
         ]
 
-    def _item(self, question: Question, item: RetrievedItem, gold: frozenset[int]) -> list[Any]:
+    def _item(
+        self, item: RetrievedItem, gold: frozenset[int], templates: Sequence[Template]
+    ) -> list[Any]:
         """Return its node, score and gold, and the lines of its explanation."""
         node = self._node(item)
-        score = f"{item.score:.4f}"
-        lines = self._explanation(self._lines[node], node, question, item.explanation, score)
-        return [node, float(score), sorted(gold) or 0, *lines]
+        return [node, round(item.score, 4), sorted(gold) or 0, *self._explanation(node, templates)]
 
     def _node(self, item: RetrievedItem) -> int:
         """Return the row of a node: its text, document and place in it, then lines about it."""
@@ -226,26 +245,16 @@ class PageData:
             self._rows[place] += [self._text(document), item.start, item.end]
         return self._nodes[key]
 
-    def _explanation(
-        self, places: dict[str, int], node: int, question: Question, explanation: str, score: str
-    ) -> list[Any]:
-        """Return the places of its lines beside the node, behind each the numbers in it.
-
-        Of the first line, which is of the result itself, the text is left out.
-        """
-        quoted = f'"{_quoted_question(question.text)}"'
-        first, *lines = _MARKS.sub("\ufffd", explanation).split("\n")
-        lines = [first.partition('  "')[0], *lines] if first else []
+    def _explanation(self, node: int, templates: Sequence[Template]) -> list[Any]:
+        """Return the places of its lines beside the node, behind each the numbers in it."""
+        places = self._lines[node]
         result: list[Any] = []
-        for line in lines[: self.most_lines]:
-            line = line.replace(quoted, _QUESTION)
-            numbers = [number for number in _NUMBER.findall(line) if number != score]
-            short = _NUMBER.sub(lambda n: _SCORE if n[0] == score else _NUMBER_MARK, line)
-            if short not in places:
-                places[short] = len(places)
-                self._rows[node].append(short)
-            result += [places[short], *numbers]
-        more = len(lines) - self.most_lines
+        for template, numbers in templates[: self.lines]:
+            if template not in places:
+                places[template] = len(places)
+                self._rows[node].append(template)
+            result += [places[template], *numbers]
+        more = len(templates) - self.lines
         return [*result, -more] if more > 0 else result
 
     def _judgement(self, judgement: Judgement) -> list[Any]:
@@ -275,6 +284,19 @@ def difference_numbers(one: Difference) -> list[str]:
         return [format_number(number, sign=True) for number in (value, low, high)]
     low, high = sorted((abs(low), abs(high)))
     return [format_number(number) for number in (abs(value), low, high)]
+
+
+def _templates(item: RetrievedItem, question: str) -> list[Template]:
+    """Return the lines of an explanation; of the first, on the result itself, without its text."""
+    quoted, score = f'"{_quoted_question(question)}"', f"{item.score:.4f}"
+    first, *lines = _MARKS.sub("\ufffd", item.explanation).split("\n")
+    templates: list[Template] = []
+    for line in [first.partition('  "')[0], *lines] if first else []:
+        parts = _NUMBER.split(line.replace(quoted, _QUESTION))
+        marks = [_SCORE if number == score else _NUMBER_MARK for number in parts[1::2]]
+        parts[1::2], numbers = marks, [number for number in parts[1::2] if number != score]
+        templates.append(("".join(parts), numbers))
+    return templates
 
 
 def _quoted_question(text: str) -> str:

@@ -97,7 +97,7 @@ def plot_quality(
             _line(x, along[0], x, along[1], "interval"),
             _line(*(across[0], y, across[1], y), "interval"),
         ]
-        while any(abs(x - x1) < 15 and abs(y - y1) < 15 for x1, y1 in taken):
+        while any(abs(x - x1) < 10 and abs(y - y1) < 10 for x1, y1 in taken):
             x += 17  # beside the one that would hide it; the lines cross where it belongs
         taken.append((x, y))
         marks.append(_mark(x, y, numbers[setup], setup))

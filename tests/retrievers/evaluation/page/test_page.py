@@ -120,6 +120,13 @@ def test_a_page_that_stays_too_large_is_whole_and_logged(evaluation, caplog):
         evaluation.to_html(max_bytes=0)
 
 
+def test_more_questions_may_take_more_bytes():
+    data = Dataset([Question(str(n), f"{n}? " + "很长的问题" * 40 + str(n)) for n in range(2000)])
+    page = evaluate({"a": fixed([])}, data, ["mrr@2"]).to_html(language="en")
+    assert "Texts are cut" not in words_of(page)
+    assert len(page.encode("utf-8")) < 2_000_000
+
+
 def test_with_many_setups_the_differences_are_those_to_the_first():
     data = Dataset([Question("1", "?", (GoldDocument("x"),))])
     result = evaluate({f"setup {n}": fixed([]) for n in range(7)}, data, ["mrr@2"])
@@ -147,4 +154,4 @@ def test_a_thousand_questions_and_three_setups_are_under_a_megabyte(data):
     page = result.to_html()
     assert len(page.encode("utf-8")) < 1_000_000
     cut = re.search(r"Texts are cut to (\d+) characters", words_of(page))
-    assert int(cut[1]) >= 200
+    assert int(cut[1]) >= 300

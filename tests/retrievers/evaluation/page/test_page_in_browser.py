@@ -136,6 +136,12 @@ def test_each_figure_leads_to_as_many_questions_as_the_evaluation_says(visit, ev
             assert opened.page.locator("#sentence").inner_text() == str(one)
 
 
+def test_where_no_question_differs_all_are_listed(visit):
+    opened = visit()
+    opened.cell(2, 0).click()
+    assert len(opened.questions()) == 8
+
+
 def test_two_other_setups_are_compared_with_their_interval(visit, evaluation):
     opened = visit()
     opened.page.locator("#browser select").nth(1).select_option("2")
