@@ -61,7 +61,7 @@ def awaited(make: Callable[[str], Any], call: Callable[[Any], Any]) -> Callable[
 
 
 def chat(url: str, **options: Any) -> OpenAIChat:
-    return OpenAIChat("m", base_url=url, api_key="-", timeout=LIMIT, **options)
+    return OpenAIChat("m", **{"base_url": url, "api_key": "-", "timeout": LIMIT, **options})
 
 
 def embedder(url: str) -> OpenAIEmbedder:
@@ -180,13 +180,29 @@ def engine(model: Any, mode: Any, **options: Any) -> QueryEngine:
     "way", ["begins an answer and sends comments", "begins an answer and stops", "drips spaces"]
 )
 def test_every_mode_of_answering_ends_with_the_answer_so_far(mode: str, way: str) -> None:
+    results = answers_so_far(mode, way, LIMIT)
+    for name, error in results.items():
+        assert isinstance(error, AnswerError), (name, error)
+        assert len(error.answer.sources) == 2
+    if mode == "stuff" and way.startswith("begins"):
+        # On a busy machine the limit may be over before the first words have come.
+        for limit in (8 * LIMIT, 64 * LIMIT):
+            if all(results[name].answer.text for name in ("stream", "astream")):
+                break
+            results = answers_so_far(mode, way, limit)
+        assert [results[name].answer.text for name in ("stream", "astream")] == ["Tea is"] * 2
+
+
+def answers_so_far(mode: str, way: str, limit: float) -> dict[str, Any]:
+    """Return what each kind of call ends with, of a server that does not end."""
     with hostile(way) as server:
 
         def stream() -> Any:
-            return engine(chat(server.url), mode).stream("What is tea?").finish()
+            model = chat(server.url, timeout=limit)
+            return engine(model, mode).stream("What is tea?").finish()
 
         async def astream() -> Any:
-            model = chat(server.url)
+            model = chat(server.url, timeout=limit)
             try:
                 return await engine(model, mode).astream("What is tea?").finish()
             finally:
@@ -195,14 +211,12 @@ def test_every_mode_of_answering_ends_with_the_answer_so_far(mode: str, way: str
 
         results = outcomes(
             {
-                "query": lambda: engine(chat(server.url), mode).query("What is tea?"),
+                "query": lambda: engine(chat(server.url, timeout=limit), mode).query(
+                    "What is tea?"
+                ),
                 "stream": stream,
                 "astream": lambda: asyncio.run(astream()),
             }
         )
         assert not server.released.is_set()
-    for name, error in results.items():
-        assert isinstance(error, AnswerError), (name, error)
-        assert len(error.answer.sources) == 2
-    if mode == "stuff" and way.startswith("begins"):
-        assert [results[name].answer.text for name in ("stream", "astream")] == ["Tea is"] * 2
+    return results
