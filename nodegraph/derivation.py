@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from .document import Document
 from .groups import NodeGroup
-from .hashing import digest, full_digest, metadata_digest
+from .hashing import digest, digester, full_digest, metadata_digest
 from .node import NO_METADATA, ROOT, Link, Node
 from .source_names import file_name_of, source_of
 from .transforms import Draft, PatternRule
@@ -236,8 +235,9 @@ def derive(
     """
     nodes: list[Node] = []
     links: list[Link] = []
-    seen: Counter[str] = Counter()
+    seen: dict[str, int] = {}
     document_id, order = (root.id, root.order) if root else (CORPUS, 0)
+    first_id = digester(document_id, name, last="0")
     for parent, outputs in families:
         inherited, inherited_search_text = NO_METADATA, None
         if parent is not None:
@@ -245,8 +245,11 @@ def derive(
             inherited_search_text = parent.search_text or parent.inherited_search_text
         for draft in outputs:
             identity = _identity(draft)
-            node_id = _node_id(document_id, name, identity, seen[identity])
-            seen[identity] += 1
+            occurrence = seen.get(identity, 0)
+            seen[identity] = occurrence + 1
+            node_id = first_id(identity)
+            if occurrence:
+                node_id = _node_id(document_id, name, identity, occurrence)
             start = end = offset = None
             if parent is not None and draft.start is not None:
                 offset = draft.start

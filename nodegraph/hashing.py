@@ -6,7 +6,7 @@ import copyreg
 import hashlib
 import json
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -94,12 +94,22 @@ VOLATILE_METADATA = frozenset(
 
 def digest(*parts: str) -> str:
     """Hash texts to 24 hexadecimal digits, the same on every machine."""
-    state = hashlib.blake2b(digest_size=12)
-    for part in parts:
-        data = part.encode("utf-8", "surrogatepass")
-        state.update(len(data).to_bytes(8, "little"))
-        state.update(data)
-    return state.hexdigest()
+    return _hexadecimal(b"".join(map(_sized, parts)))
+
+
+def digester(*first: str, last: str) -> Callable[[str], str]:
+    """Return a function that hashes a text between some others, as ``digest`` does."""
+    before, after = b"".join(map(_sized, first)), _sized(last)
+    return lambda text: _hexadecimal(before + _sized(text) + after)
+
+
+def _sized(part: str) -> bytes:
+    data = part.encode("utf-8", "surrogatepass")
+    return len(data).to_bytes(8, "little") + data
+
+
+def _hexadecimal(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=12).hexdigest()
 
 
 def metadata_digest(metadata: Mapping[str, Any]) -> str:

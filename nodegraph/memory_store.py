@@ -72,6 +72,11 @@ class MemoryStore(NodeStore):
         else:
             mapping[key] = value
 
+    def _put_nodes(self, nodes: Sequence[Node]) -> None:
+        if (undo := self._undo.get(threading.get_ident())) is not None:
+            undo += [(self._nodes, node.id, self._nodes.get(node.id)) for node in nodes]
+        self._nodes.update((node.id, node) for node in nodes)
+
     # Derivations and nodes
 
     def stamps(self, group: str, ids: Collection[str] | None = None) -> dict[str, Stamp]:
@@ -111,8 +116,7 @@ class MemoryStore(NodeStore):
             old = stored.get(document_id)
             for node in () if old is None else old.nodes:
                 self._put(self._nodes, node.id, None)
-            for node in () if new is None else new.nodes:
-                self._put(self._nodes, node.id, node)
+            self._put_nodes(() if new is None else new.nodes)
             without_links = None if new is None else replace(new, links=())
             self._put(stored, document_id, without_links)
             self._children.pop((group, document_id), None)

@@ -244,7 +244,14 @@ def read_output(output: object, parent: Node | None) -> list[Draft]:
     """
     if output is None:
         raise TypeError("the transform returned None; return [] where there is nothing to make")
-    drafts = [_draft(item) for item in _items(output)]
+    items = list(_items(output))
+    if parent is not None and all(type(item) is str for item in items):
+        texts = [str(text) for text in items if text and not str(text).isspace()]
+        return [
+            Draft(text) if span is None else Draft(text, None, NO_METADATA, *span)
+            for text, span in zip(texts, locate(texts, parent.text), strict=True)
+        ]
+    drafts = [_draft(item) for item in items]
     drafts = [draft for draft in drafts if draft.text and not draft.text.isspace()]
     if parent is None:
         return [replace(draft, start=None, end=None) for draft in drafts]

@@ -150,7 +150,7 @@ def locate(parts: Sequence[str], text: str) -> list[Span | None]:
     for part in parts:
         window = end + 4 * len(part) + 4096
         at = text.find(part, end, window)
-        if at < 0 or any(c.isalnum() for c in text[end:at]):
+        if at < 0 or (at > end and any(map(str.isalnum, text[end:at]))):
             overlapping = text.find(part, begin + 1, window)
             at = overlapping if overlapping >= 0 else at
         if at < 0 and budget > 0:

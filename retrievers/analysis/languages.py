@@ -7,10 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
+from typing import Any
 
 from Stemmer import algorithms
 
-_SAMPLE = 200  # words of a text that decide
+SAMPLE = 200
+"""Words of a text that decide its language."""
 
 # One of ``_ENGLISH_ONLY`` in so many words makes a text English at once.
 _ENGLISH_SHARE = 8
@@ -338,7 +340,7 @@ def detect(
         script: Their script.
         candidates: Which languages it may be, None for all.
     """
-    words = words[:_SAMPLE]
+    words = words[:SAMPLE]
     if candidates is None and script == "latin":
         english = sum(map(_ENGLISH_ONLY.__contains__, words))
         if english > 1 and english * _ENGLISH_SHARE > len(words):
@@ -365,6 +367,27 @@ def detect(
     least = _least(words) if script == "latin" and candidates is None else 1
     best = max(candidates or of_script(script), key=lambda language: scores.get(language, 0))
     return best if scores.get(best, 0) >= least else None
+
+
+def english_evidence(word: str) -> int:
+    """Return what a word tells of a text: 1 for English, 2 for English rather than some others,
+    4 for a language in Latin letters that is not English, added up.
+    """
+    return (word in _ENGLISH_ONLY) + 2 * (word in _ENGLISH_WORDS) + 4 * (word in _foreign_words())
+
+
+def are_english(only: Any, evidence: Any, foreign: Any, counts: Any, *, ascii: bool) -> Any:
+    """Return whether texts are surely English for ``detect``, or of no language that it knows.
+
+    Args:
+        only: How many of each text's first words have the first evidence of ``english_evidence``.
+        evidence: How many have the second.
+        foreign: How many have the third.
+        counts: How many words those are.
+        ascii: Whether all words are ASCII; else letters may tell another language.
+    """
+    at_once = (only > 1) & (only * _ENGLISH_SHARE > counts)
+    return at_once | (evidence >= foreign) if ascii else at_once
 
 
 def _least(words: Sequence[str]) -> float:

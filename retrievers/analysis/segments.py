@@ -14,9 +14,9 @@ Segments = list[list[str] | str]
 
 # Accents, and the vowel signs and points of words in Cyrillic, Hebrew, Arabic, Thaana and the
 # scripts of India and Tibet, which regular expressions don't take for parts of a word.
-_SIGNS = "\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
+SIGNS = "\u0300-\u036f\u0483-\u0489\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed"
 
-_SIGNS += "\u07a6-\u07b0\u0900-\u0963\u0966-\u0dff\u0f18-\u0f84"
+SIGNS += "\u07a6-\u07b0\u0900-\u0963\u0966-\u0dff\u0f18-\u0f84"
 
 # Alphabets without spaces: Thai, Lao, Myanmar, Khmer.
 _ALPHABETS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
@@ -34,11 +34,11 @@ _CLUSTERS = re.compile(f".(?:[\u17d2\u1039].|[{_STACKED}])*")
 
 _INVISIBLE = "\u00ad\u200d\u2060\ufeff"  # soft hyphens, joiners
 
-_RUNS = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:[{_SIGNS}]+[^\W_{UNSPACED}]*)*(?:\+\+|#)?")
+_RUNS = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:[{SIGNS}]+[^\W_{UNSPACED}]*)*(?:\+\+|#)?")
 
 # The same in a text that is not normalized yet, where words have soft hyphens.
 _RAW_RUNS = re.compile(
-    rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:[{_SIGNS}{_INVISIBLE}]+[^\W_{UNSPACED}]*)*(?:\+\+|#)?"
+    rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:[{SIGNS}{_INVISIBLE}]+[^\W_{UNSPACED}]*)*(?:\+\+|#)?"
 )
 
 _ALPHABET_RUNS = re.compile(rf"[{_ALPHABETS}]+|[^{_ALPHABETS}]+")
@@ -47,6 +47,9 @@ _UNSPACED = re.compile(f"[{UNSPACED}]")
 
 _ASCII_WORDS = re.compile(r"[a-z0-9]+(?:\+\+|#)?")
 
+CHINESE = "\u3000"
+"""Before the first letter of Chinese, Japanese and Korean, behind the alphabets without spaces."""
+
 # A vowel of Thai and Lao is one letter, though compatibility forms take it apart.
 _REPLACED = [
     *((character, "") for character in _INVISIBLE),
@@ -54,24 +57,55 @@ _REPLACED = [
     ("\u0ecd\u0eb2", _AM[1]),
 ]
 
+# None of these, in either form, composes with what may follow it.
+_WIDE_MARKS = {
+    mark: unicodedata.normalize("NFKC", mark) for mark in "，！？：；（）％～－／．\u3000\xa0…"
+}
+
 _POSSESSIVE = re.compile("['’]s\\b")
 
 _THAI = "\u0e00"  # the first of all scripts without spaces
 
-CHINESE = "\u3000"
-"""Before the first letter of Chinese, Japanese and Korean, behind the alphabets without spaces."""
-
 
 def normalized(text: str) -> str:
     """Return a text in lower case and composed form, with the parts of names in it."""
+    text = without_invisible(composed(plain_marks(text)))
+    return lower(with_parts(text) if has_parts(text) else text)
+
+
+def composed(text: str) -> str:
+    """Return a text in composed form, of compatibility characters too (NFKC)."""
+    if text.isascii() or unicodedata.is_normalized("NFKC", text):
+        return text
+    # In two steps: NFKC in one takes five times as long.
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFKD", text))
+
+
+def plain_marks(text: str) -> str:
+    """Replace the wide marks that most Chinese texts have, and hardly anything else to compose."""
     if not text.isascii():
-        # In two steps: NFKC in one takes five times as long.
-        text = unicodedata.normalize("NFC", unicodedata.normalize("NFKD", text))
+        for wide, plain in _WIDE_MARKS.items():
+            if wide in text:
+                text = text.replace(wide, plain)
+    return text
+
+
+def without_invisible(text: str) -> str:
+    """Return a text without soft hyphens and joiners, and with vowels that were taken apart."""
+    if not text.isascii():
         for before, after in _REPLACED:
             if before in text:
                 text = text.replace(before, after)
-    if "_" in text or CAMEL.search(text) is not None:
-        text = with_parts(text)
+    return text
+
+
+def has_parts(text: str) -> bool:
+    """Return whether a text has names of several parts."""
+    return "_" in text or CAMEL.search(text) is not None
+
+
+def lower(text: str) -> str:
+    """Return a composed text in lower case, without possessive endings."""
     text = text.casefold()
     if not text.isascii():
         # A capital I with a dot is two letters in lower case.
@@ -123,11 +157,12 @@ def by_script(segments: Segments) -> dict[str, list[str]]:
     for segment in segments:
         if isinstance(segment, list):
             words += segment
-    if "".join(words).isascii():
-        return {"latin": words} if words else {}
+    scripts = {letter: word_script(letter) for letter in {word[0] for word in words}}
+    if len(set(scripts.values())) < 2:
+        return dict.fromkeys(scripts.values(), words)
     result: dict[str, list[str]] = {}
     for word in words:
-        result.setdefault(word_script(word), []).append(word)
+        result.setdefault(scripts[word[0]], []).append(word)
     return result
 
 

@@ -11,7 +11,9 @@ from operator import add
 from typing import Protocol
 
 from ...nodegraph import nearest_names
+from .inversion import InvertedTexts, invert
 from .languages import ENGLISH, MARK, Language, detect, named, names, of_script
+from .many_texts import invert_together
 from .segments import (
     CHINESE,
     Segments,
@@ -34,6 +36,8 @@ _QUESTION_WORDS = re.compile(
     "|[几幾](?=[个個年月天次种種岁歲位人名条條座部届屆场場大世])|[吗嗎呢](?=\\W*$)"
 )
 
+_FEW = 8  # texts up to which they are analysed one by one
+
 _Forms = tuple[str, ...]
 """The terms that a word of a query may be in an index, one for each language of it."""
 
@@ -41,8 +45,9 @@ _Forms = tuple[str, ...]
 class Analyzer(Protocol):
     """Turns a text into terms.
 
-    Where they are there, ``query`` is used for queries, ``indexed`` for the texts of an index, and
-    ``weigh`` for queries to an index, each with the meaning it has in ``TextAnalyzer``.
+    Where they are there, ``query`` is used for queries, ``indexed`` for the texts of an index,
+    ``invert`` for many of these together, and ``weigh`` for queries to an index, each with the
+    meaning it has in ``TextAnalyzer``.
     """
 
     def __call__(self, text: str, /) -> Iterable[str]:
@@ -107,7 +112,18 @@ class TextAnalyzer:
 
     def indexed(self, text: str) -> list[str]:
         """Return the terms of a passage, and those that mark its language in an index."""
-        terms, languages = self._analyze(text)
+        return self._marked(normalized(text))
+
+    def invert(self, texts: Sequence[str]) -> InvertedTexts:
+        """Return what ``indexed`` returns of each of some texts (65,536 at most), by terms."""
+        latin = self._fixed("latin")
+        if len(texts) < _FEW or latin not in (None, ENGLISH):
+            return invert(texts, self.indexed)
+        return invert_together(texts, self.stem, latin is ENGLISH, self._marked)
+
+    def _marked(self, normal: str) -> list[str]:
+        """Return the terms of a normalized text, and those that mark its language in an index."""
+        terms, languages = self._terms_of(normal)
         if self.language == "auto":
             marks = [some.mark for some in languages if some is not of_script(some.script)[0]]
             if marks:
@@ -173,7 +189,9 @@ class TextAnalyzer:
 
     def _analyze(self, text: str, parts: bool = True) -> tuple[list[str], Collection[Language]]:
         """Return the terms of a text and the languages of its words, one a script."""
-        normal = normalized(text)
+        return self._terms_of(normalized(text), parts)
+
+    def _terms_of(self, normal: str, parts: bool = True) -> tuple[list[str], Collection[Language]]:
         if normal.isascii():
             words = ascii_words(normal)
             language = self._language(words, "latin")
