@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from ...retrievers.evaluation import (
+    JUDGED_METRICS,
     Evaluation,
+    Judge,
     Matching,
+    Metric,
     evaluate,
     get_metric,
     load_dataset,
 )
 from ...retrievers.setups import SetupFile
+from ..named_models import NamedModels
+from ..named_models import chat_model as named_chat
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from .options import common_options, question_options
 from .output import FORMAT, echo, to_json
@@ -59,6 +64,12 @@ _FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
     "it what the questions have gold or answers for. Repeatable.",
 )
 @click.option(
+    "--judge",
+    metavar="MODEL",
+    help="The language model of metrics by a judge, such as judged_context_relevance@5: the name "
+    "of one in [models], or of OPENAI_BASE_URL's server. What it decides is kept beside --results.",
+)
+@click.option(
     "--results",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
@@ -86,6 +97,7 @@ def eval_command(
     document_key: str | None,
     names: tuple[str, ...],
     metrics: tuple[str, ...],
+    judge: str | None,
     results: Path | None,
     markdown: Path | None,
     csv: Path | None,
@@ -101,9 +113,9 @@ def eval_command(
     nodekin eval --data questions.jsonl --docs docs
     nodekin eval setups.toml --data questions.csv -m recall@5 --results results.jsonl
     """
-    measures = [get_metric(metric) for metric in metrics]
-    dataset = load_dataset(data, parse_fields(fields))
     file = DEFAULT_SETUPS if setups is None else SetupFile.read(setups)
+    measures = _measures(metrics, judge, file, results)
+    dataset = load_dataset(data, parse_fields(fields))
     chosen = list(names or file.setups or [file.default])
     for name in chosen:
         file.table(name)  # says which there are
@@ -142,6 +154,28 @@ def eval_command(
 
 
 eval = eval_command  # the name of the command
+
+
+def _measures(
+    names: Sequence[str], judge: str | None, file: SetupFile, results: Path | None
+) -> list[Metric]:
+    """Return the metrics of these names, those by a judge with the model that judges.
+
+    Raises:
+        CommandError: If one is by a judge, and there is none.
+    """
+    judged = [name for name in names if name.partition("@")[0] in JUDGED_METRICS]
+    if judged and judge is None:
+        raise CommandError(
+            f"{judged[0]} is decided by a language model; name it with --judge MODEL",
+            ExitStatus.USAGE_ERROR,
+        )
+    measure: Callable[[str], Metric] = get_metric
+    if judged and judge is not None:
+        model = NamedModels(file.models)[judge] if judge in file.models else named_chat(judge)
+        kept = None if results is None else results.with_suffix(".judge.db")
+        measure = Judge(model, store=kept).metric
+    return [measure(name) if name in judged else get_metric(name) for name in names]
 
 
 def parse_fields(fields: tuple[str, ...]) -> dict[str, str] | None:

@@ -24,13 +24,12 @@ from ..evaluation import (
 from ..results import ScoredNode
 from ..setups import SetupFile, SetupOpener
 from .halving import BudgetSpentError, climb, rungs
+from .reality_check import chance_limit, standard_error
 from .sharing import SharingOpener
 from .space import Choice, Space, compose, drawn, neighbours
 
 FEWEST_QUESTIONS = 30
 """With fewer questions a choice says little."""
-
-_CERTAIN = 1.645  # standard errors: one-sided, 95 %
 
 _DRAWN = 8  # random choices beside the neighbours, in each round
 
@@ -119,8 +118,23 @@ class SetupSearch:
             if start is not None:
                 for _ in climb(start, self._near(axes), self._score, rungs(len(self.questions))):
                     pass
-        full = [trial for trial in self.trials if len(trial.scores) == len(self.questions)]
-        better = [trial for trial in full if self._is_better(trial)]
+        return self.choose()
+
+    def choose(self) -> Trial:
+        """Return the best trial that is ahead of the default by more than chance would have it."""
+        differences = {
+            at: self._differences(trial)
+            for at, trial in enumerate(self.trials)
+            if at and not trial.error and trial.scores
+        }
+        limit = chance_limit(list(differences.values()))
+        better = []
+        for at, parts in differences.items():
+            trial = self.trials[at]
+            gain = self._signed(trial) - self._signed(self.default)
+            whole = len(trial.scores) == len(self.questions)
+            if whole and math.isfinite(gain) and gain > limit * standard_error(parts) > 0:
+                better.append(trial)
         return max(better, key=self._signed, default=self.default)
 
     def _axes(self) -> dict[str, Sequence[Any]]:
@@ -221,22 +235,24 @@ class SetupSearch:
         value = trial.mean(count)
         return value if self.metric.higher_is_better or value == -math.inf else -value
 
-    def _is_better(self, trial: Trial) -> bool:
-        """Return whether a trial is better than the default by more than chance would have it."""
-        gain = self._signed(trial) - self._signed(self.default)
-        if not gain > 0 or not math.isfinite(gain):
-            return False
-        pairs = zip(trial.scores, self.default.scores, strict=True)
+    def _differences(self, trial: Trial) -> list[float]:
+        """Return what each question adds to a trial's difference from the default.
+
+        Of a figure that is a ratio of sums by its first derivatives; where all weigh 1 plain
+        differences.
+        """
+        count = len(trial.scores)
+        pairs = zip(trial.scores, self.default.scores[:count], strict=True)
         both = [(one, other) for one, other in pairs if one is not None and other is not None]
-        weight = statistics.fmean(one[1] for one, _ in both)
-        own, default = trial.mean(), self.default.mean()
-        # Of a ratio of sums, by its first derivatives; a plain difference where all weigh 1.
-        parts = [
-            ((one[0] - own * one[1]) - (other[0] - default * other[1])) / weight
-            for one, other in both
+        weight = statistics.fmean(one[1] for one, _ in both) if both else 0.0
+        if not weight:
+            return []
+        own, default = trial.mean(), self.default.mean(count)
+        sign = 1 if self.metric.higher_is_better else -1
+        gain = own - default
+        return [
+            sign * (gain + ((n - own * d) - (m - default * e)) / weight) for (n, d), (m, e) in both
         ]
-        error = statistics.stdev(parts) / math.sqrt(len(parts)) if len(parts) > 1 else math.inf
-        return gain > _CERTAIN * error
 
     def _prefers_sizes(self, best: Trial) -> bool:
         """Return whether other passages were chosen by a measure that prefers a size of them."""

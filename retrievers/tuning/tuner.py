@@ -92,9 +92,10 @@ def tune(
 
     One half of the questions, drawn with a fixed seed, chooses, by successive halving around the
     best so far; the other half reports, beside the default. A set-up takes the default's place
-    only if it is better on the choosing half by more than chance would have it (1.645 standard
-    errors of the paired difference). Everything is searched on one graph: a group is built, a text
-    embedded, an inner ranking searched and a passage scored by a model only once.
+    only if it is ahead on the choosing half by more than the best of as many equal ones would be,
+    once in twenty searches (White, "A reality check for data snooping", 2000). Everything is
+    searched on one graph: a group is built, a text embedded, an inner ranking searched and a
+    passage scored by a model only once.
 
     Args:
         source: What is searched: a graph, on which groups are declared, or documents, as

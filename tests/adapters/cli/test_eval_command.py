@@ -2,6 +2,7 @@ import json
 import re
 
 import pytest
+from scripted_server import ChatServer, serving
 
 from nodekin.adapters.setups import load_setup
 
@@ -211,3 +212,37 @@ def test_a_set_up_that_has_changed_is_not_taken_for_the_old_one(measured, here):
     ran = measured(*command)
     assert ran.status == 2
     assert "give the set-up another name, or another path" in ran.err
+
+
+@pytest.mark.allow_hosts(["127.0.0.1"])
+@pytest.mark.usefixtures("socket_enabled")
+def test_a_metric_by_a_judge_needs_a_model_and_takes_it_from_the_file(measured, here):
+    pytest.importorskip("openai", reason="a server's model needs openai")
+    metric = ("-m", "judged_context_relevance@1", "-m", "recall@1", "--results", "r.jsonl")
+    ran = measured("eval", "setups.toml", "--data", "q.jsonl", *metric)
+    assert ran.status == 2
+    assert "judged_context_relevance@1 is decided by a language model; name it with" in ran.err
+    ran = measured("eval", "setups.toml", "--data", "q.jsonl", *metric, "--judge", "qwen")
+    assert ran.status == 4
+    assert "the model 'qwen' needs a server" in ran.err
+    with serving(ChatServer()) as server:
+        server.text = '{"quote": "Green tea is steamed.", "verdict": "no"}'
+        models = f'[models.judge]\nchat = "qwen"\nbase_url = "{server.url}"\n'
+        (here / "setups.toml").write_text(SETUPS + models, encoding="utf-8")
+        command = ("eval", "setups.toml", "--data", "q.jsonl", *metric, "--judge", "judge")
+        ran = measured(*command)
+        assert ran.status == 0
+        assert ran.out.splitlines()[1].startswith("documents  0.0000 (0.000 to 1.000)")
+        assert "judged_context_relevance@1" in ran.out
+        asked = len(server.asked)
+        assert 0 < asked <= 3  # both set-ups find the same
+        measured(*command)
+        assert len(server.asked) == asked
+
+
+def test_a_page_is_written(measured, here):
+    ran = measured("eval", "setups.toml", "--data", "q.jsonl", "--html", "page.html")
+    assert ran.status == 0
+    page = (here / "page.html").read_text(encoding="utf-8")
+    assert page.lower().startswith("<!doctype html>")
+    assert page.rstrip().endswith("</html>")

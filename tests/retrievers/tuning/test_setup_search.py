@@ -1,4 +1,5 @@
 import math
+import random
 
 import pytest
 
@@ -30,30 +31,65 @@ def test_a_figure_is_over_the_questions_that_were_judged():
     assert _trial([1.0], error="OSError").mean() == -math.inf
 
 
+def _chosen(search, *trials):
+    search.questions = [None] * len(search.default.scores)
+    search.trials += trials
+    return search.choose()
+
+
 @pytest.mark.parametrize(
     ("gains", "better"),
     [
-        ([0.5] * 10 + [0.0] * 40, True),
-        ([0.5] * 10 + [-0.5] * 8 + [0.0] * 32, False),
+        ([0.5] * 15 + [0.0] * 35, True),
+        ([0.5] * 15 + [-0.5] * 12 + [0.0] * 23, False),
         ([1.0] + [0.0] * 49, False),
         ([0.0] * 50, False),
         ([-0.5] * 50, False),
+        ([0.5] * 15, False),  # tried on the first questions only
     ],
 )
 def test_a_gain_counts_where_chance_would_not_have_it(gains, better):
     search = _search()
     search.default.scores = [(0.5, 1.0)] * 50
-    assert search._is_better(_trial([0.5 + gain for gain in gains])) is better
+    trial = _trial([0.5 + gain for gain in gains])
+    assert _chosen(search, trial) is (trial if better else search.default)
+
+
+def test_the_best_of_a_hundred_equal_ones_is_not_chosen():
+    dice = random.Random(5)
+    search = _search()
+    search.default.scores = [(0.5, 1.0)] * 100
+    trials = [_trial([dice.random() for _ in range(100)]) for _ in range(100)]
+    assert max(trial.mean() for trial in trials) > 0.55
+    assert _chosen(search, *trials) is search.default
+
+
+def test_of_several_that_are_better_the_best_is_chosen():
+    search = _search()
+    search.default.scores = [(0.5, 1.0)] * 50
+    good, best = (_trial([0.5 + gain] * 20 + [0.5] * 30) for gain in (0.3, 0.4))
+    failed = _trial([1.0] * 50, error="OSError")
+    assert _chosen(search, good, best, failed) is best
 
 
 def test_less_is_better_where_the_metric_says_so():
     search = _search("tokens_per_gold@5")
     search.default.scores = [(100.0 + at, 1.0) for at in range(20)]
-    assert search._is_better(_trial([50.0 + at * 1.1 for at in range(20)]))
-    assert not search._is_better(_trial([150.0 + at for at in range(20)]))
+    more, less = (_trial([by + at * 1.1 for at in range(20)]) for by in (150.0, 50.0))
+    assert _chosen(search, more) is search.default
+    assert _chosen(search, less) is less
+
+
+def test_of_a_ratio_each_question_adds_its_share():
+    search = _search("tokens_per_gold@5")
+    search.default.scores = [(100.0, 1.0), (100.0, 0.0), (100.0, 2.0)]
+    trial = _trial([])
+    trial.scores = [(50.0, 1.0), (50.0, 1.0), (50.0, 1.0)]
+    parts = search._differences(trial)
+    assert sum(parts) / 3 == pytest.approx(100.0 - 50.0)
 
 
 def test_a_trial_without_a_value_is_never_better():
     search = _search()
     search.default.scores = [(0.5, 1.0)] * 3
-    assert not search._is_better(_trial([None, None, None]))
+    assert _chosen(search, _trial([None, None, None])) is search.default
