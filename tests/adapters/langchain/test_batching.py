@@ -237,6 +237,10 @@ async def test_queries_at_once_are_as_many_as_the_config_says(native, mode):
             portions.append(list(queries))
             return await super().abatch(queries, **settings)
 
+        def retrieve(self, query, **settings):  # a portion of one
+            portions.append([query])
+            return super().retrieve(query, **settings)
+
     retriever = NodeGraphRetriever(retriever=Counting(native.graphs, "ROOT"))
     found = await batch(retriever, mode, WORDS[:3], {"max_concurrency": 2}, k=1)
     assert portions == [WORDS[:2], WORDS[2:3]]
