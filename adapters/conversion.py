@@ -34,6 +34,7 @@ def evidence_dicts(result: ScoredNode) -> list[dict[str, Any]]:
             "text": match.node.text,
             "start": match.node.start,
             "end": match.node.end,
+            **place_fields(match.node),
             "score": float(match.score),
             "similarity": match.similarity,
             "query": match.query,
@@ -44,6 +45,19 @@ def evidence_dicts(result: ScoredNode) -> list[dict[str, Any]]:
         }
         for match in result.evidence
     ]
+
+
+def place_fields(node: Node) -> dict[str, str]:
+    """Return metadata that says where a node stands, where its file has pages.
+
+    ``page_label`` (``"12"``, ``"12-13"``; from 1, as both frameworks' readers of PDF write it) and
+    ``place`` (``report.pdf, page 12, 3.2 Results``).
+    """
+    pages = node.pages
+    if pages is None:
+        return {}
+    first, last = pages
+    return {"page_label": f"{first}" if first == last else f"{first}-{last}", "place": node.place}
 
 
 def explain_match(match: Mapping[str, Any]) -> list[str]:

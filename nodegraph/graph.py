@@ -26,12 +26,14 @@ from .models import EmbeddingCache, as_embedders
 from .navigation import as_node, find
 from .node import MEMBER, ROOT, Link, Node
 from .observation import current_observation
+from .places import pages_of, place_of
 from .random_ids import report_changed_files, stable_document
 from .readers import ReadOptions, ReadReport
 from .search_text import DEFAULT, SearchTextOption, as_search_text, rule_sources
 from .search_text_registry import DeclaredSearchText, SearchTextRegistry
 from .splitters import SentenceSplitter
 from .store import Changes, NodeStore
+from .structure import PREDEFINED_STRUCTURE
 
 if TYPE_CHECKING:
     from .models import Vectors
@@ -47,8 +49,9 @@ class NodeGraph:
     """Hold a corpus as documents and named groups of nodes made from them.
 
     Declaring a group builds nothing: it is built when something first needs it, its ancestors
-    before it, once, for all documents. Documents may come, change and go at any time; only what
-    depends on them is made again. All methods may be called from many threads.
+    before it, once, for all documents. ``section``, ``page``, ``table`` and ``symbol`` (functions
+    and classes of programs) need no declaration. Documents may come, change and go at any time;
+    only what depends on them is made again. All methods may be called from many threads.
 
     Args:
         source: Path of a folder or a file, or a list of them. Texts are added with ``add``. A
@@ -99,7 +102,7 @@ class NodeGraph:
         self.progress = progress
         self._store = as_store(store)
         self._embedders = as_embedders(embed)
-        self._registry = GroupRegistry()
+        self._registry = GroupRegistry(PREDEFINED_STRUCTURE)
         self._ancestries: dict[str, list[NodeGroup]] = {}  # of groups as they are declared now
         self._declared_searches: dict[str, DeclaredSearchText] = {}
         self._set_up()
@@ -583,6 +586,14 @@ class NodeGraph:
             if target_node is not None
         ]
         return sorted(nodes, key=lambda other: other.order)
+
+    def place(self, node: Node) -> str:
+        """Say where a node stands in its file; see ``Node.place``."""
+        return place_of(node)
+
+    def pages(self, node: Node) -> tuple[int, int] | None:
+        """Return the first and the last page that a node stands on; see ``Node.pages``."""
+        return pages_of(node)
 
     def embedding(self, node: Node, key: str | None = None) -> Vectors:
         """Return a node's vector, (dimension,) float32, embedded if it is not yet.

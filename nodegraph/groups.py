@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from .errors import UnknownGroupError, nearest_names
@@ -28,6 +28,7 @@ class NodeGroup:
         scope: Whether the transform sees one node of the parent group, or the whole ``"group"``.
         search_text: What is searched and embedded of its nodes; None for what the graph declares,
             or else the documents. It is no part of the version: the nodes are the same.
+        by_span: Whether nodes of other branches are kin only where they stand in the same place.
     """
 
     name: str
@@ -37,6 +38,7 @@ class NodeGroup:
     num_workers: int = 0
     scope: Scope = "node"
     search_text: SearchTextRule | None = field(default=None, repr=False, compare=False)
+    by_span: bool = False
 
     @property
     def trans_node(self) -> bool:
@@ -120,10 +122,16 @@ def _searched_alike(old: NodeGroup, new: NodeGroup) -> bool:
 
 
 class GroupRegistry:
-    """Keep the declared groups; each has a parent that is declared too, or is ``ROOT``."""
+    """Keep the declared groups; each has a parent that is declared too, or is ``ROOT``.
 
-    def __init__(self) -> None:
+    Args:
+        predefined: Transforms by names of groups that are declared when somebody asks for them,
+            unless he has declared a group of that name himself.
+    """
+
+    def __init__(self, predefined: Mapping[str, object] | None = None) -> None:
         self._groups: dict[str, NodeGroup] = {}
+        self._predefined = dict(predefined or {})
 
     def __iter__(self) -> Iterator[NodeGroup]:
         return iter(list(self._groups.values()))
@@ -155,6 +163,14 @@ class GroupRegistry:
             )
         self._groups[group.name] = group
 
+    def _declare_predefined(self, name: str) -> NodeGroup | None:
+        transform = self._predefined.get(name) if isinstance(name, str) else None
+        if transform is None:
+            return None
+        version = f"nodekin {name} 1"
+        group = replace(make_group(name, transform, ROOT, None, 0, version, {}), by_span=True)
+        return self._groups.setdefault(name, group)
+
     def lineage(self, name: str) -> list[NodeGroup]:
         """Return the groups from the first below ``ROOT`` down to this one; none for ``ROOT``.
 
@@ -163,11 +179,12 @@ class GroupRegistry:
         """
         lineage: list[NodeGroup] = []
         while name != ROOT:
-            group = self._groups.get(name)
+            group = self._groups.get(name) or self._declare_predefined(name)
             if group is None:
+                names = [ROOT, *self._groups, *self._predefined]
                 raise UnknownGroupError(
                     f"no node group {name!r}; the graph has "
-                    f"{nearest_names(str(name), [ROOT, *self._groups])}: declare it first with "
+                    f"{nearest_names(str(name), names)}: declare it first with "
                     "create_node_group"
                 )
             lineage.insert(0, group)

@@ -45,6 +45,8 @@ def kin(graph: Kin, path: list[str], node: Node) -> list[Node]:
     """Return one node's kin: up to the nearest common ancestor group, then down to the group.
 
     What was made from a whole group has for parents the nodes it is linked to as its members.
+    Of sections, pages, tables and symbols (groups ``by_span``) only those are kin of a node of
+    another branch that stand where it does.
 
     Args:
         graph: The graph, held by ``reading`` with the group built.
@@ -62,4 +64,19 @@ def kin(graph: Kin, path: list[str], node: Node) -> list[Node]:
     for name in path[path.index(ancestor.group) + 1 :]:
         children = (child for parent in nodes for child in graph.children_in(name, parent))
         nodes = list({child.id: child for child in children}.values())
+    if nodes and nodes[0].group != ancestor.group and ancestor is not node:
+        return _at_the_place_of(graph, node, nodes)
     return nodes
+
+
+def _at_the_place_of(graph: Kin, node: Node, kin: list[Node]) -> list[Node]:
+    """Return those kin by a common ancestor that stand where the node does, if that counts."""
+    if node.start is None or node.end is None or not graph.ancestry(kin[0].group)[-1].by_span:
+        return kin
+    return [
+        other
+        for other in kin
+        if other.start is None
+        or other.end is None
+        or (other.start < node.end and node.start < other.end)
+    ]

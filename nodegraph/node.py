@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .search_text import DEFAULT, SearchText, as_stored_search_text
+from .source_names import file_name_of, headings_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,6 +27,11 @@ class Named(Protocol):
     @property
     def name(self) -> str:
         """The name."""
+        ...
+
+    @property
+    def by_span(self) -> bool:
+        """Whether its nodes are kin only of nodes that stand where they do."""
         ...
 
 
@@ -70,6 +76,14 @@ class Kin(Protocol):
 
     def linked(self, node: Node, type: str | None = None) -> list[Node]:
         """Return the nodes that a node is linked to."""
+        ...
+
+    def place(self, node: Node) -> str:
+        """Say where a node stands in its file."""
+        ...
+
+    def pages(self, node: Node) -> tuple[int, int] | None:
+        """Return the first and the last page that a node stands on."""
         ...
 
     def embedding(self, node: Node, key: str | None = None) -> npt.NDArray[np.float32]:
@@ -193,6 +207,29 @@ class Node:
                 f"{self!r} was made from several documents; its links lead to their nodes"
             )
         return self._graph().node(self.document_id)
+
+    @property
+    def place(self) -> str:
+        """Where it stands in its file, for people: ``report.pdf, page 12, 3.2 Results``.
+
+        The page, slide, sheet or cell where the file has such; the nearest heading above it; of a
+        program the function, class or method.
+        """
+        if self.graph is not None:
+            return self.graph.place(self)
+        parts = [file_name_of(self.metadata) or "", *headings_of(self.metadata)[-1:]]
+        return ", ".join(filter(None, parts))
+
+    @property
+    def pages(self) -> tuple[int, int] | None:
+        """The first and the last page that it stands on in its file, from 1.
+
+        Slides, sheets, cells and chapters count as pages. None for files without pages, for whole
+        documents, and for what was not cut out of one.
+        """
+        if self.graph is None or "page_unit" not in {**self.inherited, **self.own_metadata}:
+            return None
+        return self.graph.pages(self)
 
     @property
     def children(self) -> dict[str, list[Node]]:

@@ -115,6 +115,11 @@ class ScoredNode(_DeferredEvidence):
         return self.node.text
 
     @property
+    def place(self) -> str:
+        """Where it stands in its file: ``report.pdf, page 12, 3.2 Results``; see ``Node.place``."""
+        return self.node.place
+
+    @property
     def metadata(self) -> dict[str, Any]:
         """The node's metadata, its document's included."""
         return self.node.metadata
@@ -123,9 +128,9 @@ class ScoredNode(_DeferredEvidence):
         """Return the result as a dict of plain values, which ``json.dumps`` takes.
 
         It has ``id``, ``group``, ``text``, ``content``, ``score``, ``document_id``, ``start``,
-        ``end`` and ``metadata``, and in ``evidence`` for each match its ``node_id``, ``group``,
-        ``text``, ``score``, ``similarity`` and ``query``. What JSON does not have (a date, an
-        object as content) is text.
+        ``end``, ``metadata`` and ``place``, and in ``evidence`` for each match its ``node_id``,
+        ``group``, ``text``, ``score``, ``similarity`` and ``query``. What JSON does not have (a
+        date, an object as content) is text.
         """
         evidence = [
             {
@@ -138,7 +143,12 @@ class ScoredNode(_DeferredEvidence):
             }
             for match in self.evidence
         ]
-        values = {**as_dict(self), "text": self.node.text, "evidence": evidence}
+        values = {
+            **as_dict(self),
+            "place": self.place,
+            "text": self.node.text,
+            "evidence": evidence,
+        }
         return {name: _json_value(value) for name, value in values.items()}
 
     def explain(self) -> str:

@@ -12,7 +12,8 @@ from typing import Any
 
 import click
 
-from ...nodegraph import Node
+from ...nodegraph import Node, file_name_of
+from ...nodegraph.readers import has_lines
 from ...retrievers import Evidence, ScoredNode, Span
 from .exit_status import printable
 from .snippet import best_sentence, highlight, matches, snippet, terminal_columns, wrap
@@ -79,7 +80,13 @@ def matched_part(result: ScoredNode) -> tuple[int, int] | None:
 def place(
     node: Node, line_numbers: LineNumbers, query: str = "", part: tuple[int, int] | None = None
 ) -> str:
-    """Return the document and the line in it where what matched begins: ``docs/tea.md:12``."""
+    """Return the document and the line in it where what matched begins: ``docs/tea.md:12``.
+
+    Of a file that has pages, or that is no text, the page and the heading.
+    """
+    if node.start is not None and not has_lines(file_name_of(node.metadata) or ""):
+        file = file_name_of(node.metadata) or ""
+        return document_name(node) + printable(node.place.removeprefix(file))
     if part is None:
         part = best_sentence(node.text, matches(node.text, query)) if query else (0, 0)
     line = line_numbers.line(node, part[0])
@@ -131,6 +138,7 @@ def result_record(rank: int, result: ScoredNode, line_numbers: LineNumbers) -> d
         "score": result.score,
         **_node_record(node, line_numbers),
         "path": node.metadata.get("file_path"),
+        "place": node.place,
         "text": node.content if isinstance(node.content, str) else node.text,
         "metadata": node.metadata,
         "matches": [_match_record(match, line_numbers) for match in result.evidence],

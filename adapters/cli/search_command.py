@@ -30,7 +30,7 @@ from .workspace import IndexSettings, Workspace, find_index, open_graph
 
 JSON_FORMAT = """\b
 With --json: {"format": 1, "command": "search", "query", "count", "results":
-  [{"rank", "score", "id", "group", "document", "path", "line", "start", "end",
+  [{"rank", "score", "id", "group", "document", "path", "place", "line", "start", "end",
     "text", "metadata", "matches": [...]}]}
 Lines count from 1, start and end in characters of the document; null where a
 text was not cut out of one. A match is what was found, in its own group.

@@ -13,7 +13,13 @@ from ...nodegraph import ROOT, Node, NodeGraph, declared_search_text
 from ...nodegraph import Document as SourceDocument
 from ...retrievers import ScoredNode
 from ...retrievers.foreign import ForeignNode
-from ..conversion import different_text, evidence_dicts, inherited_fields, restore_inherited
+from ..conversion import (
+    different_text,
+    evidence_dicts,
+    inherited_fields,
+    place_fields,
+    restore_inherited,
+)
 
 NODE_KEY = "nodekin"
 """The metadata field of nodekin's own, where it is asked for; all others are the user's."""
@@ -61,7 +67,7 @@ def to_document(item: Node | ScoredNode, *, details: Details = False) -> Documen
     node = item.node if isinstance(item, ScoredNode) else item
     if not isinstance(node, Node):
         raise TypeError(f"a document is made of a Node or a ScoredNode, not {item!r:.80}")
-    metadata = _copy(node.metadata)
+    metadata = {**place_fields(node), **_copy(node.metadata)}
     metadata.pop(DOCUMENT_ID_KEY, None)
     content = node.content if isinstance(node.content, str) else str(node.content)
     if details == "nested":

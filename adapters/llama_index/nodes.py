@@ -12,7 +12,13 @@ from llama_index.core.schema import BaseNode, NodeWithScore, TextNode
 from ...nodegraph import Document, Node, SearchText, declared_search_text
 from ...retrievers import ScoredNode
 from ...retrievers.foreign import ForeignNode
-from ..conversion import evidence_dicts, explain_match, restore_inherited, shorten
+from ..conversion import (
+    evidence_dicts,
+    explain_match,
+    place_fields,
+    restore_inherited,
+    shorten,
+)
 from .graph_text_node import GraphTextNode, read_record
 from .imported_fields import (
     IMPORT_FIELDS,
@@ -27,6 +33,7 @@ from .relationships import fixed_relationships
 _FILE_FIELDS = (
     *("file_name", "file_type", "file_size"),
     *("creation_date", "last_modified_date", "last_accessed_date"),
+    *("page_unit", "page_count", "encoding"),
 )
 
 _HIDDEN = frozenset((*_FILE_FIELDS, *IMPORT_FIELDS))
@@ -96,7 +103,7 @@ def _fields(node: Node) -> dict[str, Any]:
     return {
         "id_": node_id,
         "text": node.content if isinstance(node.content, str) else str(node.content),
-        "metadata": _copied(metadata),
+        "metadata": {**place_fields(node), **_copied(metadata)},
         "excluded_embed_metadata_keys": properties.get("embed", hidden),
         "excluded_llm_metadata_keys": properties.get("llm", hidden),
         "start_char_idx": node.start,

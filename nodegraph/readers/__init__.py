@@ -2,7 +2,7 @@
 
 from .file_records import documents_of
 from .folder_scan import FolderScan, scan
-from .formats import SUFFIXES, format_of
+from .formats import SUFFIXES, format_of, has_lines
 from .read_options import ReadOptions, check_encoding
 from .read_report import ReadReport
 from .reader_registry import Reader, can_read, register_reader, supported_suffixes
@@ -18,6 +18,7 @@ __all__ = [
     "check_encoding",
     "documents_of",
     "format_of",
+    "has_lines",
     "read_file",
     "read_files",
     "register_reader",

@@ -70,6 +70,18 @@ FORMATS = (
     FileFormat("OpenDocument file", (".odt", ".ott", ".odp"), read_open_document),
 )
 
+
+def has_lines(file_name: str) -> bool:
+    """Tell whether a file's text is as it is in the file, so that its lines can be named.
+
+    Example:
+        >>> has_lines("tea.md"), has_lines("tea.pdf")
+        (True, False)
+    """
+    file_format = BY_SUFFIX.get(Path(file_name).suffix.lower())
+    return file_format is None or file_format.name in ("text", "program", "JSON lines")
+
+
 BY_SUFFIX = {suffix: format for format in FORMATS for suffix in format.suffixes}
 
 SUFFIXES = tuple(sorted(BY_SUFFIX))

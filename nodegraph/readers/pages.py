@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-PAGE_BREAK = "\f"
-"""Stands between two pages, slides, sheets, cells or chapters of a text, as in printed files."""
+from ..places import PAGE_BREAK
 
 
 def join_pages(pages: Iterable[str]) -> str:

@@ -53,6 +53,7 @@ def read_pdf(source: SourceFile) -> Document:
         )
     if unread:
         metadata["unread_pages"] = unread
+    metadata["page_unit"] = "page"
     metadata["page_count"] = len(pages)
     return Document(pages_as_text(pages, outline), metadata)
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from .pages import PAGE_BREAK
+from ..places import PAGE_BREAK
 
 _HYPHEN = "\ufffe"  # what PDFium puts in the place of a hyphen at the end of a line, and the break
 

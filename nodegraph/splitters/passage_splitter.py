@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any, ClassVar
 
 from ..node import Node
+from ..source_names import file_name_of
 from .chunking import Length, Span, check_sizes, pack, strip_span
-from .markdown_splitter import markdown_headings
+from .headings import headings_in
 from .recursive_splitter import RecursiveSplitter
 from .sentences import paragraph_spans
 from .tokens import count_tokens
@@ -39,12 +41,14 @@ class PassageSplitter:
 
     Choose it for what a model is to read; search smaller nodes below it (``split_sentences``) and
     answer with the passages. Each node's metadata holds ``headings``: those that all of the
-    passage stands below, from the top one down; they are searched with the text.
+    passage stands below, from the top one down; they are searched with the text. Of a document
+    that is a file, its name says how headings are written there (``headings_in``), and ``page``
+    is the one that the passage begins on, where it has pages.
 
     Args:
         chunk_size: What a passage measures at most when parts are packed, in units of ``length``;
             one and a half times that where parts belong together.
-        headings: Whether lines such as ``# Tea`` are headings: False for programs and tables.
+        headings: Whether lines such as ``# Tea`` are headings: False for none.
         length: Measures a text, by default in tokens (an estimate).
 
     Raises:
@@ -61,19 +65,27 @@ class PassageSplitter:
     chunk_size: int = 320
     headings: bool = True
     length: Length = count_tokens
+    trans_node: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_sizes(self.chunk_size, 0)
 
     def __call__(self, text: str | Node) -> list[Node]:
         """Return the passages of a text or a document, in order."""
-        text = text if isinstance(text, str) else text.text
+        node, name = None, ""
+        if not isinstance(text, str):
+            node, text = text, text.text
+            name = file_name_of(node.metadata) or ""
+        has_pages = node is not None and node.parent_id is None and "page_unit" in node.metadata
         cutter = _Cutter(text, self.chunk_size, self.length)
-        passages = cutter.subtree(list(_sections(text, self.headings)))
-        return [
-            Node(text[p.begin : p.end], {"headings": list(p.path)}, start=p.begin, end=p.end)
-            for p in passages
-        ]
+        passages = cutter.subtree(list(_sections(text, self.headings, name)))
+        nodes = []
+        for p in passages:
+            metadata: dict[str, Any] = {"headings": list(p.path)}
+            if has_pages:
+                metadata["page"] = text.count("\f", 0, p.begin) + 1
+            nodes.append(Node(text[p.begin : p.end], metadata, start=p.begin, end=p.end))
+        return nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +116,9 @@ def _shared(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     return shared
 
 
-def _sections(text: str, has_headings: bool) -> Iterator[_Section]:
+def _sections(text: str, has_headings: bool, name: str) -> Iterator[_Section]:
     """Yield the section before the first heading, which may be empty, and one for each heading."""
-    headings = list(markdown_headings(text)) if has_headings else []
+    headings = list(headings_in(text, name)) if has_headings else []
     starts = [(0, 0, ""), *headings]
     ends = [begin for begin, _, _ in headings] + [len(text)]
     path: list[tuple[int, str]] = []

@@ -66,7 +66,7 @@ def passage_title(node: Node) -> str:
     or an address), ``file_path``, ``Header 1``.
 
 
-    A heading that the passage begins with is not repeated.
+    A heading that the passage begins with is not repeated. The page is named where there is one.
 
     Example:
         >>> passage_title(Node("Unfermented.", {"title": "Tea", "headings": ["Sorts", "Green"]}))
@@ -79,4 +79,7 @@ def passage_title(node: Node) -> str:
     if lines and lines[-1] == first_line:
         del lines[-1]
     path = " › ".join(dict.fromkeys(line for line in lines if line))
+    if pages := node.pages:
+        unit, (first, last) = metadata.get("page_unit", "page"), pages
+        path += f" ({unit} {first})" if first == last else f" ({unit}s {first}-{last})"
     return path if len(path) <= _MAX_TITLE else f"{path[: _MAX_TITLE - 1]}…"

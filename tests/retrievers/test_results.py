@@ -124,6 +124,7 @@ def test_a_result_as_json(library) -> None:
         "start": result.node.start,
         "end": result.node.end,
         "metadata": result.node.metadata,
+        "place": result.node.place,
         "evidence": [
             {
                 "node_id": match.node.id,

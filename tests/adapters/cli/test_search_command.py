@@ -74,7 +74,7 @@ def test_a_query_from_standard_input(indexed):
     ("arguments", "said"),
     [
         (["tea", "--group", "sentense"], "'sentence'"),
-        (["tea", "--target", "page"], "'page'"),
+        (["tea", "--target", "chapter"], "'chapter'"),
         (["tea", "--similarity", "bm52"], "'bm25'"),
         (["tea", "--similarity", "cosine"], "nodekin index --embed MODEL"),
         (["tea", "--filter", "year"], "field=value"),

@@ -1,0 +1,125 @@
+"""Say where a node stands in its file: the page, the heading, the symbol of a program."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Protocol
+
+from .source_names import file_name_of, headings_of, source_title
+from .splitters import headings_in
+from .symbols import has_symbols, symbols_in
+
+PAGE_BREAK = "\f"
+"""Stands between two pages, slides, sheets, cells or chapters of a text, as in printed files."""
+
+
+class PlacedNode(Protocol):
+    """What a place is told of: a node."""
+
+    @property
+    def start(self) -> int | None:
+        """Where it begins in its document."""
+
+    @property
+    def end(self) -> int | None:
+        """Where it ends."""
+
+    @property
+    def parent_id(self) -> str | None:
+        """Its parent; None for a document."""
+
+    @property
+    def document_id(self) -> str:
+        """Its document."""
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Its metadata."""
+
+    @property
+    def graph(self) -> Any:
+        """Its graph, None without one."""
+
+
+def place_of(node: PlacedNode) -> str:
+    """Say where a node stands: ``report.pdf, page 12, 3.2 Results``.
+
+    Of a file without pages it is the file and the heading, of a program the function or class.
+    """
+    metadata = node.metadata
+    name = file_name_of(metadata) or source_title(metadata)
+    parts = [name, page_label(node), _heading_label(node, name)]
+    return ", ".join(" ".join(part.split()) for part in parts if part)
+
+
+def page_label(node: PlacedNode) -> str:
+    """Say on which page a node stands: ``page 12``, ``slides 3-4``; empty where it has none."""
+    pages = pages_of(node)
+    if pages is None:
+        return _foreign_page(node.metadata)
+    unit = str(node.metadata.get("page_unit", "page"))
+    first, last = pages
+    return f"{unit} {first}" if first == last else f"{unit}s {first}-{last}"
+
+
+def pages_of(node: PlacedNode) -> tuple[int, int] | None:
+    """Return the first and the last page that a node stands on, from 1.
+
+    None where its file has no pages, and for whole documents.
+    """
+    if "page_unit" not in node.metadata or node.parent_id is None:
+        return None
+    text = _document_text(node)
+    if text is None or node.start is None or node.end is None:
+        return None
+    first = text.count(PAGE_BREAK, 0, node.start)
+    return first + 1, first + text.count(PAGE_BREAK, node.start, node.end) + 1
+
+
+def _foreign_page(metadata: Mapping[str, Any]) -> str:
+    """Return the page that a loader of LangChain or LlamaIndex tells, by the label it has."""
+    label = metadata.get("page_label")
+    if label is None and "page_unit" not in metadata and "file_path" not in metadata:
+        number = metadata.get("page", "")
+        is_from_zero = "source" in metadata  # as LangChain's loaders count
+        label = number + 1 if isinstance(number, int) and is_from_zero else number
+    return f"page {label}" if isinstance(label, int | str) and label != "" else ""
+
+
+def _document_text(node: PlacedNode) -> str | None:
+    if node.graph is None or not node.document_id:
+        return None
+    try:
+        text: str = node.graph.node(node.document_id).text
+    except LookupError:  # it has been removed
+        return None
+    return text
+
+
+def _heading_label(node: PlacedNode, name: str) -> str:
+    if node.parent_id is None:
+        return ""
+    if symbol := node.metadata.get("symbol"):
+        return str(symbol)
+    if headings := headings_of(node.metadata):
+        return headings[-1]
+    text = None if node.start is None else _document_text(node)
+    if text is None or node.start is None:
+        return ""
+    if has_symbols(name):
+        try:
+            around = [s for s in symbols_in(text, name) if s.begin <= node.start < s.end]
+        except ImportError:  # a place is told as well as it can be
+            return ""
+        return around[-1].name if around else ""
+    begins, titles = _outline(text, name)
+    above = bisect_right(begins, node.start)
+    return titles[above - 1] if above else ""
+
+
+@lru_cache(maxsize=64)
+def _outline(text: str, name: str) -> tuple[list[int], list[str]]:
+    headings = list(headings_in(text, name))
+    return [begin for begin, _, _ in headings], [title for _, _, title in headings]

@@ -1,0 +1,92 @@
+"""Where a node stands, in the words of a citation."""
+
+from pathlib import Path
+
+import pytest
+
+from nodekin.nodegraph import Document, Node, NodeGraph, PassageSplitter, split_sentences
+from nodekin.retrievers import Retriever
+
+SAMPLES = Path(__file__).parents[2] / "examples" / "files"
+
+
+@pytest.fixture(scope="module")
+def graph() -> NodeGraph:
+    graph = NodeGraph(SAMPLES, progress=False)
+    graph.create_node_group("passage", PassageSplitter(80))
+    graph.create_node_group("sentence", split_sentences, "passage")
+    return graph
+
+
+def test_a_result_says_page_and_section(graph: NodeGraph) -> None:
+    (result,) = Retriever(graph, "sentence", "bm25", top_k=1)("kettle vinegar Mondays")
+    assert result.place == "handbook.pdf, page 2, 2.1 Water"
+    assert result.to_dict()["place"] == result.place
+    assert result.node.pages == (2, 2)
+    (result,) = Retriever(graph, "sentence", "bm25", target="passage", top_k=1)("水壶 醋 清洗")
+    assert result.place.startswith("手册.docx, 第二章 供应") or "2.1 用水" in result.place
+    assert result.node.pages is None
+
+
+def test_what_reaches_over_pages_names_them(graph: NodeGraph) -> None:
+    (node,) = [n for n in graph.nodes("CoarseChunk") if n.document_id == "files/handbook.pdf"]
+    assert node.place == "handbook.pdf, pages 1-2, 1 The tea handbook"
+    assert node.root.place == "handbook.pdf"
+
+
+def test_passages_have_their_page(graph: NodeGraph) -> None:
+    passages = [n for n in graph.nodes("passage") if n.document_id == "files/handbook.pdf"]
+    assert [n.own_metadata["page"] for n in passages] == sorted(n.pages[0] for n in passages)
+    assert {n.own_metadata["page"] for n in passages} == {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "place"),
+    [
+        ({"file_name": "a.pdf", "page_label": "iv"}, "a.pdf, page iv"),
+        ({"source": "docs/a.pdf", "page": 3}, "a.pdf, page 4"),  # LangChain's loaders count from 0
+        ({"source": "docs/a.pdf", "page": 3, "page_label": "4"}, "a.pdf, page 4"),
+        ({"file_name": "a.md", "headings": ["A", "B"]}, "a.md, B"),
+        ({}, ""),
+    ],
+)
+def test_what_other_loaders_write_is_understood(metadata, place: str) -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(Document("One. Two.", metadata, id="a"))
+    graph.create_node_group("sentence", split_sentences)
+    assert graph.nodes("sentence")[1].place == place
+
+
+def test_a_node_without_a_graph_says_what_it_knows() -> None:
+    assert Node("text", {"file_name": "a.md", "headings": ["A", "B"]}).place == "a.md, B"
+    assert Node("text").place == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.rst", "Tea\n===\n\nGreen\n-----\n\nIt is unfermented."),
+        ("a.adoc", "= Tea\n\n== Green\n\nIt is unfermented."),
+        ("a.tex", "\\section{Tea}\n\n\\subsection{Green}\n\nIt is unfermented."),
+        ("a.org", "* Tea\n\n** Green\n\nIt is unfermented."),
+        ("a.md", "# Tea\n\n## Green\n\nIt is unfermented."),
+    ],
+)
+def test_headings_of_every_markup(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    graph = NodeGraph(tmp_path / name, progress=False)
+    graph.create_node_group("passage", PassageSplitter(1))
+    graph.create_node_group("sentence", split_sentences)
+    assert graph.nodes("sentence")[-1].place == f"{name}, Green"
+    assert graph.nodes("passage")[-1].metadata["headings"] == ["Tea", "Green"]
+    assert [node.own_metadata["heading"] for node in graph.nodes("section")] == ["Tea", "Green"]
+
+
+def test_comments_of_programs_are_no_headings(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("# Tea\ndef pour():\n    return 1  # so\n")
+    graph = NodeGraph(tmp_path / "a.py", progress=False)
+    graph.create_node_group("line", lambda text: text.splitlines())
+    graph.create_node_group("passage", PassageSplitter())
+    assert [node.place for node in graph.nodes("line")] == ["a.py", "a.py, pour", "a.py, pour"]
+    assert graph.nodes("passage")[0].own_metadata["headings"] == []
+    assert len(graph.nodes("section")) == 1

@@ -1,0 +1,127 @@
+"""Sections, pages, tables and symbols of every format, without a declaration."""
+
+from pathlib import Path
+
+import pytest
+
+from nodekin.nodegraph import Document, MarkdownSplitter, NodeGraph
+
+SAMPLES = Path(__file__).parents[2] / "examples" / "files"
+
+
+@pytest.fixture(scope="module")
+def graph() -> NodeGraph:
+    return NodeGraph(SAMPLES, progress=False)
+
+
+def test_sections(graph: NodeGraph) -> None:
+    sections = graph.nodes("section")
+    of_pdf = [node.own_metadata for node in sections if node.document_id == "files/handbook.pdf"]
+    assert [(fields["level"], fields["heading"], fields["page"]) for fields in of_pdf] == [
+        (1, "1 The tea handbook", 1),
+        (2, "1.1 Buying", 1),
+        (2, "1.2 Prices", 1),
+        (1, "2 Serving", 2),
+        (2, "2.1 Water", 2),
+        (2, "2.2 Complaints", 2),
+    ]
+    of_word = [node.own_metadata for node in sections if node.document_id == "files/手册.docx"]
+    assert of_word[1]["headings"] == ["第一章 茶室手册", "1.1 采购"]
+    for node in sections:
+        assert node.root.text[node.start : node.end] == node.text
+
+
+def test_pages(graph: NodeGraph) -> None:
+    pages = [(node.document_id, node.own_metadata.get("page")) for node in graph.nodes("page")]
+    assert pages == [
+        ("files/handbook.pdf", 1),
+        ("files/handbook.pdf", 2),
+        ("files/手册.docx", None),
+    ]
+
+
+def test_tables(graph: NodeGraph) -> None:
+    (table,) = graph.nodes("table")
+    assert table.own_metadata == {
+        "columns": ["茶", "一杯", "一壶"],
+        "rows": 2,
+        "headings": ["第一章 茶室手册", "1.2 价格"],
+    }
+
+
+PROGRAMS = {
+    "a.py": (
+        "@cached\ndef tea(): ...\nclass Cup:\n    def pour(self): ...\n",
+        ["tea function", "Cup class", "Cup.pour method"],
+    ),
+    "a.js": (
+        "// 茶\nexport const tea = () => 1\nclass Cup { pour() {} }\nfunction go() {}",
+        ["tea function", "Cup class", "Cup.pour method", "go function"],
+    ),
+    "a.ts": (
+        "interface Cup { size: number }\nexport function go(): void {}",
+        ["Cup interface", "go function"],
+    ),
+    "a.tsx": ("export const View = () => <p>茶</p>", ["View function"]),
+    "a.java": (
+        "class Cup { Cup() {} int pour() { return 1; } }",
+        ["Cup class", "Cup.Cup method", "Cup.pour method"],
+    ),
+    "a.go": (
+        "package a\ntype Cup struct{}\nfunc (c Cup) Pour() {}\nfunc Go() {}",
+        ["Cup type", "Pour method", "Go function"],
+    ),
+    "a.rs": (
+        "struct Cup;\nimpl Cup { fn pour(&self) {} }\nfn go() {}",
+        ["Cup struct", "Cup implementation", "Cup.pour method", "go function"],
+    ),
+    "a.c": (
+        "struct cup { int size; };\nstatic char *pour(struct cup *c) { return 0; }",
+        ["cup struct", "pour function"],
+    ),
+    "a.cpp": (
+        "namespace tea { class Cup { void pour() {} }; }",
+        ["tea module", "tea.Cup class", "tea.Cup.pour method"],
+    ),
+    "a.rb": ("class Cup\n  def pour\n  end\nend", ["Cup class", "Cup.pour method"]),
+    "a.cs": ("class Cup { void Pour() {} }", ["Cup class", "Cup.Pour method"]),
+    "a.php": (
+        "<?php class Cup { function pour() {} } function go() {}",
+        ["Cup class", "Cup.pour method", "go function"],
+    ),
+    "a.sh": ("pour() { echo 茶; }\n", ["pour function"]),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_symbols(tmp_path: Path, name: str) -> None:
+    program, expected = PROGRAMS[name]
+    (tmp_path / name).write_text(program, encoding="utf-8")
+    nodes = NodeGraph(tmp_path / name, progress=False).nodes("symbol")
+    assert [f"{n.own_metadata['symbol']} {n.own_metadata['kind']}" for n in nodes] == expected
+    for node in nodes:
+        assert node.root.text[node.start : node.end] == node.text
+        assert node.place == f"{name}, {node.own_metadata['symbol']}"
+    assert nodes[0].text.startswith(("@cached", "export", *"abcdefghijklmnopqrstuvwxyz"))
+
+
+def test_a_group_of_that_name_that_the_user_declares_is_his() -> None:
+    graph = NodeGraph(progress=False)
+    assert "section" not in graph.groups
+    graph.create_node_group("section", MarkdownSplitter(max_level=1))
+    graph.add(Document("# A\n## B\ntext", id="a"))
+    assert len(graph.nodes("section")) == 1
+    assert [node.own_metadata for node in graph.nodes("page")] == [{}]
+    assert {"section", "page"} <= graph.groups.keys()
+    assert "table" not in graph.groups
+
+
+def test_they_are_built_only_when_used(tmp_path: Path) -> None:
+    with NodeGraph(SAMPLES, store=tmp_path / "g.nodekin", progress=False) as graph:
+        graph.create_node_group("line", str.splitlines, "page")  # a parent like all others
+        assert not graph.groups["page"].built
+        assert graph.nodes("line")[0].own_metadata == {}
+        assert graph.groups["page"].built
+        assert "section" not in graph.groups
+    with NodeGraph(SAMPLES, store=tmp_path / "g.nodekin", progress=False) as graph:
+        assert len(graph.nodes("page")) == 3
