@@ -12,17 +12,25 @@ from .impact_lists import Floats, Ints, QueryLists, Saturation
 from .kernels import ROUNDING
 from .node_table import Mask, Orders
 
-# Checking whether the remaining terms can be skipped costs about as much as adding up a sixth of
-# the rows so far, or 1,300 (measured at 10,000 and 200,000 short texts).
-_CHECK_COST = 6
+# Postings up to which all terms are added up at once: it takes less time than to find out which
+# of them can be left out (measured at 1,000 to 100,000 short texts).
+_FEW = 30_000
 
-_CHECK_FLOOR = 8_000
+# The share of the postings that is added up before it is seen whether the rest can be left out,
+# and how much more each time it can't.
+_FIRST_SHARE = 4
 
-# Postings, and half of the rows, up to which adding up all at once is quicker than term by term
-# (measured at 1,000 to 20,000 short English texts).
-_FEW = 20_000
+_GROWTH = 3
 
-_WIDTH = 16  # sums of which only the highest is looked at to leave out most rows
+# Looking rows up in a term takes NumPy as long as adding so many postings, and as many more for
+# each row.
+_LOOK_UP_COST = 3_000
+
+_LOOK_UP_COST_EACH = 16
+
+_IN_PARTS = 4_000  # sums from which it is quicker to look at parts of them
+
+_WIDTH = 32  # sums of which only the highest is looked at to leave out most rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,135 +81,157 @@ def best_rows(
     """
     if not len(lists.slots):
         return np.zeros(0, np.int32), np.zeros(0)
-    terms = _terms(lists)
+    spans, total = lists.spans(), len(orders)
     if lists.weights[-1] <= 0:  # nothing bounds a sum from above then
-        return ranked(*_all_sums(terms, scratch.sums, allowed), limit, orders)
-    total = sum(len(term.rows) for term in terms)
-    if total + len(orders) // 2 < _FEW:
-        return ranked(*_counted_sums(lists, terms, limit, allowed), limit, orders)
-    # What a term and all after it can add.
-    ceilings = np.cumsum((lists.weights * lists.arrays.highest[lists.slots])[::-1])[::-1] * ROUNDING
-    candidates: Ints
-    scores: Floats
-    if allowed is not None and 4 * np.count_nonzero(allowed) < total:
-        candidates = np.flatnonzero(allowed).astype(np.int32)
-        scores, begin = np.zeros(len(candidates)), 0
+        rows, sums = _all_sums(lists, spans, scratch.sums)
+        if allowed is not None:
+            rows, sums = rows[allowed[rows]], sums[allowed[rows]]
+        return ranked(rows, sums, limit, orders)
+    if limit is not None and allowed is not None and _few_allowed(spans, allowed):
+        rows = np.flatnonzero(allowed).astype(np.int32)
+        sums, done = np.zeros(len(rows)), 0
     else:
-        candidates, scores, begin = _first_sums(terms, scratch.sums, limit, allowed, ceilings)
-    for at in range(begin, len(terms)):
-        if limit is not None:
-            reachable = scores + ceilings[at] >= _highest(scores, limit) / ROUNDING
-            candidates, scores = candidates[reachable], scores[reachable]
-        scores = scores + terms[at].added_to(candidates)
-    matched = scores > 0
-    return ranked(candidates[matched], scores[matched], limit, orders)
+        rows, sums, done = _first_sums(lists, spans, scratch.sums[:total], limit, allowed)
+    if done < len(spans):
+        ceilings = _ceilings(lists)
+        for at in range(done, len(spans)):
+            reachable = sums + ceilings[at] >= _highest(sums, limit) / ROUNDING
+            rows, sums = rows[reachable], sums[reachable]
+            sums = sums + _added_to(rows, lists, *spans[at], lists.weights[at])
+        matched = sums > 0
+        rows, sums = rows[matched], sums[matched]
+    return ranked(rows, sums, limit, orders)
 
 
-class _Term(NamedTuple):
-    """Hold the rows of a term, ascending, and what it adds to each for a weight of 1."""
-
-    weight: float
-    rows: Ints
-    impacts: Floats
-
-    def added(self) -> Floats:
-        """Return what the term adds to each of its rows."""
-        return self.impacts * self.weight
-
-    def added_to(self, rows: Ints) -> Floats:
-        """Return what the term adds to some rows, 0 where it does not occur."""
-        if not len(self.rows):
-            return np.zeros(len(rows))
-        at = np.searchsorted(self.rows, rows)
-        at[at == len(self.rows)] = 0
-        added = self.impacts[at] * self.weight
-        added[self.rows[at] != rows] = 0.0
-        return added
+def _few_allowed(spans: Sequence[tuple[int, int]], allowed: Mask) -> bool:
+    """Return whether the terms had better be looked up for all the rows that count."""
+    return bool(4 * np.count_nonzero(allowed) < sum(end - begin for begin, end in spans))
 
 
-def _terms(lists: QueryLists) -> list[_Term]:
-    _, rows, impacts, _ = lists.arrays
-    return [
-        _Term(weight, rows[begin:end], impacts[begin:end])
-        for weight, (begin, end) in zip(lists.weights.tolist(), lists.spans(), strict=True)
-    ]
+def _ceilings(lists: QueryLists) -> Floats:
+    """Return the most that each term and all after it can add to a row."""
+    most: Floats = lists.weights * lists.arrays.highest[lists.slots]
+    return np.cumsum(most[::-1])[::-1] * ROUNDING
 
 
 def _first_sums(
-    terms: Sequence[_Term],
-    scratch: Floats,
+    lists: QueryLists,
+    spans: Sequence[tuple[int, int]],
+    sums: Floats,
     limit: int | None,
     allowed: Mask | None,
-    ceilings: Floats,
 ) -> tuple[Ints, Floats, int]:
     """Add up terms until no row without one of them can get among the best any more.
 
     Returns:
-        The rows that have any of the terms, their sums, and how many terms were added.
+        The rows that can get among the best, their sums, and how many terms were added.
     """
-    touched: list[Ints] = []
-    candidates: list[Ints] = []
-    count, done = 0, len(terms)
-    for at, term in enumerate(terms):
-        worth = count + _CHECK_FLOOR < _CHECK_COST * len(term.rows)
-        if limit is not None and limit <= count and worth:
-            partial = np.concatenate([scratch[rows] for rows in candidates])
-            if ceilings[at] < _highest(partial, limit):
-                done = at
-                break
-        before = scratch[term.rows]
-        new = term.rows[before == 0]
-        scratch[term.rows] = before + term.added()
-        touched.append(new)
-        candidates.append(new if allowed is None else new[allowed[new]])
-        count += len(candidates[-1])
-    candidate_rows = np.concatenate(candidates)
-    sums = scratch[candidate_rows]
-    for rows in touched:
-        scratch[rows] = 0
-    return candidate_rows, sums, done
+    total = sum([end - begin for begin, end in spans])
+    if limit is None or total <= _FEW:
+        all_sums: Floats = np.bincount(*_added(lists, spans)).astype(np.float64, copy=False)
+        if len(all_sums) < _IN_PARTS:
+            all_sums = all_sums if allowed is None else all_sums * allowed[: len(all_sums)]
+            best = np.flatnonzero(all_sums >= max(_highest(all_sums, limit), _LEAST))
+            return best.astype(np.int32), all_sums[best], len(spans)
+        parts = _Parts(all_sums, allowed)
+        return *parts.reaching(parts.bound(limit)), len(spans)
+    sizes = np.cumsum([end - begin for begin, end in spans])
+    ceilings = _ceilings(lists)
+    done, most = 0, total // _FIRST_SHARE
+    try:
+        while True:
+            end = max(done + 1, int(np.searchsorted(sizes, most, "right")))
+            np.add.at(sums, *_added(lists, spans[:end], done))
+            done, most = end, _GROWTH * most
+            parts = _Parts(sums, allowed)
+            bound = parts.bound(limit)
+            if done == len(spans):
+                return *parts.reaching(bound), done
+            if bound > ceilings[done]:
+                rows, scores = parts.reaching(bound / ROUNDING - ceilings[done])
+                cost = _LOOK_UP_COST + _LOOK_UP_COST_EACH * len(rows)
+                if cost * (len(spans) - done) < total - sizes[done - 1]:
+                    return rows, scores, done
+    finally:
+        sums[:] = 0.0
 
 
-def _all_sums(terms: Sequence[_Term], scratch: Floats, allowed: Mask | None) -> tuple[Ints, Floats]:
-    for term in terms:
-        scratch[term.rows] += term.added()
-    rows = np.unique(np.concatenate([term.rows for term in terms]))
+def _added(
+    lists: QueryLists, spans: Sequence[tuple[int, int]], first: int = 0
+) -> tuple[Ints, Floats]:
+    """Return the rows of terms, term by term, and what each adds to them."""
+    spans = spans[first:]
+    weights = lists.weights[first : first + len(spans)]
+    rows = np.concatenate([lists.arrays.rows[begin:end] for begin, end in spans])
+    added = np.concatenate([lists.arrays.impacts[begin:end] for begin, end in spans])
+    added *= weights.repeat([end - begin for begin, end in spans])
+    return rows, added
+
+
+def _added_to(rows: Ints, lists: QueryLists, begin: int, end: int, weight: float) -> Floats:
+    """Return what a term adds to some rows, 0 where it does not occur."""
+    if begin == end:
+        return np.zeros(len(rows))
+    rows_of_term = lists.arrays.rows[begin:end]
+    at = np.searchsorted(rows_of_term, rows)
+    at[at == end - begin] = 0
+    added = lists.arrays.impacts[begin:end][at] * weight
+    added[rows_of_term[at] != rows] = 0.0
+    return added
+
+
+def _all_sums(
+    lists: QueryLists, spans: Sequence[tuple[int, int]], scratch: Floats
+) -> tuple[Ints, Floats]:
+    """Add up all terms; a row with one of them counts, whatever its sum."""
+    rows_of_all, added = _added(lists, spans)
+    np.add.at(scratch, rows_of_all, added)
+    rows = np.unique(rows_of_all)
     sums = scratch[rows]
     scratch[rows] = 0
-    if allowed is not None:
-        selected = allowed[rows]
-        rows, sums = rows[selected], sums[selected]
     return rows, sums
 
 
-def _counted_sums(
-    lists: QueryLists, terms: Sequence[_Term], limit: int | None, allowed: Mask | None
-) -> tuple[Ints, Floats]:
-    """Add up all terms in one go, which NumPy does in their order; leave out what is too low."""
-    weights = lists.weights.repeat([len(term.rows) for term in terms])
-    weights *= np.concatenate([term.impacts for term in terms])
-    rows_of_all = np.concatenate([term.rows for term in terms])
-    sums: Floats = np.bincount(rows_of_all, weights).astype(np.float64, copy=False)
-    if allowed is not None:
-        sums *= allowed[: len(sums)]
-    rows = np.flatnonzero(sums >= _low_bound(sums, limit)).astype(np.int32)
-    return rows, sums[rows]
+class _Parts:
+    """Know the highest sum of each part of the rows, so that most parts need not be looked at.
+
+    Args:
+        sums: The sums, by row, 0 or more.
+        allowed: Which rows count, None for all.
+    """
+
+    def __init__(self, sums: Floats, allowed: Mask | None) -> None:
+        self._sums = sums if allowed is None else sums * allowed[: len(sums)]
+        self._width = len(sums) // _WIDTH
+        # A part is a column: the highest of all columns are found a row at a time.
+        self._table = self._sums[: self._width * _WIDTH].reshape(_WIDTH, self._width)
+        self._highest = self._table.max(axis=0, initial=0.0)
+
+    def bound(self, limit: int | None) -> float:
+        """Return a number that ``limit`` sums reach; one above 0 where this does not tell."""
+        if limit is None or self._width < 2 * limit:
+            return _LEAST
+        return max(_highest(self._highest, limit), _LEAST)  # they are of different rows
+
+    def reaching(self, bound: float) -> tuple[Ints, Floats]:
+        """Return the rows whose sums are above 0 and reach a bound, and these sums."""
+        bound = max(bound, _LEAST)
+        parts = np.flatnonzero(self._highest >= bound)
+        places = np.flatnonzero(self._table[:, parts] >= bound)
+        end = self._width * _WIDTH
+        rows = places // max(len(parts), 1) * self._width + parts[places % max(len(parts), 1)]
+        if end < len(self._sums):
+            rows = np.concatenate([rows, np.flatnonzero(self._sums[end:] >= bound) + end])
+        rows = rows.astype(np.int32)
+        return rows, self._sums[rows]
 
 
-def _low_bound(sums: Floats, limit: int | None) -> float:
-    """Return a number above 0 that ``limit`` sums reach, if so many are above 0."""
-    width = len(sums) // _WIDTH
-    least = np.finfo(np.float64).tiny
-    if limit is None or width < 2 * limit:
-        return float(least)
-    # The highest of each of so many parts are different rows.
-    highest = sums[: width * _WIDTH].reshape(_WIDTH, width).max(axis=0)
-    return max(_highest(highest, limit), float(least))
+_LEAST = float(np.finfo(np.float64).tiny)
 
 
-def _highest(scores: Floats, limit: int) -> float:
+def _highest(scores: Floats, limit: int | None) -> float:
     """Return the limit-th highest score, or minus infinity where there are fewer."""
-    if len(scores) < limit:
+    if limit is None or len(scores) < limit:
         return -np.inf
     place = len(scores) - limit
     return float(np.partition(scores, place)[place])

@@ -53,8 +53,11 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postings, "_PIECE", 3)
     monkeypatch.setattr(posting_lists, "_CHUNK", 9)
     monkeypatch.setattr(text_index, "_BATCH", 5)
-    monkeypatch.setattr(max_score, "_CHECK_FLOOR", -(10**9))
     monkeypatch.setattr(max_score, "_FEW", 0)
+    monkeypatch.setattr(max_score, "_LOOK_UP_COST", 0)
+    monkeypatch.setattr(max_score, "_LOOK_UP_COST_EACH", 0)
+    monkeypatch.setattr(max_score, "_WIDTH", 2)
+    monkeypatch.setattr(max_score, "_IN_PARTS", 0)
     monkeypatch.setattr(text_index, "_CACHED", 0)
     monkeypatch.setattr(node_table, "_GAPS", 2)
 

@@ -48,6 +48,14 @@ def test_the_best_are_those_of_brute_force(seed, limit, density) -> None:
 
 @settings(max_examples=200)
 @given(SEEDS, LIMITS, DENSITIES)
+def test_in_parts_as_well(seed, limit, density) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(max_score, "_IN_PARTS", 0)
+        check(seed, limit, density, lowest=0.1)
+
+
+@settings(max_examples=200)
+@given(SEEDS, LIMITS, DENSITIES)
 def test_term_by_term_as_well(seed, limit, density) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(max_score, "_FEW", 0)
@@ -68,8 +76,8 @@ def test_weights_need_not_be_positive(seed, limit, density, lowest) -> None:
 
 
 def test_a_rare_term_decides_and_the_common_one_is_only_looked_up(monkeypatch) -> None:
-    monkeypatch.setattr(max_score, "_CHECK_FLOOR", -(10**9))
     monkeypatch.setattr(max_score, "_FEW", 0)
+    monkeypatch.setattr(max_score, "_LOOK_UP_COST", 0)
     everywhere = np.arange(1000, dtype=np.int32), np.ones(1000, np.int32)
     rare = np.array([7, 500], np.int32), np.array([1, 2], np.int32)
     lists = query_lists([(5.0, *rare), (0.001, *everywhere)], np.ones(1000, np.int32))
