@@ -529,7 +529,11 @@
     if (state.setups.length > 1) values.set("second", name(1));
     if (state.query) values.set("search", state.query);
     if (state.open !== null) values.set("question", data.questions[state.open][0]);
-    history.replaceState(null, "", `#${values}`);
+    try {
+      history.replaceState(null, "", `#${values}`);
+    } catch {
+      // A browser that limits how often: the next change writes the address
+    }
   }
 
   function recall() {

@@ -10,8 +10,12 @@ from pathlib import Path
 
 import pytest
 from fixed_retriever import fixed
+from langchain_core.runnables import RunnableLambda
 
-from nodekin.retrievers.evaluation import Dataset, Question, evaluate
+from nodekin.adapters.langchain import as_llm
+from nodekin.nodegraph import Node
+from nodekin.retrievers import QueryEngine
+from nodekin.retrievers.evaluation import Dataset, GoldDocument, Question, evaluate
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="the page in a browser needs playwright (dependency group dev)"
@@ -248,6 +252,45 @@ def test_the_policy_stops_what_gets_in_all_the_same(visit):
     assert all("Content Security Policy" in error for error in opened.errors)
     assert opened.errors
     opened.errors.clear()
+
+
+@pytest.fixture
+def visit_other(chromium, tmp_path):
+    """Open the page of an evaluation of some set-ups."""
+    visits = []
+
+    def open_page(setups, question: Question) -> Visit:
+        path = tmp_path / "other.html"
+        result = evaluate(setups, Dataset([question]), ["mrr@2"])
+        path.write_text(result.to_html(), encoding="utf-8")
+        visits.append(Visit(chromium, path))
+        return visits[-1]
+
+    yield open_page
+    for one in visits:
+        one.close()
+
+
+def test_one_setup_is_shown_alone_with_its_answer(visit_other):
+    node = Node("Much black tea is from Fujian.", id="black")
+    model = RunnableLambda(lambda _: "It is from Fujian [1].")
+    engine = QueryEngine(fixed([node]), as_llm(model))
+    gold = (GoldDocument("black"),)
+    opened = visit_other({"answers": engine}, Question("1", "Where is it from?", gold))
+    opened.cell(0, 0).click()
+    opened.page.locator(".row").click()
+    assert opened.page.locator(".rankings > section").count() == 1
+    assert "It is from Fujian" in opened.page.locator(".answer").inner_text()
+    assert opened.page.locator(".letter").count() == opened.page.locator(".side-0.letter").count()
+
+
+def test_a_pair_whose_interval_is_not_in_the_page_says_how_to_get_it(visit_other):
+    setups = {f"set-up {n}": fixed([]) for n in range(6)}
+    opened = visit_other(setups, Question("1", "?", (GoldDocument("x"),)))
+    opened.page.locator("#browser select").nth(1).select_option("4")
+    opened.page.locator("#browser select").nth(2).select_option("5")
+    said = opened.page.locator("#sentence").inner_text()
+    assert 'result.difference("mrr@2", "set-up 4", "set-up 5")' in said
 
 
 @pytest.mark.parametrize("encoding", ["gbk", "utf-8"])
