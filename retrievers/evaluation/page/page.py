@@ -136,7 +136,7 @@ class _Frame:
         for metric in self.evaluation.metrics.values():
             less = "" if metric.higher_is_better else f"<small>{say('less')}</small>"
             heads.append(element("th", markup(metric.name) + less, {"scope": "col"}))
-        for key in ("milliseconds", "tokens", "model_calls", "failed"):
+        for key in ("milliseconds", "tokens", "model_calls"):
             helped = (
                 f"<small>{say(f'{key}_help')}</small>" if f"{key}_help" in words()["en"] else ""
             )
@@ -155,18 +155,20 @@ class _Frame:
         name = f"<bdi>{markup(setup)}</bdi>"
         if not place and len(self.setups) > 1:
             name += f"<small>{self.wording.span('baseline')}</small>"
+        costs = self.evaluation.costs(setup)
+        if costs["failed"]:
+            count = f"{costs['failed']:,.0f}"
+            name += f'<small class="wrong">{self.wording.span("failed", count=count)}</small>'
         cells = [element("th", name, {"scope": "row"})]
         for number, metric in enumerate(self.evaluation.metrics):
             inner = self._figure(self.evaluation.figures[setup][metric])
             inner += self._difference(self.differences.get((metric, setup)))
             button = {"type": "button", "data-setup": str(place), "data-metric": str(number)}
             cells.append(element("td", element("button", inner, button)))
-        costs = self.evaluation.costs(setup)
         for text in (
             f"{1000 * costs['median_seconds']:,.1f}",
             f"{costs['tokens']:,.0f}",
             f"{costs['model_calls']:,.0f}",
-            f"{costs['failed']:,.0f}",
         ):
             cells.append(element("td", text, {"class": "cost"}))
         return element("tr", "".join(cells))

@@ -55,6 +55,7 @@ def test_every_figure_and_difference_is_that_of_the_evaluation(evaluation, page)
                 own = evaluation.difference(metric, "words", setup)
                 assert f"{own.different} differ" in cell
         costs = evaluation.costs(setup)
+        assert ("failed: 1" in words_of(row)) == (costs["failed"] == 1)
         assert f"{1000 * costs['median_seconds']:,.1f}" in words_of(row)
         assert f"{costs['tokens']:,.0f}" in words_of(row)
 
