@@ -3,12 +3,17 @@
 Texts are the passages and sentences of CMRC 2018, HotpotQA and MuSiQue; every third of their
 questions is asked. ``--most`` takes the first texts only (to embed all 20,000 takes many minutes;
 vectors are kept in ``--cache``). They are far fewer than the 200,000 above which nodekin goes over
-to HNSW, so it is told to follow the graph here, with its own settings and with less breadth; a
-filter keeps every tenth vector.
+to HNSW, so it is told to follow the graph here, with its own settings and with other breadths; a
+filter keeps every tenth vector. ``--static`` takes wordllama's vectors instead (``pip install
+wordllama``), and the paragraphs and sentences of the standard library's docstrings too.
 """
 
 from __future__ import annotations
 
+import ast
+import contextlib
+import sysconfig
+import warnings
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -18,8 +23,9 @@ import numpy as np
 from harness import arguments, cmrc, cmrc_dev, e5, seconds, show, with_cache
 from multi_hop import hotpotqa, musique
 
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 TOP_K = 10
-BREADTHS = (40, 64, 128, 256)
+BREADTHS = (64, 128, 256, 512, 1024)
 HEADER = ["breadth", "recall@10", "worst question", "every tenth: recall@10", "worst", "ms"]
 
 
@@ -36,11 +42,37 @@ def corpus(data: Path) -> tuple[list[str], list[str]]:
             print(f"\nskipped: no {error.filename}")
             continue
         questions += [question for question, _ in hops.questions]
-        passages.append([*hops.passages.values()])
+        passages.append([passage.titled for passage in hops.passages.values()])
     sentences = (split_sentences(text) for some in passages[:2] for text in some)
     rest = (split_sentences(text) for text in second)
     texts = chain(*passages, *sentences, *rest)
     return list(dict.fromkeys(texts)), list(dict.fromkeys(questions))[::3]
+
+
+def docstrings() -> list[str]:
+    """Return the paragraphs and sentences of the docstrings of Python's standard library."""
+    from nodekin.nodegraph import split_sentences
+
+    texts: list[str] = []
+    for path in sorted(Path(sysconfig.get_path("stdlib")).rglob("*.py")):
+        if "site-packages" in path.parts:
+            continue
+        with contextlib.suppress(SyntaxError, UnicodeDecodeError, ValueError):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, DOCUMENTED) and (text := ast.get_docstring(node)):
+                    paragraphs = [" ".join(part.split()) for part in text.split("\n\n")]
+                    texts += (part for part in paragraphs if len(part) > 20)
+    return [*texts, *chain(*(split_sentences(text) for text in texts))]
+
+
+def static(texts: list[str]) -> Any:
+    """Return wordllama's vectors of those texts that have a word it knows."""
+    import wordllama
+
+    folder = Path(wordllama.__file__).parent
+    model = wordllama.WordLlama.load(cache_dir=folder, disable_download=True)
+    vectors = model.embed(texts)
+    return vectors[np.linalg.norm(vectors, axis=1) > 0]
 
 
 def unit(vectors: Any) -> Any:
@@ -65,7 +97,7 @@ def recalls(nearest: Any, queries: Any, allowed: Any = None) -> tuple[float, flo
 
 
 def rows(vectors: Any, queries: Any) -> Iterator[list[str]]:
-    """Measure each breadth on one graph, the default one last."""
+    """Measure each breadth on one graph."""
     from nodekin.retrievers.indexes import nearest_vectors
     from nodekin.retrievers.indexes.nearest_vectors import NearestVectors
 
@@ -74,12 +106,13 @@ def rows(vectors: Any, queries: Any) -> Iterator[list[str]]:
     tenth = np.arange(len(nearest)) % 10 == 0
     _, _, exact = recalls(nearest, queries)
     nearest.use_graph(NearestVectors.linked(nearest.vectors()))
+    own = nearest_vectors.BREADTH
     nearest_vectors._FOLLOW_COST = 0  # follow the graph, whatever comparing all would take
     for breadth in BREADTHS:
         nearest_vectors.BREADTH = breadth
         every, worst, each = recalls(nearest, queries)
         some, least, _ = recalls(nearest, queries, tenth)
-        default = " (default)" if breadth == BREADTHS[-1] else ""
+        default = " (default)" if breadth == own else ""
         cells = [f"{every:.4f}", f"{worst:.1f}", f"{some:.4f}", f"{least:.1f}", f"{each:.2f}"]
         yield [f"{breadth}{default}", *cells]
     yield ["all compared", "1", "", "1", "", f"{exact:.2f}"]
@@ -89,15 +122,21 @@ def main() -> None:
     """Embed, and measure."""
     parser = with_cache(arguments(__doc__))
     parser.add_argument("--most", type=int, help="how many texts at most")
+    parser.add_argument("--static", action="store_true", help="static vectors, of more texts")
     options = parser.parse_args()
     texts, questions = corpus(options.data)
     try:
-        model = e5(options.cache)
+        if options.static:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                texts = list(dict.fromkeys([*texts, *docstrings()]))[: options.most]
+            vectors, queries, name = unit(static(texts)), unit(static(questions)), "static"
+        else:
+            model, texts, name = e5(options.cache), texts[: options.most], "e5"
+            vectors, queries = unit(model.embed(texts)), unit(model.embed_queries(questions))
     except ImportError as error:
         raise SystemExit(f"skipped, not installed: {error.name}") from error
-    texts = texts[: options.most]
-    vectors, queries = unit(model.embed(texts)), unit(model.embed_queries(questions))
-    title = f"{len(vectors):,} e5 vectors, {len(queries):,} questions"
+    title = f"{len(vectors):,} {name} vectors, {len(queries):,} questions"
     show(title, HEADER, rows(vectors, queries))
 
 

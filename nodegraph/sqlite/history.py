@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from ..codec import encode
@@ -13,7 +14,15 @@ from ..node import NO_METADATA, Node
 from ..search_text import SearchText
 from .connection import Connection
 from .file import GraphFile
-from .rows import from_column, from_json, from_key, put_search_text, to_column, to_json
+from .rows import (
+    checksum,
+    from_column,
+    from_json,
+    from_key,
+    put_search_text,
+    to_column,
+    to_json,
+)
 
 _PAGE = 32_768  # characters
 
@@ -48,14 +57,16 @@ class Versions:
             raise TypeError(f"metadata of document {document.id!r}: {error}") from error
         search_text = put_search_text(db, document.search_text)
         version = db.run(
-            "INSERT INTO versions (metadata, search_text) VALUES (?, ?)", [metadata, search_text]
+            "INSERT INTO versions (metadata, checksum, search_text) VALUES (?, ?, ?)",
+            [metadata, checksum(metadata), search_text],
         )
         begins = range(0, max(len(document.text), 1), _PAGE)
         db.run_many(
-            "INSERT INTO pages VALUES (?, ?)",
+            "INSERT INTO pages (key, text, checksum) VALUES (?, ?, ?)",
             (
-                (_page_key(version, number), to_column(document.text[at : at + _PAGE]))
+                (_page_key(version, number), page, checksum(page))
                 for number, at in enumerate(begins)
+                for page in [to_column(document.text[at : at + _PAGE])]
             ),
         )
         return version
@@ -86,16 +97,18 @@ class Versions:
         self.search_text_by_key.cache_clear()
 
     def _read_page(self, key: int) -> str:
-        row = self._file.db.row("SELECT text FROM pages WHERE key = ?", [key])
+        row = self._file.db.row("SELECT text, checksum FROM pages WHERE key = ?", [key])
         if row is None:
-            raise StoreError(
-                f"{self._file.path} is damaged, since a part of a text is missing; restore a "
-                "backup, or delete it and build the graph anew from its sources"
-            )
+            raise damaged_file(self._file.path, "a part of a text is missing")
+        if row[1] not in (None, checksum(row[0])):
+            raise damaged_file(self._file.path, "a part of a text is not what was written")
         return from_column(row[0])
 
     def _read_metadata(self, version: int) -> Mapping[str, Any]:
-        row = self._file.db.row("SELECT metadata FROM versions WHERE key = ?", [version])
+        query = "SELECT metadata, checksum FROM versions WHERE key = ?"
+        row = self._file.db.row(query, [version])
+        if row is not None and row[1] not in (None, checksum(row[0])):
+            raise damaged_file(self._file.path, "a document's metadata are not what was written")
         return NO_METADATA if row is None or row[0] is None else from_json(row[0])
 
     def _read_search_text(self, version: int) -> SearchText | None:
@@ -105,6 +118,14 @@ class Versions:
     def _read_search_text_by_key(self, key: int) -> SearchText | None:
         row = self._file.db.row("SELECT value FROM search_texts WHERE key = ?", [key])
         return None if row is None else SearchText.from_row(from_json(row[0]))
+
+
+def damaged_file(path: Path, why: str) -> StoreError:
+    """Return the error that says how a file is damaged, and what to do."""
+    return StoreError(
+        f"{path} is damaged, since {why}; restore a backup, or delete it and build the graph anew "
+        "from its sources"
+    )
 
 
 def _page_key(version: int, number: int) -> int:

@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
+from zlib import crc32
 
 from ..codec import decode, encode
 from ..node import NO_METADATA, Link
@@ -38,6 +39,11 @@ def to_column(text: str) -> str | bytes:
     except UnicodeEncodeError:
         return _SURROGATES + text.encode("utf-8", "surrogatepass")
     return text
+
+
+def checksum(value: str | bytes | None) -> int:
+    """Return a number by which a damaged column is recognised: its CRC-32."""
+    return crc32(value.encode() if isinstance(value, str) else value or b"")
 
 
 def from_column(value: str | bytes) -> str:

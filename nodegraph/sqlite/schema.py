@@ -131,5 +131,11 @@ ALTER TABLE nodes ADD COLUMN search_text INTEGER;
 ALTER TABLE nodes ADD COLUMN inherited_search_text INTEGER;
 """
 
-MIGRATIONS = [_TABLES, _LINKS_TO_IDS, _SEARCH_TEXTS]
+_CHECKSUMS = """
+-- CRC-32 of the text and of the metadata; null where they were written before there were any.
+ALTER TABLE pages ADD COLUMN checksum INTEGER;
+ALTER TABLE versions ADD COLUMN checksum INTEGER;
+"""
+
+MIGRATIONS = [_TABLES, _LINKS_TO_IDS, _SEARCH_TEXTS, _CHECKSUMS]
 """What makes a file of version n from one of version n - 1; its length is today's version."""

@@ -14,7 +14,7 @@ from ..store import NodeStore
 from . import rows as tables
 from .connection import Connection, Row
 from .file import GraphFile
-from .history import SQLiteJournal, Versions
+from .history import SQLiteJournal, Versions, damaged_file
 from .rows import (
     from_column,
     from_json,
@@ -321,8 +321,15 @@ class SQLiteStore(NodeStore):
         """Return the nodes of a group."""
         with self._file.snapshot():
             query = f"{_NODE} WHERE d.grp = ? ORDER BY d.document, n.place"
-            key, _ = self._journal.row(group)
-            yield from self._nodes_of(self._file.db.stream(query, [key]))
+            key, state = self._journal.row(group)
+            number = 0
+            for node in self._nodes_of(self._file.db.stream(query, [key])):
+                number += 1
+                yield node
+            if number != state.size:
+                raise damaged_file(
+                    self.path, f"group {group!r} has {number} nodes of {state.size} in it"
+                )
 
     def node_ids(self, group: str, document_id: str) -> list[str]:
         """Return the ids of the nodes of a derivation."""
@@ -392,7 +399,12 @@ class SQLiteStore(NodeStore):
             shared, search_text = NO_METADATA, None
             if version is not None:
                 shared, search_text = versions.metadata(version), versions.search_text(version)
-            words = versions.text(version, begin, size) if text is None else from_column(text)
+            if text is not None:
+                words = from_column(text)
+            elif isinstance(version, int) and isinstance(begin, int) and isinstance(size, int):
+                words = versions.text(version, begin, size)
+            else:
+                raise damaged_file(self.path, "a node has neither a text nor a place in one")
             own_metadata = NO_METADATA if own is None else from_json(own)
             above = shared if inherited is None else {**shared, **from_json(inherited)}
             name = from_column(document_id)

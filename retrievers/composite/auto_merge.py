@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ...nodegraph import ROOT, Kin, Node
 from ...nodegraph.navigation import path_to
 from ..protocols import RetrieverLike
-from ..ranking import Lift
+from ..ranking import Lift, lifted_score
 from ..results import OutputOptions, Results, ScoredNode
 from ..retrieval_conditions import HitConditions
 from ..search import reading
@@ -43,9 +43,9 @@ class AutoMergeRetriever(PostprocessRetriever):
         target: The highest group to merge into, ``"ROOT"`` for whole documents. None for the
             highest group below the documents, so that no result is a whole document; for the
             documents where all hits stand directly below them.
-        lift: The score of a merged node, from its hits: ``"max"``, the ``"mean"`` or the
-            ``"sum"``. LlamaIndex uses the mean, which ranks a merged node behind its own best
-            child.
+        lift: The score of a merged node, from its hits, as ``lift`` of ``Retriever``: ``"max"``,
+            the ``"mean"``, or the ``"sum"`` of the best and half of the second best. LlamaIndex
+            uses the mean, which ranks a merged node behind its own best child.
         top_k: How many results at most. Four times as many hits are retrieved, and read best first
             until there are enough results. None for the results of all hits that the inner
             retriever's own ``top_k`` gives.
@@ -138,8 +138,7 @@ class AutoMergeRetriever(PostprocessRetriever):
             return result
         # The best score of a node that is a hit twice.
         scores = list({_key(hit.node): hit.score for hit in reversed(hits)}.values())
-        total = sum(scores)
-        return replace(result, score=total if self.lift == "sum" else total / len(scores))
+        return replace(result, score=lifted_score(scores, self.lift))
 
 
 class _Hierarchy:

@@ -96,7 +96,7 @@ def test_damaged_indexes_are_built_anew(
 
 @pytest.mark.slow
 def test_a_damaged_file_is_an_error_as_far_as_sqlite_can_tell(whole: Path, tmp_path: Path) -> None:
-    """Of a text whose letters were changed within a page nobody knows: SQLite sums up nothing."""
+    """Texts and metadata of documents have checksums; a node's id or place, say, has none."""
     with opened(whole / "graph") as graph:
         right = answers(graph)
     choose, tally = random.Random(3), Tally("damaged graphs")

@@ -67,11 +67,19 @@ def test_scores() -> None:
     inner = fixed(pick(graph, "a,e,b,d"), [9, 5, 3, 1])
     for lift, expected in (
         ("max", [("a b", 9), ("e", 5), ("d", 1)]),
-        ("sum", [("a b", 12), ("e", 5), ("d", 1)]),
+        ("sum", [("a b", 10.5), ("e", 5), ("d", 1)]),
         ("mean", [("a b", 6), ("e", 5), ("d", 1)]),
     ):
         results = AutoMergeRetriever(inner, lift=lift, target="line")("q")
         assert [(r.node.text, r.score) for r in results] == expected
+
+
+def test_sums_do_not_prefer_what_is_long() -> None:
+    graph = tree("a b c d e f g h/i j")
+    hits = pick(graph, "i,j,a,b,c,d,e,f,g,h")
+    inner = fixed(hits, [4, 3.9, 3, 3, 3, 3, 3, 3, 3, 3])
+    results = AutoMergeRetriever(inner, lift="sum", target="line")("q")
+    assert [(r.node.text, r.score) for r in results] == [("i j", 5.95), ("a b c d e f g h", 4.5)]
 
 
 def test_what_is_found_above_takes_in_what_is_below() -> None:
