@@ -1,9 +1,10 @@
-"""Tune on one half of the questions of three data sets, report on the other; what measuring costs.
+"""Tune on one half of the questions of four data sets, report on the other; what measuring costs.
 
 CMRC 2018's development set (400 questions, evenly chosen, over 848 paragraphs), HotpotQA (100 over
-994 passages) and MuSiQue (100 over 1,890), without a model, five minutes at most each. Gold are
-documents. The second table has what ``evaluate`` takes beside the retrievals themselves, over 1,000
-questions of CMRC, in seconds of the processor.
+994 passages), MuSiQue (100 over 1,890), and functions of the standard library by their
+documentation (400 of 1,200), without a model, five minutes at most each. Gold are documents. The
+second table has what ``evaluate`` takes beside the retrievals themselves, over 1,000 questions of
+CMRC, in seconds of the processor.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from code_questions import functions
 from harness import arguments, show
 from multi_hop import Hops, documents, hotpotqa, musique
 
-from nodekin.nodegraph import NodeGraph
+from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import DefaultRetriever, Retriever
 from nodekin.retrievers.evaluation import Dataset, GoldDocument, Question, evaluate, load_squad
 from nodekin.retrievers.tuning import tune
@@ -41,12 +43,24 @@ def hop_questions(hops: Hops) -> tuple[list[Any], Dataset]:
     return documents(hops.passages), Dataset(questions, name=hops.name)
 
 
+def code_questions(count: int) -> tuple[list[Any], Dataset]:
+    """Return functions as documents, and the first lines of their documentation as questions."""
+    chosen = functions(count)
+    docs = [Document(one.source, id=str(number)) for number, one in enumerate(chosen)]
+    questions = [
+        Question(str(number), one.question, (GoldDocument(str(number)),))
+        for number, one in enumerate(chosen)
+    ]
+    return docs, Dataset(questions[::3], name="functions")
+
+
 def tuned(options: Namespace) -> Iterator[list[str]]:
     """Tune on each data set that is there."""
     sources: list[Callable[[], tuple[list[Any], Dataset]]] = [
         lambda: cmrc_questions(options.data, 400),
         lambda: hop_questions(hotpotqa(options.data)),
         lambda: hop_questions(musique(options.data)),
+        lambda: code_questions(1200),
     ]
     for read in sources:
         try:

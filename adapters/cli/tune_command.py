@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from ...nodegraph import Document, NodeGraph
 from ...retrievers.evaluation import Matching, get_metric, load_dataset
 from ...retrievers.setups import SetupFile
 from ...retrievers.tuning import Space, Tuning
@@ -100,8 +101,9 @@ def tune_command(
     declared = SetupFile() if file is None else SetupFile.read(file)
     space = Space.of(declared.space)
     with open_setups(declared, docs, store, quiet=quiet, documents=dataset.documents) as opened:
+        stored = store is not None or "store" in declared.graph
         tuning = choose(
-            opened.graph,
+            _in_memory(opened.graph, quiet) if stored else opened.graph,
             dataset,
             space=space,
             metric=metric,
@@ -126,6 +128,14 @@ def tune_command(
 
 
 tune = tune_command  # the name of the command
+
+
+def _in_memory(graph: NodeGraph, quiet: bool) -> NodeGraph:
+    """Return a graph of the same documents, so that groups that are tried are not stored."""
+    embed = dict(graph.embeddings.embedders) or None
+    copy = NodeGraph(embed=embed, on_error="skip", progress=False if quiet else None)
+    copy.add([Document(n.text, n.metadata, id=n.id) for n in graph.nodes("ROOT")])
+    return copy
 
 
 def _rerankers(file: SetupFile, models: Any) -> dict[str, Any]:

@@ -72,6 +72,7 @@ def climb(
     yield start
     best = start
     try:
+        score(start, sizes[-1])
         while candidates := list(near(best)):
             winner = halve(candidates, score, sizes)[0]
             if not score(winner, sizes[-1]) > score(best, sizes[-1]):

@@ -95,6 +95,9 @@ class SetupSearch:
         self.default = Trial(DEFAULT)
         self.trials = [self.default]
         self.spent = False
+        self.unbuilt = 0
+        self.build_seconds = 0.0
+        self._built: set[str] = set()
         self.count = self.metric.k or max(10, self.top_k)
         self._by_table: dict[str, Trial] = {}
         self._dice = random.Random(0)
@@ -106,7 +109,9 @@ class SetupSearch:
         from tqdm import tqdm
 
         default = SetupOpener(DEFAULT, self.graph).open()
-        default.retrieve(self.questions[0].text)  # builds what the report need not
+        began = time.monotonic()
+        default.retrieve(self.questions[0].text)
+        self.build_seconds = time.monotonic() - began
         began = time.monotonic()
         self._judge(self.default, len(self.questions), default)
         self.deadline -= 3 * (time.monotonic() - began)  # the report takes about as long
@@ -201,6 +206,10 @@ class SetupSearch:
             if time.monotonic() > self.deadline or (over and trial.choice["rerankers"]):
                 self.spent = True
                 raise BudgetSpentError
+            if not trial.scores and not self._has_time_to_build(trial):
+                self.unbuilt += 1
+                trial.error = "there was no time left to build its groups"
+                return -math.inf
             if trial not in self.trials:
                 self.trials.append(trial)
                 self._tick()
@@ -209,6 +218,17 @@ class SetupSearch:
             except Exception as error:  # a set-up that fails is none to choose
                 trial.error = f"{type(error).__name__}: {error}"
         return self._signed(trial, count)
+
+    def _has_time_to_build(self, trial: Trial) -> bool:
+        """Return whether a trial's new groups may be built, embedded and indexed in time.
+
+        Those of the default, built before, say how long that takes.
+        """
+        new = trial.file.groups.keys() - self._built
+        if new and time.monotonic() + self.build_seconds > self.deadline:
+            return False
+        self._built |= new
+        return True
 
     def _judge(self, trial: Trial, count: int, retriever: Any) -> None:
         """Search for the questions that a trial has not had yet, up to a number, and judge."""
@@ -280,6 +300,11 @@ class SetupSearch:
             )
         if self.spent:
             notes.append("the budget was spent before the search was at its end")
+        if self.unbuilt:
+            notes.append(
+                f"{self.unbuilt} set-ups were left out: to build and embed their groups would have "
+                "taken longer than there was time"
+            )
         if failed := [trial for trial in self.trials if trial.error]:
             notes.append(
                 f"{len(failed)} set-ups failed and were left out; the first: {failed[0].error:.200}"

@@ -98,3 +98,14 @@ def test_an_unknown_alternative_names_the_nearest(tuned, here):
     ran = tuned("tune", "space.toml", "--data", "q.jsonl")
     assert ran.status == 2
     assert "[space] has no 'partsize'; there is 'part_size'" in ran.err
+
+
+def test_an_index_is_read_and_not_changed(tuned, here):
+    assert tuned("index", "docs").status == 0
+    before = tuned("groups", "--json").json["groups"]
+    ran = tuned("tune", "--data", "q.jsonl", "--store", ".nodekin", "--seconds", "9")
+    assert ran.status == 0
+    assert SetupFile.read(here / "tuned.toml").graph == {}
+    assert tuned("groups", "--json").json["groups"] == before
+    found = tuned("search", "谁写了茶经？", "--setups", "tuned.toml", "-k", "1", "--json")
+    assert found.documents == ["docs/茶.md"]

@@ -1,10 +1,11 @@
 import math
 import random
+import time
 
 import pytest
 
 from nodekin.nodegraph import NodeGraph
-from nodekin.retrievers.evaluation import Matching, get_metric
+from nodekin.retrievers.evaluation import Dataset, Matching, Question, get_metric
 from nodekin.retrievers.setups import SetupFile
 from nodekin.retrievers.tuning import Space, Trial
 from nodekin.retrievers.tuning.setup_search import SetupSearch
@@ -93,3 +94,17 @@ def test_a_trial_without_a_value_is_never_better():
     search = _search()
     search.default.scores = [(0.5, 1.0)] * 3
     assert _chosen(search, _trial([None, None, None])) is search.default
+
+
+def test_groups_that_can_not_be_built_in_time_are_not_begun():
+    search = _search()
+    search.deadline = time.monotonic() + 3600
+    search.build_seconds = 7200.0
+    trial = search._trial({**{n: v[0] for n, v in Space().axes().items()}, "rerankers": ""})
+    assert search._score(trial, 1) == -math.inf
+    assert (search.unbuilt, search.trials) == (1, [search.default])
+    assert any("set-ups were left out" in note for note in search.notes(_data(), search.default))
+
+
+def _data():
+    return Dataset([Question("1", "Which tea?")])
