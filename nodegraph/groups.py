@@ -23,6 +23,8 @@ class NodeGroup:
         name: The group's name.
         parent: Name of the group its nodes are made from.
         version: Hash of the rule (or of the version that was given for it).
+        transform_version: Hash of the transform alone, the same for another group of the same
+            parent with the same nodes.
         rule: Makes the drafts of its nodes.
         num_workers: How many threads run the transform; 0 and 1 run it in the calling one.
         scope: Whether the transform sees one node of the parent group, or the whole ``"group"``.
@@ -34,6 +36,7 @@ class NodeGroup:
     name: str
     parent: str
     version: str
+    transform_version: str
     rule: AnyRule = field(repr=False, compare=False)
     num_workers: int = 0
     scope: Scope = "node"
@@ -108,6 +111,7 @@ def make_group(
         name,
         parent,
         full,
+        transform_version,
         rule,
         num_workers,
         "group" if scoped else "node",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...nodegraph import EntityExtractor, Node, NodeGraph, PassageSplitter, split_sentences
+from ...nodegraph import ROOT, EntityExtractor, Node, NodeGraph, PassageSplitter, split_sentences
 from ...nodegraph.extractors import has_title
 from ..filters import Filters, parse_filters
 from ..foreign import register_source
@@ -135,9 +135,8 @@ class DefaultRetriever(PlannedRetriever):
         self.target = target
         self.filters = filters
         self.follow_links = follow_links
-        self.sentences, self.entities = f"{target} sentence", f"{target} entity"
+        self.sentences, self.entities = _sentence_group(graph, target), f"{target} entity"
         self.weights: list[float] | None = None
-        graph.create_node_group(self.sentences, split_sentences, parent=target)
         keys = list(graph.embeddings.embedders) if embed_keys is None else list(embed_keys)
         if index != DEFAULT and not keys:
             raise ValueError(
@@ -284,3 +283,13 @@ def _spread(ids: Sequence[str], count: int) -> list[str]:
 
 
 register_source(NodeGraph, DefaultRetriever)
+
+
+def _sentence_group(graph: NodeGraph, target: str) -> str:
+    """Return the group of the target's sentences: one that is there, or one of its own."""
+    own = f"{target} sentence"
+    graph.create_node_group(own, split_sentences, parent=target)
+    version = graph.ancestry(own)[-1].transform_version
+    declared = [graph.ancestry(name)[-1] for name in graph.groups if name != ROOT]
+    same = [g.name for g in declared if (g.parent, g.transform_version) == (target, version)]
+    return min(same, key=lambda name: name == own)

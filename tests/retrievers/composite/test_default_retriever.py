@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nodekin.nodegraph import Document, NodeGraph
+from nodekin.nodegraph import Document, NodeGraph, split_sentences
 from nodekin.retrievers import (
     DefaultRetriever,
     FusionRetriever,
@@ -181,3 +181,13 @@ def test_never_far_below_the_best(data: Path) -> None:
     small = Retriever(graph, "ROOT sentence", target="ROOT")
     best = max(map(figure, (words, small, FusionRetriever([words, small], "relative"))))
     assert figure(default) >= best - 0.005
+
+
+def test_a_group_of_sentences_that_is_there_is_used() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(documents(titled=False))
+    graph.create_node_group("line", split_sentences, parent="ROOT")
+    assert DefaultRetriever(graph, "ROOT").sentences == "line"
+    assert DefaultRetriever(graph).sentences == "passage sentence"
+    DefaultRetriever(graph, "ROOT").retrieve("tea")
+    assert not graph.groups["ROOT sentence"].built

@@ -1,0 +1,326 @@
+"""A corpus as a server of the Model Context Protocol: its tools, and its documents as resources."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from itertools import islice
+from typing import Any
+from urllib.parse import quote, unquote
+
+from ..nodegraph import source_title
+from ..retrievers import CorpusTools, ToolError, ToolOutput, ToolSession
+from .extras import extra
+
+with extra("mcp", "mcp"):
+    import anyio
+    import anyio.to_thread
+    import mcp_types as types
+    from mcp.server import Server, ServerRequestContext
+    from mcp.server.stdio import stdio_server
+    from mcp.server.transport_security import TransportSecuritySettings
+    from starlette.responses import PlainTextResponse
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+SCHEME = "nodekin://document/"
+
+_CONVERSATIONS = 1000  # sessions that are remembered
+
+_RESOURCES = 200  # in one page of their list
+
+_CONVERSATION = {
+    "type": "string",
+    "description": "Any name for this conversation: what it has read is not shown again.",
+}
+
+_INSTRUCTIONS = (
+    "Search the user's documents. Begin with search; read shows a part of a document exactly, "
+    "outline lists documents and headings, grep finds exact text, related leads to passages about "
+    "the same names. Cite documents with the places in brackets."
+)
+
+_OUTPUT = {
+    "type": "object",
+    "properties": {
+        "entries": {"type": "array", "items": {"type": "object"}},
+        "left_out": {"type": "integer"},
+    },
+    "required": ["entries", "left_out"],
+}
+
+
+class CorpusServer:
+    """Answer the requests of a client of the Model Context Protocol; it only reads.
+
+    Args:
+        open_tools: Returns the tools; called once, in a thread, when they are first needed, so
+            that a folder may be indexed meanwhile.
+        name: The server's name for clients.
+        search_fetch: Whether there are only ``search`` and ``fetch``, in the form that clients
+            like ChatGPT's connectors ask for.
+    """
+
+    def __init__(
+        self,
+        open_tools: Callable[[], CorpusTools],
+        name: str = "nodekin",
+        *,
+        search_fetch: bool = False,
+    ) -> None:
+        self._open = open_tools
+        self._tools: CorpusTools | None = None
+        self._opening = threading.Lock()
+        self._sessions: OrderedDict[str, ToolSession] = OrderedDict()
+        self._search_fetch = search_fetch
+        self.server: Server[Any] = Server(
+            name,
+            instructions=_INSTRUCTIONS,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_list_resources=self._list_resources,
+            on_read_resource=self._read_resource,
+        )
+
+    async def _list_tools(self, ctx: ServerRequestContext, params: Any) -> types.ListToolsResult:
+        tools = await self._ready(ctx)
+        if self._search_fetch:
+            return types.ListToolsResult(tools=_SEARCH_FETCH)
+        return types.ListToolsResult(
+            tools=[
+                types.Tool(
+                    name=tool.name,
+                    description=tool.description,
+                    input_schema=_with_conversation(tool.parameters),
+                    output_schema=_OUTPUT,
+                    annotations=_READ_ONLY,
+                )
+                for tool in tools.tools.values()
+            ]
+        )
+
+    async def _call_tool(
+        self, ctx: ServerRequestContext, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        tools = await self._ready(ctx)
+        arguments = dict(params.arguments or {})
+        try:
+            if self._search_fetch:
+                call = _search_or_fetch(tools, params.name, arguments)
+                text = await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
+                return types.CallToolResult(content=[types.TextContent(text=text)])
+            session = self._session(arguments.pop("conversation", None))
+
+            def work() -> ToolOutput:
+                return tools.call(params.name, arguments, session=session)
+
+            output = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+        except ToolError as error:  # for the model, which can do better
+            return types.CallToolResult(content=[types.TextContent(text=str(error))], is_error=True)
+        structured = {"entries": list(output.entries), "left_out": output.left_out}
+        return types.CallToolResult(
+            content=[types.TextContent(text=output.text)], structured_content=structured
+        )
+
+    def _session(self, conversation: object) -> ToolSession | None:
+        if conversation is None:
+            return None
+        if not isinstance(conversation, str) or len(conversation) > 200:
+            raise ToolError("conversation is a short text")
+        session = self._sessions.pop(conversation, None) or ToolSession()
+        self._sessions[conversation] = session
+        while len(self._sessions) > _CONVERSATIONS:
+            self._sessions.popitem(last=False)
+        return session
+
+    async def _list_resources(
+        self, ctx: ServerRequestContext, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        tools = await self._ready(ctx)
+        cursor = params.cursor if params else None
+        try:
+            skip = int(cursor or 0)
+        except ValueError as error:
+            raise ValueError(f"there is no page {cursor!r:.80}") from error
+
+        def page() -> list[types.Resource]:
+            documents = islice(tools.view.documents(), skip, skip + _RESOURCES + 1)
+            return [
+                types.Resource(
+                    uri=SCHEME + quote(node.id, safe="/"),
+                    name=source_title(node.metadata) or node.id,
+                    mime_type="text/plain",
+                    size=len(node.text.encode("utf-8", "replace")),
+                )
+                for node in documents
+            ]
+
+        found = await anyio.to_thread.run_sync(page, abandon_on_cancel=True)
+        more = str(skip + _RESOURCES) if len(found) > _RESOURCES else None
+        return types.ListResourcesResult(resources=found[:_RESOURCES], next_cursor=more)
+
+    async def _read_resource(
+        self, ctx: ServerRequestContext, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        tools = await self._ready(ctx)
+        uri = str(params.uri)
+        if not uri.startswith(SCHEME):
+            raise ValueError(f"resources begin with {SCHEME}, not {uri!r:.80}")
+        name = unquote(uri[len(SCHEME) :])
+
+        def text() -> str:
+            return tools.view.document(name).text
+
+        content = await anyio.to_thread.run_sync(text, abandon_on_cancel=True)
+        contents = types.TextResourceContents(uri=uri, mime_type="text/plain", text=content)
+        return types.ReadResourceResult(contents=[contents])
+
+    async def _ready(self, ctx: ServerRequestContext) -> CorpusTools:
+        """Return the tools; while they are opened, tell the client each second."""
+        if self._tools is not None:
+            return self._tools
+        async with anyio.create_task_group() as group:
+            group.start_soon(_report, ctx)
+            tools = await anyio.to_thread.run_sync(self._opened, abandon_on_cancel=True)
+            group.cancel_scope.cancel()
+        return tools
+
+    def _opened(self) -> CorpusTools:
+        with self._opening:
+            if self._tools is None:
+                self._tools = self._open()
+            return self._tools
+
+    async def run_stdio(self) -> None:
+        """Serve the client at standard input and output until it goes away."""
+        async with stdio_server() as (reading, writing):
+            await self.server.run(reading, writing, self.server.create_initialization_options())
+
+    def http_app(self, host: str = "127.0.0.1", token: str | None = None) -> ASGIApp:
+        """Return an ASGI application that serves streamable HTTP at ``/mcp``.
+
+        Requests from other hosts and origins are refused, against DNS rebinding.
+
+        Args:
+            host: Where it is bound, which requests have to name.
+            token: What a client has to send as a bearer token.
+
+        Raises:
+            ValueError: If it is bound elsewhere than to loopback, and there is no token.
+        """
+        names = LOOPBACK if host in LOOPBACK else (host,)
+        if host not in LOOPBACK and not token:
+            raise ValueError(
+                f"a server on {host} can be reached by others; give it a token, or bind it to "
+                "127.0.0.1"
+            )
+        urls = [f"[{name}]" if ":" in name else name for name in names]
+        security = TransportSecuritySettings(
+            allowed_hosts=[host for url in urls for host in (url, f"{url}:*")],
+            allowed_origins=[
+                f"{scheme}://{url}{port}"
+                for url in urls
+                for scheme in ("http", "https")
+                for port in ("", ":*")
+            ],
+        )
+        if host in ("0.0.0.0", "::"):
+            security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+        app: ASGIApp = self.server.streamable_http_app(transport_security=security, host=host)
+        return app if token is None else _TokenCheck(app, token)
+
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+_READ_ONLY = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
+
+
+async def _report(ctx: ServerRequestContext) -> None:
+    seconds = 0
+    while True:
+        await anyio.sleep(1)
+        seconds += 1
+        await ctx.session.report_progress(seconds, message=f"reading the documents ({seconds} s)")
+
+
+def _with_conversation(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    properties = {**parameters["properties"], "conversation": _CONVERSATION}
+    return {**parameters, "properties": properties}
+
+
+_SEARCH_FETCH = [
+    types.Tool(
+        name=name,
+        description=description,
+        input_schema={
+            "type": "object",
+            "properties": {argument: {"type": "string", "description": what}},
+            "required": [argument],
+        },
+        annotations=_READ_ONLY,
+    )
+    for name, description, argument, what in (
+        ("search", "Find documents about something.", "query", "A question or key words."),
+        ("fetch", "Get the text of a search result.", "id", "The id of a search result."),
+    )
+]
+
+
+def _search_or_fetch(tools: CorpusTools, name: str, arguments: dict[str, Any]) -> Callable[[], str]:
+    """Return a call of ``search`` or ``fetch`` whose result is JSON."""
+
+    def search() -> str:
+        output = tools.call("search", arguments)
+        results = [
+            {
+                "id": f"{e['document']}#{e['start']}-{e['end']}",
+                "title": e["title"] or e["document"],
+                "url": SCHEME + quote(e["document"], safe="/"),
+                "text": e["text"],
+            }
+            for e in output.entries
+        ]
+        return json.dumps({"results": results}, ensure_ascii=False)
+
+    def fetch() -> str:
+        requested = arguments.get("id")
+        if not isinstance(requested, str):
+            raise ToolError("fetch needs id: the id of a search result")
+        name, _, span = requested.rpartition("#")
+        start, dash, end = span.partition("-")
+        is_part = bool(name) and bool(dash) and start.isdigit() and end.isdigit()
+        node = tools.view.document(name if is_part else requested)
+        return json.dumps(
+            {
+                "id": requested,
+                "title": source_title(node.metadata) or node.id,
+                "text": node.text[int(start) : int(end)] if is_part else node.text,
+                "url": SCHEME + quote(node.id, safe="/"),
+                "metadata": {key: str(value) for key, value in node.metadata.items()},
+            },
+            ensure_ascii=False,
+        )
+
+    if name not in ("search", "fetch"):
+        raise ToolError(f"there is no tool {name!r:.80}; there is search and fetch")
+    return search if name == "search" else fetch
+
+
+class _TokenCheck:
+    """Let only requests with a bearer token through."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._expected = f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] == "http":
+            headers = dict(scope["headers"])
+            if not hmac.compare_digest(headers.get(b"authorization", b""), self._expected):
+                refusal = PlainTextResponse("a bearer token is needed\n", status_code=401)
+                await refusal(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
