@@ -48,6 +48,7 @@ fix: .venv/.dev  ## mend what ruff can mend, and format
 
 bench: .venv/.bench  ## compare with the peers; ARGS="--sizes 10000" for less
 	$(BIN)/python benchmarks/quality.py --data "$(DATA)"
+	$(BIN)/python benchmarks/published_tables.py --data "$(DATA)"
 	$(BIN)/python benchmarks/multi_hop.py --data "$(DATA)"
 	$(BIN)/python benchmarks/tune.py --data "$(DATA)"
 	$(BIN)/python benchmarks/languages.py --data "$(DATA)"

@@ -8,110 +8,74 @@ gives them, beside 3 and 1 of the words of passages and sentences.
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from harness import Question, arguments, cmrc, cmrc_dev, hit, show
-from languages import xquad
-from multi_hop import documents as titled_documents
-from multi_hop import hotpotqa, musique
+from comparing import compare, graph_of
+from datasets import cmrc, cmrc_dev, multi_hop, xquad
+from harness import arguments, show
+
+from nodekin.nodegraph import ROOT, Embedder, EntityExtractor
+from nodekin.retrievers import (
+    DefaultRetriever,
+    FusionRetriever,
+    LinkRetriever,
+    Retriever,
+    trace,
+)
+from nodekin.retrievers.evaluation import Dataset
 
 DEPTH = 10
 FUSED_DEPTH = 50
 
 
-class Task(NamedTuple):
-    """Documents, and questions with the ids of all that answer them."""
-
-    name: str
-    documents: list[Any]
-    questions: list[tuple[str, set[str]]]
-    two_hop: bool = False
-
-
-def tasks(data: Path) -> Iterator[Task]:
-    """Read the sets that there are."""
-    yield _single("CMRC 2018", *cmrc(data))
-    passages, questions = cmrc_dev(data)
-    if passages:
-        yield _single("CMRC 2018, development", passages, questions)
-    for task in xquad(data):
-        if "among all" not in task.name:
-            yield _single(f"XQuAD, {task.name}", list(dict.fromkeys(task.passages)), task.questions)
-    for read in (hotpotqa, musique):
-        try:
-            hops = read(data)
-        except FileNotFoundError as error:
-            print(f"\nskipped: no {error.filename}")
-            continue
-        yield Task(hops.name, titled_documents(hops.passages), hops.questions, two_hop=True)
-
-
-def _single(name: str, passages: list[str], questions: list[Question]) -> Task:
-    from nodekin.nodegraph import Document
-
-    ids = {text: str(at) for at, text in enumerate(passages)}
-
-    @cache
-    def gold(text: str) -> set[str]:
-        return {ids[text]} if text in ids else {i for other, i in ids.items() if hit(other, text)}
-
-    pairs = [(question.text, gold(question.gold)) for question in questions]
-    return Task(name, [Document(text, id=i) for text, i in ids.items()], pairs)
-
-
-def figure(retriever: Any, task: Task) -> float:
-    """Return the set's measure of a retriever."""
-    values = []
-    for question, gold in task.questions:
-        ids = [result.node.id for result in retriever.retrieve(question, top_k=DEPTH)]
-        if task.two_hop:
-            values.append(float(gold <= set(ids[:5])))
-        else:
-            values.append(next((1 / at for at, i in enumerate(ids, 1) if i in gold), 0.0))
-    return statistics.mean(values)
+def datasets(data: Path) -> Iterator[tuple[Dataset, str]]:
+    """Yield the sets that there are, each with its metric."""
+    yield cmrc(data), "mrr@10"
+    try:
+        yield cmrc_dev(data), "mrr@10"
+    except FileNotFoundError as error:
+        print(f"\nskipped: no {error.filename}")
+    for dataset in xquad(data):
+        yield Dataset(dataset.questions, dataset.documents, f"XQuAD, {dataset.name}"), "mrr@10"
+    for dataset in multi_hop(data):
+        yield dataset, "all_gold@5"
 
 
 def measured(data: Path) -> Iterator[list[str]]:
-    """Return a row for each set, as it is done."""
-    from nodekin.nodegraph import ROOT, EntityExtractor, NodeGraph
-    from nodekin.retrievers import DefaultRetriever, FusionRetriever, LinkRetriever, Retriever
-
-    for task in tasks(data):
-        graph = NodeGraph(progress=False)
-        graph.add(task.documents)
+    """Yield a row for each set, as it is done."""
+    for dataset, metric in datasets(data):
+        graph = graph_of(dataset)
         default = DefaultRetriever(graph, ROOT)
         words = Retriever(graph, ROOT, top_k=FUSED_DEPTH)
         sentences = Retriever(graph, default.sentences, target=ROOT, top_k=FUSED_DEPTH)
         both = FusionRetriever([words, sentences], "relative", [3, 1], top_k=FUSED_DEPTH)
         graph.create_node_group("name", EntityExtractor(), scope="group")
         linked = [LinkRetriever(inner, graph, via="name") for inner in (words, both)]
-        figures = [figure(one, task) for one in (words, sentences, both, *linked, default)]
-        yield [task.name, *(f"{value:.3f}" for value in figures), *weak(task)]
+        setups = dict(zip(COLUMNS, (words, sentences, both, *linked, default), strict=True))
+        figures = compare(dataset, setups, [metric], top_k=DEPTH).figures
+        values = [f"{figures[name][metric].value:.3f}" for name in setups]
+        yield [dataset.name, *values, *weak(dataset, metric)]
 
 
-def weak(task: Task) -> list[str]:
+COLUMNS = ["words", "sentences", "both, 3:1", "words, links", "both, links", "default"]
+
+
+def weak(dataset: Dataset, metric: str) -> list[str]:
     """Return the default's figure with weak vectors, and the weight that it gives them."""
     try:
         import wordllama
     except ImportError:
         return ["skipped, not installed: wordllama", ""]
-    from nodekin.nodegraph import ROOT, Embedder, NodeGraph
-    from nodekin.retrievers import DefaultRetriever, trace
-
     model = wordllama.WordLlama.load(
         cache_dir=Path(wordllama.__file__).parent, disable_download=True
     )
     embedder = Embedder(lambda texts: model.embed(list(texts), norm=True), "wordllama")
-    graph = NodeGraph(embed=embedder, progress=False)
-    graph.add(task.documents)
-    default = DefaultRetriever(graph, ROOT)
-    value = figure(default, task)
+    default: Any = DefaultRetriever(graph_of(dataset, embed=embedder), ROOT)
+    value = compare(dataset, {"weak": default}, [metric], top_k=DEPTH).figure("weak", metric).value
     with trace() as traced:
-        default.retrieve(task.questions[0][0])
+        default.retrieve(dataset.questions[0].text)
     weights = traced.children[0].attributes["weights"]
     return [f"{value:.3f}", f"{weights[-1]:.1f}"]
 
@@ -119,8 +83,7 @@ def weak(task: Task) -> list[str]:
 def main() -> None:
     """Run what there is data for."""
     options = arguments(__doc__).parse_args()
-    columns = ["words", "sentences", "both, 3:1", "words, links", "both, links", "default"]
-    show("By default", ["set", *columns, "with weak vectors", "weight"], measured(options.data))
+    show("By default", ["set", *COLUMNS, "with weak vectors", "weight"], measured(options.data))
 
 
 if __name__ == "__main__":

@@ -92,14 +92,6 @@ def e5(cache: Path) -> Any:
     return Embedder(passages, model, embed_queries=queries)
 
 
-def hit(found: str, gold: str) -> bool:
-    """Tell whether a passage is the gold one: less than half of it needs editing."""
-    # Not above: processes that measure a peer's memory don't have nodekin in theirs.
-    from nodekin.retrievers.evaluation.matching import is_similar
-
-    return is_similar(found, gold, 0.5)
-
-
 def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
     """Return how long the work took, and what it returned."""
     gc.collect()

@@ -6,19 +6,29 @@ and all in one corpus; functions of the standard library by the first line of wh
 
 from __future__ import annotations
 
-import json
 import re
-import statistics
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from code_questions import functions, in_camel_case
-from harness import Question, arguments, show
+from comparing import Ranking, graph_of, rows_of
+from datasets import xquad as read_xquad
+from harness import arguments, show
+
+from nodekin.nodegraph import Document
+from nodekin.retrievers import Retriever
+from nodekin.retrievers.evaluation import Dataset, GoldDocument, Matching, Question
 
 DEPTH = 10
+
+METRICS = ("recall@1", "recall@5", "recall@10", "mrr@10")
+
+EXACT = Matching("contains")
+"""A passage is itself, and no other that resembles it."""
 
 SNOWBALL = {"ar": "arabic", "de": "german", "el": "greek", "en": "english", "es": "spanish"} | {
     "hi": "hindi",
@@ -28,42 +38,37 @@ SNOWBALL = {"ar": "arabic", "de": "german", "el": "greek", "en": "english", "es"
 }
 
 Words = Callable[[str], list[str]]
-Search = Callable[[str], list[str]]
 
 
 class Task(NamedTuple):
-    """Passages to search, questions with the passage that answers each, a stemmer's name."""
+    """Passages and questions, and a stemmer's name."""
 
-    name: str
-    passages: list[str]
-    questions: list[Question]
+    dataset: Dataset
     stemmer: str | None
 
 
 def xquad(data: Path) -> Iterator[Task]:
     """Read the languages there are, then all as one corpus, asked in each."""
-    tasks = []
-    for path in sorted((data / "xquad").glob("xquad.*.json")):
-        language = path.suffixes[-2][1:]
-        articles = json.loads(path.read_text(encoding="utf-8"))["data"]
-        rows = [row for article in articles for row in article["paragraphs"]]
-        questions = [Question(qa["question"], row["context"]) for row in rows for qa in row["qas"]]
-        passages = [row["context"] for row in rows]
-        tasks.append(Task(language, passages, questions, SNOWBALL.get(language)))
+    tasks = [Task(dataset, SNOWBALL.get(dataset.name)) for dataset in read_xquad(data)]
     yield from tasks
-    together = [passage for task in tasks for passage in task.passages]
-    for task in tasks:
-        yield task._replace(name=f"{task.name} among all", passages=together)
+    together = [
+        replace(document, id=f"{dataset.name}/{document.id}")
+        for dataset, _ in tasks
+        for document in dataset.documents
+    ]
+    for dataset, stemmer in tasks:
+        yield Task(Dataset(dataset.questions, together, f"{dataset.name} among all"), stemmer)
 
 
 def code(limit: int) -> Iterator[Task]:
     """Return functions of the standard library, as they are and in camel case."""
     some = functions(limit)
     for name, style in (("code", str), ("code, camelCase", in_camel_case)):
-        sources = [style(function.source) for function in some]
-        pairs = zip(some, sources, strict=True)
-        questions = [Question(function.question, source) for function, source in pairs]
-        yield Task(name, sources, questions, "english")
+        documents = [Document(style(one.source), id=str(at)) for at, one in enumerate(some)]
+        questions = [
+            Question(str(at), one.question, (GoldDocument(str(at)),)) for at, one in enumerate(some)
+        ]
+        yield Task(Dataset(questions, documents, name), "english")
 
 
 def words(text: str) -> list[str]:
@@ -78,55 +83,50 @@ def grams(text: str) -> list[str]:
     return [word[at : at + 4] for word in padded for at in range(max(1, len(word) - 3))]
 
 
-def nodekin(task: Task) -> Search:
+def nodekin(task: Task) -> Any:
     """The settings as they come."""
-    from nodekin.nodegraph import NodeGraph
-    from nodekin.retrievers import Retriever
-
-    graph = NodeGraph(progress=False)
-    graph.add(task.passages)
-    retriever = Retriever(graph, "ROOT", top_k=DEPTH)
-    return lambda query: [result.node.text for result in retriever(query)]
+    return Retriever(graph_of(task.dataset), "ROOT", top_k=DEPTH)
 
 
-def rank_bm25(cut: Words) -> Callable[[Task], Search]:
+def rank_bm25(cut: Words) -> Callable[[Task], Any]:
     """The formula's reference, over any terms."""
 
-    def make(task: Task) -> Search:
+    def make(task: Task) -> Any:
         from rank_bm25 import BM25Okapi
 
-        index = BM25Okapi([cut(text) for text in task.passages])
+        ids = [document.id for document in task.dataset.documents]
+        index = BM25Okapi([cut(document.text) for document in task.dataset.documents])
 
-        def search(query: str) -> list[str]:
+        def rank(query: str) -> list[str]:
             best = np.argsort(-index.get_scores(cut(query)), kind="stable")[:DEPTH]
-            return [task.passages[at] for at in best]
+            return [ids[at] for at in best]
 
-        return search
+        return Ranking(task.dataset, rank)
 
     return make
 
 
-def bm25s(task: Task) -> Search:
+def bm25s(task: Task) -> Any:
     """The fastest Python library, with the language's stemmer where there is one."""
     import bm25s as library
     import Stemmer
 
     stemmer = Stemmer.Stemmer(task.stemmer) if task.stemmer else None
 
-    def cut(texts: Sequence[str]) -> Any:
-        return library.tokenize(list(texts), stopwords=None, stemmer=stemmer, show_progress=False)
+    def cut(texts: list[str]) -> Any:
+        return library.tokenize(texts, stopwords=None, stemmer=stemmer, show_progress=False)
 
-    index = library.BM25(corpus=task.passages)
-    index.index(cut(task.passages), show_progress=False)
+    index = library.BM25(corpus=[document.id for document in task.dataset.documents])
+    index.index(cut([document.text for document in task.dataset.documents]), show_progress=False)
 
-    def search(query: str) -> list[str]:
-        found, _ = index.retrieve(cut([query]), k=DEPTH, show_progress=False)
-        return [str(text) for text in found[0]]
+    def rank(query: str) -> list[str]:
+        ids, _ = index.retrieve(cut([query]), k=DEPTH, show_progress=False)
+        return [str(one) for one in ids[0]]
 
-    return search
+    return Ranking(task.dataset, rank)
 
 
-SYSTEMS: dict[str, Callable[[Task], Search]] = {
+SYSTEMS: dict[str, Callable[[Task], Any]] = {
     "**nodekin**": nodekin,
     "rank-bm25, words": rank_bm25(words),
     "rank-bm25, 4-grams": rank_bm25(grams),
@@ -134,24 +134,16 @@ SYSTEMS: dict[str, Callable[[Task], Search]] = {
 }
 
 
-def measured(tasks: Sequence[Task]) -> Iterator[list[str]]:
-    """Return a row for each task and system, as it is done."""
+def measured(tasks: list[Task]) -> Iterator[list[str]]:
+    """Yield a row for each task and system, as it is done."""
     for task in tasks:
-        for name, make in SYSTEMS.items():
-            try:
-                search = make(task)
-            except ImportError as error:
-                yield [task.name, name, f"skipped, not installed: {error.name}", "", ""]
-                continue
-            places = [place(search(question), gold) for question, gold in task.questions]
-            shares = (statistics.mean(0 < at <= k for at in places) for k in (1, 5, 10))
-            mean = statistics.mean(1 / at if at else 0.0 for at in places)
-            yield [task.name, name, *(f"{share:.3f}" for share in shares), f"{mean:.4f}"]
 
+        def system(name: str, task: Task = task) -> Iterator[tuple[str, Any]]:
+            yield name, SYSTEMS[name](task)
 
-def place(found: Sequence[str], gold: str) -> int:
-    """Return where a text is, from 1; 0 where it is not."""
-    return found.index(gold) + 1 if gold in found else 0
+        families = {name: lambda name=name: system(name) for name in SYSTEMS}
+        for row in rows_of(task.dataset, families, METRICS, matching=EXACT):
+            yield [task.dataset.name, *row]
 
 
 def main() -> None:
@@ -162,9 +154,9 @@ def main() -> None:
     tasks = [*xquad(options.data), *code(options.functions)]
     if len(tasks) == 2:
         print(f"\nskipped: no xquad in {options.data}")
-    columns = ["questions", "system", "recall@1", "recall@5", "recall@10", "MRR@10"]
-    sizes = ", ".join(f"{t.name}: {len(t.passages)}, {len(t.questions)}" for t in tasks)
-    show(f"Passages and questions: {sizes}", columns, measured(tasks))
+    sizes = (f"{t.name}: {len(t.documents)}, {len(t)}" for t, _ in tasks)
+    columns = ["questions", "system", *METRICS]
+    show(f"Passages and questions: {', '.join(sizes)}", columns, measured(tasks))
 
 
 if __name__ == "__main__":

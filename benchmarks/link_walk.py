@@ -17,76 +17,65 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from harness import arguments, cmrc, milliseconds_each, seconds, show
-from multi_hop import PLACES, Passage, documents, hotpotqa, measure, musique
+from comparing import cells, compare, graph_of, ms, rows_of
+from datasets import cmrc, multi_hop, musique, size
+from harness import arguments, seconds, show
+from quality import DOUBLE, SINGLE
 
+from nodekin.nodegraph import ROOT, Document, EntityExtractor, NodeGraph
+from nodekin.retrievers import LinkRetriever, Retriever
+from nodekin.retrievers.evaluation import Dataset, GoldDocument, Question
+
+DEPTH = 10
 MANY = 9_450
 CHANGES = 15
 
-Single = list[tuple[str, str]]
 
-
-def systems(passages: Mapping[str, Passage]) -> Iterator[tuple[str, Any]]:
+def systems(dataset: Dataset) -> Iterator[tuple[str, Any]]:
     """Plain, and following links through the entities found by default."""
-    from nodekin.nodegraph import ROOT, NodeGraph
-    from nodekin.nodegraph.extractors.entity_extractor import EntityExtractor
-    from nodekin.retrievers import Retriever
-    from nodekin.retrievers.composite.link_retriever import LinkRetriever
-
-    graph = NodeGraph(progress=False)
-    graph.add(documents(passages))
+    graph = graph_of(dataset)
     graph.create_node_group("entity", EntityExtractor(), scope="group")
     graph.build("entity")
-    plain = Retriever(graph, ROOT, "bm25", top_k=max(PLACES))
+    plain = Retriever(graph, ROOT, "bm25", top_k=DEPTH)
     yield "bm25", plain
-    yield "bm25, following links", LinkRetriever(plain, graph, via="entity", top_k=max(PLACES))
+    yield "bm25, following links", LinkRetriever(plain, graph, via="entity", top_k=DEPTH)
 
 
-def rows_of_hops(hops: Any) -> Iterator[list[str]]:
+def rows_of_hops(dataset: Dataset) -> Iterator[list[str]]:
     """Measure both halves."""
-    for name, retriever in systems(hops.passages):
-
-        def search(query: str, asked: Any = retriever) -> list[str]:
-            return [result.node.id for result in asked.retrieve(query)]
-
-        halves = [hops._replace(questions=hops.questions[half::2]) for half in (0, 1)]
-        each = milliseconds_each(search, [question for question, _ in hops.questions], rounds=1)
-        shares = [share for half in halves for share in measure(search, half)]
-        yield [name, *shares, f"{each:.2f}"]
+    halves = [Dataset(dataset.questions[half::2], (), dataset.name) for half in (0, 1)]
+    for name, retriever in systems(dataset):
+        evaluations = [compare(half, {name: retriever}, DOUBLE) for half in halves]
+        shares = [share for one in evaluations for share in cells(one, name, 2)]
+        yield [name, *shares, ms(evaluations[1], name)]
 
 
-def rows_of_single(passages: Mapping[str, Passage], questions: Single) -> Iterator[list[str]]:
+def rows_of_single(dataset: Dataset) -> Iterator[list[str]]:
     """Measure questions with one gold passage."""
-    for name, retriever in systems(passages):
-        ranks = []
-        for question, gold in questions:
-            found = [result.node.id for result in retriever.retrieve(question, top_k=5)]
-            ranks.append(found.index(gold) + 1 if gold in found else 0)
-        recalls = [sum(0 < rank <= k for rank in ranks) / len(ranks) for k in (1, 3, 5)]
-        mrr = sum(1 / rank for rank in ranks if rank) / len(ranks)
-        yield [name, *(f"{recall:.3f}" for recall in recalls), f"{mrr:.4f}"]
+    return rows_of(dataset, {"links": lambda: systems(dataset)}, SINGLE, top_k=5)
 
 
-def single_hops(data: Path) -> Single:
+def single_hops(data: Path) -> Dataset:
     """Return MuSiQue's questions taken apart, the answers to earlier ones filled in."""
     path = data / "musique" / "musique_train.json"
-    numbers = {passage: i for i, passage in musique(data).passages.items()}
+    whole = musique(data)
+    ids = {(one.metadata["title"], one.text): one.id for one in whole.documents}
     questions = []
     for row in json.loads(path.read_text(encoding="utf-8")):
-        passages = {p["idx"]: Passage(p["title"], p["paragraph_text"]) for p in row["paragraphs"]}
+        passages = {p["idx"]: ids.get((p["title"], p["paragraph_text"])) for p in row["paragraphs"]}
         answers: dict[str, str] = {}
         for number, step in enumerate(row["question_decomposition"], 1):
             question = step["question"]
             for mark, answer in answers.items():
                 question = question.replace(mark, answer)
             answers[f"#{number}"] = step["answer"]
-            questions.append((question, numbers[passages[step["paragraph_support_idx"]]]))
-    return questions
+            gold = GoldDocument(str(passages[step["paragraph_support_idx"]]))
+            questions.append(Question(str(len(questions)), question, (gold,)))
+    return Dataset(questions, whole.documents, "MuSiQue, single steps")
 
 
-def rows_of_changes(passages: Mapping[str, Passage], count: int) -> Iterator[list[str]]:
+def rows_of_changes(dataset: Dataset, count: int) -> Iterator[list[str]]:
     """Measure changes of a graph of many passages: copies whose names end in other letters."""
-    from nodekin.nodegraph import Document
 
     def document(at: int) -> Document:
         copy, place = divmod(at, len(titled))
@@ -94,7 +83,7 @@ def rows_of_changes(passages: Mapping[str, Passage], count: int) -> Iterator[lis
         title, text = (re.sub(r"\b[A-Z]\w+", rf"\g<0>{end}", part) for part in titled[place])
         return Document(text, {"title": title}, id=str(at))
 
-    titled = [*passages.values()]
+    titled = [(one.metadata["title"], one.text) for one in dataset.documents]
     documents = [document(at) for at in range(count + CHANGES)]
     for where in ("memory", "file"):
         with TemporaryDirectory() as folder:
@@ -105,9 +94,6 @@ def rows_of_changes(passages: Mapping[str, Passage], count: int) -> Iterator[lis
 
 def changes(documents: list[Any], store: str | None) -> Iterator[list[str]]:
     """Add all documents but a few, then those one by one; replace and remove as many."""
-    from nodekin.nodegraph import ROOT, Document, EntityExtractor, NodeGraph
-    from nodekin.retrievers import LinkRetriever, Retriever
-
     graph = NodeGraph(store=store, progress=False)
     graph.create_node_group("entity", EntityExtractor(), scope="group")
     graph.add(documents[:-CHANGES])
@@ -134,30 +120,22 @@ def changes(documents: list[Any], store: str | None) -> Iterator[list[str]]:
 def main() -> None:
     """Run each set that is there."""
     options = arguments(__doc__).parse_args()
-    header = ["system", *(f"{half} @{k}" for half in ("even", "odd") for k in PLACES), "ms a query"]
-    for read in (hotpotqa, musique):
-        try:
-            hops = read(options.data)
-        except FileNotFoundError as error:
-            print(f"\nskipped: no {error.filename}")
-            continue
-        show(f"{hops.name}: all gold passages found", header, rows_of_hops(hops))
+    header = ["system", *(f"{half}, {k}" for half in ("even", "odd") for k in DOUBLE), "ms a query"]
+    for dataset in multi_hop(options.data):
+        show(f"{size(dataset)}: all gold passages found", header, rows_of_hops(dataset))
     columns = ["change", "ms to change", "ms of the next query", "s to build at first"]
     with contextlib.suppress(FileNotFoundError):
-        rows = rows_of_changes(musique(options.data).passages, MANY)
+        rows = rows_of_changes(musique(options.data), MANY)
         show(f"One passage of {MANY:,}: median of {CHANGES}", columns, rows)
-    header = ["system", "recall@1", "@3", "@5", "MRR@5"]
+    header = ["system", *SINGLE]
     try:
-        passages, taken_apart = musique(options.data).passages, single_hops(options.data)
-        rows = rows_of_single(passages, taken_apart)
-        show(f"MuSiQue, {len(taken_apart)} single steps", header, rows)
+        steps = single_hops(options.data)
+        show(size(steps), header, rows_of_single(steps))
     except FileNotFoundError as error:
         print(f"\nskipped: no {error.filename}")
-    paragraphs, questions = cmrc(options.data)
-    ids = {text: str(at) for at, text in enumerate(paragraphs)}
-    asked = [(q.text, ids[q.gold]) for q in questions[:300] if q.gold in ids]
-    rows = rows_of_single({i: Passage("", text) for text, i in ids.items()}, asked)
-    show(f"CMRC 2018, {len(asked)} questions", header, rows)
+    chinese = cmrc(options.data)
+    some = Dataset(chinese.questions[:300], chinese.documents, chinese.name)
+    show(size(some), header, rows_of_single(some))
 
 
 if __name__ == "__main__":

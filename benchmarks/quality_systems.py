@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from comparing import graph_of
 from harness import e5
-from multi_hop import Passage, documents
 from rerank_models import chinese, english
 
-Search = Callable[[str], list[str]]
+from nodekin.nodegraph import ROOT, EntityExtractor, NodeGraph, SentenceSplitter, split_sentences
+from nodekin.retrievers import (
+    FusionRetriever,
+    LinkRetriever,
+    RecursiveRetriever,
+    RerankRetriever,
+    Retriever,
+)
+from nodekin.retrievers.evaluation import Dataset
+
 DEPTH = 10  # passages that are returned
 FUSED_DEPTH = 50
 RERANKED = 10
@@ -27,54 +36,62 @@ LINKS = "paragraph, bm25, following links"
 
 
 class System(NamedTuple):
-    """A way to retrieve, and the names of those it is made of."""
+    """A set-up, and the names of those it is made of."""
 
     name: str
-    search: Search
+    retriever: Any
     parts: tuple[str, ...] = ()
     few: bool = False  # whether it is slow, and asked some of the questions only
 
 
-def word_systems(passages: list[Passage], cache: Path) -> Iterator[System]:
-    """Search by words: passages, sentences for them, both, and along links."""
-    from nodekin.nodegraph import ROOT, EntityExtractor, NodeGraph, SentenceSplitter
-    from nodekin.nodegraph import split_sentences as sentences
-    from nodekin.retrievers import FusionRetriever, LinkRetriever, RecursiveRetriever, Retriever
+class Uncut:
+    """Search without a number of results, so that the parts of a fusion give as many as they are
+    made for; a call with a number would bind them.
 
-    graph = NodeGraph(progress=False)
-    graph.add(documents({str(at): passage for at, passage in enumerate(passages)}))
-    graph.create_node_group("sentence", sentences)
+    Args:
+        retriever: The retriever.
+    """
+
+    def __init__(self, retriever: Any) -> None:
+        self.retriever = retriever
+
+    def retrieve(self, query: str, *, top_k: int | None = None, filters: Any = None) -> Any:
+        """Return the first of as many results as the retriever gives."""
+        return self.retriever.retrieve(query)[:top_k]
+
+    async def aretrieve(self, query: str, *, top_k: int | None = None, filters: Any = None) -> Any:
+        """Return the same."""
+        return self.retrieve(query, top_k=top_k)
+
+
+def word_systems(dataset: Dataset, cache: Path) -> Iterator[System]:
+    """Search by words: passages, sentences for them, both, and along links."""
+    graph = graph_of(dataset)
+    graph.create_node_group("sentence", split_sentences)
     graph.create_node_group("chunk", SentenceSplitter, chunk_size=160, chunk_overlap=16)
     graph.create_node_group("entity", EntityExtractor(), scope="group")
     whole = Retriever(graph, ROOT, "bm25", top_k=DEPTH)
     lifted = Retriever(graph, "sentence", "bm25", target=ROOT, top_k=DEPTH)
     pool = RecursiveRetriever(graph, ["sentence", "chunk"], target=ROOT, top_k=DEPTH)
     both = FusionRetriever([whole, lifted], mode="relative", top_k=DEPTH)
-    yield System(PARAGRAPH, texts(whole))
-    yield System(SENTENCE, texts(lifted))
-    yield System(POOL, texts(pool), (SENTENCE,))
-    yield System(GROUPS_FUSED, texts(both), (PARAGRAPH, SENTENCE))
+    yield System(PARAGRAPH, whole)
+    yield System(SENTENCE, lifted)
+    yield System(POOL, pool, (SENTENCE,))
+    yield System(GROUPS_FUSED, both, (PARAGRAPH, SENTENCE))
     graph.build("entity")
-    linked = LinkRetriever(whole, graph, via="entity", top_k=DEPTH)
-    yield System(LINKS, texts(linked), (PARAGRAPH,))
+    yield System(LINKS, LinkRetriever(whole, graph, via="entity", top_k=DEPTH), (PARAGRAPH,))
 
 
-def vector_graph(passages: list[Passage], cache: Path) -> Any:
+def vector_graph(dataset: Dataset, cache: Path) -> NodeGraph:
     """Return the graph of passages and their sentences that knows the model."""
-    from nodekin.nodegraph import NodeGraph, split_sentences
-
-    graph = NodeGraph(embed=e5(cache), progress=False)
-    graph.add(documents({str(at): passage for at, passage in enumerate(passages)}))
+    graph = graph_of(dataset, embed=e5(cache))
     graph.create_node_group("sentence", split_sentences)
     return graph
 
 
-def vector_systems(passages: list[Passage], cache: Path) -> Iterator[System]:
+def vector_systems(dataset: Dataset, cache: Path) -> Iterator[System]:
     """Compare vectors of passages, and of sentences for their passages; fuse with words."""
-    from nodekin.nodegraph import ROOT
-    from nodekin.retrievers import FusionRetriever, RecursiveRetriever, Retriever
-
-    graph = vector_graph(passages, cache)
+    graph = vector_graph(dataset, cache)
     words, meaning, lifted_words, lifted = (
         Retriever(graph, group, name, target=ROOT, top_k=FUSED_DEPTH)
         for group in (ROOT, "sentence")
@@ -85,54 +102,42 @@ def vector_systems(passages: list[Passage], cache: Path) -> Iterator[System]:
         FusionRetriever([words, meaning], mode, top_k=DEPTH) for mode in ("rrf", "relative")
     )
     small = FusionRetriever([lifted_words, lifted], "relative", top_k=DEPTH)
-    yield System(BY_VECTOR, texts(meaning))
-    yield System(SENTENCE_BY_VECTOR, texts(lifted))
-    yield System(POOL_BY_VECTOR, texts(pool), (BY_VECTOR, SENTENCE_BY_VECTOR))
-    # The parts give more to a fusion than is returned here: a call with a top_k would bind them.
-    yield System(RRF, texts(rrf, None), (PARAGRAPH, BY_VECTOR))
-    yield System(RELATIVE, texts(relative, None), (PARAGRAPH, BY_VECTOR))
-    yield System(SENTENCES_FUSED, texts(small, None), (SENTENCE, SENTENCE_BY_VECTOR))
+    yield System(BY_VECTOR, meaning)
+    yield System(SENTENCE_BY_VECTOR, lifted)
+    yield System(POOL_BY_VECTOR, pool, (BY_VECTOR, SENTENCE_BY_VECTOR))
+    yield System(RRF, Uncut(rrf), (PARAGRAPH, BY_VECTOR))
+    yield System(RELATIVE, Uncut(relative), (PARAGRAPH, BY_VECTOR))
+    yield System(SENTENCES_FUSED, Uncut(small), (SENTENCE, SENTENCE_BY_VECTOR))
 
 
-def reranked_systems(passages: list[Passage], cache: Path, folder: Path | None) -> Iterator[System]:
+def reranked_systems(dataset: Dataset, cache: Path, folder: Path | None) -> Iterator[System]:
     """Rerank passages found by words, and by words and vectors fused.
 
     By the cross-encoder in the folder; without one, by a model for English that is none.
     """
-    from nodekin.nodegraph import ROOT
-    from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever
-
     model = english(cache) if folder is None else chinese(cache, folder)
-    graph = vector_graph(passages, cache)
+    graph = vector_graph(dataset, cache)
     words, meaning = (Retriever(graph, ROOT, name) for name in ("bm25", "cosine"))
     fused = FusionRetriever([words, meaning], "relative")  # as many of each as are reranked
     for part, inner in ((PARAGRAPH, words), (RELATIVE, fused)):
         reranked = RerankRetriever(
             inner, "ModuleReranker", model=model, top_k=DEPTH, fetch=RERANKED, on_error="raise"
         )
-        yield System(f"{part}, reranked", texts(reranked), (part,), few=True)
+        yield System(f"{part}, reranked", reranked, (part,), few=True)
         both = FusionRetriever([inner, reranked], "relative", top_k=DEPTH)
-        yield System(f"{part}, fused with its reranking (relative)", texts(both), (part,), few=True)
+        yield System(f"{part}, fused with its reranking (relative)", both, (part,), few=True)
 
 
-def fusion_systems(passages: list[Passage], cache: Path) -> Iterator[System]:
+def fusion_systems(dataset: Dataset, cache: Path) -> Iterator[System]:
     """Fuse words and vectors of passages in the ways there are."""
-    from nodekin.nodegraph import ROOT
-    from nodekin.retrievers import FusionRetriever, Retriever
-
-    graph = vector_graph(passages, cache)
+    graph = vector_graph(dataset, cache)
     for depth in (5, FUSED_DEPTH):
         parts = [Retriever(graph, ROOT, name, top_k=depth) for name in ("bm25", "cosine")]
         if depth == FUSED_DEPTH:
-            yield System(PARAGRAPH, texts(parts[0]))
-            yield System(BY_VECTOR, texts(parts[1]))
+            yield System(PARAGRAPH, parts[0])
+            yield System(BY_VECTOR, parts[1])
         for mode in ("rrf", "relative"):
             for weight in (1.0, 2.0, 4.0):
                 fused = FusionRetriever(parts, mode, weights=[weight, 1.0], top_k=DEPTH)
                 name = f"{mode}, first {depth}, bm25 weighs {weight:.0f}"
-                yield System(name, texts(fused, None), (PARAGRAPH, BY_VECTOR))
-
-
-def texts(retriever: Any, top_k: int | None = DEPTH) -> Search:
-    """Return a function from a query to texts."""
-    return lambda query: [result.node.text for result in retriever.retrieve(query, top_k=top_k)]
+                yield System(name, Uncut(fused), (PARAGRAPH, BY_VECTOR))

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from datasets import multi_hop
 from harness import arguments, cmrc, cmrc_dev, e5, seconds, show, with_cache
-from multi_hop import hotpotqa, musique
+from quality_peers import titled
 
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 TOP_K = 10
@@ -35,14 +36,9 @@ def corpus(data: Path) -> tuple[list[str], list[str]]:
 
     (first, asked), (second, _) = cmrc(data), cmrc_dev(data)
     passages, questions = [first], [question.text for question in asked]
-    for read in (hotpotqa, musique):
-        try:
-            hops = read(data)
-        except FileNotFoundError as error:
-            print(f"\nskipped: no {error.filename}")
-            continue
-        questions += [question for question, _ in hops.questions]
-        passages.append([passage.titled for passage in hops.passages.values()])
+    for dataset in multi_hop(data):
+        questions += [question.text for question in dataset.questions]
+        passages.append([*titled(dataset).values()])
     sentences = (split_sentences(text) for some in passages[:2] for text in some)
     rest = (split_sentences(text) for text in second)
     texts = chain(*passages, *sentences, *rest)

@@ -41,10 +41,10 @@ def corpora(data: Path) -> Iterator[tuple[str, list[str], list[str]]]:
     """Yield a language, its paragraphs and its questions."""
     paragraphs, questions = cmrc(data)
     yield "Chinese", paragraphs, [question.text for question in questions]
-    from multi_hop import hotpotqa
+    from datasets import hotpotqa
 
     english = hotpotqa(data)
-    yield "English", [p.text for p in english.passages.values()], [q for q, _ in english.questions]
+    yield "English", [d.text for d in english.documents], [q.text for q in english.questions]
 
 
 class Systems:

@@ -28,10 +28,23 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from comparing import cells, compare, graph_of
+from datasets import multi_hop, size
 from harness import arguments, show
-from multi_hop import Hops, documents, hotpotqa, musique
+from quality_peers import titled
 
-PLACES = (5, 10)
+from nodekin.nodegraph import ROOT, EntityExtractor
+from nodekin.retrievers import (
+    FusionRetriever,
+    LinkRetriever,
+    MultiStepRetriever,
+    Retriever,
+    SubQuestionRetriever,
+)
+from nodekin.retrievers.evaluation import Dataset
+
+METRICS = ("all_gold@5", "all_gold@10")
+DEPTH = 10
 Model = Callable[[str], str]
 GARBAGE = (
     *("", "asdf qwer zxcv", "I'm sorry, but I can't help with that."),
@@ -104,20 +117,22 @@ def decomposing(data: Path) -> Model:
     return model
 
 
-def hotpotqa_reader(data: Path, hops: Hops) -> Model:
+def hotpotqa_reader(data: Path, dataset: Dataset) -> Model:
     """Return the model that knows which of the entities that it reads to follow."""
     path = data / "hotpotqa" / "hotpotqa_train.json"
     rows = json.loads(path.read_text(encoding="utf-8"))
     answers = {row["question"]: row["answer"] for row in rows}
     titles = {row["question"]: sorted({t for t, _ in row["supporting_facts"]}) for row in rows}
+    passages = {document.id: document.text for document in dataset.documents}
+    below_titles = titled(dataset)
 
     def model(prompt: str) -> str:
         question = asked_in(prompt, answers)
-        texts = {title: hops.passages[title].text.strip() for title in titles[question]}
+        texts = {title: passages[title].strip() for title in titles[question]}
         shown = [title for title, text in texts.items() if text in prompt]
         if len(shown) == len(titles[question]):
             return f"Answer: {answers[question]}\nAnswered: yes\nNext question: NONE"
-        read = " ".join([question, *(hops.passages[title].titled for title in shown)])
+        read = " ".join([question, *(below_titles[title] for title in shown)])
         for title in titles[question]:
             name = re.sub(r" \(.*\)$", "", title)
             if title not in shown and name in read and f"is {name}? -> " not in prompt:
@@ -127,18 +142,6 @@ def hotpotqa_reader(data: Path, hops: Hops) -> Model:
     return model
 
 
-class Counted:
-    """A model whose calls are counted."""
-
-    def __init__(self, model: Model) -> None:
-        self.model, self.calls = model, 0
-
-    def __call__(self, prompt: str) -> str:
-        """Answer."""
-        self.calls += 1
-        return self.model(prompt)
-
-
 def real_model(name: str) -> Model:
     """Return a model behind OPENAI_BASE_URL."""
     from nodekin.adapters.openai_chat import OpenAIChat
@@ -146,60 +149,37 @@ def real_model(name: str) -> Model:
     return OpenAIChat(name, max_tokens=200).complete
 
 
-def strategies(models: Mapping[str, Model], plain: Any) -> Iterator[tuple[str, Any, Counted]]:
-    """Return each strategy around a retriever, with the model whose calls count."""
-    from nodekin.retrievers.strategies.multi_step import MultiStepRetriever
-
-    try:
-        from nodekin.retrievers.strategies.sub_question import SubQuestionRetriever
-    except ImportError:
-        SubQuestionRetriever = None  # type: ignore[assignment,misc]
+def strategies(models: Mapping[str, Model], plain: Any) -> Iterator[tuple[str, Any]]:
+    """Yield each strategy around a retriever."""
     for name, model in models.items():
-        counted = Counted(model)
-        if SubQuestionRetriever is not None and name in ("decompositions", "garbage", "model"):
-            yield f"sub-questions, {name}", SubQuestionRetriever(plain, counted), counted
+        if name in ("decompositions", "garbage", "model"):
+            yield f"sub-questions, {name}", SubQuestionRetriever(plain, model)
         if name != "decompositions":
-            counted = Counted(model)
-            yield f"multi-step, {name}", MultiStepRetriever(plain, counted), counted
+            yield f"multi-step, {name}", MultiStepRetriever(plain, model)
 
 
-def rows(hops: Hops, models: Mapping[str, Model]) -> Iterator[list[str]]:
-    """Measure plain, links, and each strategy around either and fused with either."""
-    from nodekin.nodegraph import ROOT, NodeGraph
-    from nodekin.nodegraph.extractors.entity_extractor import EntityExtractor
-    from nodekin.retrievers import FusionRetriever, Retriever
-    from nodekin.retrievers.composite.link_retriever import LinkRetriever
-
-    graph = NodeGraph(progress=False)
-    graph.add(documents(hops.passages))
+def setups(dataset: Dataset, models: Mapping[str, Model]) -> Iterator[tuple[str, Any]]:
+    """Yield plain, links, and each strategy around either and fused with either."""
+    graph = graph_of(dataset)
     graph.create_node_group("entity", EntityExtractor(), scope="group")
-    plain = Retriever(graph, ROOT, "bm25", top_k=max(PLACES))
-    links = LinkRetriever(plain, graph, via="entity", top_k=max(PLACES))
+    plain = Retriever(graph, ROOT, "bm25", top_k=DEPTH)
+    links = LinkRetriever(plain, graph, via="entity", top_k=DEPTH)
     bases = {"bm25": plain, "bm25, following links": links}
+    yield from bases.items()
     for base, inner in bases.items():
-        yield [base, *shares(inner, hops), ""]
-    for base, inner in bases.items():
-        for name, strategy, model in strategies(models, inner):
-            yield [f"{name} (around {base})", *shares(strategy, hops), calls(model, hops)]
-    for name, strategy, _ in strategies(models, plain):
+        for name, strategy in strategies(models, inner):
+            yield f"{name} (around {base})", strategy
+    for name, strategy in strategies(models, plain):
         for base, other in bases.items():
-            fused = FusionRetriever([strategy, other], top_k=max(PLACES))
-            yield [f"{name}, fused with {base}", *shares(fused, hops), ""]
+            yield f"{name}, fused with {base}", FusionRetriever([strategy, other], top_k=DEPTH)
 
 
-def shares(retriever: Any, hops: Hops) -> list[str]:
-    """Return the share of questions with all gold passages among the first few."""
-    found = [
-        ([result.node.id for result in retriever.retrieve(question, top_k=max(PLACES))], gold)
-        for question, gold in hops.questions
-    ]
-    return [f"{sum(g <= set(ids[:k]) for ids, g in found) / len(found):.2f}" for k in PLACES]
-
-
-def calls(model: Counted, hops: Hops) -> str:
-    """Return the mean number of calls that a model got for a question since the last time."""
-    mean, model.calls = model.calls / len(hops.questions), 0
-    return f"{mean:.1f}"
+def rows(dataset: Dataset, models: Mapping[str, Model]) -> Iterator[list[str]]:
+    """Measure each set-up, with the calls of the model for a question."""
+    for name, retriever in setups(dataset, models):
+        evaluation = compare(dataset, {name: retriever}, METRICS)
+        calls = evaluation.costs(name)["model_calls"] / len(dataset)
+        yield [name, *cells(evaluation, name, 2), f"{calls:.1f}" if calls else ""]
 
 
 def garbage() -> Model:
@@ -229,24 +209,19 @@ def main() -> None:
     parser.add_argument("--questions", type=int, help="only so many questions of each set")
     options = parser.parse_args()
     real = {} if options.model is None else {"model": real_model(options.model)}
-    for read in (hotpotqa, musique):
-        try:
-            hops = read(options.data)
-        except FileNotFoundError as error:
-            print(f"\nskipped: no {error.filename}")
-            continue
-        hops = hops._replace(questions=hops.questions[: options.questions])
+    for whole in multi_hop(options.data):
+        some = whole.questions[: options.questions]
+        dataset = Dataset(some, whole.documents, whole.name)
         models: dict[str, Model] = {"garbage": garbage(), "wandering": wandering(), **real}
-        if read is musique:
+        if dataset.name == "MuSiQue":
             steps = musique_steps(options.data)
             models["decompositions"] = decomposing(options.data)
             models["oracle"] = oracle(steps, reads=False)
             models["reading oracle"] = oracle(steps, reads=True)
         else:
-            models["reading oracle"] = hotpotqa_reader(options.data, hops)
-        title = f"{hops.name}: {len(hops.passages)} passages, {len(hops.questions)} questions"
-        header = ["system", *(f"all gold @{k}" for k in PLACES), "calls a question"]
-        show(title, header, rows(hops, models))
+            models["reading oracle"] = hotpotqa_reader(options.data, dataset)
+        header = ["system", *METRICS, "calls a question"]
+        show(size(dataset), header, rows(dataset, models))
 
 
 if __name__ == "__main__":
