@@ -16,8 +16,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from comparing import graph_of
+from datasets import multi_hop
 from harness import arguments, show
-from multi_hop import Hops, documents, hotpotqa, musique
+
+from nodekin.nodegraph import count_tokens
+from nodekin.retrievers import DefaultRetriever
+from nodekin.retrievers.corpus_tools import CorpusTools, ToolSession
+from nodekin.retrievers.evaluation import Dataset
 
 BUDGET = 4000
 PLACES = (5, 10, 20, 40)
@@ -37,17 +43,16 @@ class Agent:
 
     Args:
         tools: The tools.
-        hops: The passages and questions.
+        dataset: The passages and questions.
         max_tokens: The budget of a search.
     """
 
-    def __init__(self, tools: Any, hops: Hops, max_tokens: int) -> None:
-        self.tools, self.hops, self.max_tokens = tools, hops, max_tokens
+    def __init__(self, tools: Any, dataset: Dataset, max_tokens: int) -> None:
+        self.tools, self.max_tokens = tools, max_tokens
+        self.titles = {one.id: one.metadata["title"] for one in dataset.documents}
 
     def read(self, question: str, gold: set[str], steps: list[str]) -> Reading:
         """Search for the steps, or follow the titles of gold passages where there are none."""
-        from nodekin.retrievers.corpus_tools import ToolSession
-
         session, read, tokens, calls, seen = ToolSession(), set[str](), 0, 0, ""
         waiting, asked = list(steps) or [question], set[str]()
         while waiting and tokens < BUDGET:
@@ -69,7 +74,7 @@ class Agent:
                     tokens, calls = tokens + rest.tokens, calls + 1
                     read.add(entry["document"])
             if not steps:
-                titles = (self.hops.passages[i].title for i in sorted(gold - read))
+                titles = (self.titles[i] for i in sorted(gold - read))
                 names = (re.sub(r"\s*\(.*?\)$", "", title) for title in titles)
                 waiting += [n for n in names if n in seen and n not in asked and n not in waiting]
         return Reading(len(gold & read) if tokens <= BUDGET else 0, len(gold), tokens, calls)
@@ -91,34 +96,26 @@ def decompositions(data: Path) -> list[list[str]]:
 
 def rows(data: Path, max_tokens: int) -> Iterator[list[str]]:
     """Yield a row for each system on each set."""
-    from nodekin.nodegraph import NodeGraph, count_tokens
-    from nodekin.retrievers import DefaultRetriever
-    from nodekin.retrievers.corpus_tools import CorpusTools
-
-    for read in (musique, hotpotqa):
-        try:
-            hops = read(data)
-        except FileNotFoundError as error:
-            print(f"\nskipped: no {error.filename}")
-            continue
-        graph = NodeGraph(progress=False)
-        graph.add(documents(hops.passages))
-        steps = decompositions(data) if read is musique else [[] for _ in hops.questions]
-        agent = Agent(CorpusTools(graph), hops, max_tokens)
+    for dataset in multi_hop(data):
+        graph = graph_of(dataset)
+        is_musique = dataset.name == "MuSiQue"
+        steps = decompositions(data) if is_musique else [[] for _ in dataset.questions]
+        gold_of = [{gold.document_id for gold in one.gold} for one in dataset.questions]
+        agent = Agent(CorpusTools(graph), dataset, max_tokens)
         readings = [
-            agent.read(question, gold, parts)
-            for (question, gold), parts in zip(hops.questions, steps, strict=True)
+            agent.read(question.text, gold, parts)
+            for question, gold, parts in zip(dataset.questions, gold_of, steps, strict=True)
         ]
-        yield row(hops.name, "agent, search and read", readings)
+        yield row(dataset.name, "agent, search and read", readings)
         retriever = DefaultRetriever(graph)
         for place in PLACES:
             readings = []
-            for question, gold in hops.questions:
-                results = retriever.retrieve(question, top_k=place)
+            for question, gold in zip(dataset.questions, gold_of, strict=True):
+                results = retriever.retrieve(question.text, top_k=place)
                 tokens = sum(count_tokens(result.node.text) for result in results)
                 found = gold & {result.node.document_id for result in results}
                 readings.append(Reading(len(found), len(gold), tokens))
-            yield row(hops.name, f"top_k={place}", readings)
+            yield row(dataset.name, f"top_k={place}", readings)
 
 
 def row(name: str, system: str, readings: list[Reading]) -> list[str]:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from code_questions import functions
+from datasets import hotpotqa, musique
 from harness import arguments, show
-from multi_hop import Hops, documents, hotpotqa, musique
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import DefaultRetriever, Retriever
@@ -34,13 +34,9 @@ def cmrc_questions(data: Path, count: int) -> tuple[list[Any], Dataset]:
     return list(squad.documents), Dataset(squad.questions[::step][:count], name="CMRC 2018 dev")
 
 
-def hop_questions(hops: Hops) -> tuple[list[Any], Dataset]:
-    """Return passages as documents, and the questions with their ids as gold."""
-    questions = [
-        Question(str(number), text, tuple(map(GoldDocument, sorted(gold))))
-        for number, (text, gold) in enumerate(hops.questions)
-    ]
-    return documents(hops.passages), Dataset(questions, name=hops.name)
+def hop_questions(dataset: Dataset) -> tuple[list[Any], Dataset]:
+    """Return passages, and the questions with their ids as gold."""
+    return list(dataset.documents), Dataset(dataset.questions, name=dataset.name)
 
 
 def code_questions(count: int) -> tuple[list[Any], Dataset]:
