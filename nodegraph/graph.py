@@ -33,6 +33,7 @@ from .search_text import DEFAULT, SearchTextOption, as_search_text, rule_sources
 from .search_text_registry import DeclaredSearchText, SearchTextRegistry
 from .splitters import SentenceSplitter
 from .store import Changes, NodeStore
+from .streamed_nodes import StreamedNodes
 from .structure import PREDEFINED_STRUCTURE
 
 if TYPE_CHECKING:
@@ -710,8 +711,19 @@ class NodeGraph:
         """Return a counter that grows with every change of the group's nodes."""
         return self._access.cached(("revision", group), lambda: self._store.revision(group))
 
-    def changes(self, group: str, since: int) -> Changes:
-        """Return what happened to a group's nodes after a revision; 0 for everything."""
+    def changes(self, group: str, since: int, *, stream: bool = False) -> Changes:
+        """Return what happened to a group's nodes after a revision; 0 for everything.
+
+        Args:
+            group: The group.
+            since: The revision.
+            stream: Whether everything is read as it is iterated, while the graph is held.
+        """
+        if stream and not since:
+            nodes = StreamedNodes(
+                lambda: map(self.attach, self._store.nodes(group)), self._store.count(group)
+            )
+            return Changes(self._store.revision(group), [], nodes, complete=True)
         changes = self._store.changes(group, since)
         for node in changes.added:
             self.attach(node)

@@ -86,6 +86,9 @@ class SyncedIndex:
     uses_search_text: ClassVar[bool] = False
     """Whether nodes are compared by their searched texts: see ``NodeGraph.searched_texts``."""
 
+    streams: ClassVar[bool] = False
+    """Whether ``add`` iterates over nodes once, and holds none, so that they need not be held."""
+
     maps_file: ClassVar[bool] = False
     """Whether ``restore`` leaves arrays in the file, so that they take no memory of their own."""
 
@@ -178,7 +181,8 @@ class SyncedIndex:
                 return
             self._load()
             search_version = self._current_search_version()
-            changes = self._graph.changes(self._group, self._since(search_version))
+            since = self._since(search_version)
+            changes = self._graph.changes(self._group, since, stream=self.streams)
             prepared = self.prepare(changes.added)
             if not changes.complete and not self.accepts(prepared):
                 changes = self._graph.changes(self._group, 0)

@@ -6,6 +6,7 @@ import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,8 @@ _MOST_FREQUENCIES = 100_000  # terms of which it is remembered in how many nodes
 _MOST_UNWEIGHED = 10_000  # terms whose postings are cached until a search weighs them
 
 _MOST_SATURATIONS = 2  # settings by which postings are cached
+
+_PORTION = 4_096  # nodes that are held at a time
 
 _BATCH = 1_000_000  # characters that are analysed together
 
@@ -85,6 +88,7 @@ class TextIndex(SyncedIndex):
     """
 
     uses_search_text = True
+    streams = True
     maps_file = True
 
     def __init__(self, graph: NodeGraph, group: str, analyzer: Analyzer) -> None:
@@ -218,17 +222,22 @@ class TextIndex(SyncedIndex):
 
     def add(self, nodes: Sequence[Node], prepared: None = None) -> None:
         """Analyse and add nodes."""
-        texts = self._graph.searched_texts(nodes)
-        first = self.table.add(nodes)
+        first = len(self.table)
         show = self._graph.progress if len(nodes) >= _LONG else False
-        tracked = track(texts, len(texts), f"indexing {self._group}", " nodes", show)
-        lengths = self._postings.extend(first, map(self._invert, _batches(tracked)))
+        tracked = track(nodes, len(nodes), f"indexing {self._group}", " nodes", show)
+        texts = chain.from_iterable(map(self._added, _portions(tracked)))
+        lengths = self._postings.extend(first, map(self._invert, _batches(texts)))
         self.total_length += int(lengths.sum())
         missing = len(self.table) - len(self._lengths)
         if missing > 0:
             growth = np.zeros(max(missing, len(self._lengths)), np.int32)
             self._lengths = np.concatenate([self._lengths, growth])
         self._lengths[first : len(self.table)] = lengths
+
+    def _added(self, nodes: Sequence[Node]) -> list[str]:
+        """Number nodes; return their texts."""
+        self.table.add(nodes)
+        return self._graph.searched_texts(nodes)
 
     def _invert(self, texts: Sequence[str]) -> InvertedTexts:
         own = getattr(self._analyzer, "invert", None)
@@ -275,6 +284,12 @@ class TextIndex(SyncedIndex):
             raise ValueError(f"it has the lengths of {len(lengths)} nodes of {len(table)}")
         self.table, self._postings, self._lengths = table, postings, lengths
         self.total_length = int(lengths[table.alive].sum())
+
+
+def _portions(nodes: Iterable[Node]) -> Iterator[list[Node]]:
+    iterator = iter(nodes)
+    while some := list(islice(iterator, _PORTION)):
+        yield some
 
 
 def _batches(texts: Iterable[str]) -> Iterator[list[str]]:

@@ -1,5 +1,6 @@
 """The index after any history of changes, against brute force and against a fresh graph."""
 
+import gc
 from collections.abc import Callable
 from random import Random
 
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodekin.nodegraph import Document, NodeGraph
+from nodekin.nodegraph import Document, Node, NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
 from nodekin.retrievers.indexes import node_table, text_index
 from nodekin.retrievers.similarities import Bm25
@@ -238,3 +239,22 @@ def test_a_long_indexing_shows_how_far_it_is(capsys):
         graph.add(texts)
         Retriever(graph, "ROOT", "bm25").retrieve("word")
         assert ("indexing ROOT" in capsys.readouterr().err) is shown
+
+
+def test_a_group_in_a_file_is_never_held_whole(tmp_path) -> None:
+    """Its nodes are read and analysed some thousands at a time."""
+    held: list[int] = []
+
+    def analyzer(text: str) -> list[str]:
+        if text == "the last":
+            held.append(sum(isinstance(thing, Node) for thing in gc.get_objects()))
+        return text.split()
+
+    with NodeGraph(store=tmp_path / "graph.db", progress=False) as graph:
+        graph.create_node_group("line", str.splitlines)
+        graph.add("\n".join([*(f"line {number}" for number in range(12_000)), "the last"]))
+        with graph.reading("line"):
+            pass
+        retriever = Retriever(graph, "line", Bm25(analyzer=analyzer))
+        assert [result.node.text for result in retriever("line 7")] == ["line 7"]
+        assert held[0] < 9_000
