@@ -4,8 +4,8 @@ Texts are the passages and sentences of CMRC 2018, HotpotQA and MuSiQue; every t
 questions is asked. ``--most`` takes the first texts only (to embed all 20,000 takes many minutes;
 vectors are kept in ``--cache``). They are far fewer than the 200,000 above which nodekin goes over
 to HNSW, so it is told to follow the graph here, with its own settings and with other breadths; a
-filter keeps every tenth vector. ``--static`` takes wordllama's vectors instead (``pip install
-wordllama``), and the paragraphs and sentences of the standard library's docstrings too.
+filter keeps every tenth vector. ``--static`` takes wordllama's vectors of the English texts instead
+(``pip install wordllama``), and of the standard library's docstrings and their sentences.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def corpus(data: Path) -> tuple[list[str], list[str]]:
     sentences = (split_sentences(text) for some in passages[:2] for text in some)
     rest = (split_sentences(text) for text in second)
     texts = chain(*passages, *sentences, *rest)
-    return list(dict.fromkeys(texts)), list(dict.fromkeys(questions))[::3]
+    return list(dict.fromkeys(texts)), list(dict.fromkeys(questions))
 
 
 def docstrings() -> list[str]:
@@ -59,6 +59,11 @@ def docstrings() -> list[str]:
                     paragraphs = [" ".join(part.split()) for part in text.split("\n\n")]
                     texts += (part for part in paragraphs if len(part) > 20)
     return [*texts, *chain(*(split_sentences(text) for text in texts))]
+
+
+def english(texts: list[str]) -> list[str]:
+    """Return the distinct texts without Chinese in them, of which the model makes heaps."""
+    return [text for text in dict.fromkeys(texts) if max(text, default="") < "\u2e80"]
 
 
 def static(texts: list[str]) -> Any:
@@ -125,10 +130,12 @@ def main() -> None:
         if options.static:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                texts = list(dict.fromkeys([*texts, *docstrings()]))[: options.most]
+                texts = english([*texts, *docstrings()])[: options.most]
+            questions = english(questions)
             vectors, queries, name = unit(static(texts)), unit(static(questions)), "static"
         else:
             model, texts, name = e5(options.cache), texts[: options.most], "e5"
+            questions = questions[::3]
             vectors, queries = unit(model.embed(texts)), unit(model.embed_queries(questions))
     except ImportError as error:
         raise SystemExit(f"skipped, not installed: {error.name}") from error
