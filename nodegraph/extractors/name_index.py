@@ -6,6 +6,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from sys import intern
 from typing import NamedTuple
 
 from .entity_names import ARTICLES, ParsedText, is_unspaced, name_key, parse
@@ -170,7 +171,8 @@ class NameIndex:
         """Note the names that a passage writes itself, and its title."""
         passage = self._passages[number]
         if text is not None:
-            passage.names = text.names(self._small)
+            names = text.names(self._small)  # of which most stand in other passages, too
+            passage.names = {intern(key): intern(name) for key, name in names.items()}
         elif self._find is not None:
             passage.names = _found(self._find, passage.source.body)
         for key in {*passage.names, *filter(None, [passage.title_key])}:
@@ -247,7 +249,7 @@ class NameIndex:
     def _have(self, number: int, key: str) -> None:
         keys = self._passages[number].keys
         if key not in keys:
-            keys.append(key)
+            keys.append(intern(key))
             self._having.setdefault(key, []).append(number)
 
     def _note_length(self, key: str, sign: int) -> None:
