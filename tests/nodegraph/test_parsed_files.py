@@ -1,0 +1,78 @@
+"""Reading goes on where it was interrupted, and reads again only what changed."""
+
+from pathlib import Path
+
+import pytest
+
+from nodekin.nodegraph import NodeGraph, ReadOptions, parsed_files
+
+SAMPLES = Path(__file__).parents[2] / "examples" / "files"
+
+
+def pages(folder: Path, count: int) -> None:
+    for number in range(count):
+        (folder / f"{number:02}.html").write_text(f"<html><body><p>Page {number}</p></body></html>")
+
+
+class Interrupt(BaseException):
+    """What a person does who can't wait."""
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Note which files are read, and interrupt at the one that is named in the list."""
+    read: list[str] = []
+    whole = parsed_files.read_files
+
+    def read_files(files, options):
+        for file_id, *rest in whole(files, options):
+            if "stop" in read and len(read) > 12:
+                raise Interrupt
+            read.append(file_id)
+            yield (file_id, *rest)
+
+    monkeypatch.setattr(parsed_files, "read_files", read_files)
+    return read
+
+
+def test_an_interrupted_run_is_continued(tmp_path: Path, parsed: list[str]) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    pages(docs, 20)
+    parsed.append("stop")
+    with NodeGraph(store=tmp_path / "g.nodekin", progress=False) as graph:
+        with pytest.raises(Interrupt):
+            graph.add(docs)
+        assert graph.nodes("ROOT") == []  # all of it or none
+    first = set(parsed[1:])
+    assert len(first) == 12
+    parsed.clear()
+    with NodeGraph(docs, store=tmp_path / "g.nodekin", progress=False) as graph:
+        assert [node.text for node in graph.nodes("ROOT")] == [f"Page {n}" for n in range(20)]
+        assert graph._store.get_values("parsed file") == {}
+    assert not first & set(parsed)
+    assert len(parsed) == 8
+
+
+def test_a_refresh_reads_only_what_changed(tmp_path: Path, parsed: list[str]) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    pages(docs, 5)
+    with NodeGraph(docs, store=tmp_path / "g.nodekin", progress=False):
+        pass
+    parsed.clear()
+    (docs / "03.html").write_text("<html><body><p>New</p></body></html>")
+    with NodeGraph(docs, store=tmp_path / "g.nodekin", progress=False) as graph:
+        assert graph.node("docs/03.html").text == "New"
+        assert (graph.read_report.read, graph.read_report.unchanged) == (1, 4)
+    assert parsed == ["docs/03.html"]
+
+
+def test_files_come_in_the_same_order_however_many_read_them(tmp_path: Path) -> None:
+    pages(tmp_path, 12)
+    (tmp_path / "00.txt").write_text("text")
+    orders = [
+        [node.id for node in NodeGraph(tmp_path, progress=False, reading=options).nodes("ROOT")]
+        for options in (ReadOptions(workers=1), ReadOptions(workers=3))
+    ]
+    assert orders[0] == orders[1] == sorted(orders[0])
