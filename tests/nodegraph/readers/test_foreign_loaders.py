@@ -1,0 +1,163 @@
+"""Readers of others for a pattern: LangChain, LlamaIndex, Docling, unstructured."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from langchain_community.document_loaders import TextLoader
+from langchain_core.document_loaders import BaseLoader
+from langchain_core.documents import Document as LangChainDocument
+from llama_index.core import SimpleDirectoryReader
+from llama_index.core.readers.base import BaseReader
+from llama_index.core.schema import Document as LlamaIndexDocument
+
+from nodekin.nodegraph import Document, NodeGraph, ReadError, register_reader
+from nodekin.nodegraph.readers import reader_registry
+
+
+@pytest.fixture(autouse=True)
+def _registry():
+    before = dict(reader_registry._READERS)
+    yield
+    reader_registry._READERS.clear()
+    reader_registry._READERS.update(before)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "a.msg").write_text("Subject: Tea\nTea is a drink.")
+    (folder / "b.txt").write_text("Plain.")
+    return folder
+
+
+class MessageLoader(BaseLoader):
+    """A loader as LangChain's users write them."""
+
+    def __init__(self, file_path: str) -> None:
+        self.file_path = file_path
+
+    def lazy_load(self):
+        subject, text = Path(self.file_path).read_text().split("\n", 1)
+        yield LangChainDocument(text, metadata={"source": self.file_path, "subject": subject})
+
+
+class TwoPages(BaseReader):
+    """A reader as LlamaIndex's users write them."""
+
+    def load_data(self, file: Path, extra_info: dict | None = None):
+        return [
+            LlamaIndexDocument(text=line, metadata={"line": number, "file_name": file.name})
+            for number, line in enumerate(file.read_text().split("\n"))
+        ]
+
+
+def read(folder: Path) -> dict[str, str]:
+    graph = NodeGraph(folder, progress=False)
+    assert graph.failures == []
+    return {node.id: node.text for node in graph.nodes("ROOT")}
+
+
+@pytest.mark.parametrize("loader", [MessageLoader, lambda path: MessageLoader(str(path))])
+@pytest.mark.parametrize("pattern", ["*.msg", ".msg", "a.*", "A.MSG"])
+def test_a_loader_of_langchain(folder: Path, pattern: str, loader) -> None:
+    register_reader(pattern, loader)
+    graph = NodeGraph(folder, progress=False)
+    node = graph.node("docs/a.msg")
+    assert (node.text, node.metadata["subject"]) == ("Tea is a drink.", "Subject: Tea")
+    assert node.metadata["file_name"] == "a.msg"
+    assert graph.node("docs/b.txt").text == "Plain."
+
+
+def test_langchains_own_loader_replaces_ours(folder: Path) -> None:
+    register_reader("*.txt", TextLoader)
+    register_reader("*.msg", TextLoader)
+    assert read(folder) == {"docs/a.msg": "Subject: Tea\nTea is a drink.", "docs/b.txt": "Plain."}
+
+
+@pytest.mark.parametrize("reader", [TwoPages, TwoPages()])
+def test_a_reader_of_llama_index(folder: Path, reader) -> None:
+    register_reader("*.msg", reader)
+    assert read(folder) == {
+        "docs/a.msg#1": "Subject: Tea",
+        "docs/a.msg#2": "Tea is a drink.",
+        "docs/b.txt": "Plain.",
+    }
+
+
+def test_llama_indexs_directory_reader_for_one_file(folder: Path) -> None:
+    register_reader("*.msg", lambda path: SimpleDirectoryReader(input_files=[path]).load_data())
+    assert read(folder)["docs/a.msg"] == "Subject: Tea\nTea is a drink."
+
+
+class Converter:
+    """What Docling's ``DocumentConverter`` looks like from here."""
+
+    def convert(self, source: Path):
+        document = SimpleNamespace(export_to_markdown=lambda: f"# {source.name}\n\nText.")
+        return SimpleNamespace(document=document)
+
+
+@pytest.mark.parametrize("converter", [Converter, Converter()])
+def test_docling(folder: Path, converter) -> None:
+    register_reader("*.msg", converter)
+    assert read(folder)["docs/a.msg"] == "# a.msg\n\nText."
+
+
+def test_markitdown(folder: Path) -> None:
+    converter = SimpleNamespace(convert=lambda path: SimpleNamespace(markdown="# From MarkItDown"))
+    register_reader("*.msg", converter)
+    assert read(folder)["docs/a.msg"] == "# From MarkItDown"
+
+
+def element(category: str, text: str, page: int, html: str | None = None) -> SimpleNamespace:
+    metadata = SimpleNamespace(page_number=page, text_as_html=html)
+    return SimpleNamespace(category=category, text=text, metadata=metadata)
+
+
+def test_unstructured(folder: Path) -> None:
+    def partition(filename: str | None = None, url: str | None = None):
+        assert filename is not None
+        table = "<table><tr><th>Tea</th></tr><tr><td>Keemun</td></tr></table>"
+        return [
+            element("Title", "Tea", 1),
+            element("NarrativeText", "A drink.", 1),
+            element("ListItem", "Green", 2),
+            element("Table", "Tea Keemun", 2, table),
+        ]
+
+    register_reader("*.msg", partition)
+    assert read(folder)["docs/a.msg"] == (
+        "# Tea\n\nA drink.\n\n\f\n\n- Green\n\n| Tea |\n| --- |\n| Keemun |"
+    )
+    graph = NodeGraph(folder, progress=False)
+    assert [n.place for n in graph.nodes("table")] == ["a.msg, Tea"]
+    assert [n.own_metadata.get("page") for n in graph.nodes("page")] == [1, 2, None]
+
+
+def test_what_is_registered_last_goes_first(folder: Path) -> None:
+    register_reader("*.msg", lambda path: "one")
+    register_reader("a.*", lambda path: Document("two", {"n": 2}))
+    graph = NodeGraph(folder, progress=False)
+    assert (graph.node("docs/a.msg").text, graph.node("docs/a.msg").metadata["n"]) == ("two", 2)
+    register_reader("*.msg", lambda path: "three")
+    assert read(folder)["docs/a.msg"] == "three"
+
+
+@pytest.mark.parametrize(
+    ("reader", "message"),
+    [
+        (MessageLoader("x.msg"), "register its class instead"),
+        (3, "a function from a path to a text or documents, a LangChain loader class"),
+    ],
+)
+def test_what_is_no_reader_is_refused(reader, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        register_reader("*.msg", reader)
+
+
+def test_a_loader_that_fails_names_the_file(folder: Path) -> None:
+    register_reader("*.msg", lambda path: MessageLoader(str(path.parent / "nowhere")))
+    with pytest.raises(ReadError, match=r"can't read .*a\.msg: .*No such file"):
+        NodeGraph(folder, progress=False)
