@@ -91,8 +91,8 @@ def garbage_share(text: str) -> float:
         >>> garbage_share("ab\ue001\ufffd"), garbage_share("")
         (0.5, 0.0)
     """
-    visible = sum(not character.isspace() for character in text)
-    return len(_MEANINGLESS.findall(text)) / visible if visible else 0.0
+    meaningless = len(_MEANINGLESS.findall(text))
+    return meaningless / len("".join(text.split())) if meaningless else 0.0
 
 
 def pages_as_text(pages: Sequence[PageLines], outline: Iterable[tuple[int, int, str]]) -> str:
@@ -136,6 +136,7 @@ class _Paragraph:
     lines: list[TextLine]
     level: int = 0
     is_full: bool = True
+    margin: float = 0  # where the lines after the first begin
 
     def text(self) -> str:
         text = self.lines[0].text
@@ -149,7 +150,7 @@ class _Paragraph:
 def _joined(text: str, following: str) -> str:
     if text.endswith(_HYPHEN):
         return text + following
-    if re.search(r"[^\W\d_]-$", text):
+    if text[-1] == "-" and text[-2:-1].isalpha():
         return text[:-1] + _HYPHEN + following
     spaced = not (_CJK.match(text[-1]) and _CJK.match(following))
     return f"{text} {following}" if spaced else text + following
@@ -175,6 +176,8 @@ def _blocks(
             and not _heading(lines, at, titles, levels)
             and _continues(block, lines[at - 1], lines[at], edges[at - 1])
         ):
+            left = lines[at].left
+            block.margin = left if len(block.lines) == 1 else min(block.margin, left)
             block.lines.append(lines[at])
             at += 1
         block.is_full = _is_full(lines[at - 1], lines[at - 1], edges[at - 1])
@@ -190,6 +193,8 @@ def _heading(
         text += _squeezed(line.text)
         if text in titles:
             return titles[text], count
+        if not any(title.startswith(text) for title in titles):
+            break
     line = lines[at]
     level = levels.get(_size(line)) if line.is_placed else None
     if level is None or len(line.text) > 150 or not any(c.isalpha() for c in line.text):
@@ -264,7 +269,7 @@ def _continues(block: _Paragraph, line: TextLine, following: TextLine, edge: flo
     if not _same_column(line, following):
         is_elsewhere = following.baseline > line.baseline  # at the top of another column
         return is_elsewhere and _is_full(line, following, edge) and _may_go_on(line, following)
-    margin = min(other.left for other in block.lines[1:]) if len(block.lines) > 1 else line.left
+    margin = block.margin if len(block.lines) > 1 else line.left
     if following.left > margin + 0.8 * line.size and not _ITEM.match(block.lines[0].text):
         return False  # the first line of a paragraph is indented
     return _is_full(line, following, edge)
@@ -303,7 +308,7 @@ def _hyphens_resolved(text: str) -> str:
     text = _LIGATURES.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
     if _HYPHEN not in text:
         return text
-    words = {match[0].casefold() for match in _WORD.finditer(text.replace(_HYPHEN, " "))}
+    words = set(_WORD.findall(text.replace(_HYPHEN, " ").casefold()))
 
     def resolved(match: re.Match[str]) -> str:
         first, second = match[1], match[2]
