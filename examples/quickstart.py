@@ -20,6 +20,7 @@ QUESTIONS = [
     "What if an exception is raised inside a finally clause?",
     "大熊猫每天要花多少时间吃东西？",
     "谁最早把茶写成书？",
+    "When is the kettle cleaned with vinegar?",
 ]
 
 
@@ -44,9 +45,10 @@ def open_graph(docs: str, cache: str) -> NodeGraph:
     """Open the graph of a folder, or of our own texts, and declare its groups."""
     folder = Path(cache) if cache else HERE / ".cache"
     folder.mkdir(parents=True, exist_ok=True)
-    source = Path(docs).resolve() if docs else HERE / "data" / "zh"
-    name = hashlib.sha1(str(source).encode()).hexdigest()[:12]
-    graph = NodeGraph(source, embed=E5, store=folder / f"{name}.nodekin", progress=False)
+    # Our own texts, and a folder with a PDF and a Word document.
+    sources = [Path(docs).resolve()] if docs else [HERE / "data" / "zh", HERE / "files"]
+    name = hashlib.sha1(str(sources).encode()).hexdigest()[:12]
+    graph = NodeGraph(sources, embed=E5, store=folder / f"{name}.nodekin", progress=False)
     if not docs:
         graph.add(
             Document(topics[name], {"file_name": name}, id=f"python/{name}")
@@ -105,6 +107,8 @@ def show(results: list[ScoredNode]) -> None:
     print(f"  sentence   {short(match.node.text, 160)}")
     print(f"             {match.similarity} {match.score:.1f}")
     where = f"{best.node.document_id}, characters {best.node.start} to {best.node.end}"
+    if best.node.pages:
+        where = best.place
     print(f"  paragraph  {where}:")
     print("             " + best.node.text.replace("\n", "\n             "))
 

@@ -55,6 +55,7 @@ def test_code_blocks_run_and_print_what_follows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    shutil.copytree(REPO / "examples" / "files", tmp_path / "examples" / "files")
     text = page.read_text(encoding="utf-8")
     for package in " ".join(_NEEDS.findall(text)).split():
         pytest.importorskip(package, reason=f"{page.name} needs {package}")
@@ -137,8 +138,9 @@ def test_quickstart_on_its_own_text(
     assert re.search(r'sentence +If the "finally" clause raises another exception', words)
     assert re.search(r"zh/tea.md by bm25 and cosine: 陆羽", both)
     named = re.findall(r" from (.*)\n", both)
-    assert len(named) == 6
-    assert named[2] == "animals.md, animals.md, animals.md"  # names of files, not ids
+    assert re.search(r"paragraph +handbook.pdf, page 2, 2.1 Water:\n +Green tea is poured", words)
+    assert len(named) == 8
+    assert named[2] == "animals.md, 手册.docx, animals.md"  # names of files, not ids
     assert named[::2] == named[1::2]  # the same nodes in LangChain and LlamaIndex
     runpy.run_path(str(REPO / "examples" / "quickstart.py"), run_name="__main__")
     again = capsys.readouterr().out
