@@ -58,7 +58,6 @@ bench: .venv/.bench  ## compare with the peers; ARGS="--sizes 10000" for less
 	$(BIN)/python benchmarks/agents.py --data "$(DATA)"
 	$(BIN)/python benchmarks/real_hnsw.py --data "$(DATA)" --most 6000
 	$(BIN)/python benchmarks/speed.py --data "$(DATA)" $(ARGS)
-	$(BIN)/python benchmarks/same_terms.py --data "$(DATA)"
 	$(BIN)/python benchmarks/link_walk.py --data "$(DATA)"
 	$(BIN)/python benchmarks/persistence.py --data "$(DATA)" $(ARGS)
 	$(BIN)/python benchmarks/size.py --data "$(DATA)"
