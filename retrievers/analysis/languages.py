@@ -341,8 +341,8 @@ def detect(
         candidates: Which languages it may be, None for all.
     """
     words = words[:SAMPLE]
-    if candidates is None and script == "latin":
-        english = sum(map(_ENGLISH_ONLY.__contains__, words))
+    if script == "latin" and (candidates is None or next(iter(candidates), None) is ENGLISH):
+        english = sum(map(_ENGLISH_ONLY.__contains__, words)) if candidates is None else 0
         if english > 1 and english * _ENGLISH_SHARE > len(words):
             return ENGLISH
         # Where no letter tells another language, none has more words than these; of equal ones
@@ -350,7 +350,7 @@ def detect(
         evidence = sum(map(_ENGLISH_WORDS.__contains__, words))
         foreign = sum(map(_foreign_words().__contains__, words))
         if evidence >= foreign and "".join(words).isascii():
-            return ENGLISH if evidence >= _least(words) else None
+            return ENGLISH if evidence >= (_least(words) if candidates is None else 1) else None
     hints = _hints(script)
     scores: dict[Language, int] = {}
     for word in words:

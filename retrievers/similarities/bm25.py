@@ -20,6 +20,8 @@ _Terms = Iterable[tuple[str | tuple[str, ...], float]]
 
 _Weigh = Callable[[str, Callable[[str], int], int], _Terms]
 
+_MOST_QUERIES = 512  # that an index remembers
+
 DEFAULT_ANALYZER = TextAnalyzer()
 
 
@@ -81,7 +83,23 @@ class Bm25:
         return graph.shared(name, lambda: TextIndex(graph, group, analyzer))
 
     def prepare(self, query: str, indexes: Sequence[TextIndex]) -> TermWeights:
-        """Analyse a query and weigh its terms by the statistics of all indexes together."""
+        """Analyse a query and weigh its terms by the statistics of all indexes together.
+
+        An index remembers the last queries, as long as it does not change: a query comes again when
+        a fusion searches twice, a strategy tries again, or a reader turns the page.
+        """
+        if len(indexes) > 1 or type(self.analyzer) is not TextAnalyzer:  # others may change
+            return self._prepared(query, indexes)
+        memo = indexes[0].frequency.memo
+        key = (self.k1, self.b, self.method, self.epsilon, query)
+        prepared: TermWeights | None = memo.get(key)
+        if prepared is None:
+            if len(memo) >= _MOST_QUERIES:
+                memo.clear()
+            prepared = memo[key] = self._prepared(query, indexes)
+        return prepared
+
+    def _prepared(self, query: str, indexes: Sequence[TextIndex]) -> TermWeights:
         if self.method == "okapi" and len(indexes) > 1:
             raise ValueError(
                 "method='okapi' needs the average over all terms of one graph; search several "
@@ -96,7 +114,7 @@ class Bm25:
         frequency = indexes[0].frequency if len(indexes) == 1 else total
         weights: dict[str, float] = {}
         for term, occurrences in self._weigh(query, frequency, size):
-            if isinstance(term, str):
+            if type(term) is str:
                 if count := frequency(term):
                     weight = occurrences * self._idf(count, size, indexes[0])
                     weights[term] = weights.get(term, 0.0) + weight

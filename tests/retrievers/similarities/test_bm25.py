@@ -10,7 +10,7 @@ from rank_bm25 import BM25Okapi
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.similarities import Bm25
+from nodekin.retrievers.similarities import Bm25, bm25
 
 WORDS = st.sampled_from("a b c d e f g h".split())
 TEXTS = st.lists(st.lists(WORDS, min_size=1, max_size=9).map(" ".join), min_size=1, max_size=14)
@@ -141,3 +141,44 @@ def test_settings_out_of_range(settings, message: str) -> None:
 def test_an_analyzer_is_callable() -> None:
     with pytest.raises(TypeError, match="callable from text to terms, not 'jieba'"):
         Bm25(analyzer="jieba")
+
+
+def test_a_query_that_comes_again_is_weighed_by_what_the_index_has_now() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(["green tea", "black tea", "a green river"])
+    retriever = Retriever(graph, "ROOT", "bm25")
+    first, again = (retriever.retrieve("green tea") for _ in range(2))
+    assert [(r.node.id, r.score) for r in first] == [(r.node.id, r.score) for r in again]
+    other = Retriever(graph, "ROOT", Bm25(k1=0.5))
+    assert [r.score for r in other.retrieve("green tea")] != [r.score for r in first]
+    graph.add("green, green, and green again")
+    fresh = NodeGraph(progress=False)
+    fresh.add([node.text for node in graph.nodes("ROOT")])
+    expected = Retriever(fresh, "ROOT", "bm25").retrieve("green tea")
+    assert [r.score for r in retriever.retrieve("green tea")] == [r.score for r in expected]
+    assert len(expected) == 4
+
+
+def test_an_analyzer_of_ones_own_is_asked_every_time() -> None:
+    synonyms: dict[str, str] = {}
+    graph = NodeGraph(progress=False)
+    graph.add(["tea", "chai"])
+
+    def words(text: str) -> list[str]:
+        return [synonyms.get(word, word) for word in text.split()]
+
+    retriever = Retriever(graph, "ROOT", Bm25(analyzer=words))
+    assert [r.node.text for r in retriever("masala")] == []
+    synonyms["masala"] = "chai"
+    assert [r.node.text for r in retriever("masala")] == ["chai"]
+
+
+def test_an_index_remembers_only_so_many_queries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bm25, "_MOST_QUERIES", 4)
+    graph = NodeGraph(progress=False)
+    graph.add(["tea", "chai"])
+    retriever = Retriever(graph, "ROOT", "bm25")
+    for number in range(20):
+        assert len(retriever(f"tea {number}")) == 1
+    index = retriever.similarity.open(graph, "ROOT")
+    assert len(index.frequency.memo) <= 5
