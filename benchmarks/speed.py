@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness import arguments, cmrc, jieba_words, milliseconds_each, seconds, show
 from datasets import hotpotqa
+from harness import arguments, cmrc, jieba_words, milliseconds_each, seconds, show
 from speed_same_terms import same_terms
 
 SLOW_PEERS_UP_TO = 100_000
