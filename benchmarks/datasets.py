@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -142,8 +141,8 @@ def every(dataset: Dataset, few: int) -> Dataset:
 
 
 def _numbered(dataset: Dataset) -> Dataset:
-    """Give documents the ids that they have in every process: their places."""
-    documents = [replace(one, id=str(at)) for at, one in enumerate(dataset.documents)]
+    """Give documents their places as ids, and no titles, which are those of whole articles."""
+    documents = [Document(one.text, id=str(at)) for at, one in enumerate(dataset.documents)]
     return Dataset(dataset.questions, documents, dataset.name)
 
 
