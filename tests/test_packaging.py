@@ -151,6 +151,7 @@ PUBLIC = {
     "nodekin.adapters": "",
     "nodekin.adapters.cli": "main",
     "nodekin.adapters.langchain": """
+        corpus_toolkit
         FilterField
         GraphEmbeddings NodeGraphIndex NodeGraphQueryEngine NodeGraphReranker NodeGraphRetriever
         NodeGraphStore NodeGraphVectorStore NodeTextSplitter StructuredFilter answer_tool
@@ -159,6 +160,7 @@ PUBLIC = {
         to_document transform_query
     """,
     "nodekin.adapters.llama_index": """
+        corpus_toolkit
         ImportResult LiftPostprocessor NodeGraphDocstore NodeGraphIndex NodeGraphQueryEngine
         NodeGraphQueryTransform NodeGraphQuestionGenerator NodeGraphReranker NodeGraphRetriever
         NodeGraphTransform NodeWithEvidence SpanEndEvent SpanObserver SpanStartEvent

@@ -8,6 +8,7 @@ from ..extras import extra
 
 with extra("langchain", "langchain_core"):
     from ..tool_filters import FilterField
+    from .corpus_toolkit import corpus_toolkit
     from .document_index import NodeGraphIndex
     from .documents import from_document, to_document
     from .fuse_documents import fuse_documents
@@ -49,6 +50,7 @@ __all__ = [
     "as_llm",
     "as_retriever",
     "as_transform",
+    "corpus_toolkit",
     "decompose_query",
     "expand_query",
     "from_document",

@@ -5,6 +5,7 @@ from ...retrievers import as_retriever
 from ..extras import extra
 
 with extra("llama-index", "llama_index"):
+    from .corpus_toolkit import corpus_toolkit
     from .docstore import NodeGraphDocstore
     from .export_nodes import export_index_nodes, export_nodes
     from .graph_index import NodeGraphIndex
@@ -42,6 +43,7 @@ __all__ = [
     "as_llm",
     "as_retriever",
     "as_transform",
+    "corpus_toolkit",
     "dump_nodes",
     "export_index_nodes",
     "export_nodes",

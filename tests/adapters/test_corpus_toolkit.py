@@ -1,0 +1,103 @@
+"""The tools of a corpus are the same in LangChain, in LlamaIndex and by themselves."""
+
+import json
+
+import pytest
+from langchain_core.messages import ToolCall
+from langchain_core.utils.function_calling import convert_to_openai_tool
+
+from nodekin.adapters import langchain, llama_index
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.retrievers import CorpusTools, ToolError, ToolSession
+
+CALLS = [
+    ("search", {"query": "Which tea is steamed?"}),
+    ("search", {"query": "绿茶", "mode": "words", "skip": 1}),
+    ("grep", {"pattern": "FERMENTED"}),
+    ("outline", {}),
+    ("read", {"document": "tea", "start": 0, "end": 9}),
+    ("related", {"document": "tea"}),
+]
+
+WRONG = [
+    ("read", {"document": "coffee"}),
+    ("search", {"query": "tea", "filters": {"year": {"above": 3}}}),
+    ("grep", {"pattern": ""}),
+]
+
+
+@pytest.fixture(scope="module")
+def tools() -> CorpusTools:
+    graph = NodeGraph(progress=False)
+    graph.add(
+        [
+            Document("Green tea is steamed. Black tea is fermented.", {"year": 1610}, id="tea"),
+            Document("绿茶是蒸青的。红茶是发酵的。", {"year": 2010}, id="茶"),
+        ]
+    )
+    return CorpusTools(graph)
+
+
+@pytest.mark.parametrize(("name", "arguments"), CALLS)
+async def test_the_same_text_and_data_everywhere(tools, name, arguments) -> None:
+    expected = tools.call(name, arguments)
+    ours = {tool.name: tool for tool in langchain.corpus_toolkit(tools)}[name]
+    call = ToolCall(name=name, args=arguments, id="1", type="tool_call")
+    for message in (ours.invoke(call), await ours.ainvoke(call)):
+        assert (message.content, message.artifact) == (expected.text, expected)
+        assert message.status == "success"
+    theirs = {tool.metadata.name: tool for tool in llama_index.corpus_toolkit(tools)}[name]
+    for output in (theirs.call(**arguments), await theirs.acall(**arguments)):
+        assert (output.content, output.raw_output) == (expected.text, expected)
+        assert not output.is_error
+
+
+@pytest.mark.parametrize(("name", "arguments"), WRONG)
+async def test_what_is_wrong_is_told_to_the_model(tools, name, arguments) -> None:
+    with pytest.raises(ToolError) as error:
+        tools.call(name, arguments)
+    ours = {tool.name: tool for tool in langchain.corpus_toolkit(tools)}[name]
+    call = ToolCall(name=name, args=arguments, id="1", type="tool_call")
+    for message in (ours.invoke(call), await ours.ainvoke(call)):
+        assert (message.content, message.status) == (str(error.value), "error")
+    theirs = {tool.metadata.name: tool for tool in llama_index.corpus_toolkit(tools)}[name]
+    for output in (theirs.call(**arguments), await theirs.acall(**arguments)):
+        assert (output.content, output.is_error) == (str(error.value), True)
+
+
+def test_models_are_offered_the_same(tools) -> None:
+    ours = langchain.corpus_toolkit(tools, prefix="tea_")
+    theirs = llama_index.corpus_toolkit(tools, prefix="tea_")
+    for tool, one, other in zip(tools.tools.values(), ours, theirs, strict=True):
+        from_langchain = convert_to_openai_tool(one)["function"]
+        from_llama_index = other.metadata.to_openai_tool()["function"]
+        for offered in (from_langchain, from_llama_index):
+            assert offered["name"] == f"tea_{tool.name}"
+            assert tool.description in offered["description"]
+            properties = offered["parameters"]["properties"]
+            declared = tool.parameters["properties"]
+            assert {n: p["description"] for n, p in properties.items()} == {
+                n: p["description"] for n, p in declared.items()
+            }
+            assert offered["parameters"].get("required", []) == tool.parameters["required"]
+        assert json.dumps(from_llama_index)
+
+
+def test_a_session_holds_for_all_tools(tools) -> None:
+    search, *_, read, _ = langchain.corpus_toolkit(tools, ToolSession())
+    assert "Green tea is steamed" in search.invoke({"query": "steamed"})
+    assert "(shown before" in read.invoke({"document": "tea"})
+    search, *_, read, _ = llama_index.corpus_toolkit(tools, ToolSession())
+    assert "Green tea is steamed" in search.call(query="steamed").content
+    assert "(shown before" in read.call(document="tea").content
+
+
+def test_an_argument_that_stands_alone(tools) -> None:
+    search = llama_index.corpus_toolkit(tools)[0]
+    assert search.call("steamed").content == tools.call("search", {"query": "steamed"}).text
+
+
+@pytest.mark.parametrize("face", [langchain, llama_index])
+def test_something_else_than_tools(face) -> None:
+    with pytest.raises(TypeError, match=r"tools are CorpusTools\(graph\), not"):
+        face.corpus_toolkit("graph")
