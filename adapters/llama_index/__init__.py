@@ -5,7 +5,7 @@ from ...retrievers import as_retriever
 from ..extras import extra
 
 with extra("llama-index", "llama_index"):
-    from .corpus_toolkit import corpus_toolkit
+    from .corpus_function_tool import corpus_toolkit
     from .docstore import NodeGraphDocstore
     from .export_nodes import export_index_nodes, export_nodes
     from .graph_index import NodeGraphIndex
