@@ -29,6 +29,8 @@ REPO = Path(__file__).parents[1]
 PAGES = sorted([*REPO.glob("*.md"), *REPO.glob("docs/**/*.md"), *REPO.glob("benchmarks/*.md")])
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
+_ANSWER = re.compile(r"^<!-- the model of this page answers: (.*) -->$", re.MULTILINE)
+
 _NEEDS = re.compile(r"^<!-- needs: ([\w ]+) -->$", re.MULTILINE)
 
 
@@ -74,26 +76,65 @@ def test_code_blocks_run_and_print_what_follows(
 
 
 @pytest.mark.slow
+@pytest.mark.allow_hosts(["127.0.0.1"])
 @pytest.mark.parametrize(
-    "page", [p for p in PAGES if "```console" in p.read_text("utf-8")], ids=lambda p: p.stem
+    "page",
+    [p for p in PAGES if "```console" in p.read_text("utf-8")],
+    ids=lambda p: str(p.relative_to(REPO)),
 )
 def test_commands_run_and_print_what_follows(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, socket_enabled: None
 ) -> None:
-    """Run them beside a copy of ``examples/data``; a ``toml`` block is the file ``setups.toml``."""
+    """Run them beside copies of ``examples/data`` and of ``examples/files``, as ``docs``.
+
+    A ``toml`` block is the file ``setups.toml``; a comment says what a model answers.
+    """
     shutil.copytree(REPO / "examples" / "data", tmp_path, dirs_exist_ok=True)
+    shutil.copytree(REPO / "examples" / "files", tmp_path / "docs")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
-    for kind, body in _BLOCK.findall(page.read_text(encoding="utf-8")):
-        if kind == "toml" and "[setups." in body:
-            (tmp_path / "setups.toml").write_text(body, encoding="utf-8")
-        elif kind == "console":
-            command, _, printed = body.removeprefix("$ nodekin ").partition("\n")
-            ran = CliRunner().invoke(app, shlex.split(command))
-            assert ran.exit_code == 0, ran.stderr
-            assert ran.stderr == ""
-            flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-            assert doctest.OutputChecker().check_output(printed, ran.stdout, flags), ran.stdout
+    text = page.read_text(encoding="utf-8")
+    with serving(ChatServer()) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_MODEL", "scripted")
+        server.text = "\n".join(_ANSWER.findall(text))
+        for kind, body in _BLOCK.findall(text):
+            if kind == "toml" and "[setups." in body:
+                (tmp_path / "setups.toml").write_text(body, encoding="utf-8")
+            elif kind == "console":
+                command, _, printed = body.removeprefix("$ nodekin ").partition("\n")
+                ran = CliRunner().invoke(app, shlex.split(command))
+                assert ran.exit_code == 0, ran.stderr
+                assert ran.stderr == ""
+                flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+                right = doctest.OutputChecker().check_output(printed, ran.stdout, flags)
+                assert right, ran.stdout
+
+
+def _anchor(heading: str) -> str:
+    """Return the anchor that GitHub gives a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(REPO)))
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", text)):
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        assert there.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", there.read_text(encoding="utf-8"), re.M)
+            assert anchor in map(_anchor, headings), target
+
+
+def test_pictures_are_those_of_a_run() -> None:
+    drawing = runpy.run_path(str(REPO / "docs" / "pictures" / "draw.py"))
+    for name, draw in drawing["PICTURES"].items():
+        there = REPO / "docs" / "pictures" / f"{name}.svg"
+        assert draw() == there.read_text(encoding="utf-8"), "python docs/pictures/draw.py"
 
 
 def _modules() -> list[str]:
