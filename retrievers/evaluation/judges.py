@@ -7,7 +7,6 @@ same passages are judged alike, and for the price of one.
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -19,10 +18,9 @@ from ...nodegraph import (
     ModelError,
     NodeStore,
     nearest_names,
-    split_sentences,
 )
 from ...nodegraph.models import AnswerCache, Language, answer_key, as_llm, language_of
-from ...nodegraph.models.output import Verdict, is_unknown, parse_numbers, parse_verdicts
+from ...nodegraph.models.output import Verdict, parse_numbers, parse_verdicts
 from ..plans import PromptMixin, ask_and_parse, json_instruction, run
 from ..tracing import trace
 from ..validation import whole
@@ -35,9 +33,9 @@ from .judge_prompts import (
     VERDICTS_FORM,
     VERDICTS_SCHEMA,
 )
+from .judged_measures import JUDGED_MEASURES, FailedJudgeError, numbered
 from .judging import model_cost
-from .matching import NotJudgedError, RetrievalCase
-from .metrics import Judgement, Metric
+from .metrics import Metric
 
 
 class Judge(PromptMixin):
@@ -132,12 +130,12 @@ class Judge(PromptMixin):
             ValueError: If there is none of this name, or the number is below 1.
         """
         base, at, number = name.partition("@")
-        if base not in _METRICS:
+        if base not in JUDGED_MEASURES:
             raise ValueError(
                 f"there is no metric {base!r} by a judge; there are "
                 f"{nearest_names(base, JUDGED_METRICS)}"
             )
-        measure, of_results = _METRICS[base]
+        measure, of_results = JUDGED_MEASURES[base]
         if at and not (of_results and number.isascii() and number.isdigit() and int(number)):
             ways = f"as in '{base}@5'" if of_results else f"it is {base!r} without"
             raise ValueError(f"{name!r} lets no number of results count; {ways}")
@@ -160,7 +158,7 @@ class Judge(PromptMixin):
             **values: What else the prompt takes.
 
         Raises:
-            _FailedJudgeError: If the model fails, or its answers can't be read.
+            FailedJudgeError: If the model fails, or its answers can't be read.
         """
         form, schema = (
             (VERDICT_FORM, VERDICT_SCHEMA) if count is None else (VERDICTS_FORM, VERDICTS_SCHEMA)
@@ -173,11 +171,11 @@ class Judge(PromptMixin):
         """Return which numbered sentences are needed, and the calls and tokens.
 
         Raises:
-            _FailedJudgeError: If the model fails, or its answers can't be read.
+            FailedJudgeError: If the model fails, or its answers can't be read.
         """
         parse = partial(parse_numbers, count=len(sentences))
         request = _Request("sentences", NUMBERS_FORM, NUMBERS_SCHEMA, parse)
-        entry = self._decided(request, query, {"sentences": _numbered(sentences)})
+        entry = self._decided(request, query, {"sentences": numbered(sentences)})
         return entry["value"], entry["calls"], entry["tokens"]
 
     def _decided(self, request: _Request, query: str, values: Mapping[str, str]) -> dict[str, Any]:
@@ -209,7 +207,7 @@ class Judge(PromptMixin):
                 self.calls += calls
                 self.tokens += tokens
             if failure is not None:
-                raise _FailedJudgeError(failure, calls, tokens) from failure
+                raise FailedJudgeError(failure, calls, tokens) from failure
             return {"value": value, "calls": calls, "tokens": tokens}
 
         key = answer_key(self.llm.name, prompt, {"judged": request.kind})
@@ -229,201 +227,5 @@ class _Request(NamedTuple):
     parse: Callable[[str], Any]
 
 
-class _FailedJudgeError(Exception):
-    """A judge failed; the message says why."""
-
-    def __init__(self, error: ModelError, calls: int, tokens: int) -> None:
-        super().__init__(f"the judge failed: {error}")
-        self.calls = calls
-        self.tokens = tokens
-
-
-class _Tally:
-    """Collect what a judgement is made of."""
-
-    def __init__(self) -> None:
-        self.calls = self.tokens = 0
-
-    def add(self, calls: int, tokens: int) -> None:
-        self.calls += calls
-        self.tokens += tokens
-
-    def share(self, right: float, total: int, what: str, words: Sequence[str]) -> Judgement:
-        evidence = "; ".join([f"{right:g} of {total} {what}", *words])
-        return Judgement(
-            right / total, evidence=evidence, model_calls=self.calls, tokens=self.tokens
-        )
-
-
-_Measure = Callable[..., Judgement]
-
-
-def _judging(measure: Callable[[Judge, RetrievalCase, int | None, _Tally], Judgement]) -> _Measure:
-    """Return a measure whose failed judge is a judgement, with what it cost."""
-
-    def measured(judge: Judge, case: RetrievalCase, *, k: int | None) -> Judgement:
-        tally = _Tally()
-        try:
-            return measure(judge, case, k, tally)
-        except _FailedJudgeError as error:
-            tally.add(error.calls, error.tokens)
-            return Judgement(None, reason=str(error), model_calls=tally.calls, tokens=tally.tokens)
-
-    return measured
-
-
-def _context_recall(judge: Judge, case: RetrievalCase, k: int | None, tally: _Tally) -> Judgement:
-    statements = _statements(_right_answers(case)[0])
-    return _supported(judge, case, k, tally, statements)
-
-
-def _groundedness(judge: Judge, case: RetrievalCase, k: int | None, tally: _Tally) -> Judgement:
-    answer = _answer(case)
-    if is_unknown(answer):
-        raise NotJudgedError("the answer says that it is unknown, and states nothing")
-    return _supported(judge, case, k, tally, _statements(answer))
-
-
-def _supported(
-    judge: Judge, case: RetrievalCase, k: int | None, tally: _Tally, statements: Sequence[str]
-) -> Judgement:
-    texts = [item.text for item in case.items[:k]]
-    if not texts:
-        return tally.share(0, len(statements), "statements", ["there are no results"])
-    length = sum(map(len, texts))
-    if length > judge.max_characters:
-        raise NotJudgedError(
-            f"the results have {length:,} characters, and the judge takes "
-            f"{judge.max_characters:,}; raise max_characters, or let fewer count, as by '@3'"
-        )
-    verdicts, calls, tokens = judge.decide(
-        "support",
-        case.question.text,
-        len(statements),
-        passages="\n\n".join(f"[{n}] {text.strip()}" for n, text in enumerate(texts, 1)),
-        statements=_numbered(statements),
-    )
-    tally.add(calls, tokens)
-    return tally.share(
-        sum(verdict.yes for verdict in verdicts), len(statements), "statements", _words(verdicts)
-    )
-
-
-def _context_relevance(
-    judge: Judge, case: RetrievalCase, k: int | None, tally: _Tally
-) -> Judgement:
-    items = case.items[:k]
-    verdicts = []
-    for item in items:
-        (verdict,), calls, tokens = judge.decide(
-            "relevance", case.question.text, passage=_fitting(judge, item.text)
-        )
-        tally.add(calls, tokens)
-        verdicts.append(verdict)
-    if not items:
-        return Judgement(0.0, evidence="there are no results")
-    return tally.share(sum(v.yes for v in verdicts), len(items), "results", _words(verdicts))
-
-
-def _sentence_relevance(
-    judge: Judge, case: RetrievalCase, k: int | None, tally: _Tally
-) -> Judgement:
-    total = needed = 0
-    words = []
-    for rank, item in enumerate(case.items[:k], 1):
-        sentences = [line.strip() for line in split_sentences(_fitting(judge, item.text))]
-        sentences = [line for line in sentences if re.search(r"\w", line)]
-        if not sentences:
-            continue
-        numbers, calls, tokens = judge.select(case.question.text, sentences)
-        tally.add(calls, tokens)
-        total += len(sentences)
-        needed += len(numbers)
-        words += [f"{rank}: {sentences[number - 1]:.120}" for number in numbers]
-    if not total:
-        return Judgement(0.0, evidence="there are no sentences")
-    return tally.share(needed, total, "sentences", words)
-
-
-def _answer_relevance(judge: Judge, case: RetrievalCase, k: int | None, tally: _Tally) -> Judgement:
-    answer = _answer(case)
-    if is_unknown(answer):
-        if not case.question.answerable:
-            raise NotJudgedError("the question can't be answered, and the answer says so")
-        return Judgement(0.0, evidence=f"the answer says that it is unknown: {answer:.120}")
-    return _one(judge.decide("answer_relevance", case.question.text, answer=answer), tally)
-
-
-def _answer_correctness(
-    judge: Judge, case: RetrievalCase, k: int | None, tally: _Tally
-) -> Judgement:
-    right, answer = _right_answers(case), _answer(case)
-    if is_unknown(answer):
-        return Judgement(0.0, evidence=f"the answer says that it is unknown: {answer:.120}")
-    decided = judge.decide(
-        "answer_correctness", case.question.text, right=_numbered(right), answer=answer
-    )
-    return _one(decided, tally)
-
-
-def _one(decided: tuple[list[Verdict], int, int], tally: _Tally) -> Judgement:
-    (verdict,), calls, tokens = decided
-    evidence = "yes" if verdict.yes else "no"
-    if verdict.words:
-        evidence += f": {verdict.words}"
-    return Judgement(float(verdict.yes), evidence=evidence, model_calls=calls, tokens=tokens)
-
-
-_METRICS: dict[str, tuple[_Measure, bool]] = {
-    "judged_context_recall": (_judging(_context_recall), True),
-    "judged_context_relevance": (_judging(_context_relevance), True),
-    "judged_sentence_relevance": (_judging(_sentence_relevance), True),
-    "groundedness": (_judging(_groundedness), True),
-    "answer_relevance": (_judging(_answer_relevance), False),
-    "answer_correctness": (_judging(_answer_correctness), False),
-}
-
-JUDGED_METRICS = tuple(_METRICS)
+JUDGED_METRICS = tuple(JUDGED_MEASURES)
 """The names of the metrics of a ``Judge``; the last three are of answers of query engines."""
-
-
-def _right_answers(case: RetrievalCase) -> list[str]:
-    answers = [answer.strip() for answer in case.question.answers if answer.strip()]
-    if not answers:
-        raise NotJudgedError("the question has no answers")
-    return answers
-
-
-def _answer(case: RetrievalCase) -> str:
-    if case.answer is None:
-        raise NotJudgedError("the set-up gives no answers; give a query engine")
-    if not case.answer.strip():
-        raise NotJudgedError("the answer is empty")
-    return case.answer.strip()
-
-
-def _statements(answer: str) -> list[str]:
-    lines = (line.strip() for line in split_sentences(answer))
-    return list(dict.fromkeys(line for line in lines if re.search(r"\w", line))) or [answer]
-
-
-def _fitting(judge: Judge, text: str) -> str:
-    if len(text) > judge.max_characters:
-        raise NotJudgedError(
-            f"a result has {len(text):,} characters, and the judge takes "
-            f"{judge.max_characters:,}; raise max_characters"
-        )
-    return text
-
-
-def _numbered(texts: Sequence[str]) -> str:
-    return "\n".join(f"{n}. {' '.join(text.split())}" for n, text in enumerate(texts, 1))
-
-
-def _words(verdicts: Sequence[Verdict]) -> list[str]:
-    """Return what a judge said of each, with its number."""
-    with_words = (f": {verdict.words}" if verdict.words else "" for verdict in verdicts)
-    return [
-        f"{number} {'yes' if verdict.yes else 'no'}{words}"
-        for number, (verdict, words) in enumerate(zip(verdicts, with_words, strict=True), 1)
-    ]

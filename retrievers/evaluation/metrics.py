@@ -277,6 +277,12 @@ _MEASURES: dict[str, tuple[Callable[[RetrievalCase, int | None], Judgement], dic
     "tokens_per_gold": (tokens_per_gold, {"higher_is_better": False, "bounded": False}),
 }
 
+JUDGED_NAMES = (
+    *("judged_context_recall", "judged_context_relevance", "judged_sentence_relevance"),
+    *("groundedness", "answer_relevance", "answer_correctness"),
+)
+"""The names of metrics that need a model: ``Judge`` has them."""
+
 METRICS = tuple(_MEASURES)
 """The names of all metrics; ``"@5"`` behind one lets the first five results count."""
 
@@ -301,6 +307,10 @@ def get_metric(name: MetricLike, *, threshold: float = 0.5) -> Metric:
     if not isinstance(name, str):
         raise TypeError(f"a metric is a name like 'recall@5' or a Metric, not {name!r:.80}")
     base, at, number = name.partition("@")
+    if base in JUDGED_NAMES:
+        raise ValueError(
+            f"{base!r} is a metric by a judge: give Judge(llm).metric({name!r}) in its place"
+        )
     if base not in _MEASURES:
         raise ValueError(f"there is no metric {base!r}; there are {nearest_names(base, METRICS)}")
     if at and not (number.isascii() and number.isdigit() and int(number)):

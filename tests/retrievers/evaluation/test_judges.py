@@ -20,6 +20,7 @@ from nodekin.retrievers.evaluation import (
     Question,
     evaluate,
 )
+from nodekin.retrievers.evaluation.metrics import JUDGED_NAMES
 from tests.support.scripted_server import ChatServer
 
 TEXTS = {
@@ -342,6 +343,12 @@ def test_questions_are_judged_in_threads(words):
     metric = Judge(model).metric(name)
     evaluation = evaluate({"words": words}, data, [metric], max_workers=2, progress=False)
     assert evaluation.figure("words", name).judged == 2
+
+
+def test_a_name_that_needs_a_judge_says_so(words):
+    assert JUDGED_NAMES == JUDGED_METRICS
+    with pytest.raises(ValueError, match=r"Judge\(llm\).metric\('groundedness@3'\)"):
+        evaluate({"a": words}, Dataset([QUESTION]), ["groundedness@3"])
 
 
 def test_unknown_names(words):
