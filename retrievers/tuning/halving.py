@@ -13,7 +13,7 @@ KEEP = 1 / 3
 
 
 class BudgetSpentError(Exception):
-    """There is no time, or there are no calls, to try another set-up."""
+    """There is no time to try another set-up."""
 
 
 def rungs(count: int, least: int = 25) -> list[int]:

@@ -39,7 +39,7 @@ DEFAULT = SetupFile({"default": {"type": "DefaultRetriever"}})
 """What a set-up has to be better than."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Trial:
     """Hold a set-up that was tried, and its scores on the questions for choosing.
 
@@ -49,18 +49,20 @@ class Trial:
         scores: Numerator and denominator of each question that was judged, in the order of
             choosing; None for one that is not judged.
         error: What it raised; it is out of the running then.
+        left_out: Whether there was no time to build its groups, or no call left for its model.
     """
 
     file: SetupFile
     choice: Choice = field(default_factory=dict)
     scores: list[tuple[float, float] | None] = field(default_factory=list)
     error: str = ""
+    left_out: bool = False
 
     def mean(self, count: int | None = None) -> float:
         """Return the figure over the first questions; minus infinity where there is none."""
         rows = [row for row in self.scores[:count] if row is not None]
         total = sum(denominator for _, denominator in rows)
-        if self.error or not total:
+        if self.error or self.left_out or not total:
             return -math.inf
         return sum(numerator for numerator, _ in rows) / total
 
@@ -95,7 +97,7 @@ class SetupSearch:
         self.default = Trial(DEFAULT)
         self.trials = [self.default]
         self.spent = False
-        self.unbuilt = 0
+        self.left_out = 0
         self.build_seconds = 0.0
         self._built: set[str] = set()
         self.count = self.metric.k or max(10, self.top_k)
@@ -180,9 +182,9 @@ class SetupSearch:
         def near(best: Trial) -> Iterator[Trial]:
             choices = [*neighbours(best.choice, axes)]
             choices += [drawn(best.choice, axes, self._dice) for _ in range(_DRAWN)]
-            for choice in choices:
-                trial = self._trial(choice)
-                if trial is not None and not trial.scores and not trial.error:
+            trials = dict.fromkeys(self._trial(choice) for choice in choices)
+            for trial in trials:
+                if trial and not (trial.scores or trial.error or trial.left_out):
                     yield trial
 
         return near
@@ -198,17 +200,15 @@ class SetupSearch:
         """Return what a trial scores on the first questions, more being better.
 
         Raises:
-            BudgetSpentError: If there is no time, or there are no calls, to find out.
+            BudgetSpentError: If there is no time to find out.
         """
-        if len(trial.scores) < count and not trial.error:
-            calls = self.opener.model_calls
-            over = self.model_calls is not None and calls >= self.model_calls
-            if time.monotonic() > self.deadline or (over and trial.choice["rerankers"]):
+        if len(trial.scores) < count and not trial.error and not trial.left_out:
+            if time.monotonic() > self.deadline:
                 self.spent = True
                 raise BudgetSpentError
-            if not trial.scores and not self._has_time_to_build(trial):
-                self.unbuilt += 1
-                trial.error = "there was no time left to build its groups"
+            if self._is_too_dear(trial):
+                trial.left_out = True
+                self.left_out += 1
                 return -math.inf
             if trial not in self.trials:
                 self.trials.append(trial)
@@ -219,16 +219,19 @@ class SetupSearch:
                 trial.error = f"{type(error).__name__}: {error}"
         return self._signed(trial, count)
 
-    def _has_time_to_build(self, trial: Trial) -> bool:
-        """Return whether a trial's new groups may be built, embedded and indexed in time.
+    def _is_too_dear(self, trial: Trial) -> bool:
+        """Return whether there is no call left for a trial's model, or no time for its groups.
 
-        Those of the default, built before, say how long that takes.
+        How long groups take to be built, embedded and indexed those of the default say.
         """
+        limit = self.model_calls
+        if limit is not None and trial.choice["rerankers"] and self.opener.model_calls >= limit:
+            return True
         new = trial.file.groups.keys() - self._built
         if new and time.monotonic() + self.build_seconds > self.deadline:
-            return False
+            return True
         self._built |= new
-        return True
+        return False
 
     def _judge(self, trial: Trial, count: int, retriever: Any) -> None:
         """Search for the questions that a trial has not had yet, up to a number, and judge."""
@@ -300,10 +303,10 @@ class SetupSearch:
             )
         if self.spent:
             notes.append("the budget was spent before the search was at its end")
-        if self.unbuilt:
+        if self.left_out:
             notes.append(
-                f"{self.unbuilt} set-ups were left out: to build and embed their groups would have "
-                "taken longer than there was time"
+                f"{self.left_out} set-ups were left out: there were no model calls left, or not "
+                "the time to build and embed their groups"
             )
         if failed := [trial for trial in self.trials if trial.error]:
             notes.append(
