@@ -26,12 +26,14 @@ from ..setups import SetupFile, SetupOpener
 from .halving import BudgetSpentError, climb, rungs
 from .reality_check import chance_limit, standard_error
 from .sharing import SharingOpener
-from .space import Choice, Space, compose, drawn, neighbours
+from .space import Choice, Space, compose, drawn, embedded_groups, neighbours
 
 FEWEST_QUESTIONS = 30
 """With fewer questions a choice says little."""
 
 _DRAWN = 8  # random choices beside the neighbours, in each round
+
+_PROBES = 16  # texts that are embedded to say how long a group takes
 
 _MOST_LINKED = 2_000  # documents up to which links are followed
 
@@ -220,18 +222,40 @@ class SetupSearch:
         return self._signed(trial, count)
 
     def _is_too_dear(self, trial: Trial) -> bool:
-        """Return whether there is no call left for a trial's model, or no time for its groups.
-
-        How long groups take to be built, embedded and indexed those of the default say.
-        """
+        """Return whether there is no call left for a trial's model, or no time for its groups."""
         limit = self.model_calls
         if limit is not None and trial.choice["rerankers"] and self.opener.model_calls >= limit:
             return True
         new = trial.file.groups.keys() - self._built
-        if new and time.monotonic() + self.build_seconds > self.deadline:
+        if new and self._build_seconds(trial) > (self.deadline - time.monotonic()) / 2:
             return True
         self._built |= new
         return False
+
+    def _build_seconds(self, trial: Trial) -> float:
+        """Return about how long it takes to build and embed what a trial searches.
+
+        Where nothing is embedded as long as the default took, which has groups of its own; else
+        what a few texts of each embedded group take, times their number. They are embedded as all
+        are, and not again; of those that were embedded before the estimate takes account.
+        """
+        if not self.graph.embeddings.embedders:
+            return self.build_seconds
+        self.opener.declare(trial.file.groups)
+        return sum(
+            self._embedding_seconds(group, key)
+            for group, key in embedded_groups(trial.file.setups["tuned"])
+        )
+
+    def _embedding_seconds(self, group: str, key: str) -> float:
+        nodes = list(self.graph.nodes(group))
+        step = max(1, len(nodes) // _PROBES)
+        texts = [node.searched_text for node in nodes[::step][:_PROBES]]
+        if not texts:
+            return 0.0
+        began = time.monotonic()
+        self.graph.embeddings.vectors(texts, key)
+        return (time.monotonic() - began) * len(nodes) / len(texts)
 
     def _judge(self, trial: Trial, count: int, retriever: Any) -> None:
         """Search for the questions that a trial has not had yet, up to a number, and judge."""

@@ -184,6 +184,13 @@ def compose(choice: Choice, embed_keys: Sequence[str], top_k: int) -> SetupFile 
     return SetupFile({"tuned": table}, groups)
 
 
+def embedded_groups(table: Mapping[str, Any]) -> set[tuple[str, str]]:
+    """Return the groups of which a set-up compares vectors, with the keys of their embeddings."""
+    inner = [*table.get("retrievers", ()), *([table["inner"]] if "inner" in table else [])]
+    own = {(table["group_name"], key) for key in table.get("embed_keys", ())}
+    return own.union(*map(embedded_groups, inner))
+
+
 def _fused(weighted: Sequence[tuple[Table, float]], mode: str) -> Table:
     if len(weighted) == 1:
         return {**weighted[0][0], "top_k": DEPTH}

@@ -108,3 +108,29 @@ def test_groups_that_can_not_be_built_in_time_are_not_begun():
 
 def _data():
     return Dataset([Question("1", "Which tea?")])
+
+
+def test_what_takes_long_to_embed_is_left_out_and_a_few_texts_say_how_long(monkeypatch):
+    embedded = []
+
+    def slow(texts):
+        embedded.extend(texts)
+        return [[1.0, float(len(text))] for text in texts]
+
+    graph = NodeGraph(embed=slow, progress=False)
+    graph.add([f"Tea number {number} is green. It grows here, {number}." for number in range(99)])
+    opener = SharingOpener(graph)
+    space = Space(rerankers=[""])
+    search = SetupSearch(
+        graph, space, opener, [], get_metric("mrr@5"), Matching(), 6, time.monotonic() + 60, None
+    )
+    clock = iter(range(0, 10**6, 100))  # every look at the clock is 100 s later
+    choice = {**{name: values[0] for name, values in space.axes().items()}, "part_size": 64}
+    trial = search._trial(choice)
+    monkeypatch.setattr(
+        "nodekin.retrievers.tuning.setup_search.time.monotonic", lambda: next(clock)
+    )
+    assert search._build_seconds(trial) == pytest.approx(100 * 99 / 16)
+    assert len(embedded) == 16
+    assert search._build_seconds(trial) > 0
+    assert len(embedded) == 16
