@@ -1,0 +1,92 @@
+"""Files that are truncated, flipped, mixed up: each is read, or refused with its reason."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sample_files import sample_files
+from stress import Tally, amount
+
+from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions
+
+pytestmark = pytest.mark.slow
+
+
+def truncated(data: bytes, rng: random.Random, _: bytes) -> bytes:
+    return data[: rng.randrange(len(data) + 1)]
+
+
+def flipped(data: bytes, rng: random.Random, _: bytes) -> bytes:
+    changed = bytearray(data)
+    for _ in range(rng.choice((1, 3, 30, 300))):
+        changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
+    return bytes(changed)
+
+
+def overwritten(data: bytes, rng: random.Random, _: bytes) -> bytes:
+    begin = rng.randrange(len(data))
+    return data[:begin] + rng.randbytes(rng.randrange(1, 200)) + data[begin + 50 :]
+
+
+def doubled(data: bytes, rng: random.Random, _: bytes) -> bytes:
+    begin = rng.randrange(len(data))
+    return data[:begin] + data[begin // 2 :]
+
+
+def mixed(data: bytes, rng: random.Random, other: bytes) -> bytes:
+    return data[: rng.randrange(len(data))] + other[rng.randrange(len(other)) :]
+
+
+def same(data: bytes, rng: random.Random, other: bytes) -> bytes:
+    return data
+
+
+CHANGES: tuple[Callable[[bytes, random.Random, bytes], bytes], ...] = (
+    truncated,
+    flipped,
+    overwritten,
+    doubled,
+    mixed,
+    same,  # under the name of another
+)
+
+
+def test_every_broken_file_is_read_or_refused_with_its_reason(tmp_path: Path) -> None:
+    rng = random.Random(18)
+    seeds = [(path.suffix, path.read_bytes()) for path in sample_files(tmp_path / "seeds")]
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    count = amount(60, 2_000)
+    for number in range(count):
+        suffix, data = seeds[number % len(seeds)]
+        change = rng.choice(CHANGES)
+        other_suffix, other = rng.choice(seeds)
+        if change is same or rng.random() < 0.1:
+            suffix = other_suffix
+        (docs / f"{number:05}{suffix}").write_bytes(change(data, rng, other))
+    options = ReadOptions(seconds=60, memory_bytes=1_500_000_000)
+    graph = NodeGraph(docs, on_error="skip", progress=False, reading=options)
+    tally = Tally("broken files")
+    read = {node.metadata["file_name"] for node in graph.nodes("ROOT")}
+    errors = {Path(name).name: error for name, error in graph.read_report.skipped.items()}
+    for path in sorted(docs.iterdir()):
+        with tally.trying(path.name):
+            error = errors.get(path.name)
+            if error is None:
+                # An empty mailbox, or a file of empty lines, has no document.
+                assert path.name in read or path.suffix in (".jsonl", ".mbox"), "lost"
+                tally.note("read")
+                continue
+            tally.note(error.kind)
+            assert isinstance(error, ReadError)
+            assert path.name in str(error), "an error that does not name its file"
+            assert error.kind not in ("too slow to parse",), str(error)
+    for group in ("section", "page", "table", "symbol"):
+        with tally.trying(group):
+            for node in graph.nodes(group):
+                assert node.root.text[node.start : node.end] == node.text
+                assert node.place.startswith(node.metadata["file_name"])
+    tally.check()

@@ -1,0 +1,121 @@
+"""Small files of every format, made without LibreOffice."""
+
+import json
+import zipfile
+from email.message import EmailMessage
+from pathlib import Path
+
+SAMPLES = Path(__file__).parents[2] / "examples" / "files"
+
+PAGE = (
+    "<!DOCTYPE html><html><head><title>茶</title></head><body><h1>Tea</h1><p>A drink.</p>"
+    "<ul><li>Green<ul><li>绿</li></ul></li></ul><table><tr><th>Tea</th><th>Cup</th></tr>"
+    "<tr><td>Keemun</td><td>3</td></tr></table><pre><code>boil()</code></pre></body></html>"
+)
+
+TEXTS = {
+    "a.md": "# Tea\n\nA drink.\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n",
+    "b.rst": "Tea\n===\n\nA drink.\n",
+    "c.py": "class Cup:\n    def pour(self):\n        return 'tea'\n",
+    "d.csv": "tea,cup\nKeemun,3\n",
+    "e.json": '{"tea": ["green", "\\u8336"]}',
+    "f.jsonl": '{"text": "one"}\n{"text": "two", "id": "b"}\n',
+    "g.xml": "<?xml version='1.0'?><tea><cup>green</cup></tea>",
+    "h.html": PAGE,
+    "i.tex": "\\section{Tea}\nA drink.",
+    "j.rtf": "{\\rtf1\\ansi{\\fonttbl\\f0 Arial;}\\f0 Tea is \\b a drink\\b0 .\\par \\u33590?}",
+}
+
+
+def sample_files(folder: Path) -> list[Path]:
+    """Write a file of every format into a folder; return their paths, sorted."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in TEXTS.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    (folder / "k.txt").write_bytes(
+        "绿茶在五月和九月购买，产地是安吉和龙井的茶园。".encode("gb18030")
+    )
+    for file in SAMPLES.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    cells = [
+        {"cell_type": "markdown", "source": ["# Tea\n", "A drink."]},
+        {"cell_type": "code", "source": "1 + 1", "outputs": [{"data": {"text/plain": "2"}}]},
+    ]
+    (folder / "l.ipynb").write_text(json.dumps({"cells": cells, "metadata": {}}))
+    mail = EmailMessage()
+    mail["Subject"], mail["From"] = "茶", "a@example.org"
+    mail.set_content("Tea.")
+    mail.add_alternative(PAGE, subtype="html")
+    mail.add_attachment(b"%PDF-1.4", maintype="application", subtype="pdf", filename="a.pdf")
+    (folder / "m.eml").write_bytes(bytes(mail))
+    (folder / "n.mbox").write_bytes(b"From a@b Mon Jan  1 00:00:00 2026\n" + bytes(mail) + b"\n")
+    _book(folder / "o.epub")
+    _open_document(folder / "p.odt")
+    _slides(folder / "q.pptx")
+    _workbook(folder / "r.xlsx")
+    return sorted(folder.iterdir())
+
+
+def _book(path: Path) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("mimetype", "application/epub+zip", zipfile.ZIP_STORED)
+        archive.writestr(
+            "META-INF/container.xml",
+            '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
+            '<rootfile full-path="book.opf"/></rootfiles></container>',
+        )
+        archive.writestr(
+            "book.opf",
+            '<package xmlns="http://www.idpf.org/2007/opf"><manifest><item id="a" href="a.xhtml"/>'
+            '</manifest><spine><itemref idref="a"/></spine></package>',
+        )
+        archive.writestr("a.xhtml", PAGE)
+
+
+def _open_document(path: Path) -> None:
+    names = "urn:oasis:names:tc:opendocument:xmlns"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("mimetype", "application/vnd.oasis.opendocument.text", zipfile.ZIP_STORED)
+        archive.writestr("META-INF/manifest.xml", "<manifest/>")
+        archive.writestr(
+            "content.xml",
+            f'<o:document-content xmlns:o="{names}:office:1.0" xmlns:t="{names}:text:1.0">'
+            '<o:body><o:text><t:h t:outline-level="1">Tea</t:h><t:p>A drink.</t:p></o:text>'
+            "</o:body></o:document-content>",
+        )
+
+
+def _slides(path: Path) -> None:
+    from pptx import Presentation
+
+    deck = Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[1])
+    slide.shapes.title.text = "Tea"
+    slide.placeholders[1].text = "Green\nBlack"
+    deck.save(str(path))
+
+
+def _workbook(path: Path) -> None:
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    links = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    package = "http://schemas.openxmlformats.org/package/2006/relationships"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(
+            "[Content_Types].xml",
+            '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"/>',
+        )
+        archive.writestr(
+            "xl/workbook.xml",
+            f'<workbook xmlns="{main}" xmlns:r="{links}"><sheets><sheet name="Tea" sheetId="1" '
+            'r:id="r1"/></sheets></workbook>',
+        )
+        archive.writestr(
+            "xl/_rels/workbook.xml.rels",
+            f'<Relationships xmlns="{package}"><Relationship Id="r1" Type="{links}/worksheet" '
+            'Target="worksheets/sheet1.xml"/></Relationships>',
+        )
+        archive.writestr(
+            "xl/worksheets/sheet1.xml",
+            f'<worksheet xmlns="{main}"><sheetData><row r="1"><c r="A1"><v>3</v></c></row>'
+            "</sheetData></worksheet>",
+        )
