@@ -29,6 +29,9 @@ _ITEM = re.compile(
 
 _BULLET = re.compile("[•▪◦‣●■□➢\uf0b7\uf0a7\uf0d8\uf076\uf0fc\uf02d\ue000-\uf8ff][ \u00a0]?")
 
+# What stands before a heading on the page, and not in the outline.
+_NUMBER = re.compile(r"(?:chapter|appendix|part|section)?\s*(?:\d+|[A-Z])(?:\.\d+)*[.:]?\s+", re.I)
+
 _HYPHENATED = re.compile(f"([^\\W\\d_]+){_HYPHEN}([^\\W\\d_]*)")
 
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
@@ -188,13 +191,16 @@ def _heading(
     lines: Sequence[TextLine], at: int, titles: Mapping[str, int], levels: Mapping[float, int]
 ) -> tuple[int, int] | None:
     """Return the level of the heading that begins at a line, and how many lines it has."""
-    text = ""
-    for count, line in enumerate(lines[at : at + 3] if titles else (), start=1):
-        text += _squeezed(line.text)
-        if text in titles:
-            return titles[text], count
-        if not any(title.startswith(text) for title in titles):
-            break
+    if titles:
+        number = _NUMBER.match(lines[at].text)
+        for begin in (0, number.end()) if number else (0,):
+            text = _squeezed(lines[at].text[begin:])
+            for count in (1, 2, 3):
+                if text in titles:
+                    return titles[text], count
+                if at + count >= len(lines) or not any(t.startswith(text) for t in titles):
+                    break
+                text += _squeezed(lines[at + count].text)
     line = lines[at]
     level = levels.get(_size(line)) if line.is_placed else None
     if level is None or len(line.text) > 150 or not any(c.isalpha() for c in line.text):
