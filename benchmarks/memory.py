@@ -1,6 +1,6 @@
 """Memory: what an index takes by part, and processes that build, reopen and answer.
 
-Passages as in ``same_terms.py``, in documents of a thousand lines. Every process is a new one.
+Passages as in ``speed.py``, in documents of a thousand lines. Every process is a new one.
 Memory is what was resident, in millions of bytes: its own at the end, what it maps from files
 (shared with other processes that map them), and the most of both at a time while it built or
 opened. numba is left out, which maps 100 MB of its own. After that many single updates (a
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import arguments, bytes_on_disk, in_new_process, show
-from same_terms import corpora, passages
+from speed import corpora
 
 Case = dict[str, Any]
 
@@ -163,11 +163,10 @@ def main() -> None:
     if options.work is not None:
         print(json.dumps(TASKS[options.work["task"]](options.work)))
         return
-    for language, paragraphs, questions in corpora(options.data):
-        for size in options.sizes:
-            texts = passages(paragraphs, size, language == "Chinese")
+    for size in options.sizes:
+        for corpus in corpora(options.data, size, ["Chinese", "English"]):
             with tempfile.TemporaryDirectory() as folder:
-                measure(language, texts, questions[0], Path(folder))
+                measure(corpus.language, corpus.texts, corpus.queries[0], Path(folder))
 
 
 if __name__ == "__main__":

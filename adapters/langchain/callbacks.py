@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeVar, cast
 from uuid import UUID
@@ -191,17 +191,22 @@ async def achild_runs(config: RunnableConfig | None = None) -> AsyncIterator[Non
             await observer.dispatcher.finish()
 
 
-@contextmanager
-def parent_runs(queries: Sequence[str], run_managers: Sequence[Any]) -> Iterator[None]:
+def parent_runs(
+    queries: Sequence[str], run_managers: Sequence[Any]
+) -> AbstractContextManager[None]:
     """Let the runs of the block, also of its threads and tasks, be children of these runs.
 
     Args:
         queries: One query, or the queries of a batch.
         run_managers: That of the run of each query.
     """
-    if not any(manager.handlers or manager.inheritable_handlers for manager in run_managers):
-        yield  # nobody would see the children
-        return
+    if any([manager.handlers or manager.inheritable_handlers for manager in run_managers]):
+        return _parent_runs(queries, run_managers)
+    return nullcontext()  # nobody would see the children
+
+
+@contextmanager
+def _parent_runs(queries: Sequence[str], run_managers: Sequence[Any]) -> Iterator[None]:
     children = [run_manager.get_child() for run_manager in run_managers]
     parents = tuple(zip(queries, children, strict=True))
     config = _with_callbacks(var_child_runnable_config.get() or {}, parents[0][1])

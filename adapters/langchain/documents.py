@@ -32,7 +32,7 @@ Details: TypeAlias = Literal[False, True, "nested"]
 
 _POSITION = ("group", "document_id", "parent_id", "start", "end", "offset", "order")
 
-_ATOMIC = (str, int, float, bool, type(None))
+_ATOMIC = frozenset((str, int, float, bool, type(None)))
 
 
 def to_document(item: Node | ScoredNode, *, details: Details = False) -> Document:
@@ -91,6 +91,8 @@ def _own_id(node: Node) -> str | None:
 
 def _copy(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return a deep copy of metadata, quick where the values are plain."""
+    if all([type(value) in _ATOMIC for value in metadata.values()]):
+        return {**metadata}
     return {
         field: value if type(value) in _ATOMIC else deepcopy(value)
         for field, value in metadata.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -134,12 +134,13 @@ class SpanObserver:
 _observer: ContextVar[SpanObserver | None] = ContextVar("span observer", default=None)
 
 
-@contextmanager
-def report_spans(callback_manager: CallbackManager | None) -> Iterator[None]:
+def report_spans(callback_manager: CallbackManager | None) -> AbstractContextManager[None]:
     """Report the spans of the block to LlamaIndex; an inner block leaves it to the outer one."""
-    if not _listens(callback_manager):
-        yield
-        return
+    return _reporting(callback_manager) if _listens(callback_manager) else nullcontext()
+
+
+@contextmanager
+def _reporting(callback_manager: CallbackManager | None) -> Iterator[None]:
     with observe_once(_observer, lambda: SpanObserver(callback_manager)):
         yield
 
@@ -150,10 +151,12 @@ def _listens(callback_manager: CallbackManager | None) -> bool:
         return True
     at: Any = dispatcher
     while at is not None:
-        if any(type(handler) is not NullSpanHandler for handler in at.span_handlers):
-            return True
-        if any(type(handler) is not NullEventHandler for handler in at.event_handlers):
-            return True
+        for handler in at.span_handlers:
+            if type(handler) is not NullSpanHandler:
+                return True
+        for handler in at.event_handlers:
+            if type(handler) is not NullEventHandler:
+                return True
         at = at.parent if at.propagate else None
     return False
 

@@ -38,7 +38,7 @@ _FILE_FIELDS = (
 
 _HIDDEN = frozenset((*_FILE_FIELDS, *IMPORT_FIELDS))
 
-_SCALARS = (str, int, float, bool, type(None))
+_SCALARS = frozenset((str, int, float, bool, type(None)))
 
 
 def to_text_node(node: Node) -> TextNode:
@@ -77,7 +77,10 @@ def to_text_node(node: Node) -> TextNode:
         return retrieved
     text_node = GraphTextNode(**_fields(node))
     text_node.__dict__.pop("relationships")
-    text_node._graph_node = node
+    private: Any = (
+        text_node.__pydantic_private__
+    )  # to set it as an attribute takes ten times as long
+    private["_graph_node"] = node
     return text_node
 
 
@@ -93,7 +96,7 @@ def _fields(node: Node) -> dict[str, Any]:
     if not node.id:
         raise ValueError(f"{node!r} has no id yet; take it from a graph, or give it one")
     node_id, metadata, properties = node.id, node.metadata, {}
-    if any(field in metadata for field in IMPORT_FIELDS):
+    if metadata and any([field in metadata for field in IMPORT_FIELDS]):
         properties = original_properties(node)
         node_id, metadata = id_in_llama_index(node), dict(original_metadata(node))
     hidden = hidden_fields(metadata)
@@ -112,9 +115,12 @@ def _fields(node: Node) -> dict[str, Any]:
     }
 
 
-def _copied(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    plain = all(isinstance(value, _SCALARS) for value in metadata.values())
-    return dict(metadata) if plain else deepcopy(dict(metadata))
+def _copied(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Return what shares nothing with a node: the dict itself, which was made for the caller, where
+    its values are plain.
+    """
+    plain = all([type(value) in _SCALARS for value in metadata.values()])
+    return metadata if plain else deepcopy(metadata)
 
 
 def to_node_with_score(result: ScoredNode) -> NodeWithEvidence:

@@ -6,6 +6,7 @@ import asyncio
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -243,15 +244,14 @@ class NodeGraphRetriever(BaseRetriever):
             )
         return self._shown(await asyncio.to_thread(_nodes_with_scores, results), span)
 
-    @contextmanager
-    def _observed(self) -> Iterator[Span | None]:
+    def _observed(self) -> AbstractContextManager[Span | None]:
         """Report the stages of the block to LlamaIndex, and record them if they are printed."""
-        with report_spans(self.callback_manager):
-            if not self._verbose:
-                yield None
-                return
-            with trace("retrieve") as span:
-                yield span
+        return self._recorded() if self._verbose else report_spans(self.callback_manager)
+
+    @contextmanager
+    def _recorded(self) -> Iterator[Span]:
+        with report_spans(self.callback_manager), trace("retrieve") as span:
+            yield span
 
     def _shown(self, nodes: list[NodeWithEvidence], span: Span | None) -> list[NodeWithScore]:
         """Return results; with ``verbose`` print how they were found."""
@@ -314,6 +314,6 @@ def _searched(query_bundle: QueryBundle) -> str:
 def _nodes_with_scores(results: Sequence[ScoredNode]) -> list[NodeWithEvidence]:
     """Return LlamaIndex results, best first, each node once with its best score."""
     best: dict[str, ScoredNode] = {}
-    for result in sorted(results, key=lambda result: -result.score):
+    for result in sorted(results, key=attrgetter("score"), reverse=True):  # which is stable
         best.setdefault(result.node.id, result)
     return [to_node_with_score(result) for result in best.values()]
