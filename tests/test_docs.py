@@ -57,7 +57,8 @@ def test_code_blocks_run_and_print_what_follows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(REPO / "examples" / "files", tmp_path / "examples" / "files")
+    for folder in ("files", "data"):
+        shutil.copytree(REPO / "examples" / folder, tmp_path / "examples" / folder)
     text = page.read_text(encoding="utf-8")
     for package in " ".join(_NEEDS.findall(text)).split():
         pytest.importorskip(package, reason=f"{page.name} needs {package}")
