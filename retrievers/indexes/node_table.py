@@ -222,15 +222,16 @@ class NodeIds(Sequence[str]):
         stored: The first ids.
     """
 
-    def __init__(self, stored: Sequence[str] = ()) -> None:
-        self._stored = stored
+    def __init__(self, stored: PackedTexts | None = None) -> None:
+        self._stored = PackedTexts(*pack_texts([])) if stored is None else stored
+        self._first = len(self._stored)  # the row of the first later one
         self._later: list[str] = []
         self._hashes: npt.NDArray[np.int64] | None = None  # of the ids by ``_order``, ascending
         self._recent: dict[str, int] = {}  # the rows that came since
         self._order: npt.NDArray[np.intp] = np.zeros(0, np.intp)
 
     def __len__(self) -> int:
-        return len(self._stored) + len(self._later)
+        return self._first + len(self._later)
 
     @overload
     def __getitem__(self, index: int) -> str: ...
@@ -241,7 +242,7 @@ class NodeIds(Sequence[str]):
     def __getitem__(self, index: int | slice) -> str | list[str]:
         if isinstance(index, slice):
             return self.take(np.arange(len(self))[index])
-        first = len(self._stored)
+        first = self._first
         return self._stored[index] if index < first else self._later[index - first]
 
     def __iter__(self) -> Iterator[str]:
@@ -250,10 +251,10 @@ class NodeIds(Sequence[str]):
 
     def take(self, rows: Rows) -> list[str]:
         """Return the ids of some rows, (n,)."""
-        first, later = len(self._stored), self._later
+        first, later = self._first, self._later
         if not first:
             return [later[row] for row in rows.tolist()]
-        if isinstance(self._stored, PackedTexts) and (not later or rows.max(initial=0) < first):
+        if not later or rows.max(initial=0) < first:
             return self._stored.take(rows)
         return [self[row] for row in rows.tolist()]
 
@@ -269,11 +270,12 @@ class NodeIds(Sequence[str]):
         What it takes does not grow with the number of all ids, except for the first time.
         """
         if self._hashes is None or len(self._recent) > len(self._hashes) + _RECENT:
-            hashes = np.fromiter(map(hash, self), np.int64, len(self))
+            later = np.fromiter(map(self._stored.key, self._later), np.int64, len(self._later))
+            hashes = np.concatenate([self._stored.keys(), later])
             self._order = np.argsort(hashes, kind="stable")
             self._hashes, self._recent = hashes[self._order], {}
         wanted = list(ids)
-        keys = np.fromiter(map(hash, wanted), np.int64, len(wanted))
+        keys = np.fromiter(map(self._stored.key, wanted), np.int64, len(wanted))
         begins = np.searchsorted(self._hashes, keys).tolist()
         ends = np.searchsorted(self._hashes, keys, "right").tolist()
         found: dict[str, int] = {}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any, overload
 
@@ -10,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 Bytes = npt.NDArray[np.uint8]
+
+_KEY = 8  # bytes of a key
 
 _CHUNK = 4_096  # texts that are read at a time
 
@@ -65,6 +69,20 @@ class PackedTexts(Sequence[str]):
         for first in range(0, self._size, _CHUNK):
             last = min(first + _CHUNK, self._size)
             yield from self[first:last] if self._width else self._between(first, last)
+
+    def key(self, text: str) -> int:
+        """Return a number that equal texts share: of digests their first bytes, else a hash."""
+        if self._width >= _KEY and len(text) == 2 * self._width:
+            with suppress(ValueError):  # no digest
+                return int.from_bytes(bytes.fromhex(text)[:_KEY], sys.byteorder, signed=True)
+        return hash(text)
+
+    def keys(self) -> npt.NDArray[np.int64]:
+        """Return the keys of all texts; of digests without reading one by one."""
+        if self._width >= _KEY:
+            first = self._data.reshape(-1, self._width)[:, :_KEY]
+            return np.ascontiguousarray(first).view(np.int64)[:, 0]
+        return np.fromiter(map(self.key, self), np.int64, self._size)
 
     def _between(self, first: int, last: int) -> list[str]:
         """Return neighbours, the last not among them."""

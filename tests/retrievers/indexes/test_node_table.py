@@ -101,7 +101,9 @@ def test_arrays_that_do_not_fit(other: str) -> None:
         NodeTable.from_arrays({**two.arrays(), other: one.arrays()[other]})
 
 
-IDS = st.lists(st.text("ab\ud800", max_size=3), unique=True)
+IDS = st.lists(
+    st.text("ab\ud800", max_size=3) | st.text("ab", min_size=16, max_size=16), unique=True
+)
 
 
 @given(IDS, st.lists(IDS, max_size=4), st.data())

@@ -25,6 +25,19 @@ def test_texts_come_back(texts: list[str], random) -> None:
         packed[len(texts)]
 
 
+@given(LISTS)
+def test_equal_texts_have_one_key(texts: list[str]) -> None:
+    packed = PackedTexts(*pack_texts(texts))
+    assert packed.keys().tolist() == [packed.key(text) for text in texts]
+
+
+@given(st.lists(st.text("0123456789abcdef", min_size=24, max_size=24), min_size=1))
+def test_the_keys_of_digests_are_read_at_once(digests: list[str]) -> None:
+    packed = PackedTexts(*pack_texts(digests))
+    assert packed.keys().tolist() == [packed.key(text) for text in digests]
+    assert packed.key("g" * 24) == hash("g" * 24)
+
+
 def test_digests_take_half_a_byte_a_character() -> None:
     data, starts = pack_texts(["00ff" * 6] * 10)
     assert (len(data), len(starts)) == (120, 1)
