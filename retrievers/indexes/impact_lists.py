@@ -142,4 +142,6 @@ def _with_room(array: npt.NDArray, size: int) -> npt.NDArray:  # type: ignore[ty
     """Return an array of at least a size, the same one or a copy of twice the size."""
     if size <= len(array):
         return array
-    return np.concatenate([array, np.zeros(max(size, 2 * len(array)) - len(array), array.dtype)])
+    larger = np.empty(max(size, 2 * len(array)), array.dtype)  # what is not used takes no memory
+    larger[: len(array)] = array
+    return larger
