@@ -101,7 +101,7 @@ class SetupSearch:
         self.spent = False
         self.left_out = 0
         self.build_seconds = 0.0
-        self._built: set[str] = set()
+        self._built: set[object] = set()  # groups, and those embedded with the key of the model
         self.count = self.metric.k or max(10, self.top_k)
         self._by_table: dict[str, Trial] = {}
         self._dice = random.Random(0)
@@ -226,7 +226,8 @@ class SetupSearch:
         limit = self.model_calls
         if limit is not None and trial.choice["rerankers"] and self.opener.model_calls >= limit:
             return True
-        new = trial.file.groups.keys() - self._built
+        table = trial.file.setups["tuned"]
+        new = {*trial.file.groups, *embedded_groups(table)} - self._built
         if new and self._build_seconds(trial) > (self.deadline - time.monotonic()) / 2:
             return True
         self._built |= new
