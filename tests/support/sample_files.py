@@ -105,6 +105,11 @@ def _workbook(path: Path) -> None:
             '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"/>',
         )
         archive.writestr(
+            "_rels/.rels",
+            f'<Relationships xmlns="{package}"><Relationship Id="r1" Type="{links}/officeDocument" '
+            'Target="xl/workbook.xml"/></Relationships>',
+        )
+        archive.writestr(
             "xl/workbook.xml",
             f'<workbook xmlns="{main}" xmlns:r="{links}"><sheets><sheet name="Tea" sheetId="1" '
             'r:id="r1"/></sheets></workbook>',
