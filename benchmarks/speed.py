@@ -51,7 +51,7 @@ def english_words(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
-def passages(paragraphs: Sequence[str], size: int, chinese: bool) -> list[str]:
+def passages(paragraphs: Sequence[str], size: int, chinese: bool = True) -> list[str]:
     """Put passages together at random, of two to six clauses (Chinese) or one to three sentences
     (English).
     """
