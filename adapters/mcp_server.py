@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import json
 import threading
 from collections import OrderedDict
@@ -14,6 +13,7 @@ from urllib.parse import quote, unquote
 from ..nodegraph import source_title
 from ..retrievers import CorpusTools, ToolError, ToolOutput, ToolSession
 from .extras import extra
+from .server_access import EVERYWHERE, LOOPBACK, TokenCheck, check_binding
 
 with extra("mcp", "mcp"):
     import anyio
@@ -22,8 +22,7 @@ with extra("mcp", "mcp"):
     from mcp.server import Server, ServerRequestContext
     from mcp.server.stdio import stdio_server
     from mcp.server.transport_security import TransportSecuritySettings
-    from starlette.responses import PlainTextResponse
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp
 
 SCHEME = "nodekin://document/"
 
@@ -211,11 +210,7 @@ class CorpusServer:
             ValueError: If it is bound elsewhere than to loopback, and there is no token.
         """
         names = LOOPBACK if host in LOOPBACK else (host,)
-        if host not in LOOPBACK and not token:
-            raise ValueError(
-                f"a server on {host} can be reached by others; give it a token, or bind it to "
-                "127.0.0.1"
-            )
+        check_binding(host, token)
         urls = [f"[{name}]" if ":" in name else name for name in names]
         security = TransportSecuritySettings(
             allowed_hosts=[host for url in urls for host in (url, f"{url}:*")],
@@ -226,13 +221,11 @@ class CorpusServer:
                 for port in ("", ":*")
             ],
         )
-        if host in ("0.0.0.0", "::"):
+        if host in EVERYWHERE:
             security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
         app: ASGIApp = self.server.streamable_http_app(transport_security=security, host=host)
-        return app if token is None else _TokenCheck(app, token)
+        return app if token is None else TokenCheck(app, token)
 
-
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 _READ_ONLY = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
@@ -306,21 +299,3 @@ def _search_or_fetch(tools: CorpusTools, name: str, arguments: dict[str, Any]) -
     if name not in ("search", "fetch"):
         raise ToolError(f"there is no tool {name!r:.80}; there is search and fetch")
     return search if name == "search" else fetch
-
-
-class _TokenCheck:
-    """Let only requests with a bearer token through."""
-
-    def __init__(self, app: ASGIApp, token: str) -> None:
-        self._app = app
-        self._expected = f"Bearer {token}".encode()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it."""
-        if scope["type"] == "http":
-            headers = dict(scope["headers"])
-            if not hmac.compare_digest(headers.get(b"authorization", b""), self._expected):
-                refusal = PlainTextResponse("a bearer token is needed\n", status_code=401)
-                await refusal(scope, receive, send)
-                return
-        await self._app(scope, receive, send)

@@ -182,6 +182,7 @@ PUBLIC_BELOW = {
     """,
     "nodekin.retrievers.setups": "RETRIEVERS SetupFile SetupOpener TRANSFORMS",
     "nodekin.retrievers.tuning": "Choice FEWEST_QUESTIONS Space Trial Tuning tune",
+    "nodekin.adapters.serve": "PageApp TriedSetups",
     "nodekin.adapters.setups": "load_setup open_graph",
     "nodekin.retrievers.testing": "check_index check_retriever",
     "nodekin.retrievers.plans": "Ask Each Effect Find Plan Prompt arun astream run stream",

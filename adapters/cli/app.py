@@ -24,6 +24,7 @@ _COMMANDS = {  # in the order in which one needs them
     "doctor": ("state_command", "Say what is missing or wrong."),
     "groups": ("groups_command", "List what an index holds."),
     "explain": ("search_command", "Show how results were found."),
+    "serve": ("serve_command", "Ask and look inside, on a page in your browser."),
     "mcp": ("mcp_command", "Serve documents to agents (Model Context Protocol)."),
     "eval": ("eval_command", "Measure set-ups on questions, and compare them."),
     "tune": ("tune_command", "Choose the set-up that answers your questions best."),

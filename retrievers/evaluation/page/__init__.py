@@ -2,6 +2,13 @@
 
 from .page import make_page
 from .plots import PlotCost, plot_differences, plot_quality
-from .wording import PageLanguage
+from .wording import PageLanguage, stylesheet
 
-__all__ = ["PageLanguage", "PlotCost", "make_page", "plot_differences", "plot_quality"]
+__all__ = [
+    "PageLanguage",
+    "PlotCost",
+    "make_page",
+    "plot_differences",
+    "plot_quality",
+    "stylesheet",
+]

@@ -66,6 +66,11 @@ def asset(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
+def stylesheet() -> str:
+    """Return the page's style, for other pages that look like it."""
+    return asset("page.css")
+
+
 def markup(text: str) -> str:
     """Return a text as markup: escaped, without what HTML and XML can't hold."""
     return escape(_UNPRINTABLE.sub("\ufffd", text))

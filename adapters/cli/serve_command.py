@@ -1,0 +1,134 @@
+"""``nodekin serve``: a page in the browser, to ask a corpus and look inside it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ...nodegraph import NodeGraph
+from ...retrievers.setups import SetupFile
+from .exit_status import EXIT_STATUSES, CommandError, ExitStatus
+from .models import chat_model
+from .options import debug_option, store_option
+from .setup_session import open_setups
+from .workspace import Workspace, check_exist
+
+TOKEN = "NODEKIN_SERVE_TOKEN"
+
+_FILE = "setups.toml"
+
+
+@click.command(epilog=EXIT_STATUSES)
+@click.argument("folders", nargs=-1, type=click.Path(path_type=Path), metavar="[FOLDER]...")
+@store_option
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to bind.")
+@click.option("--port", default=8766, show_default=True, help="The port.")
+@click.option("-m", "--model", metavar="NAME", help="What answers; OPENAI_MODEL by default.")
+@click.option("--base-url", metavar="URL", help="The model's server; OPENAI_BASE_URL by default.")
+@click.option(
+    "--setups",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path(_FILE),
+    show_default=True,
+    metavar="FILE",
+    help="The set-ups to search by, if there is the file, and where the page keeps those that "
+    "were tried.",
+)
+@click.option("--embed", metavar="MODEL", help="With FOLDER: the embedding model, as for index.")
+@debug_option
+def serve(
+    folders: tuple[Path, ...],
+    store: Path | None,
+    host: str,
+    port: int,
+    model: str | None,
+    base_url: str | None,
+    setups: Path,
+    embed: str | None,
+) -> int:
+    """Open an index, or FOLDERs read into memory, as a page in the browser.
+
+    Ask, and see the answer come with its sources; see why a passage is found, compare two set-ups
+    on a question, and keep the better one. Without a language model the page shows passages.
+    Documents are never changed. Elsewhere than on this machine a token is needed:
+    NODEKIN_SERVE_TOKEN.
+
+    \b
+    nodekin serve              the index that is found here
+    nodekin serve docs         a folder without an index
+    """
+    check_exist(folders)
+    try:
+        from ..serve import PageApp, TriedSetups
+    except ImportError as error:
+        raise CommandError(str(error), ExitStatus.MODEL_ERROR) from error
+    import uvicorn
+
+    token = os.environ.get(TOKEN)
+    llm = chat_model(model, base_url) if model or os.environ.get("OPENAI_MODEL") else None
+    file, store = _declared(setups, folders, store, embed)
+    with open_setups(file, folders, store, quiet=False) as opener:
+        try:
+            app = PageApp(
+                TriedSetups(opener, setups.absolute()),
+                llm,
+                model_name="" if llm is None else str(llm.model),
+                title=_title(folders, store),
+                host=host,
+                token=token,
+            )
+        except ValueError as error:
+            raise CommandError(f"{error} ({TOKEN})", ExitStatus.USAGE_ERROR) from error
+        _build(opener.graph, file)
+        name = f"[{host}]" if ":" in host else host
+        click.echo(f"nodekin: serving http://{name}:{port}/ (Ctrl-C ends it)", err=True)
+        if token is not None:
+            click.echo(f"nodekin: open it with ?token=... of {TOKEN}", err=True)
+        config: dict[str, Any] = {"log_level": "warning", "timeout_graceful_shutdown": 3}
+        uvicorn.run(app, host=host, port=port, **config)
+    return ExitStatus.SUCCESS
+
+
+def _declared(
+    path: Path, folders: tuple[Path, ...], store: Path | None, embed: str | None
+) -> tuple[SetupFile, Path | None]:
+    """Return the set-ups, and the folder of the index if they search one.
+
+    Raises:
+        CommandError: If there is nothing to search, or ``--embed`` says what something else does.
+    """
+    if embed and (path.exists() or not folders):
+        other = f"{path} says how to embed" if path.exists() else "an index has its own embeddings"
+        raise CommandError(f"--embed {embed!r}: {other}", ExitStatus.USAGE_ERROR)
+    if path.exists():
+        file = SetupFile.read(path)
+        if folders or "source" in file.graph or "store" in file.graph:
+            return file, None
+        return file, Workspace.find(store).folder
+    if not folders:
+        home = Workspace.find(store)
+        target = home.load().main_group
+        setup = {"type": "DefaultRetriever", "target": target}
+        return SetupFile({"default": setup}), home.folder
+    graph: dict[str, Any] = {"source": [str(folder.absolute()) for folder in folders]}
+    if embed:
+        graph["embed"] = embed
+    groups = {
+        "passage": {"transform": "PassageSplitter"},
+        "sentence": {"transform": "split_sentences", "parent": "passage"},
+    }
+    setup = {"type": "DefaultRetriever", "target": "passage"}
+    return SetupFile({"default": setup}, groups, graph), None
+
+
+def _title(folders: tuple[Path, ...], store: Path | None) -> str:
+    place = folders[0] if folders else (store or Path()).absolute().parent
+    return place.absolute().name
+
+
+def _build(graph: NodeGraph, file: SetupFile) -> None:
+    """Build the groups that are declared, so that the page shows them and answers at once."""
+    graph.build(*(name for name in graph.groups if name in ("passage", "sentence", *file.groups)))

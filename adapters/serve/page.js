@@ -1,0 +1,604 @@
+"use strict";
+// Ask a corpus and look inside it. All texts are written by textContent: none of them is markup.
+(async () => {
+  const byId = (id) => document.getElementById(id);
+  const root = document.documentElement;
+  const VIEWS = ["ask", "search", "compare", "corpus"];
+  const state = { language: "en", corpus: null, view: "ask", turns: [], running: null };
+  const words = await (await fetch("words.json")).json();
+
+  // Words and elements
+
+  const say = (key, values = {}) =>
+    words[state.language][key].replace(/\{(\w+)\}/g, (all, name) => values[name] ?? all);
+  const count = (number) => new Intl.NumberFormat(state.language).format(number);
+  const short = (number) =>
+    number === null ? "–" : new Intl.NumberFormat(state.language, { maximumSignificantDigits: 4 }).format(number);
+
+  function make(tag, attributes, ...children) {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes ?? {})) {
+      if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+      else if (value === true) element.setAttribute(name, "");
+      else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value);
+    }
+    element.append(...children.filter((child) => child !== null && child !== undefined));
+    return element;
+  }
+
+  function languageOf(text) {
+    if (/[\u3040-\u30ff]/.test(text)) return "ja";
+    if (/[\uac00-\ud7af]/.test(text)) return "ko";
+    return /[\u3400-\u9fff]/.test(text) ? "zh" : "";
+  }
+
+  // What somebody else wrote: in its own language and direction
+  const written = (tag, text, attributes = {}) =>
+    make(tag, { lang: languageOf(text), dir: "auto", ...attributes }, text);
+
+  const button = (word, onclick, attributes = {}) =>
+    make("button", { type: "button", onclick, ...attributes }, say(word));
+
+  // Requests
+
+  async function request(path, body, signal) {
+    const options = body === undefined ? {} : {
+      method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body),
+    };
+    let response;
+    try {
+      response = await fetch(`api/${path}`, { ...options, signal });
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      throw new Error(say("offline"));
+    }
+    if (response.ok) return response;
+    const text = await response.text();
+    let message = text;
+    try { message = JSON.parse(text).error; } catch { /* it is no JSON: the text itself says it */ }
+    throw new Error(message || `${response.status}`);
+  }
+  const get = async (path, values) =>
+    (await request(`${path}?${new URLSearchParams(values)}`)).json();
+  const post = async (path, body) => (await request(path, body)).json();
+
+  const wrong = (error) => written("p", error.message, { class: "wrong", role: "alert" });
+
+  // Set-ups
+
+  function nameOf(one) {
+    if (one.name !== undefined) return one.name;
+    const what = say(one.similarity === "cosine" ? "by_meaning" : "by_words", one);
+    return one.target ? say("lifted_to", { what, target: one.target }) : what;
+  }
+
+  function setupOptions(select, chosen = select.selectedIndex) {
+    const all = [...state.corpus.setups, ...state.corpus.suggested];
+    select.replaceChildren(...all.map((one, place) => make("option", { value: place }, nameOf(one))));
+    select.selectedIndex = Math.min(Math.max(chosen, 0), all.length - 1);
+    return all;
+  }
+  const setupOf = (select) =>
+    [...state.corpus.setups, ...state.corpus.suggested][select.selectedIndex]?.toml ?? "";
+
+  // A passage in its document
+
+  const passage = byId("passage");
+  let opened = null;
+
+  async function openPassage(node, reach = 3000) {
+    let record;
+    try {
+      record = await get("passage", { node, reach });
+    } catch (error) {
+      record = { title: node, place: "", group: "", size: 0, before: "", text: error.message, after: "" };
+    }
+    opened = { node, reach, document: record.document };
+    byId("passage-title").textContent = record.title;
+    const text = say("place", { place: record.place, group: record.group, count: count(record.size) });
+    byId("passage-place").textContent = record.generated ? `${text} · ${say("generated")}` : text;
+    const cut = (number) => (number ? make("p", { class: "quiet" }, `… ${say("characters", { count: count(number) })} …`) : null);
+    const marked = record.group === "ROOT" ? written("span", record.text) : written("mark", record.text);
+    byId("passage-text").replaceChildren(
+      ...[cut(record.more_before), make("div", { class: "passage", dir: "auto", lang: languageOf(record.text) },
+        record.before, marked, record.after), cut(record.more_after)].filter(Boolean));
+    byId("passage-more").hidden = !(record.more_before || record.more_after);
+    byId("passage-tree").hidden = !record.document;
+    if (!passage.open) passage.showModal();
+    marked.scrollIntoView({ block: record.group === "ROOT" ? "start" : "center" });
+  }
+  byId("passage-close").addEventListener("click", () => passage.close());
+  byId("passage-more").addEventListener("click", () => openPassage(opened.node, opened.reach * 8));
+  byId("passage-tree").addEventListener("click", () => {
+    passage.close();
+    byId("like").value = opened.document;
+    location.hash = "corpus";
+    listDocuments(0, true);
+  });
+  passage.addEventListener("click", (event) => { if (event.target === passage) passage.close(); });
+
+  // Ask
+
+  const CITATION = /[[【［]([\d\s,，、;；\-–]+)[\]】］]/g;
+
+  // An answer's text with its citations as buttons
+  function cited(text, sources) {
+    const known = new Map(sources.map((source) => [source.number, source]));
+    const parts = [];
+    let end = 0;
+    for (const match of text.matchAll(CITATION)) {
+      const numbers = [...match[1].matchAll(/\d+/g)].map((one) => Number(one[0]));
+      if (!numbers.length || !numbers.every((number) => known.has(number))) continue;
+      parts.push(text.slice(end, match.index));
+      for (const number of numbers) {
+        const label = say("open_source", { number });
+        parts.push(make("button", { type: "button", class: "citation", "aria-label": label,
+          title: known.get(number).title, onclick: () => openPassage(known.get(number).id) }, `${number}`));
+      }
+      end = match.index + match[0].length;
+    }
+    parts.push(text.slice(end));
+    return parts;
+  }
+
+  function sourceItem(source, anyCited) {
+    const aside = anyCited && source.cited === false ? make("span", { class: "chip only" }, say("not_cited")) : null;
+    return make("li", {},
+      make("div", { class: "line" }, make("span", { class: "rank" }, `${source.number}`),
+        written("button", source.title, { type: "button", class: "link", onclick: () => openPassage(source.id) }),
+        written("small", source.place), aside),
+      written("p", source.cut ? `${source.text} …` : source.text, { class: "passage clipped" }));
+  }
+
+  function drawTurn(turn) {
+    const element = turn.element ?? (turn.element = make("article", { class: "turn" }));
+    const anyCited = turn.sources.some((source) => source.cited);
+    const notes = [...turn.notes];
+    if (turn.state === "stopped") notes.push(say("stopped"));
+    const ended = turn.state !== "running";
+    if (ended && !turn.sources.length && !turn.error && turn.state !== "stopped" && !turn.text) notes.push(say("not_found"));
+    const isWaiting = !ended && !turn.text && !turn.sources.length;
+    const open = element.querySelector("details")?.open ?? (!state.corpus.model);
+    const list = turn.sources.length ? make("details", { open: open || Boolean(turn.error) },
+      make("summary", {}, `${say(state.corpus.model ? "sources" : "passages")} (${turn.sources.length})`),
+      make("ol", { class: "sources" }, ...turn.sources.map((source) => sourceItem(source, anyCited)))) : null;
+    element.replaceChildren(...[
+      written("h3", turn.question),
+      isWaiting ? make("p", { class: "quiet waiting" }, say("searching")) : null,
+      turn.text ? make("div", { class: `answer${ended ? "" : " writing"}`, lang: languageOf(turn.text), dir: "auto",
+        "aria-live": "polite", "aria-busy": `${!ended}` }, ...cited(turn.text, turn.sources)) : null,
+      turn.error ? wrong(new Error(say("failed", { error: turn.error }))) : null,
+      ...notes.map((note) => written("p", note, { class: "quiet note" })),
+      list,
+    ].filter(Boolean));
+  }
+
+  function drawTurns() {
+    const empty = make("p", { class: "quiet empty" }, say(state.corpus.model ? "ask_empty" : "ask_empty_passages"));
+    state.turns.forEach(drawTurn);
+    byId("turns").replaceChildren(...(state.turns.length ? state.turns.map((turn) => turn.element) : [empty]));
+    byId("new").hidden = !state.turns.length;
+    byId("model").textContent = state.corpus.model ? say("model", { model: state.corpus.model }) : say("no_model");
+  }
+
+  function storeTurns() {
+    const plain = state.turns.map(({ element, ...turn }) => turn);
+    try { sessionStorage.setItem("nodekin.turns", JSON.stringify(plain.slice(-30))); } catch { /* full, or off */ }
+  }
+
+  async function ask(question) {
+    const history = state.turns.filter((turn) => turn.state === "ended" && turn.text)
+      .map(({ question, text }) => ({ question, answer: text }));
+    const turn = { question, text: "", sources: [], notes: [], error: "", state: "running" };
+    state.turns.push(turn);
+    drawTurns();
+    turn.element.scrollIntoView({ block: "start" });
+    const abort = state.running = new AbortController();
+    byId("stop").hidden = false;
+    let drawing = 0;
+    const draw = () => { drawing ||= requestAnimationFrame(() => { drawing = 0; drawTurn(turn); }); };
+    try {
+      const response = await request("ask", { question, history, setup: setupOf(byId("ask-setup")) }, abort.signal);
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      let rest = "";
+      for (let part = await reader.read(); !part.done; part = await reader.read()) {
+        const lines = (rest + part.value).split("\n");
+        rest = lines.pop();
+        for (const line of lines) {
+          const event = JSON.parse(line);
+          if (event.type === "text") turn.text += event.text;
+          else if (event.type === "sources") turn.sources = event.sources;
+          else if (event.type === "error") turn.error = event.error;
+          else if (event.type === "end") { turn.notes = event.notes; turn.state = "ended"; }
+        }
+        draw();
+      }
+      if (turn.state === "running" && !turn.error) turn.error = say("offline");
+      turn.state = "ended";
+    } catch (error) {
+      turn.state = abort.signal.aborted ? "stopped" : "ended";
+      if (!abort.signal.aborted) turn.error = error.message;
+    }
+    cancelAnimationFrame(drawing);
+    if (state.running === abort) { state.running = null; byId("stop").hidden = true; }
+    drawTurn(turn);
+    storeTurns();
+  }
+
+  byId("ask-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const question = byId("question").value.trim();
+    if (!question || state.running) return;
+    byId("question").value = "";
+    ask(question);
+  });
+  byId("question").addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    byId("ask-form").requestSubmit();
+  });
+  const stop = () => { state.running?.abort(); byId("question").focus(); };
+  byId("stop").addEventListener("click", stop);
+  byId("new").addEventListener("click", () => {
+    state.running?.abort();
+    state.turns = [];
+    storeTurns();
+    drawTurns();
+    byId("question").focus();
+  });
+
+  // Search and compare
+
+  function makeSide(place) {
+    const side = { place, found: null, error: null };
+    side.select = make("select", { onchange: () => { side.text.value = setupOf(side.select); side.message.replaceChildren(); if (byId("query").value.trim()) search(); } });
+    side.text = written("textarea", "", { rows: 5, spellcheck: "false", autocomplete: "off" });
+    side.name = make("input", { maxlength: 80, autocomplete: "off" });
+    side.message = make("div", { role: "status" });
+    side.results = make("div");
+    side.element = make("section", { class: `side side-${place}` });
+    return side;
+  }
+  const sides = [makeSide(0), makeSide(1)];
+  const shownSides = () => (state.view === "compare" ? sides : sides.slice(0, 1));
+
+  function drawSides() {
+    for (const side of sides) {
+      const letter = state.view === "compare" ? make("span", { class: `letter side-${side.place}`, "aria-hidden": "true" }, "AB"[side.place]) : null;
+      side.text.setAttribute("aria-label", say("edit"));
+      side.name.setAttribute("placeholder", say("keep_name"));
+      side.name.setAttribute("aria-label", say("keep_name"));
+      const keepForm = make("form", { class: "controls keep", onsubmit: (event) => { event.preventDefault(); keep(side); } },
+        side.name, make("button", { type: "submit" }, say("keep")));
+      const open = side.element.querySelector("details.setup")?.open ?? false;
+      side.element.replaceChildren(
+        make("div", { class: "controls" }, make("label", { class: "setup" }, ...[letter, make("span", {}, say("setup")), side.select].filter(Boolean))),
+        make("details", { class: "setup", open }, make("summary", {}, say("edit")), side.text, keepForm, side.message),
+        side.results);
+      drawResults(side);
+    }
+    byId("sides").className = state.view === "compare" ? "two" : "one";
+    byId("sides").replaceChildren(...shownSides().map((side) => side.element));
+    byId("h-search").textContent = say(state.view === "compare" ? "compare" : "search");
+    byId("query").placeholder = say(state.view === "compare" ? "compare_hint" : "search_hint");
+  }
+
+  async function keep(side) {
+    try {
+      const record = await post("keep", { name: side.name.value, setup: side.text.value });
+      const name = side.name.value.trim();
+      state.corpus.setups = record.setups;
+      for (const one of sides) setupOptions(one.select, one === side ? record.setups.findIndex((s) => s.name === name) : 0);
+      for (const one of sides) if (one !== side) one.text.value = setupOf(one.select);
+      setupOptions(byId("ask-setup"));
+      const quoted = JSON.stringify(name);
+      side.message.replaceChildren(make("p", {}, say("kept", { file: record.file })),
+        written("pre", `nodekin search --setups ${record.file} --setup ${quoted} …\nload_setup(${JSON.stringify(record.file)}, ${quoted})`));
+      side.name.value = "";
+    } catch (error) {
+      side.message.replaceChildren(wrong(error));
+    }
+  }
+
+  let searching = 0;
+
+  async function search() {
+    const query = byId("query").value.trim();
+    if (!query) return;
+    const turn = ++searching;
+    const top_k = Number(byId("top-k").value);
+    byId("difference").textContent = say("searching");
+    await Promise.all(shownSides().map(async (side) => {
+      side.error = side.missing = null;
+      try {
+        const found = await post("search", { query, top_k, setup: side.text.value });
+        if (turn === searching) side.found = { ...found, query, top_k };
+      } catch (error) {
+        if (turn === searching) { side.found = null; side.error = error; }
+      }
+    }));
+    if (turn !== searching) return;
+    byId("difference").textContent = "";
+    shownSides().forEach(drawResults);
+    if (state.view === "compare") drawDifference();
+  }
+
+  function drawDifference() {
+    const [first, second] = sides.map((side) => side.found?.results);
+    byId("difference").textContent = "";
+    if (!first || !second || sides[0].found.query !== sides[1].found.query) return;
+    const ranks = new Map(second.map((result) => [result.id, result.rank]));
+    const same = first.filter((result) => ranks.has(result.id));
+    const moved = same.filter((result) => ranks.get(result.id) !== result.rank).length;
+    const all = first.length + second.length - same.length;
+    byId("difference").textContent = all === same.length && !moved ? say("identical")
+      : say("difference", { same: count(same.length), all: count(all), moved: count(moved) });
+  }
+
+  function markOf(result, side) {
+    const other = state.view === "compare" ? sides[1 - side.place].found : null;
+    if (!other || other.query !== side.found.query) return null;
+    const rank = other.results.find((one) => one.id === result.id)?.rank;
+    if (rank === undefined) return make("span", { class: "chip mark-only" }, say("only_here"));
+    if (rank === result.rank) return make("span", { class: "chip" }, say("same_rank"));
+    const word = rank > result.rank ? "higher" : "lower";
+    return make("span", { class: `chip mark-${word}` }, say(word, { count: Math.abs(rank - result.rank), rank }));
+  }
+
+  // The way from the query to the result: query form -> hit -> lift -> rank
+  function pathOf(match, result) {
+    const step = (label, ...content) => make("li", {}, make("small", {}, label), ...content.filter(Boolean));
+    const earlier = match.variants.map((one) => step(one.strategy, written("span", one.query), one.note ? written("small", one.note, { class: "wrong" }) : null));
+    const key = match.embed_key ? ` (${match.embed_key})` : "";
+    const hit = [make("b", {}, `${match.similarity}${key} ${short(match.score)}`)];
+    hit.push(match.itself ? make("span", { class: "quiet" }, say("path_itself")) : written("span", match.text, { class: "clipped two-lines" }));
+    if (match.searched_with.length) hit.push(written("small", say("searched_with", { names: match.searched_with.join(", ") })));
+    const steps = [...earlier, step(say("path_query"), written("span", match.query, { class: "clipped two-lines" })),
+      step(say("path_hit", { group: match.group }), ...hit)];
+    if (!match.itself) steps.push(step(say("path_lift", { group: result.group }), match.share === null ? null : make("b", {}, say("share", { share: short(match.share) }))));
+    else if (match.share !== null) hit.push(make("small", {}, say("share", { share: short(match.share) })));
+    if (match.itself && match.share !== null) steps[steps.length - 1] = step(say("path_hit", { group: match.group }), ...hit);
+    steps.push(step(say("path_rank", { rank: result.rank }), make("b", {}, say("score", { score: short(result.score) }))));
+    return make("ol", { class: "path" }, ...steps);
+  }
+
+  function resultItem(result, side) {
+    const [before, hit, after] = result.text;
+    const [first, ...rest] = result.matches;
+    const mark = side ? markOf(result, side) : null;
+    return make("li", { class: mark?.classList.contains("mark-only") ? "is-only" : null },
+      make("div", { class: "line" }, make("span", { class: "rank" }, `${result.rank}`),
+        written("button", result.title, { type: "button", class: "link", onclick: () => openPassage(result.id) }),
+        written("small", result.place), mark),
+      make("div", { class: "passage clipped", dir: "auto", lang: languageOf(before + hit + after) }, before,
+        hit ? make("mark", {}, hit) : "", after, result.cut ? " …" : ""),
+      first ? pathOf(first, result) : null,
+      rest.length ? make("details", { class: "evidence" }, make("summary", {}, say("more_ways", { count: rest.length })),
+        ...rest.map((match) => pathOf(match, result))) : null);
+  }
+
+  function stageItem(stage) {
+    const values = Object.entries(stage.attributes).map(([key, value]) => `${key}=${value}`).join("  ");
+    const line = `${stage.name}  ${values}  ${stage.milliseconds === null ? "" : `${short(stage.milliseconds)} ms`}`;
+    return make("li", {}, written("span", line), stage.error ? written("p", stage.error, { class: "wrong" }) : null,
+      stage.children.length ? make("ul", {}, ...stage.children.map(stageItem)) : null);
+  }
+
+  function drawResults(side) {
+    if (side.error) { side.results.replaceChildren(wrong(side.error)); return; }
+    if (!side.found) { side.results.replaceChildren(); return; }
+    const { results, stages, milliseconds } = side.found;
+    const head = results.length ? say("found_in", { count: count(results.length), ms: short(milliseconds) }) : say("none_found");
+    const input = make("input", { "aria-label": say("missing_hint"), placeholder: say("missing_hint"), autocomplete: "off", dir: "auto" });
+    const told = make("div", { role: "status" });
+    const form = make("form", { class: "controls", onsubmit: async (event) => {
+      event.preventDefault();
+      if (!input.value.trim()) return;
+      told.replaceChildren(say("searching"));
+      told.replaceChildren(...await missing(side, input.value));
+    } }, input, make("button", { type: "submit" }, say("missing_button")));
+    side.results.replaceChildren(
+      make("p", { class: "quiet" }, head),
+      make("ol", { class: "ranking" }, ...results.map((result) => resultItem(result, side))),
+      make("details", { class: "missing" }, make("summary", {}, say("why_missing")), form, told),
+      make("details", { class: "stages" }, make("summary", {}, say("stages")), make("ul", {}, ...stages.map(stageItem))));
+  }
+
+  async function missing(side, wanted) {
+    const { query, top_k } = side.found;
+    try {
+      const told = await post("missing", { query, top_k, wanted, setup: side.text.value });
+      const list = (names) => (names.length ? names.join(" · ") : say("no_words"));
+      const values = told.result && { rank: count(told.result.rank), score: short(told.result.score), last: short(told.last) };
+      const sentence = !told.result ? say("missing_none", { count: count(told.looked_at) })
+        : say(told.result.rank <= top_k ? "missing_shown" : "missing_rank", values);
+      return [make("p", {}, make("b", {}, sentence)), written("p", say("missing_words", { words: list(told.words) })),
+        written("p", say("missing_lacking", { words: list(told.words_lacking) })),
+        ...(told.result ? [make("ol", { class: "ranking" }, resultItem(told.result, null))] : [])];
+    } catch (error) {
+      return [wrong(error)];
+    }
+  }
+
+  byId("search-form").addEventListener("submit", (event) => { event.preventDefault(); search(); });
+
+  // Groups, documents and their trees
+
+  function drawGroups() {
+    const groups = state.corpus.groups;
+    const most = Math.max(1, ...groups.map((group) => group.size));
+    const rows = [];
+    const add = (group, depth) => {
+      const bar = make("meter", { min: 0, max: most, value: group.size, "aria-hidden": "true" });
+      rows.push(make("tr", {}, written("th", `${"  ".repeat(depth)}${group.name}`, { scope: "row" }),
+        written("td", group.parent ?? ""),
+        make("td", { class: "cost" }, group.built ? count(group.size) : make("small", {}, say("not_built"))), make("td", {}, bar)));
+      groups.filter((one) => one.parent === group.name).forEach((one) => add(one, depth + 1));
+    };
+    groups.filter((group) => group.parent === null).forEach((group) => add(group, 0));
+    const head = ["group", "made_from", "nodes"].map((word) => make("th", { scope: "col", class: word === "nodes" ? "cost" : null }, say(word)));
+    byId("groups").replaceChildren(make("div", { class: "scroll" }, make("table", {}, make("thead", {}, make("tr", {}, ...head, make("td"))), make("tbody", {}, ...rows))));
+    const { count: left, first } = state.corpus.failures;
+    byId("failures").replaceChildren(...(left ? [make("details", {}, make("summary", {}, say("failures", { count: count(left) })),
+      make("ul", {}, ...first.map((one) => written("li", `${one.document}: ${one.reason}`))))] : []));
+  }
+
+  let listing = 0;
+
+  async function listDocuments(skip, openFirst = false) {
+    const turn = ++listing;
+    const like = byId("like").value;
+    let page;
+    try {
+      page = await get("documents", { skip, like });
+    } catch (error) {
+      byId("documents").replaceChildren(wrong(error));
+      return;
+    }
+    if (turn !== listing) return;
+    const { documents, total } = page;
+    const last = skip + documents.length;
+    const values = { first: count(skip + 1), last: count(last), count: count(total) };
+    byId("documents-count").textContent = !total ? say("no_documents") : last - skip < total ? say("documents_page", values) : say("documents_count", values);
+    const items = documents.map((one) => nodeItem({ ...one, group: "ROOT", text: one.id, title: one.title, leaf: false }));
+    byId("documents").replaceChildren(...items);
+    const size = Math.max(documents.length, 50);
+    byId("pager").replaceChildren(...(total > size ? [
+      button("previous", () => listDocuments(Math.max(0, skip - size)), { disabled: !skip }),
+      button("next", () => listDocuments(skip + size), { disabled: last >= total })] : []));
+    if (openFirst && items.length) {
+      items[0].querySelector("details").open = true;
+      items[0].scrollIntoView();
+    }
+  }
+
+  function nodeItem(node) {
+    const isDocument = node.group === "ROOT";
+    const label = isDocument && node.title !== node.id ? [written("b", node.title), " ", written("small", node.id)]
+      : isDocument ? [written("b", node.id)] : [written("span", node.text, { class: "clipped two-lines" })];
+    const size = make("small", { class: "size" }, say("characters", { count: count(node.characters) }));
+    const open = button("text_button", (event) => { event.preventDefault(); openPassage(node.id); }, { class: "open" });
+    if (node.leaf) return make("li", {}, make("div", { class: "leaf" }, make("span", { class: "label" }, ...label), size, open));
+    const inside = make("div", { class: "inside" });
+    const details = make("details", { ontoggle: () => { if (details.open && !inside.childElementCount) fill(inside, node); } },
+      make("summary", {}, make("span", { class: "label" }, ...label), size), inside);
+    return make("li", {}, details, open);
+  }
+
+  async function fill(inside, node) {
+    inside.replaceChildren(make("p", { class: "quiet" }, say("loading")));
+    try {
+      const record = await get("tree", { node: node.id });
+      const metadata = Object.entries(record.metadata);
+      const parts = [];
+      if (node.group === "ROOT" && metadata.length) {
+        parts.push(make("details", {}, make("summary", {}, say("metadata")), make("dl", {},
+          ...metadata.flatMap(([key, value]) => [written("dt", key), written("dd", value)]))));
+      }
+      for (const group of record.groups) parts.push(make("p", { class: "quiet" }, say("children", { group: group.name, count: count(group.total) })), childList(node, group));
+      if (!record.groups.length) parts.push(make("p", { class: "quiet" }, say("no_children")));
+      inside.replaceChildren(...parts);
+    } catch (error) {
+      inside.replaceChildren(wrong(error));
+    }
+  }
+
+  function childList(node, group) {
+    const list = make("ul", { class: "tree" }, ...group.nodes.map(nodeItem));
+    const addMore = (shown) => {
+      if (shown >= group.total) return;
+      const more = make("button", { type: "button", onclick: async () => {
+        const record = await get("tree", { node: node.id, group: group.name, skip: shown });
+        item.remove();
+        const nodes = record.groups[0]?.nodes ?? [];
+        list.append(...nodes.map(nodeItem));
+        if (nodes.length) addMore(shown + nodes.length);
+      } }, say("more", { count: count(group.total - shown) }));
+      const item = make("li", {}, more);
+      list.append(item);
+    };
+    addMore(group.nodes.length);
+    return list;
+  }
+
+  let typing = 0;
+  byId("like").addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(() => listDocuments(0), 200); });
+  byId("documents-form").addEventListener("submit", (event) => { event.preventDefault(); listDocuments(0); });
+
+  // The frame
+
+  function setTheme(theme = root.dataset.theme) {
+    const system = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+    if (theme) root.dataset.theme = theme;
+    byId("theme").textContent = say((theme ?? system) === "dark" ? "to_light" : "to_dark");
+    byId("theme").value = (theme ?? system) === "dark" ? "light" : "dark";
+  }
+
+  function setLanguage(language) {
+    state.language = language;
+    root.lang = language === "zh" ? "zh-Hans" : "en";
+    for (const element of document.querySelectorAll("[data-word]")) element.textContent = say(element.dataset.word);
+    for (const element of document.querySelectorAll("[data-placeholder]")) element.placeholder = say(element.dataset.placeholder);
+    byId("language").textContent = language === "zh" ? "English" : "中文";
+    byId("language").lang = language === "zh" ? "en" : "zh-Hans";
+    setTheme();
+    if (state.corpus) draw();
+  }
+
+  function draw() {
+    for (const select of [byId("ask-setup"), ...sides.map((side) => side.select)]) setupOptions(select);
+    drawTurns();
+    drawSides();
+    drawGroups();
+    showView();
+  }
+
+  function showView() {
+    const view = location.hash.slice(1).split("?")[0];
+    const before = state.view;
+    state.view = VIEWS.includes(view) ? view : "ask";
+    byId("view-ask").hidden = state.view !== "ask";
+    byId("view-search").hidden = !["search", "compare"].includes(state.view);
+    byId("view-corpus").hidden = state.view !== "corpus";
+    for (const link of document.querySelectorAll("nav a")) {
+      if (link.hash === `#${state.view}`) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    document.title = `${say(state.view)} · ${state.corpus?.title || "nodekin"}`;
+    if (state.corpus && !byId("view-search").hidden) {
+      drawSides();
+      if (before !== state.view && byId("query").value.trim()) search();
+      else drawDifference();
+    }
+    if (state.corpus && state.view === "corpus" && !listing) listDocuments(0);
+  }
+
+  byId("language").addEventListener("click", () => setLanguage(state.language === "zh" ? "en" : "zh"));
+  byId("theme").addEventListener("click", (event) => setTheme(event.target.value));
+  addEventListener("hashchange", showView);
+  addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && state.running && !passage.open) stop();
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || passage.open) return;
+    if (/^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement.tagName)) return;
+    event.preventDefault();
+    byId({ ask: "question", corpus: "like" }[state.view] ?? "query").focus();
+  });
+
+  setLanguage(/^zh/i.test(navigator.language) ? "zh" : "en");
+  showView();
+  byId("state").textContent = say("loading");
+  try {
+    state.corpus = await get("corpus", {});
+    byId("state").hidden = true;
+    byId("title").textContent = state.corpus.title || "nodekin";
+    try {
+      state.turns = JSON.parse(sessionStorage.getItem("nodekin.turns") ?? "[]")
+        .map((turn) => (turn.state === "running" ? { ...turn, state: "stopped" } : turn));
+    } catch { state.turns = []; }
+    draw();
+    sides.forEach((side, place) => { side.select.selectedIndex = Math.min(place, side.select.options.length - 1); side.text.value = setupOf(side.select); });
+    root.dataset.ready = "true";
+  } catch (error) {
+    byId("state").replaceChildren(wrong(error));
+  }
+})();

@@ -1,0 +1,289 @@
+"""The page and what it requests, as an ASGI application."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from ...nodegraph import ModelError
+from ...retrievers import CorpusTools, ToolError
+from ...retrievers.evaluation.page import stylesheet
+from ..extras import extra
+from ..server_access import (
+    Application,
+    OriginCheck,
+    Receive,
+    Scope,
+    Send,
+    TokenCheck,
+    check_binding,
+)
+from .answer_events import answer_events
+from .corpus_pages import CorpusPages
+from .search_views import MOST_RESULTS, explained_search, why_missing
+from .tried_setups import TriedSetups
+
+with extra("serve", "starlette"):
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.requests import Request
+    from starlette.responses import Response, StreamingResponse
+    from starlette.routing import Route
+
+_logger = logging.getLogger("nodekin")
+
+_LARGEST = 1_000_000  # bytes of a request
+
+_QUESTION = 20_000  # characters
+
+_HISTORY = 20  # questions of a conversation that are passed on
+
+_SECURITY = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+_FILES = {
+    "": ("index.html", "text/html; charset=utf-8"),
+    "page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "page.css": ("page.css", "text/css; charset=utf-8"),
+    "words.json": ("words.json", "application/json"),
+    "icon.svg": ("icon.svg", "image/svg+xml"),
+}
+
+_Answer = Callable[[Mapping[str, Any]], Any]
+
+
+class PageApp:
+    """Serve a page on which people ask a corpus and look inside it; the corpus is only read.
+
+    An ASGI application, for uvicorn or any other server. The one file it ever writes is that of
+    the set-ups, when somebody keeps one.
+
+    Args:
+        setups: The set-ups, and by them the graph.
+        llm: The model that answers, in any form that ``QueryEngine`` takes; None to show the
+            passages alone.
+        model_name: What the model is called on the page.
+        title: What the corpus is called on the page.
+        host: Where the server is bound, which requests have to name.
+        token: What a browser or a client has to bring.
+
+    Raises:
+        ValueError: If it is bound elsewhere than to loopback, and there is no token.
+    """
+
+    def __init__(
+        self,
+        setups: TriedSetups,
+        llm: object = None,
+        *,
+        model_name: str = "",
+        title: str = "",
+        host: str = "127.0.0.1",
+        token: str | None = None,
+    ) -> None:
+        check_binding(host, token)
+        self.setups = setups
+        self.pages = CorpusPages(setups.graph)
+        self._llm = llm
+        self._model_name = model_name if llm is not None else ""
+        self._title = title
+        self._tools: CorpusTools | None = None
+        routes = [Route(f"/{name}", _file(name)) for name in _FILES]
+        for path, answer in {
+            "corpus": self._corpus,
+            "documents": self._documents,
+            "tree": self._tree,
+            "passage": self._passage,
+        }.items():
+            routes.append(Route(f"/api/{path}", self._endpoint(answer), methods=["GET"]))
+        for path, answer in {
+            "search": self._search,
+            "missing": self._missing,
+            "keep": self._keep,
+        }.items():
+            routes.append(Route(f"/api/{path}", self._endpoint(answer), methods=["POST"]))
+        routes.append(Route("/api/ask", self._ask, methods=["POST"]))
+        app: Application = Starlette(routes=routes)
+        if token is not None:
+            app = TokenCheck(app, token, cookie=True)
+        self._app = OriginCheck(app, host)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        await self._app(scope, receive, send)
+
+    def _endpoint(self, answer: _Answer) -> Callable[[Request], Awaitable[Response]]:
+        """Return an endpoint that works in a thread, and says in one sentence what is wrong."""
+
+        async def endpoint(request: Request) -> Response:
+            try:
+                values = await _values(request)
+                return _json(await run_in_threadpool(answer, values))
+            except Exception as error:
+                return _failure(error)
+
+        return endpoint
+
+    def _corpus(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "title": self._title,
+            "model": self._model_name,
+            "groups": self.pages.groups(),
+            "failures": self.pages.failures(),
+            "setups": self.setups.declared(),
+            "suggested": self.setups.suggested(),
+            "file": str(self.setups.path),
+        }
+
+    def _documents(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return self.pages.documents(_whole(values, "skip", 0), _text(values, "like", ""))
+
+    def _tree(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        node, group = _text(values, "node"), _text(values, "group", "")
+        return self.pages.tree(node, group, _whole(values, "skip", 0))
+
+    def _passage(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return self.pages.passage(_text(values, "node"), _whole(values, "reach", 3_000))
+
+    def _search(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        retriever = self.setups.retriever(_text(values, "setup", ""))
+        return explained_search(retriever, _question(values, "query"), _top_k(values))
+
+    def _missing(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        retriever = self.setups.retriever(_text(values, "setup", ""))
+        if self._tools is None:
+            self._tools = CorpusTools(self.setups.graph, retriever)
+        query, wanted = _question(values, "query"), _text(values, "wanted")
+        return why_missing(self._tools, retriever, query, wanted, _top_k(values))
+
+    def _keep(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        path = self.setups.keep(_text(values, "name"), _text(values, "setup"))
+        return {"file": str(path), "setups": self.setups.declared()}
+
+    async def _ask(self, request: Request) -> Response:
+        """Answer a question as lines of JSON; the model stops when the reader goes away."""
+        try:
+            values = await _values(request)
+            question, history = _question(values, "question"), _history(values)
+            setup = _text(values, "setup", "")
+            retriever = await run_in_threadpool(self.setups.retriever, setup)
+        except Exception as error:
+            return _failure(error)
+
+        async def lines() -> AsyncIterator[bytes]:
+            async with aclosing(answer_events(retriever, self._llm, question, history)) as events:
+                async for event in events:
+                    yield _encoded(event) + b"\n"
+
+        return StreamingResponse(lines(), headers=_SECURITY, media_type="application/x-ndjson")
+
+
+def _file(name: str) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        return Response(_asset(name), headers=_SECURITY, media_type=_FILES[name][1])
+
+    return endpoint
+
+
+@cache
+def _asset(name: str) -> bytes:
+    """Return a file of the page; its style is that of the page of an evaluation, and more."""
+    data = files(__package__).joinpath(_FILES[name][0]).read_bytes()
+    return stylesheet().encode("utf-8") + data if name == "page.css" else data
+
+
+def _encoded(record: Any) -> bytes:
+    return json.dumps(record, ensure_ascii=False, default=str).encode("utf-8", "replace")
+
+
+def _json(record: Any, status: int = 200) -> Response:
+    return Response(_encoded(record), status, _SECURITY, "application/json")
+
+
+def _failure(error: Exception) -> Response:
+    """Return the answer to a request that failed."""
+    message = str(error.args[0]) if type(error) is KeyError and error.args else str(error)
+    if isinstance(error, ModelError):
+        return _json({"error": message}, 502)
+    if isinstance(error, LookupError):
+        return _json({"error": message}, 404)
+    if isinstance(error, (ToolError, ValueError, TypeError, ImportError, OSError)):
+        return _json({"error": message}, 400)
+    _logger.error("a request failed", exc_info=error)
+    return _json({"error": f"{type(error).__name__}: {message}"}, 500)
+
+
+async def _values(request: Request) -> Mapping[str, Any]:
+    """Return what a request says: its query, or the JSON object in its body.
+
+    Raises:
+        ValueError: If it is none, or too large.
+    """
+    if request.method in ("GET", "HEAD"):
+        return request.query_params
+    if request.headers.get("content-type", "").split(";")[0].strip() != "application/json":
+        raise ValueError("send the request as application/json")
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > _LARGEST:
+            raise ValueError(f"a request has {_LARGEST:,} bytes at most")
+    try:
+        values = json.loads(bytes(body))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the request is no JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise ValueError(f"the request is a JSON object, not {values!r:.80}")
+    return values
+
+
+def _text(values: Mapping[str, Any], name: str, default: str | None = None) -> str:
+    value = values.get(name, default)
+    if not isinstance(value, str):
+        raise ValueError(f"{name} is a text, not {value!r:.80}")
+    return value
+
+
+def _question(values: Mapping[str, Any], name: str) -> str:
+    question = _text(values, name).strip()
+    if not 0 < len(question) <= _QUESTION:
+        raise ValueError(f"{name} has 1 to {_QUESTION:,} characters, not {len(question):,}")
+    return question
+
+
+def _whole(values: Mapping[str, Any], name: str, default: int) -> int:
+    value = values.get(name, default)
+    try:
+        number = int(value) if isinstance(value, (str, int)) else -1
+    except ValueError:
+        number = -1
+    if not 0 <= number < 2**53:
+        raise ValueError(f"{name} is a number from 0, not {value!r:.80}")
+    return number
+
+
+def _top_k(values: Mapping[str, Any]) -> int:
+    top_k = _whole(values, "top_k", 10)
+    if not 1 <= top_k <= MOST_RESULTS:
+        raise ValueError(f"top_k is from 1 to {MOST_RESULTS}, not {top_k}")
+    return top_k
+
+
+def _history(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    history = values.get("history") or []
+    if not isinstance(history, list) or not all(isinstance(one, dict) for one in history):
+        raise ValueError(f"history is a list of questions with answers, not {history!r:.80}")
+    return [(_text(one, "question"), _text(one, "answer")) for one in history[-_HISTORY:]]

@@ -1,0 +1,67 @@
+"""A search with everything that explains it, and why a document is not among its results."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ...nodegraph import Node
+from ...retrievers import BaseRetriever, CorpusTools, ScoredNode, TextAnalyzer, trace
+from .result_records import result_records, stage_record
+
+MOST_RESULTS = 50
+
+_DEEP = 1_000  # results among which a missing document is looked for
+
+
+def explained_search(retriever: BaseRetriever, query: str, top_k: int) -> dict[str, Any]:
+    """Return the results of a search with their evidence, and its stages."""
+    start = time.perf_counter()
+    with trace("search") as traced:
+        results: list[ScoredNode] = retriever.retrieve(query, top_k=top_k)
+    return {
+        "milliseconds": 1000 * (time.perf_counter() - start),
+        "results": result_records(results),
+        "stages": [stage_record(child) for child in traced.children],
+    }
+
+
+def why_missing(
+    tools: CorpusTools, retriever: BaseRetriever, query: str, wanted: str, top_k: int
+) -> dict[str, Any]:
+    """Say where a document stands behind the results, or why it is not found at all.
+
+    Args:
+        tools: Find the document.
+        retriever: What searched.
+        query: The query.
+        wanted: The document's id, path or file name.
+        top_k: How many results were shown.
+
+    Raises:
+        ToolError: If there is no such document, or there are several; it names the nearest.
+    """
+    document = tools.view.document(wanted.strip())
+    results: list[ScoredNode] = retriever.retrieve(query, top_k=max(_DEEP, top_k))
+    records = result_records(results[:top_k])
+    shared, lacking = _words(query, document)
+    answer: dict[str, Any] = {
+        "document": document.id,
+        "looked_at": len(results),
+        "words": shared,
+        "words_lacking": lacking,
+        "last": records[-1]["score"] if records else None,
+    }
+    for rank, result in enumerate(results, 1):
+        if (result.node.document_id or result.node.id) == document.id:
+            (record,) = result_records([result])
+            return {**answer, "result": {**record, "rank": rank}}
+    return {**answer, "result": None}
+
+
+def _words(query: str, document: Node) -> tuple[list[str], list[str]]:
+    """Return the terms of a query that a document has, and those that it lacks."""
+    analyzer = TextAnalyzer()
+    present = set(analyzer(document.searched_text))
+    terms = list(dict.fromkeys(analyzer.query(query)))
+    return [t for t in terms if t in present], [t for t in terms if t not in present]

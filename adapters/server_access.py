@@ -1,0 +1,141 @@
+"""Who may reach a server of a corpus: this machine alone, or whoever has the token."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable, MutableMapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+Scope = MutableMapping[str, Any]
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+EVERYWHERE = ("0.0.0.0", "::")
+
+COOKIE = "nodekin_token"
+
+
+def check_binding(host: str, token: str | None) -> None:
+    """Check that a server which others can reach has a token.
+
+    Raises:
+        ValueError: If it is bound elsewhere than to loopback, and there is no token.
+    """
+    if host not in LOOPBACK and not token:
+        raise ValueError(
+            f"a server on {host} can be reached by others; give it a token, or bind it to 127.0.0.1"
+        )
+
+
+class OriginCheck:
+    """Let only requests through that name this server, and that no other site's page sent.
+
+    Otherwise any page that somebody visits could read what is served on his machine, by a name
+    that it lets point there (DNS rebinding), or send requests to it.
+
+    Args:
+        app: The application.
+        host: Where it is bound; requests have to name it, or any name of loopback if it is one.
+    """
+
+    def __init__(self, app: Application, host: str) -> None:
+        self._app = app
+        self._names = LOOPBACK if host in LOOPBACK else () if host in EVERYWHERE else (host,)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] == "http" and (reason := self._refused(_headers(scope))):
+            await refuse(send, 403, reason)
+            return
+        await self._app(scope, receive, send)
+
+    def _refused(self, headers: dict[str, str]) -> str:
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if self._names and _name_of(f"//{host}") not in self._names:
+            return f"this server is not called {host!r:.80}"
+        if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
+            return f"pages of {origin!r:.80} may not send requests here"
+        mode = headers.get("sec-fetch-mode")
+        if headers.get("sec-fetch-site") in ("cross-site", "same-site") and mode != "navigate":
+            return "pages of other sites may not send requests here"
+        return ""
+
+
+class TokenCheck:
+    """Let only requests with a token through.
+
+    Args:
+        app: The application.
+        token: What a client has to send as a bearer token.
+        cookie: Whether a browser may bring it: once as ``?token=``, from then on as a cookie.
+    """
+
+    def __init__(self, app: Application, token: str, *, cookie: bool = False) -> None:
+        self._app = app
+        self._token = token.encode()
+        self._cookie = cookie
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] == "http":
+            headers = _headers(scope)
+            scheme, _, bearer = headers.get("authorization", "").partition(" ")
+            if self._cookie and scope["method"] == "GET":
+                query = parse_qs(scope["query_string"].decode("latin-1"))
+                if self._is_token(query.get("token", [""])[0]):
+                    await self._welcome(scope, send)
+                    return
+            of_cookie = self._cookie and self._is_token(_cookie(headers.get("cookie", "")))
+            if not of_cookie and not (scheme.lower() == "bearer" and self._is_token(bearer)):
+                hint = "; open the page once with ?token=TOKEN" if self._cookie else ""
+                await refuse(send, 401, f"a bearer token is needed{hint}")
+                return
+        await self._app(scope, receive, send)
+
+    def _is_token(self, text: str) -> bool:
+        return hmac.compare_digest(text.encode("utf-8", "replace"), self._token)
+
+    async def _welcome(self, scope: Scope, send: Send) -> None:
+        """Give the browser the cookie, and send it to the address without the token."""
+        cookie = f"{COOKIE}={self._token.hex()}; Path=/; HttpOnly; SameSite=Strict"
+        headers = [
+            (b"location", b"/"),
+            (b"set-cookie", cookie.encode()),
+            (b"referrer-policy", b"no-referrer"),
+        ]
+        await send({"type": "http.response.start", "status": 303, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
+
+
+def _cookie(header: str) -> str:
+    try:
+        morsel = SimpleCookie(header).get(COOKIE)
+        return bytes.fromhex(morsel.value).decode() if morsel else ""
+    except (CookieError, ValueError):
+        return ""
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+def _name_of(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
+
+
+async def refuse(send: Send, status: int, reason: str) -> None:
+    """Answer a request with a status and a line that says why."""
+    headers = [(b"content-type", b"text/plain; charset=utf-8")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": f"{reason}\n".encode("utf-8", "replace")})

@@ -1,0 +1,336 @@
+"""The page in a real browser, served by uvicorn; the model is a scripted server.
+
+Screenshots are in ``tests/artifacts``.
+"""
+
+import contextlib
+import os
+import shutil
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import uvicorn
+from scripted_server import ChatServer, broken, serving
+
+from nodekin.adapters.openai_chat import OpenAIChat
+from nodekin.adapters.serve import PageApp
+from nodekin.adapters.setups import load_setup
+
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="the page in a browser needs playwright (dependency group dev)"
+)
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+ARTIFACTS = Path(__file__).parents[2] / "artifacts"
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.allow_hosts(["127.0.0.1"]),
+    pytest.mark.usefixtures("socket_enabled"),
+    pytest.mark.skipif(
+        BROWSER is None, reason="no chromium; apt-get install chromium fonts-noto-cjk"
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with playwright.sync_playwright() as driver:
+        sandbox = [] if getattr(os, "geteuid", lambda: 1)() else ["--no-sandbox"]
+        browser = driver.chromium.launch(executable_path=BROWSER, args=sandbox)
+        yield browser
+        browser.close()
+
+
+@contextlib.contextmanager
+def served(app):
+    """Serve an application on a free port; yield its address."""
+    config = uvicorn.Config(
+        app, port=0, log_level="error", lifespan="off", timeout_graceful_shutdown=1
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    try:
+        yield f"http://127.0.0.1:{port}/"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+class PausingServer(ChatServer):
+    """Send the first words of an answer, and the rest when ``go`` is set.
+
+    Attributes:
+        go: Lets it go on.
+        sent: How many words were sent.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go = threading.Event()
+        self.go.set()
+        self.sent = 0
+
+    def _events(self, head, text, usage):
+        for number, event in enumerate(super()._events(head, text, usage)):
+            if number >= 3 and not self.go.is_set():
+                while not self.go.wait(0.02) and not self.ended.is_set():
+                    yield {**head, "choices": []}  # which fails once nobody reads
+            self.sent += 1
+            yield event
+
+
+@pytest.fixture
+def model():
+    with serving(PausingServer()) as server:
+        server.text = "Black tea is fermented [1], and green tea is steamed [2]."
+        yield server
+
+
+@pytest.fixture
+def address(setups, model):
+    llm = OpenAIChat("scripted", base_url=model.url, api_key="none")
+    with served(PageApp(setups, llm, model_name="scripted", title="Tea & <b>rivers</b>")) as url:
+        yield url
+
+
+class PageVisit:
+    """A page that was opened, with what it requested and what went wrong in it."""
+
+    def __init__(self, chromium, address: str, fragment: str = "", **options) -> None:
+        options = {"viewport": {"width": 1280, "height": 900}, "locale": "en-US", **options}
+        self.address = address
+        self.context = chromium.new_context(**options)
+        self.page = self.context.new_page()
+        self.requests: list[str] = []
+        self.errors: list[str] = []
+        self.context.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("console", lambda message: self.errors.append(message.text))
+        self.page.on("dialog", lambda dialog: self.errors.append(dialog.message))
+        self.page.goto(address + fragment)
+        self.page.wait_for_selector("[data-ready]")
+
+    def close(self) -> None:
+        """Check that it requested nothing from elsewhere and ran without an error."""
+        assert [url for url in self.requests if not url.startswith(self.address)] == []
+        assert self.errors == []
+        self.context.close()
+
+    def screenshot(self, name: str, **options) -> None:
+        ARTIFACTS.mkdir(exist_ok=True)
+        self.page.screenshot(path=ARTIFACTS / f"serve_{name}.png", **options)
+
+    def ask(self, question: str) -> None:
+        self.page.locator("#question").fill(question)
+        self.page.locator("#question").press("Enter")
+
+
+@pytest.fixture
+def visit(chromium, address):
+    visits = []
+
+    def open_page(fragment: str = "", **options) -> PageVisit:
+        visits.append(PageVisit(chromium, address, fragment, **options))
+        return visits[-1]
+
+    yield open_page
+    for one in visits:
+        one.close()
+
+
+def expect(locator):
+    return playwright.expect(locator)
+
+
+def test_an_answer_streams_in_and_its_citation_opens_the_passage(visit, model) -> None:
+    opened = visit()
+    model.go.clear()
+    opened.ask("Which tea is fermented?")
+    answer = opened.page.locator(".turn .answer")
+    expect(answer).to_contain_text("Black tea is")
+    assert answer.get_attribute("aria-busy") == "true"
+    assert "fermented" not in answer.inner_text()
+    model.go.set()
+    expect(answer).to_contain_text("green tea is steamed")
+    expect(answer).to_have_attribute("aria-busy", "false")
+    opened.page.locator(".turn summary").click()
+    opened.screenshot("ask")
+    opened.page.get_by_role("button", name="Open source 1 in its document").click()
+    expect(opened.page.locator("#passage mark")).to_contain_text("Black tea is fermented.")
+    expect(opened.page.locator("#passage-title")).to_have_text("tea/black.md")
+    opened.screenshot("passage")
+    opened.page.keyboard.press("Escape")
+    expect(opened.page.locator("#passage")).not_to_be_visible()
+
+
+def test_stopping_ends_the_models_work(visit, model) -> None:
+    opened = visit()
+    model.go.clear()
+    model.text = "One two three four five six seven eight nine ten [1]."
+    opened.ask("Which tea is fermented?")
+    expect(opened.page.locator(".answer")).to_contain_text("One two three")
+    opened.page.get_by_role("button", name="Stop").click()
+    expect(opened.page.locator(".note")).to_have_text("Stopped.")
+    expect(opened.page.locator("#stop")).not_to_be_visible()
+    sent = model.sent
+    model.go.set()
+    opened.page.wait_for_timeout(300)
+    assert model.sent <= sent + 1
+    model.text = "It goes on [1]."
+    opened.ask("Which tea is steamed?")
+    expect(opened.page.locator(".answer").nth(1)).to_contain_text("It goes on")
+
+
+def test_a_conversation_is_remembered_until_a_new_one(visit, model) -> None:
+    opened = visit()
+    opened.ask("Which tea is fermented?")
+    expect(opened.page.locator(".answer")).to_contain_text("steamed")
+    opened.ask("And the green one?")
+    expect(opened.page.locator(".answer")).to_have_count(2)
+    expect(opened.page.locator(".answer").nth(1)).to_contain_text("steamed")
+    assert any("Which tea is fermented?" in prompt for prompt in model.prompts[1:])
+    opened.page.reload()
+    opened.page.wait_for_selector("[data-ready]")
+    assert opened.page.locator(".turn h3").all_inner_texts() == [
+        *("Which tea is fermented?", "And the green one?")
+    ]
+    opened.page.get_by_role("button", name="New conversation").click()
+    assert opened.page.locator(".turn").count() == 0
+
+
+def test_what_the_model_fails_of_is_shown_with_the_passages(visit, model) -> None:
+    broken(model)
+    model.error = "out of <b>memory</b>"
+    opened = visit()
+    opened.ask("Which tea is fermented?")
+    expect(opened.page.locator(".turn .wrong")).to_contain_text("out of <b>memory</b>")
+    expect(opened.page.locator(".sources > li").first).to_contain_text("Black tea")
+    opened.screenshot("model_failed")
+
+
+def test_without_a_model_there_are_passages(chromium, setups) -> None:
+    with served(PageApp(setups)) as address:
+        opened = PageVisit(chromium, address)
+        opened.ask("唐代的陆羽写了什么？")
+        expect(opened.page.locator(".sources > li").first).to_contain_text("陆羽写了《茶经》。")
+        assert "no language model" in opened.page.locator("#model").inner_text()
+        opened.screenshot("passages")
+        opened.close()
+
+
+def test_a_search_shows_why_each_result_is_there(visit) -> None:
+    opened = visit("#search")
+    opened.page.locator("#query").fill("fermented tea")
+    opened.page.locator("#query").press("Enter")
+    first = opened.page.locator(".ranking > li").first
+    expect(first).to_contain_text("Black tea")
+    path = first.locator(".path").first
+    for part in ("fermented tea", "bm25", "rank 1"):
+        assert part in path.inner_text()
+    opened.page.get_by_text("Why is one missing?").click()
+    opened.page.get_by_label("The document's path or file name").fill("rivers.md")
+    opened.page.get_by_role("button", name="Find out").click()
+    expect(opened.page.locator(".missing")).to_contain_text("Terms that it lacks: ferment · tea")
+    opened.page.get_by_text("What the search did").click()
+    opened.screenshot("search", full_page=True)
+
+
+def test_two_setups_are_compared_and_the_tried_one_is_kept(visit, setups, graph) -> None:
+    opened = visit("#compare")
+    page = opened.page
+    page.locator("#query").fill("tea water")
+    page.locator("#query").press("Enter")
+    expect(page.locator(".side")).to_have_count(2)
+    expect(page.locator("#difference")).to_contain_text("results")
+    second = page.locator(".side").nth(1)
+    second.get_by_text("Edit the set-up").click()
+    second.get_by_label("Edit the set-up").fill(
+        'type = "Retriever"\ngroup_name = "sentence"\ntop_k = 3\n'
+    )
+    page.get_by_role("button", name="Search").click()
+    expect(second.locator(".mark-only").first).to_be_visible()
+    second.get_by_label("Name to keep it by").fill("my 句子")
+    second.get_by_role("button", name="Keep").click()
+    expect(second.locator("pre")).to_contain_text("load_setup(")
+    opened.screenshot("compare", full_page=True)
+    retriever = load_setup(setups.path, "my 句子", graph=graph)
+    assert retriever.group_name == "sentence"
+    second.get_by_label("Name to keep it by").fill("my 句子")
+    second.get_by_role("button", name="Keep").click()
+    expect(second.locator(".wrong")).to_contain_text("give another name")
+    assert all("status of 400" in error for error in opened.errors)
+    opened.errors.clear()
+
+
+def test_groups_documents_and_their_nodes(visit, graph) -> None:
+    graph.add([f"Text {number}." for number in range(70)])
+    graph.build("sentence")
+    opened = visit("#corpus")
+    page = opened.page
+    expect(page.locator("#groups")).to_contain_text("sentence")
+    expect(page.locator("#documents > li")).to_have_count(50)
+    page.get_by_role("button", name="Next").click()
+    expect(page.locator("#documents > li")).to_have_count(25)
+    page.locator("#like").fill("black")
+    expect(page.locator("#documents > li")).to_have_count(1)
+    page.locator("#documents summary").first.click()
+    page.locator("#documents .tree summary").first.click()
+    expect(page.locator("#documents .leaf").first).to_contain_text("Black tea")
+    opened.screenshot("corpus")
+    page.locator("#documents .leaf").nth(-1).get_by_role("button", name="Text").click()
+    expect(page.locator("#passage mark")).to_have_text("Its leaves are dark.")
+
+
+def test_hostile_documents_are_text(visit) -> None:
+    opened = visit("#search")
+    opened.page.locator("#query").fill("oolong")
+    opened.page.locator("#query").press("Enter")
+    first = opened.page.locator(".ranking > li").first
+    expect(first).to_contain_text("<script>document.title")
+    first.locator(".link").click()
+    expect(opened.page.locator("#passage-text")).to_contain_text("onerror=")
+    assert opened.page.locator("main img, dialog img, main script, dialog script").count() == 0
+    assert "Search" in opened.page.title()
+
+
+def test_it_speaks_chinese_and_the_keyboard_is_enough(visit) -> None:
+    opened = visit("#search", locale="zh-CN", color_scheme="dark")
+    page = opened.page
+    page.keyboard.press("/")
+    page.keyboard.type("陆羽")
+    page.keyboard.press("Enter")
+    expect(page.locator(".ranking > li").first).to_contain_text("陆羽写了《茶经》")
+    expect(page.locator(".path").first).to_contain_text("第 1 名")
+    opened.screenshot("search_zh_dark")
+    page.locator(".ranking .link").first.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#passage")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.locator("#language").press("Enter")
+    expect(page.locator("nav a").first).to_have_text("Ask")
+
+
+@pytest.mark.parametrize("view", ["ask", "search", "compare", "corpus"])
+def test_on_a_phone_nothing_is_wider_than_the_screen(visit, view) -> None:
+    screen = {"width": 360, "height": 740}
+    for language, scheme in (("en-US", "light"), ("zh-CN", "dark")):
+        opened = visit(f"#{view}", viewport=screen, locale=language, color_scheme=scheme)
+        if view == "ask":
+            opened.ask("Which tea is fermented?")
+            expect(opened.page.locator(".answer")).to_contain_text("steamed")
+        elif view == "corpus":
+            opened.page.locator("#documents summary").first.click()
+        else:
+            opened.page.locator("#query").fill("tea")
+            opened.page.locator("#query").press("Enter")
+            expect(opened.page.locator(".ranking").first).to_be_visible()
+        assert opened.page.evaluate("document.documentElement.scrollWidth") <= 360
+        opened.screenshot(f"phone_{view}_{scheme}")

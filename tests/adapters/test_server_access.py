@@ -1,0 +1,81 @@
+"""Who is let through to a server, and who is refused."""
+
+import asyncio
+
+import httpx
+import pytest
+
+from nodekin.adapters.server_access import OriginCheck, TokenCheck, check_binding
+
+
+async def _open(scope, receive, send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"open"})
+
+
+def status(app, headers=None, path="/api", base="http://127.0.0.1:8766") -> int:
+    async def request() -> int:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=base) as client:
+            return (await client.get(path, headers=headers)).status_code
+
+    return asyncio.run(request())
+
+
+@pytest.mark.parametrize("base", ["http://127.0.0.1:1", "http://localhost:8766", "http://[::1]:1"])
+def test_every_name_of_loopback_is_let_through(base) -> None:
+    assert status(OriginCheck(_open, "127.0.0.1"), base=base) == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"host": "evil.example:8766"},
+        {"host": "127.0.0.1.evil.example"},
+        {"host": "[::1"},
+        {"host": ""},
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://127.0.0.1:9999"},
+        {"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"},
+        {"sec-fetch-site": "same-site", "sec-fetch-mode": "cors"},
+    ],
+)
+def test_other_names_and_other_sites_are_refused(headers) -> None:
+    assert status(OriginCheck(_open, "127.0.0.1"), headers) == 403
+
+
+def test_the_page_itself_and_links_to_it_are_let_through() -> None:
+    app = OriginCheck(_open, "127.0.0.1")
+    assert status(app, {"origin": "http://127.0.0.1:8766", "sec-fetch-site": "same-origin"}) == 200
+    assert status(app, {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}) == 200
+
+
+def test_bound_everywhere_any_name_is_let_through_but_no_other_site() -> None:
+    app = OriginCheck(_open, "0.0.0.0")
+    assert status(app, base="http://box.lan:8766") == 200
+    assert status(app, {"origin": "http://evil.example"}, base="http://box.lan:8766") == 403
+
+
+@pytest.mark.parametrize("token", ["geheim", '密 码;="'])
+def test_a_token_comes_as_bearer_or_as_a_cookie(token) -> None:
+    app = TokenCheck(_open, token, cookie=True)
+    cookie = f"nodekin_token={token.encode().hex()}"
+    assert status(app, {"cookie": cookie}) == 200
+    assert status(app, {"cookie": "nodekin_token=zz"}) == 401
+    assert status(app, {"cookie": cookie[:-2]}) == 401
+    assert status(TokenCheck(_open, token), {"cookie": cookie}) == 401
+    assert status(app) == 401
+
+
+def test_a_bearer_token_has_to_be_the_one() -> None:
+    app = TokenCheck(_open, "geheim")
+    assert status(app, {"authorization": "Bearer geheim"}) == 200
+    for wrong in ("Bearer gehei", "Basic geheim", "geheim", "Bearer", "Bearer \xff"):
+        assert status(app, {"authorization": wrong.encode("latin-1")}) == 401
+
+
+def test_what_others_reach_needs_a_token() -> None:
+    check_binding("localhost", None)
+    check_binding("0.0.0.0", "geheim")
+    with pytest.raises(ValueError, match="token"):
+        check_binding("192.168.1.4", None)
