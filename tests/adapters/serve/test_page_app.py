@@ -6,10 +6,9 @@ import time
 from importlib.resources import files
 
 import pytest
-from page_client import Client, events_of
+from page_client import Client
 
 from nodekin.adapters.serve import PageApp
-from nodekin.nodegraph import ModelError
 
 
 def test_the_corpus_with_its_groups_and_setups(client) -> None:
@@ -21,118 +20,6 @@ def test_the_corpus_with_its_groups_and_setups(client) -> None:
     lifted = [(one["group"], one["target"]) for one in record["suggested"]]
     assert ("sentence", "passage") in lifted
     assert record["model"] == ""
-
-
-def test_each_suggested_setup_searches(client) -> None:
-    for one in client.get("/api/corpus").json()["suggested"]:
-        found = client.post("/api/search", query="steamed", setup=one["toml"]).json()
-        assert found["results"][0]["document"] == "tea/green.md"
-
-
-def test_a_result_shows_query_hit_lift_and_rank(client) -> None:
-    setup = 'type = "Retriever"\ngroup_name = "sentence"\ntarget = "passage"'
-    found = client.post("/api/search", query="fermented", setup=setup).json()
-    (result,) = found["results"]
-    assert (result["rank"], result["group"], result["document"]) == (1, "passage", "tea/black.md")
-    (match,) = result["matches"]
-    assert (match["query"], match["similarity"], match["group"]) == (
-        *("fermented", "bm25"),
-        "sentence",
-    )
-    assert not match["itself"]
-    before, hit, after = result["text"]
-    assert hit == match["text"] == "Black tea is fermented."
-    assert before + hit + after == "# Black tea\n\nBlack tea is fermented. Its leaves are dark."
-    assert found["stages"]
-
-
-def test_why_one_is_missing(client) -> None:
-    told = client.post("/api/missing", query="steamed tea", wanted="rivers.md", top_k=1).json()
-    assert told["result"] is None
-    assert told["words_lacking"] == ["steam", "tea"]
-    told = client.post("/api/missing", query="steamed tea", wanted="black.md", top_k=1).json()
-    assert told["result"]["rank"] > 1
-    assert told["words"] == ["tea"]
-    none = client.post("/api/missing", query="tea", wanted="blck.md")
-    assert none.status_code == 400
-    assert "tea/black.md" in none.json()["error"]
-
-
-def test_documents_are_paged_and_filtered(client, graph) -> None:
-    graph.add([f"Text {number}." for number in range(120)])
-    first = client.get("/api/documents").json()
-    assert (first["total"], len(first["documents"])) == (125, 50)
-    last = client.get("/api/documents", skip=100).json()
-    assert len(last["documents"]) == 25
-    assert [d["id"] for d in client.get("/api/documents", like="TEA/").json()["documents"]] == [
-        *("tea/green.md", "tea/black.md")
-    ]
-
-
-def test_the_tree_of_a_document(client) -> None:
-    tree = client.get("/api/tree", node="tea/black.md").json()
-    (passages,) = tree["groups"]
-    assert passages["name"] == "passage"
-    below = client.get("/api/tree", node=passages["nodes"][0]["id"]).json()
-    (sentences,) = below["groups"]
-    assert [one["text"] for one in sentences["nodes"]] == [
-        *("# Black tea", "Black tea is fermented.", "Its leaves are dark.")
-    ][-sentences["total"] :]
-    assert all(one["leaf"] for one in sentences["nodes"])
-
-
-def test_children_are_paged(client, graph) -> None:
-    (name,) = graph.add(" ".join(f"Sentence number {n} is here." for n in range(400)))
-    tree = client.get("/api/tree", node=name, group="passage").json()
-    (group,) = tree["groups"]
-    assert len(group["nodes"]) == 50 < group["total"]
-    second = client.get("/api/tree", node=name, group="passage", skip=50).json()
-    assert not {n["id"] for n in group["nodes"]} & {n["id"] for n in second["groups"][0]["nodes"]}
-
-
-def test_a_passage_stands_in_its_document(client, graph) -> None:
-    for node in graph.nodes("sentence"):
-        record = client.get("/api/passage", node=node.id, reach=7).json()
-        assert record["text"] == node.text
-        whole = node.root.text
-        assert whole[node.start - len(record["before"]) : node.start] == record["before"]
-        assert record["more_before"] == node.start - len(record["before"])
-        assert record["more_after"] == len(whole) - node.end - len(record["after"])
-    assert client.get("/api/passage", node="nowhere").status_code == 404
-
-
-def test_without_a_model_there_are_passages(client) -> None:
-    first, last = events_of(client.post("/api/ask", question="Is black tea fermented?"))
-    assert first["type"] == "sources"
-    assert first["sources"][0]["document"] == "tea/black.md"
-    assert last == {"type": "end", "answered": True, "notes": []}
-
-
-def test_an_answer_comes_in_pieces_with_its_sources(setups) -> None:
-    prompts = []
-
-    def model(prompt: str) -> str:
-        prompts.append(prompt)
-        return "It is fermented [1]."
-
-    client = Client(PageApp(setups, model, model_name="a model"))
-    history = [{"question": "What is tea?", "answer": "A drink."}]
-    events = events_of(client.post("/api/ask", question="And black tea?", history=history))
-    kinds = [event["type"] for event in events]
-    assert kinds[0] == "sources"
-    assert kinds[-2:] == ["sources", "end"]
-    assert "".join(e["text"] for e in events if e["type"] == "text") == "It is fermented [1]."
-    assert events[-2]["sources"][0]["cited"] is True
-    assert any("What is tea?" in prompt for prompt in prompts)
-
-
-def test_what_a_model_fails_of_is_shown(setups) -> None:
-    def model(prompt: str) -> str:
-        raise ModelError("the model is on holiday")
-
-    events = events_of(Client(PageApp(setups, model)).post("/api/ask", question="Tea?"))
-    assert "on holiday" in events[-1]["error"]
-    assert events[-2]["sources"]
 
 
 @pytest.mark.parametrize(
@@ -170,12 +57,6 @@ def test_bodies_that_are_no_request(client, content) -> None:
 def test_a_form_of_another_page_is_refused(client) -> None:
     request = client.request("POST", "/api/search", data={"query": "tea"})
     assert asyncio.run(request).status_code == 400
-
-
-def test_texts_that_utf_8_does_not_have_are_shown(client, graph) -> None:
-    graph.add("Half a \ud83c character.")
-    found = client.post("/api/search", query="half character").json()
-    assert "Half a ?" in "".join(found["results"][0]["text"])
 
 
 def test_the_page_has_a_policy_and_loads_itself_alone(client) -> None:

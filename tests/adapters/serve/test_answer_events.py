@@ -1,0 +1,40 @@
+"""An answer as it comes."""
+
+from page_client import Client, events_of
+
+from nodekin.adapters.serve import PageApp
+from nodekin.nodegraph import ModelError
+
+
+def test_without_a_model_there_are_passages(client) -> None:
+    first, last = events_of(client.post("/api/ask", question="Is black tea fermented?"))
+    assert first["type"] == "sources"
+    assert first["sources"][0]["document"] == "tea/black.md"
+    assert last == {"type": "end", "answered": True, "notes": []}
+
+
+def test_an_answer_comes_in_pieces_with_its_sources(setups) -> None:
+    prompts = []
+
+    def model(prompt: str) -> str:
+        prompts.append(prompt)
+        return "It is fermented [1]."
+
+    client = Client(PageApp(setups, model, model_name="a model"))
+    history = [{"question": "What is tea?", "answer": "A drink."}]
+    events = events_of(client.post("/api/ask", question="And black tea?", history=history))
+    kinds = [event["type"] for event in events]
+    assert kinds[0] == "sources"
+    assert kinds[-2:] == ["sources", "end"]
+    assert "".join(e["text"] for e in events if e["type"] == "text") == "It is fermented [1]."
+    assert events[-2]["sources"][0]["cited"] is True
+    assert any("What is tea?" in prompt for prompt in prompts)
+
+
+def test_what_a_model_fails_of_is_shown(setups) -> None:
+    def model(prompt: str) -> str:
+        raise ModelError("the model is on holiday")
+
+    events = events_of(Client(PageApp(setups, model)).post("/api/ask", question="Tea?"))
+    assert "on holiday" in events[-1]["error"]
+    assert events[-2]["sources"]

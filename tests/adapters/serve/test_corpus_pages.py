@@ -1,0 +1,44 @@
+"""What the page shows of a graph."""
+
+
+def test_documents_are_paged_and_filtered(client, graph) -> None:
+    graph.add([f"Text {number}." for number in range(120)])
+    first = client.get("/api/documents").json()
+    assert (first["total"], len(first["documents"])) == (125, 50)
+    last = client.get("/api/documents", skip=100).json()
+    assert len(last["documents"]) == 25
+    assert [d["id"] for d in client.get("/api/documents", like="TEA/").json()["documents"]] == [
+        *("tea/green.md", "tea/black.md")
+    ]
+
+
+def test_the_tree_of_a_document(client) -> None:
+    tree = client.get("/api/tree", node="tea/black.md").json()
+    (passages,) = tree["groups"]
+    assert passages["name"] == "passage"
+    below = client.get("/api/tree", node=passages["nodes"][0]["id"]).json()
+    (sentences,) = below["groups"]
+    assert [one["text"] for one in sentences["nodes"]] == [
+        *("# Black tea", "Black tea is fermented.", "Its leaves are dark.")
+    ][-sentences["total"] :]
+    assert all(one["leaf"] for one in sentences["nodes"])
+
+
+def test_children_are_paged(client, graph) -> None:
+    (name,) = graph.add(" ".join(f"Sentence number {n} is here." for n in range(400)))
+    tree = client.get("/api/tree", node=name, group="passage").json()
+    (group,) = tree["groups"]
+    assert len(group["nodes"]) == 50 < group["total"]
+    second = client.get("/api/tree", node=name, group="passage", skip=50).json()
+    assert not {n["id"] for n in group["nodes"]} & {n["id"] for n in second["groups"][0]["nodes"]}
+
+
+def test_a_passage_stands_in_its_document(client, graph) -> None:
+    for node in graph.nodes("sentence"):
+        record = client.get("/api/passage", node=node.id, reach=7).json()
+        assert record["text"] == node.text
+        whole = node.root.text
+        assert whole[node.start - len(record["before"]) : node.start] == record["before"]
+        assert record["more_before"] == node.start - len(record["before"])
+        assert record["more_after"] == len(whole) - node.end - len(record["after"])
+    assert client.get("/api/passage", node="nowhere").status_code == 404
