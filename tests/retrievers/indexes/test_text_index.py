@@ -258,3 +258,21 @@ def test_a_group_in_a_file_is_never_held_whole(tmp_path) -> None:
         retriever = Retriever(graph, "line", Bm25(analyzer=analyzer))
         assert retriever("7", top_k=1)[0].node.text == "line 7"
         assert held[0] < 9_000
+
+
+def test_an_index_that_was_just_written_is_used_from_its_file(tmp_path) -> None:
+    documents = {"1": Document("\n".join(f"line {number} of 1" for number in range(1_300)), id="1")}
+    with NodeGraph(store=tmp_path / "graph.db", progress=False) as graph:
+        graph.create_node_group("line", str.splitlines)
+        graph.add(list(documents.values()))
+        retriever = Retriever(graph, "line", SIMILARITY)
+        index = SIMILARITY.open(graph, "line")
+        for turn in range(3):
+            fresh = Retriever(new_graph(documents), "line", SIMILARITY)
+            for query in ("line 7", "of", f"new {turn}"):
+                assert seen(retriever.retrieve(query)) == seen(fresh.retrieve(query))
+            mapped = {name: array.flags.writeable for name, array in index.arrays().items()}
+            if not turn:
+                assert not any(mapped[name] for name in ("ids", "terms", "postings", "orders"))
+            documents["2"] = Document(f"new {turn}\nlines of 2", id="2")
+            graph.add(documents["2"])
