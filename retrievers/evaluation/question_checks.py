@@ -73,6 +73,18 @@ def agree(answer: str, other: str) -> bool:
     return 2 * common >= 0.5 * (len(words) + len(others)) and common > 0
 
 
+def gives_away(question: str, answer: str) -> bool:
+    """Return whether a question has its answer in it, as whole words where words have spaces.
+
+    Example:
+        >>> gives_away("What is the Rhine called?", "The Rhine"), gives_away("In 1880?", "188")
+        (True, False)
+    """
+    one, other = _plain(question), _plain(answer)
+    inside = f" {other} " in f" {one} "
+    return bool(other) and (inside or (len(other) <= len(one) and _unspaced_in(one, other)))
+
+
 def answer_place(answer: str, text: str, question: str) -> tuple[int, int] | None:
     """Return where an answer is in a text, None where it isn't; letter case and width apart.
 

@@ -22,7 +22,14 @@ from .generation_prompts import (
     QUESTION_SCHEMA,
 )
 from .judging import model_cost
-from .question_checks import agree, answer_place, copied_share, gold_at, names_passage
+from .question_checks import (
+    agree,
+    answer_place,
+    copied_share,
+    gives_away,
+    gold_at,
+    names_passage,
+)
 
 T = TypeVar("T")
 
@@ -89,6 +96,8 @@ class QuestionWriter:
         self._check_words(question, nodes)
         if link and normalize(link) in normalize(question):
             raise _RejectedError(question, "names what links the passages", link)
+        if gives_away(question, answer):
+            raise _RejectedError(question, "has its answer in it", answer)
         places = [answer_place(answer, node.text, question) for node in nodes]
         if not any(places):
             raise _RejectedError(question, "the answer is not in the passage", answer)

@@ -138,6 +138,11 @@ def test_questions_about_single_passages_have_the_place_of_their_answer_as_gold(
             {},
             "is answered otherwise from the passage",
         ),
+        (
+            {"question": "What are the Alps called on a map?", "answer": "Alps"},
+            {},
+            "has its answer in it",
+        ),
         ("I'm sorry, I can't.", {}, "the model failed, or what it wrote can't be read"),
         ("asdf", {}, "the model failed, or what it wrote can't be read"),
     ],

@@ -6,6 +6,7 @@ from nodekin.retrievers.evaluation.question_checks import (
     agree,
     answer_place,
     copied_share,
+    gives_away,
     names_passage,
 )
 
@@ -59,6 +60,21 @@ def test_questions_that_speak_of_the_passage(question, names):
 def test_answers_that_say_the_same(one, other, same):
     assert agree(one, other) is same
     assert agree(other, one) is same
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "gives"),
+    [
+        ("What is Alû's name in Akkadian?", "Alû", True),
+        ("What are the Alps called?", "the alps.", True),
+        ("科隆大教堂在哪个城市？", "科隆", True),
+        ("哪个城市有大教堂？", "科隆", False),
+        ("What was there in 1880?", "188", False),
+        ("What?", "", False),
+    ],
+)
+def test_questions_that_have_their_answer_in_them(question, answer, gives):
+    assert gives_away(question, answer) is gives
 
 
 def test_of_several_places_it_is_that_in_the_sentence_of_the_question():
