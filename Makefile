@@ -7,7 +7,7 @@ BIN := .venv/bin
 OLDEST := .venv/oldest/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test test-all test-oldest stress one test-models lint fix bench clean
+.PHONY: demo test test-all test-oldest stress one test-models lint docs fix bench clean
 
 demo: .venv/.demo  ## the main job on real text, quicker the second time; DOCS=folder ASK="question" for your own
 	@$(BIN)/python examples/quickstart.py "$(DOCS)" "$(ASK)"
@@ -41,6 +41,10 @@ lint: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: .venv/.docs  ## the documentation site, warnings are errors; python -m http.server -d build/site shows it
+	$(BIN)/python docs/site/stage.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q --strict -f docs/site/mkdocs.yml
 
 fix: .venv/.dev  ## mend what ruff can mend, and format
 	$(BIN)/ruff check --fix .
@@ -86,6 +90,10 @@ clean:
 
 .venv/.dev: .venv/.demo
 	$(PIP) install -c constraints.txt --group dev
+	@touch $@
+
+.venv/.docs: .venv/.dev
+	$(PIP) install -c constraints.txt --group docs
 	@touch $@
 
 .venv/.bench: .venv/.dev

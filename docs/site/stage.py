@@ -1,0 +1,78 @@
+"""Copy what the site shows to ``build/docs``, in the places that its links name.
+
+The pages of the reference are made here: a section for every public name of every package.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+REPO = Path(__file__).parents[2]
+STAGE = REPO / "build" / "docs"
+PAGES = ("README.md", "README.zh.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE")
+ROOMS = ("nodegraph", "retrievers", "adapters")
+# What a module offers beside its package, which has no list of names.
+MODULES = {
+    "nodekin.adapters.openai": ("OpenAIEmbedder",),
+    "nodekin.adapters.openai_chat": ("OpenAIChat", "ChatUsage"),
+    "nodekin.adapters.rerank_endpoint": ("RerankEndpoint",),
+    "nodekin.adapters.setups": ("load_setup", "open_graph"),
+    "nodekin.retrievers.testing": ("check_index", "check_retriever"),
+}
+
+
+def public_names(room: str) -> Iterator[tuple[str, list[str]]]:
+    """Return the packages of a room with their public names, each name once."""
+    face = importlib.import_module(f"nodekin.{room}")
+    shown: set[int] = set()
+    found = pkgutil.walk_packages(face.__path__, f"{face.__name__}.")
+    modules = [face.__name__, *(each.name for each in found)]
+    for name in modules:
+        if "._" in name or name.endswith("__main__"):
+            continue
+        module = importlib.import_module(name)
+        listed = MODULES.get(name, ())
+        if hasattr(module, "__path__"):
+            listed = (*getattr(module, "__all__", ()), *listed)
+        new = []
+        for each in listed:
+            value = getattr(module, each)
+            if id(value) not in shown:
+                shown.add(id(value))
+                new.append(each)
+        if new:
+            yield name, sorted(new, key=str.casefold)
+
+
+def reference(room: str) -> str:
+    """Return the page of a room."""
+    lines = [f"# nodekin.{room}", ""]
+    for package, names in public_names(room):
+        lines += [f"## {package}", ""]
+        lines += [f"::: {package}.{name}\n" for name in names]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Copy the pages, and write the reference."""
+    shutil.rmtree(STAGE, ignore_errors=True)
+    (STAGE / "reference").mkdir(parents=True)
+    for page in PAGES:
+        shutil.copy(REPO / page, STAGE / page)
+    ignore = shutil.ignore_patterns("__pycache__", ".cache", "site")
+    for folder in ("docs", "benchmarks", "examples"):
+        shutil.copytree(REPO / folder, STAGE / folder, ignore=ignore)
+    for room in ROOMS:
+        (STAGE / "reference" / f"{room}.md").write_text(reference(room), encoding="utf-8")
+    index = ["# Reference", "", "Every public name, from its docstring.", ""]
+    for room in ROOMS:
+        index.append(f"- [nodekin.{room}]({room}.md)")
+    (STAGE / "reference" / "index.md").write_text("\n".join(index) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

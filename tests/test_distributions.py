@@ -1,0 +1,128 @@
+"""What is built: a wheel, a source distribution, and the packages of the ecosystems."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).parents[1]
+PARTNERS = {
+    "langchain-nodekin": ("langchain_nodekin", "nodekin.adapters.langchain"),
+    "llama-index-retrievers-nodekin": (
+        "llama_index.retrievers.nodekin",
+        "nodekin.adapters.llama_index",
+    ),
+}
+BUILD = "from setuptools import build_meta as b; b.build_{kind}({folder!r})"
+
+
+def _run(*command: str, cwd: Path, path: Path | None = None) -> str:
+    environment = {**os.environ, **({"PYTHONPATH": str(path)} if path else {})}
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the repository without what was built in it."""
+    copy = tmp_path_factory.mktemp("source") / "nodekin"
+    left_out = (".*", "__pycache__", "build", "dist", "*.egg-info", "artifacts")
+    shutil.copytree(REPO, copy, ignore=shutil.ignore_patterns(*left_out))
+    return copy
+
+
+@pytest.fixture(scope="module")
+def installed(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder into which wheels of the package and its partners are installed."""
+    pytest.importorskip("setuptools", minversion="77")
+    wheels, target = tmp_path_factory.mktemp("wheels"), tmp_path_factory.mktemp("installed")
+    for folder in (source, *(source / "packaging" / name for name in PARTNERS)):
+        code = BUILD.format(kind="wheel", folder=str(wheels))
+        _run(sys.executable, "-c", code, cwd=folder)
+    for wheel in wheels.glob("*.whl"):
+        zipfile.ZipFile(wheel).extractall(target)
+    return target
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PARTNERS)
+def test_a_partner_package_works_as_its_readme_says(name: str, installed: Path) -> None:
+    package, adapter = PARTNERS[name]
+    where = f"import nodekin, {package} as p; print(nodekin.__file__, p.__file__)"
+    files = _run(sys.executable, "-W", "ignore", "-c", where, cwd=installed, path=installed)
+    assert all(file.startswith(str(installed)) for file in files.split())
+    listed = f"import {package} as p, {adapter} as a; print(p.__all__ == a.__all__)"
+    shown = _run(sys.executable, "-W", "ignore", "-c", listed, cwd=installed, path=installed)
+    assert shown == "True\n"
+    readme = (REPO / "packaging" / name / "README.md").read_text(encoding="utf-8")
+    ((code, printed),) = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", readme, re.S)
+    shown = _run(sys.executable, "-W", "ignore", "-c", code, cwd=installed, path=installed)
+    assert shown == printed
+
+
+@pytest.mark.slow
+def test_the_wheel_has_the_packages_and_nothing_else(installed: Path) -> None:
+    folders = {path.name for path in installed.iterdir() if not path.name.endswith(".dist-info")}
+    assert folders == {"nodekin", "langchain_nodekin", "llama_index"}
+    assert not list((installed / "nodekin").rglob("test_*"))
+
+
+@pytest.mark.slow
+def test_the_source_distribution_has_tests_documentation_and_examples(
+    source: Path, tmp_path: Path
+) -> None:
+    code = BUILD.format(kind="sdist", folder=str(tmp_path))
+    _run(sys.executable, "-c", code, cwd=source)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        names = {name.partition("/")[2] for name in packed.getnames()}
+    for folder in ("tests", "docs", "examples", "benchmarks", "packaging"):
+        for path in (source / folder).rglob("*.*"):
+            if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc":
+                assert path.relative_to(source).as_posix() in names
+    assert {"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "Makefile"} <= names
+
+
+def test_the_readme_of_the_index_is_the_readme_without_relative_links() -> None:
+    made = runpy.run_path(str(REPO / "packaging" / "index_readme.py"))["index_readme"]()
+    assert (REPO / "packaging" / "README.md").read_text(encoding="utf-8") == made, (
+        "python packaging/index_readme.py"
+    )
+    assert all(link.startswith("https://") for link in re.findall(r"\]\(([^)]*)\)", made))
+    assert "nodekin search" in made
+
+
+@pytest.mark.parametrize("name", PARTNERS)
+def test_a_partner_package_wants_the_framework_as_the_extra_does(name: str) -> None:
+    extra = PARTNERS[name][1].rsplit(".", 1)[1].replace("_", "-")
+    requirement = re.compile(rf'^{extra} = \["([^"]*)"\]$', re.M)
+    (ours,) = requirement.findall((REPO / "pyproject.toml").read_text(encoding="utf-8"))
+    theirs = (REPO / "packaging" / name / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'"{ours}"' in theirs
+
+
+def test_the_site_has_a_page_of_every_public_name() -> None:
+    stage = runpy.run_path(str(REPO / "docs" / "site" / "stage.py"))
+    for room in ("nodegraph", "retrievers", "adapters"):
+        listed = re.findall(r"^::: (.*)$", stage["reference"](room), re.M)
+        assert len(listed) == len(set(listed))
+        face = importlib.import_module(f"nodekin.{room}")
+        for name in getattr(face, "__all__", ()):
+            assert f"nodekin.{room}.{name}" in listed
+
+
+def test_the_site_lists_every_page() -> None:
+    config = (REPO / "docs" / "site" / "mkdocs.yml").read_text(encoding="utf-8")
+    for page in (REPO / "docs").rglob("*.md"):
+        assert page.relative_to(REPO).as_posix() in config
