@@ -75,7 +75,16 @@ TRANSFORMS: dict[str, Callable[..., Any]] = {
 _NOT_IN_TOML = frozenset(
     {
         *("self", "graph", "name", "transform", "trans_node", "replace", "progress", "find"),
-        *("length", "analyzer", "references", "index", "prompts", "output_format", "join"),
+        *(
+            "reading",
+            "length",
+            "analyzer",
+            "references",
+            "index",
+            "prompts",
+            "output_format",
+            "join",
+        ),
     }
 )
 """Arguments that are functions, or that the opening of a set-up passes itself."""

@@ -33,7 +33,7 @@ FEWEST_QUESTIONS = 30
 
 _DRAWN = 8  # random choices beside the neighbours, in each round
 
-_PROBES = 16  # texts that are embedded to say how long a group takes
+_BATCH = 64  # texts that are embedded at once, before it is seen whether there is time for all
 
 _MOST_LINKED = 2_000  # documents up to which links are followed
 
@@ -228,35 +228,30 @@ class SetupSearch:
             return True
         table = trial.file.setups["tuned"]
         new = {*trial.file.groups, *embedded_groups(table)} - self._built
-        if new and self._build_seconds(trial) > (self.deadline - time.monotonic()) / 2:
+        if new and not self._builds_in(trial, (self.deadline - time.monotonic()) / 2):
             return True
         self._built |= new
         return False
 
-    def _build_seconds(self, trial: Trial) -> float:
-        """Return about how long it takes to build and embed what a trial searches.
+    def _builds_in(self, trial: Trial, seconds: float) -> bool:
+        """Return whether what a trial searches can be built and embedded in so many seconds.
 
-        Where nothing is embedded as long as the default took, which has groups of its own; else
-        what a few texts of each embedded group take, times their number. They are embedded as all
-        are, and not again; of those that were embedded before the estimate takes account.
+        Where nothing is embedded the default says how long that takes, which has groups of its
+        own. Else they are embedded as far as it seems to be in time; none of it is done again.
         """
         if not self.graph.embeddings.embedders:
-            return self.build_seconds
+            return self.build_seconds <= seconds
         self.opener.declare(trial.file.groups)
-        return sum(
-            self._embedding_seconds(group, key)
-            for group, key in embedded_groups(trial.file.setups["tuned"])
-        )
-
-    def _embedding_seconds(self, group: str, key: str) -> float:
-        nodes = list(self.graph.nodes(group))
-        step = max(1, len(nodes) // _PROBES)
-        texts = [node.searched_text for node in nodes[::step][:_PROBES]]
-        if not texts:
-            return 0.0
         began = time.monotonic()
-        self.graph.embeddings.vectors(texts, key)
-        return (time.monotonic() - began) * len(nodes) / len(texts)
+        for group, key in sorted(embedded_groups(trial.file.setups["tuned"])):
+            nodes = list(self.graph.nodes(group))
+            for done in range(0, len(nodes), _BATCH):
+                texts = [node.searched_text for node in nodes[done : done + _BATCH]]
+                self.graph.embeddings.vectors(texts, key)
+                spent = time.monotonic() - began
+                if spent > seconds / 10 and spent * len(nodes) / (done + len(texts)) > seconds:
+                    return False
+        return True
 
     def _judge(self, trial: Trial, count: int, retriever: Any) -> None:
         """Search for the questions that a trial has not had yet, up to a number, and judge."""

@@ -110,7 +110,7 @@ def _data():
     return Dataset([Question("1", "Which tea?")])
 
 
-def test_what_takes_long_to_embed_is_left_out_and_a_few_texts_say_how_long(monkeypatch):
+def test_what_takes_long_to_embed_is_left_out_and_nothing_is_embedded_again(monkeypatch):
     embedded = []
 
     def slow(texts):
@@ -118,20 +118,22 @@ def test_what_takes_long_to_embed_is_left_out_and_a_few_texts_say_how_long(monke
         return [[1.0, float(len(text))] for text in texts]
 
     graph = NodeGraph(embed=slow, progress=False)
-    graph.add([f"Tea number {number} is green. It grows here, {number}." for number in range(99)])
+    graph.add([f"Tea number {number} is green. It grows here, {number}." for number in range(200)])
     opener = SharingOpener(graph)
     space = Space(rerankers=[""])
     search = SetupSearch(
-        graph, space, opener, [], get_metric("mrr@5"), Matching(), 6, time.monotonic() + 60, None
+        graph, space, opener, [], get_metric("mrr@5"), Matching(), 6, math.inf, None
     )
-    clock = iter(range(0, 10**6, 100))  # every look at the clock is 100 s later
     choice = {**{name: values[0] for name, values in space.axes().items()}, "part_size": 64}
     trial = search._trial(choice)
-    monkeypatch.setattr(
-        "nodekin.retrievers.tuning.setup_search.time.monotonic", lambda: next(clock)
-    )
-    assert search._build_seconds(trial) == pytest.approx(100 * 99 / 16)
-    assert len(embedded) == 16
+    with monkeypatch.context() as patch:
+        clock = iter(range(0, 10**6, 100))  # every look at the clock is 100 s later
+        patch.setattr(time, "monotonic", lambda: next(clock))
+        assert not search._builds_in(trial, 200.0)  # 64 of 200 take half of that
+    assert len(embedded) == 64
+    assert not search._is_too_dear(trial)
+    assert len(embedded) == len(set(embedded)) == 200
     other = search._trial({**choice, "vector_group": "passages"})
-    search._built |= {*trial.file.groups, *other.file.groups}
-    assert search._is_too_dear(other)  # its passages were built, and not embedded
+    search._built |= other.file.groups.keys()
+    search.deadline = 0.0
+    assert search._is_too_dear(other)  # its passages were built, and not all embedded
