@@ -119,7 +119,7 @@ class CorpusPages:
         record = {
             "document": root.id,
             "title": title_of(root),
-            "place": node.place,
+            "place": place_in(node),
             "group": node.group,
             "size": len(text),
         }
@@ -139,6 +139,11 @@ class CorpusPages:
             "more_before": begin,
             "more_after": len(text) - end,
         }
+
+
+def place_in(node: Node) -> str:
+    """Return where a node stands in its document, which is named beside it already."""
+    return node.place.removeprefix(title_of(node)).lstrip(", ")
 
 
 def title_of(node: Node) -> str:

@@ -95,7 +95,7 @@
     }
     opened = { node, reach, document: record.document };
     byId("passage-title").textContent = record.title;
-    const text = say("place", { place: record.place, group: record.group, count: count(record.size) });
+    const text = [record.place, record.group, say("place", { count: count(record.size) })].filter(Boolean).join(" · ");
     byId("passage-place").textContent = record.generated ? `${text} · ${say("generated")}` : text;
     const cut = (number) => (number ? make("p", { class: "quiet" }, `… ${say("characters", { count: count(number) })} …`) : null);
     const marked = record.group === "ROOT" ? written("span", record.text) : written("mark", record.text);
@@ -105,7 +105,8 @@
     byId("passage-more").hidden = !(record.more_before || record.more_after);
     byId("passage-tree").hidden = !record.document;
     if (!passage.open) passage.showModal();
-    marked.scrollIntoView({ block: record.group === "ROOT" ? "start" : "center" });
+    const isLong = marked.getBoundingClientRect().height > byId("passage-text").clientHeight / 2;
+    marked.scrollIntoView({ block: isLong ? "start" : "center" });
   }
   byId("passage-close").addEventListener("click", () => passage.close());
   byId("passage-more").addEventListener("click", () => openPassage(opened.node, opened.reach * 8));
@@ -306,7 +307,7 @@
     const query = byId("query").value.trim();
     if (!query) return;
     const turn = ++searching;
-    const top_k = Number(byId("top-k").value);
+    const top_k = Number(byId("top-k").value) || null;
     byId("difference").textContent = say("searching");
     await Promise.all(shownSides().map(async (side) => {
       side.error = side.missing = null;
@@ -323,22 +324,30 @@
     if (state.view === "compare") drawDifference();
   }
 
+  // The same passage on the other side: the same node, or one that stands where it does
+  function counterpart(result, others) {
+    const stands = (other) => other.document === result.document && result.start !== null && other.start !== null
+      && result.start < other.end && other.start < result.end;
+    return others.find((other) => other.id === result.id) ?? others.find(stands);
+  }
+
   function drawDifference() {
     const [first, second] = sides.map((side) => side.found?.results);
     byId("difference").textContent = "";
     if (!first || !second || sides[0].found.query !== sides[1].found.query) return;
-    const ranks = new Map(second.map((result) => [result.id, result.rank]));
-    const same = first.filter((result) => ranks.has(result.id));
-    const moved = same.filter((result) => ranks.get(result.id) !== result.rank).length;
-    const all = first.length + second.length - same.length;
-    byId("difference").textContent = all === same.length && !moved ? say("identical")
-      : say("difference", { same: count(same.length), all: count(all), moved: count(moved) });
+    const pairs = first.map((result) => [result, counterpart(result, second)]).filter((pair) => pair[1]);
+    const moved = pairs.filter(([one, other]) => one.rank !== other.rank).length;
+    const onlyA = first.length - pairs.length;
+    const onlyB = second.filter((result) => !counterpart(result, first)).length;
+    const isSame = !onlyA && !onlyB && !moved && pairs.every(([one, other]) => one.id === other.id);
+    byId("difference").textContent = isSame ? say("identical")
+      : say("difference", { same: count(pairs.length), moved: count(moved), a: count(onlyA), b: count(onlyB) });
   }
 
   function markOf(result, side) {
     const other = state.view === "compare" ? sides[1 - side.place].found : null;
     if (!other || other.query !== side.found.query) return null;
-    const rank = other.results.find((one) => one.id === result.id)?.rank;
+    const rank = counterpart(result, other.results)?.rank;
     if (rank === undefined) return make("span", { class: "chip mark-only" }, say("only_here"));
     if (rank === result.rank) return make("span", { class: "chip" }, say("same_rank"));
     const word = rank > result.rank ? "higher" : "lower";
@@ -373,7 +382,7 @@
       make("div", { class: "passage clipped", dir: "auto", lang: languageOf(before + hit + after) }, before,
         hit ? make("mark", {}, hit) : "", after, result.cut ? " …" : ""),
       first ? pathOf(first, result) : null,
-      rest.length ? make("details", { class: "evidence" }, make("summary", {}, say("more_ways", { count: rest.length })),
+      rest.length ? make("details", { class: "evidence" }, make("summary", {}, say(rest.length === 1 ? "one_more_way" : "more_ways", { count: rest.length })),
         ...rest.map((match) => pathOf(match, result))) : null);
   }
 
@@ -388,7 +397,7 @@
     if (side.error) { side.results.replaceChildren(wrong(side.error)); return; }
     if (!side.found) { side.results.replaceChildren(); return; }
     const { results, stages, milliseconds } = side.found;
-    const head = results.length ? say("found_in", { count: count(results.length), ms: short(milliseconds) }) : say("none_found");
+    const head = results.length ? say(results.length === 1 ? "one_found" : "found_in", { count: count(results.length), ms: short(milliseconds) }) : say("none_found");
     const input = make("input", { "aria-label": say("missing_hint"), placeholder: say("missing_hint"), autocomplete: "off", dir: "auto" });
     const told = make("div", { role: "status" });
     const form = make("form", { class: "controls", onsubmit: async (event) => {
@@ -411,7 +420,7 @@
       const list = (names) => (names.length ? names.join(" · ") : say("no_words"));
       const values = told.result && { rank: count(told.result.rank), score: short(told.result.score), last: short(told.last) };
       const sentence = !told.result ? say("missing_none", { count: count(told.looked_at) })
-        : say(told.result.rank <= top_k ? "missing_shown" : "missing_rank", values);
+        : say(told.result.rank <= side.found.results.length ? "missing_shown" : "missing_rank", values);
       return [make("p", {}, make("b", {}, sentence)), written("p", say("missing_words", { words: list(told.words) })),
         written("p", say("missing_lacking", { words: list(told.words_lacking) })),
         ...(told.result ? [make("ol", { class: "ranking" }, resultItem(told.result, null))] : [])];
@@ -439,7 +448,7 @@
     const head = ["group", "made_from", "nodes"].map((word) => make("th", { scope: "col", class: word === "nodes" ? "cost" : null }, say(word)));
     byId("groups").replaceChildren(make("div", { class: "scroll" }, make("table", {}, make("thead", {}, make("tr", {}, ...head, make("td"))), make("tbody", {}, ...rows))));
     const { count: left, first } = state.corpus.failures;
-    byId("failures").replaceChildren(...(left ? [make("details", {}, make("summary", {}, say("failures", { count: count(left) })),
+    byId("failures").replaceChildren(...(left ? [make("details", {}, make("summary", {}, say(left === 1 ? "one_failure" : "failures", { count: count(left) })),
       make("ul", {}, ...first.map((one) => written("li", `${one.document}: ${one.reason}`))))] : []));
   }
 
@@ -459,7 +468,7 @@
     const { documents, total } = page;
     const last = skip + documents.length;
     const values = { first: count(skip + 1), last: count(last), count: count(total) };
-    byId("documents-count").textContent = !total ? say("no_documents") : last - skip < total ? say("documents_page", values) : say("documents_count", values);
+    byId("documents-count").textContent = total === 1 ? say("one_document") : !total ? say("no_documents") : last - skip < total ? say("documents_page", values) : say("documents_count", values);
     const items = documents.map((one) => nodeItem({ ...one, group: "ROOT", text: one.id, title: one.title, leaf: false }));
     byId("documents").replaceChildren(...items);
     const size = Math.max(documents.length, 50);

@@ -275,8 +275,11 @@ def _whole(values: Mapping[str, Any], name: str, default: int) -> int:
     return number
 
 
-def _top_k(values: Mapping[str, Any]) -> int:
-    top_k = _whole(values, "top_k", 10)
+def _top_k(values: Mapping[str, Any]) -> int | None:
+    """Return how many results are wanted; None for as many as the set-up says."""
+    if values.get("top_k") is None:
+        return None
+    top_k = _whole(values, "top_k", 1)
     if not 1 <= top_k <= MOST_RESULTS:
         raise ValueError(f"top_k is from 1 to {MOST_RESULTS}, not {top_k}")
     return top_k

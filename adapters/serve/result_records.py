@@ -8,7 +8,7 @@ from typing import Any
 
 from ...nodegraph import Node
 from ...retrievers import Evidence, ScoredNode, Span
-from .corpus_pages import title_of
+from .corpus_pages import place_in, title_of
 
 _TEXT = 2_400  # characters of a result
 
@@ -41,7 +41,7 @@ def node_record(node: Node) -> dict[str, Any]:
         "group": node.group,
         "document": node.document_id or node.id,
         "title": title_of(node),
-        "place": node.place,
+        "place": place_in(node),
         "start": node.start,
         "end": node.end,
     }

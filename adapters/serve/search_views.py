@@ -7,14 +7,14 @@ from typing import Any
 
 from ...nodegraph import Node
 from ...retrievers import BaseRetriever, CorpusTools, ScoredNode, TextAnalyzer, trace
-from .result_records import result_records, stage_record
+from .result_records import plain_number, result_records, stage_record
 
 MOST_RESULTS = 50
 
 _DEEP = 1_000  # results among which a missing document is looked for
 
 
-def explained_search(retriever: BaseRetriever, query: str, top_k: int) -> dict[str, Any]:
+def explained_search(retriever: BaseRetriever, query: str, top_k: int | None) -> dict[str, Any]:
     """Return the results of a search with their evidence, and its stages."""
     start = time.perf_counter()
     with trace("search") as traced:
@@ -27,7 +27,7 @@ def explained_search(retriever: BaseRetriever, query: str, top_k: int) -> dict[s
 
 
 def why_missing(
-    tools: CorpusTools, retriever: BaseRetriever, query: str, wanted: str, top_k: int
+    tools: CorpusTools, retriever: BaseRetriever, query: str, wanted: str, top_k: int | None
 ) -> dict[str, Any]:
     """Say where a document stands behind the results, or why it is not found at all.
 
@@ -36,21 +36,21 @@ def why_missing(
         retriever: What searched.
         query: The query.
         wanted: The document's id, path or file name.
-        top_k: How many results were shown.
+        top_k: How many results were shown; None for as many as the set-up says.
 
     Raises:
         ToolError: If there is no such document, or there are several; it names the nearest.
     """
     document = tools.view.document(wanted.strip())
-    results: list[ScoredNode] = retriever.retrieve(query, top_k=max(_DEEP, top_k))
-    records = result_records(results[:top_k])
+    shown: list[ScoredNode] = retriever.retrieve(query, top_k=top_k)
+    results: list[ScoredNode] = retriever.retrieve(query, top_k=_DEEP)
     shared, lacking = _words(query, document)
     answer: dict[str, Any] = {
         "document": document.id,
         "looked_at": len(results),
         "words": shared,
         "words_lacking": lacking,
-        "last": records[-1]["score"] if records else None,
+        "last": plain_number(shown[-1].score) if shown else None,
     }
     for rank, result in enumerate(results, 1):
         if (result.node.document_id or result.node.id) == document.id:

@@ -69,21 +69,24 @@ class PausingServer(ChatServer):
 
     Attributes:
         go: Lets it go on.
-        sent: How many words were sent.
+        left: Whether the reader of an answer went away before its end.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.go = threading.Event()
         self.go.set()
-        self.sent = 0
+        self.left = threading.Event()
 
     def _events(self, head, text, usage):
         for number, event in enumerate(super()._events(head, text, usage)):
             if number >= 3 and not self.go.is_set():
                 while not self.go.wait(0.02) and not self.ended.is_set():
-                    yield {**head, "choices": []}  # which fails once nobody reads
-            self.sent += 1
+                    try:
+                        yield {**head, "choices": []}  # which fails once nobody reads
+                    except GeneratorExit:
+                        self.left.set()
+                        raise
             yield event
 
 
@@ -180,10 +183,8 @@ def test_stopping_ends_the_models_work(visit, model) -> None:
     opened.page.get_by_role("button", name="Stop").click()
     expect(opened.page.locator(".note")).to_have_text("Stopped.")
     expect(opened.page.locator("#stop")).not_to_be_visible()
-    sent = model.sent
+    assert model.left.wait(30)
     model.go.set()
-    opened.page.wait_for_timeout(300)
-    assert model.sent <= sent + 1
     model.text = "It goes on [1]."
     opened.ask("Which tea is steamed?")
     expect(opened.page.locator(".answer").nth(1)).to_contain_text("It goes on")
@@ -256,11 +257,17 @@ def test_two_setups_are_compared_and_the_tried_one_is_kept(visit, setups, graph)
         'type = "Retriever"\ngroup_name = "sentence"\ntop_k = 3\n'
     )
     page.get_by_role("button", name="Search").click()
-    expect(second.locator(".mark-only").first).to_be_visible()
     second.get_by_label("Name to keep it by").fill("my 句子")
     second.get_by_role("button", name="Keep").click()
     expect(second.locator("pre")).to_contain_text("load_setup(")
-    opened.screenshot("compare", full_page=True)
+    expect(second.locator(".ranking > li")).to_have_count(3)
+    page.locator("#query").fill("how long is the river")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("#difference")).to_contain_text("Only A: 0")
+    page.locator("#query").fill("water for tea")
+    page.get_by_role("button", name="Search").click()
+    expect(second.locator(".ranking").first).to_contain_text("not too hot")
+    opened.screenshot("compare")
     retriever = load_setup(setups.path, "my 句子", graph=graph)
     assert retriever.group_name == "sentence"
     second.get_by_label("Name to keep it by").fill("my 句子")
@@ -334,3 +341,68 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(visit, view) -> None:
             expect(opened.page.locator(".ranking").first).to_be_visible()
         assert opened.page.evaluate("document.documentElement.scrollWidth") <= 360
         opened.screenshot(f"phone_{view}_{scheme}")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_words_have_contrast_and_controls_have_names(visit, scheme) -> None:
+    opened = visit("#compare", color_scheme=scheme)
+    page = opened.page
+    page.locator("#query").fill("fermented tea water")
+    page.locator("#query").press("Enter")
+    expect(page.locator(".ranking").first).to_be_visible()
+    for summary in page.locator("#view-search summary").all():
+        summary.click()
+    page.wait_for_timeout(50)
+    assert page.evaluate(WEAK_WORDS) == []
+    assert page.evaluate(NAMELESS) == []
+    for view in ("ask", "corpus"):
+        page.locator(f"nav a[href='#{view}']").click()
+        if view == "ask":
+            opened.ask("Which tea is fermented?")
+            expect(page.locator(".answer")).to_contain_text("steamed")
+            page.locator(".turn summary").click()
+        else:
+            page.locator("#documents summary").first.click()
+        assert page.evaluate(WEAK_WORDS) == []
+        assert page.evaluate(NAMELESS) == []
+        opened.screenshot(f"{view}_{scheme}")
+
+
+NAMELESS = """() => [...document.querySelectorAll("button, select, input, textarea, [role=region]")]
+  .filter((one) => one.checkVisibility())
+  .filter((one) => !one.textContent.trim() && !one.labels?.length && !one.ariaLabel
+    && !one.ariaLabelledByElements?.length)
+  .map((one) => one.outerHTML)"""
+
+WEAK_WORDS = """() => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const rgba = (color) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = color;
+    canvas.fillRect(0, 0, 1, 1);
+    return canvas.getImageData(0, 0, 1, 1).data;
+  };
+  const light = (color) => {
+    const parts = [...rgba(color)].slice(0, 3).map((part) => part / 255)
+      .map((part) => (part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2];
+  };
+  const paper = (element) => {
+    for (let one = element; one; one = one.parentElement) {
+      const color = getComputedStyle(one).backgroundColor;
+      if (rgba(color)[3] === 255) return color;
+    }
+    return "white";
+  };
+  const weak = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    if (!walker.currentNode.data.trim() || element.closest("script, style, noscript")) continue;
+    if (!element.checkVisibility() || element.closest(":disabled")) continue;
+    const [a, b] = [light(getComputedStyle(element).color), light(paper(element))]
+      .sort((x, y) => y - x);
+    if ((a + 0.05) / (b + 0.05) < 4.5) weak.push(element.textContent);
+  }
+  return weak;
+}"""
