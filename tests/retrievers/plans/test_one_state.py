@@ -145,9 +145,9 @@ def test_what_a_retrieval_builds_does_not_make_it_run_again() -> None:
     searches: list[str] = []
 
     class Counted(Retriever):
-        def batch(self, queries: Any, **options: Any) -> Any:
-            searches.extend(queries)
-            return super().batch(queries, **options)
+        def retrieve(self, query: str, **options: Any) -> Any:
+            searches.append(query)
+            return super().retrieve(query, **options)
 
     graph = moving_graph()
     composite = COMPOSITES["fuse"](graph, lambda inner: inner)
