@@ -20,7 +20,9 @@ from .readers import FolderScan, ReadOptions, ReadReport, scan
 from .store import NodeStore
 from .transforms import Draft
 
-_SOURCES = "source"  # path -> b"folder" or b"file"
+_SOURCES = "source"  # path -> b"folder", b"file", or _LEFT_OUT for a part of a folder
+
+_LEFT_OUT = b"left out"
 
 _FILES = "file"  # file id -> its record
 
@@ -111,9 +113,18 @@ class Corpus:
         self.report = ReadReport()
         records = self._records() if paths else {}
         existing: dict[str, Path] = {i: Path(file.path) for i, file in records.items()}
+        known = self._store.get_values(_SOURCES) if paths else {}
+        folders = [Path(p) for p, kind in known.items() if kind == b"folder"]
+        parts = {p for p in paths if any(f != p and _below(p, f) for f in folders)}
         readings = []
         for path in paths:
-            found = self._scan(path, existing)
+            if path in parts:  # by the names that its files have in the folder
+                folder = next(f for f in folders if f != path and _below(path, f))
+                found = self._scan(folder, existing)
+                inside = {i: p for i, p in found.files.items() if _below(p.absolute(), path)}
+                found = replace(found, files=inside)
+            else:
+                found = self._scan(path, existing)
             existing.update(found.files)
             readings.append(self._read(found.files, records, failures, [found]))
         put: dict[str, Document] = {}
@@ -122,7 +133,11 @@ class Corpus:
         for reading in readings:
             for document in reading.documents.values():
                 _add_document(put, document)
-        kinds = {str(path): b"folder" if path.is_dir() else b"file" for path in paths}
+        kinds = {
+            str(path): b"folder" if path.is_dir() else b"file"
+            for path in paths
+            if path not in parts
+        }
         with self._access.changing():
             self._check_free(put)
             from_files = [d for reading in readings for d in reading.documents.values()]
@@ -130,6 +145,9 @@ class Corpus:
             self._store.change_documents([d for i, d in put.items() if i not in same])
             for reading in readings:
                 self._keep(reading.files)
+            left_out = [p for p, kind in known.items() if kind == _LEFT_OUT]
+            back = [p for p in left_out if any(_below(Path(p), path) for path in paths)]
+            self._store.delete_values(_SOURCES, back)
             self._store.put_values(_SOURCES, kinds)
             self._parsed.forget()
         return [[i for f in reading.files.values() for i in f.documents] for reading in readings]
@@ -138,10 +156,32 @@ class Corpus:
         """Remove documents; their files give them again with the next refresh."""
         self._store.change_documents([], remove=ids)
 
+    def forget(self, path: Path) -> list[str]:
+        """Remove the documents of a file or folder, and read it no more; return their ids.
+
+        Raises:
+            LookupError: If none of the files that were read is there.
+        """
+        path = path.expanduser().absolute()
+        sources = {Path(p): kind for p, kind in self._store.get_values(_SOURCES).items()}
+        records = {i: f for i, f in self._records().items() if _below(Path(f.path), path)}
+        if not records and path not in sources:
+            raise LookupError(
+                f"no file in {path} was read; the graph reads {', '.join(map(str, sources))}"
+            )
+        ids = list(self._store.stamps(ROOT, {i for f in records.values() for i in f.documents}))
+        self._store.change_documents([], remove=ids)
+        self._store.delete_values(_FILES, records)
+        self._store.delete_values(_SOURCES, [str(p) for p in sources if _below(p, path)])
+        if any(p != path and _below(path, p) for p in sources):
+            self._store.put_values(_SOURCES, {str(path): _LEFT_OUT})
+        return ids
+
     def follow(self, source: Path, failures: list[Failure] | None) -> Refresh | None:
         """Bring the documents of one source up to date; None if it was never read before."""
         path = source.expanduser().absolute()
-        if str(path) not in self._store.get_values(_SOURCES, [str(path)]):
+        kind = self._store.get_values(_SOURCES, [str(path)]).get(str(path))
+        if kind is None or kind == _LEFT_OUT:
             return None
         return self.refresh(failures, only=path)
 
@@ -159,10 +199,17 @@ class Corpus:
         scans: list[FolderScan] = []
         lost: list[Path] = []
         sources = {Path(p): k for p, k in self._store.get_values(_SOURCES).items()}
+        left_out = [source for source, kind in sources.items() if kind == _LEFT_OUT]
         for source, kind in sources.items():
+            if kind == _LEFT_OUT:
+                continue
             if source.exists():
                 scans.append(self._scan(source, files))
-                files.update(scans[-1].files)
+                files.update(
+                    (i, path)
+                    for i, path in scans[-1].files.items()
+                    if not any(_below(path.absolute(), part) for part in left_out)
+                )
             elif kind == b"folder" and self._has_documents_below(source, records):
                 lost.append(source)
                 if failures is None:

@@ -193,17 +193,27 @@ class NodeGraph:
         self._check_documents(document.id for document in documents)
         return self.add(documents)
 
-    def remove(self, ids: str | Iterable[str]) -> None:
+    def remove(self, items: str | Path | Iterable[str | Path]) -> None:
         """Remove documents and everything made from them.
 
+        Args:
+            items: One or many of: a document's id; a ``pathlib.Path`` of a file or folder, which is
+                not read again by ``refresh`` either, until it is added again.
+
         Raises:
-            LookupError: If the graph has no document with one of the ids; nothing is removed.
+            LookupError: If the graph has no document with one of the ids, or has read nothing at
+                one of the paths; nothing is removed.
         """
-        requested = [ids] if isinstance(ids, str) else list(ids)
+        requested = [items] if isinstance(items, str | Path) else list(items)
+        ids = [item for item in requested if not isinstance(item, Path)]
         self._check_outside()
         with self._access.changing():
-            self._check_documents(requested)
-            self._corpus.remove(requested)
+            self._check_documents(ids)
+            with self._store.transaction():
+                for item in requested:
+                    if isinstance(item, Path):
+                        self._corpus.forget(item)
+                self._corpus.remove(ids)
 
     def refresh(self) -> Refresh:
         """Read the source folders and files again; add, update and remove what has changed.

@@ -20,6 +20,7 @@ _COMMANDS = {  # in the order in which one needs them
     "ask": ("ask_command", "Answer a question, with sources."),
     "list": ("documents_command", "List the documents of an index."),
     "show": ("documents_command", "Show a document, or some lines of it."),
+    "remove": ("documents_command", "Take documents or folders out of an index."),
     "stats": ("state_command", "Tell how large an index is."),
     "doctor": ("state_command", "Say what is missing or wrong."),
     "groups": ("groups_command", "List what an index holds."),

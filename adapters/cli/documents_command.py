@@ -1,9 +1,10 @@
-"""``nodekin list`` and ``nodekin show``: which documents an index has, and what one says."""
+"""``nodekin list``, ``show`` and ``remove``: the documents of an index, one by one."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
@@ -186,3 +187,66 @@ def _lines(text: str, line: int | None) -> Sequence[str]:
         + printable(lines[number - 1])
         for number in range(first, last + 1)
     ]
+
+
+REMOVE_FORMAT = """\b
+With --json: {"format": 1, "command": "remove", "removed": number of documents,
+  "documents": number of those left}
+"""
+
+
+@click.command(epilog=f"{REMOVE_FORMAT}\n{EXIT_STATUSES}")
+@click.argument("names", nargs=-1, required=True, metavar="DOCUMENT|FOLDER...")
+@store_option
+@common_options
+def remove(names: tuple[str, ...], store: Path | None, as_json: bool, quiet: bool) -> int:
+    """Take documents or folders out of an index; the files stay.
+
+    They stay out when 'nodekin index' brings the index up to date, until they are named to it.
+
+    \b
+    nodekin remove docs/drafts
+    nodekin remove docs/old.md notes.txt
+    """
+    home, settings = find_index(store, ())
+    assert home is not None  # without folders there is one, or an error
+    with open_graph(home, settings, quiet=quiet) as graph:
+        before = graph.document_ids()
+        items = [_removable(graph, settings.sources, name) for name in names]
+        graph.remove(items)
+        gone = [item for item in items if isinstance(item, Path)]
+        sources = tuple(
+            source
+            for source in settings.sources
+            if not any(path == source or path in source.parents for path in gone)
+        )
+        home.save(replace(settings, sources=sources))
+        left = len(graph.document_ids())
+    removed = len(before) - left
+    if as_json:
+        header = {"format": FORMAT, "command": "remove"}
+        echo(to_json({**header, "removed": removed, "documents": left}))
+    elif not quiet:
+        echo(f"removed {counted(removed, 'document')}; {left:,} left in {home.folder}")
+    return ExitStatus.SUCCESS
+
+
+def _removable(graph: NodeGraph, sources: Sequence[Path], name: str) -> Path | str:
+    """Return the file or folder of that name, or the id of a document that has no file."""
+    path = Path(name).expanduser().absolute()
+    if path in sources or any(path in source.parents for source in sources):
+        return path
+    within = any(source in path.parents for source in sources)
+    if within and (path.is_dir() or not path.exists()):
+        prefix = f"{path}/"
+        files = (str(node.metadata.get("file_path", "")) for node in documents_of(graph))
+        if any(file.startswith(prefix) for file in files):
+            return path
+    node, _ = _find(graph, name)
+    file = node.metadata.get("file_path")
+    return Path(str(file)) if file and "#" not in node.id else node.id
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number with its noun: "1 document", "2 documents"."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -117,10 +117,12 @@ def index(
     if rebuild:
         home.clear()
     home.folder.mkdir(parents=True, exist_ok=True)
-    status = _index(home, old, settings, model, strict=strict, as_json=as_json, quiet=quiet)
+    named = (folder.expanduser().absolute() for folder in folders)
+    parts = [path for path in named if path not in settings.sources]
+    status = _index(home, old, settings, model, parts, strict=strict, as_json=as_json, quiet=quiet)
     for _ in changes(settings.sources) if watch else ():
         status = _index(
-            home, settings, settings, model, strict=strict, as_json=as_json, quiet=quiet
+            home, settings, settings, model, (), strict=strict, as_json=as_json, quiet=quiet
         )
     return status
 
@@ -130,6 +132,7 @@ def _index(
     old: IndexSettings | None,
     settings: IndexSettings,
     model: Any,
+    parts: Sequence[Path],
     *,
     strict: bool,
     as_json: bool,
@@ -137,7 +140,7 @@ def _index(
 ) -> ExitStatus:
     """Bring the index up to date once, and say what was done."""
     with open_graph(home, settings, quiet=quiet, model=model, strict=strict) as graph:
-        refresh, failures, report = _update(graph, home, old, settings)
+        refresh, failures, report = _update(graph, home, old, settings, parts)
         sizes = {name: group.size for name, group in graph.groups.items()}
     record = {
         "format": FORMAT,
@@ -188,7 +191,7 @@ def _settings(
         settings = replace(settings, embed="" if embed == "none" else embed)
     for folder in folders:
         path = folder.expanduser().absolute()
-        if path not in settings.sources:
+        if not any(path == source or source in path.parents for source in settings.sources):
             _check_apart(path, settings.sources)
             settings = replace(settings, sources=(*settings.sources, path))
     return settings
@@ -196,12 +199,6 @@ def _settings(
 
 def _check_apart(path: Path, sources: Sequence[Path]) -> None:
     for source in sources:
-        if source in path.parents:
-            raise CommandError(
-                f"{path} lies in {source}, which is in the index; 'nodekin index' without a "
-                "folder brings it up to date",
-                ExitStatus.USAGE_ERROR,
-            )
         if path in source.parents:
             raise CommandError(
                 f"{path} holds {source}, which is in the index under its own name; take the whole "
@@ -211,7 +208,11 @@ def _check_apart(path: Path, sources: Sequence[Path]) -> None:
 
 
 def _update(
-    graph: NodeGraph, home: Workspace, old: IndexSettings | None, settings: IndexSettings
+    graph: NodeGraph,
+    home: Workspace,
+    old: IndexSettings | None,
+    settings: IndexSettings,
+    parts: Sequence[Path],
 ) -> tuple[Refresh, list[Failure], ReadReport]:
     """Read what has changed, build the groups, and the indexes that a search would wait for."""
     indexed = () if old is None else old.sources
@@ -222,6 +223,9 @@ def _update(
         if source not in indexed:
             refresh.added.extend(graph.add(source))
             report.include(graph.read_report)
+    known = set(graph.document_ids())
+    for part in parts:  # of a source; it may have been taken out
+        refresh.added.extend(i for i in graph.add(part) if i not in known)
     home.save(settings)  # from here on a run that is interrupted is continued by the next one
     graph.build(*(rule.name for rule in settings.groups), on_error="skip")
     searched = [(group, "bm25") for group in (settings.main_group, *settings.sentence_groups)]

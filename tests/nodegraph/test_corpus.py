@@ -216,3 +216,43 @@ def test_a_graph_of_files_that_travelled_can_be_refreshed(folder: Path) -> None:
     other = pickle.loads(pickle.dumps(NodeGraph(folder)))
     (folder / "a.txt").write_text("new", encoding="utf-8")
     assert other.refresh().updated == ["docs/a.txt"]
+
+
+def test_a_folder_that_is_removed_is_read_no_more(docs: Path, tmp_path: Path) -> None:
+    with opened(docs, tmp_path) as graph:
+        graph.add("tea")
+        graph.remove(docs)
+        assert [node.text for node in graph.nodes("ROOT")] == ["tea"]
+        assert graph.refresh().added == []
+        with pytest.raises(LookupError, match=r"no file in .*docs was read; the graph reads"):
+            graph.remove(docs)
+        graph.add(docs)
+        assert len(graph.nodes("ROOT")) == 4
+
+
+def test_a_file_that_is_removed_stays_away_until_it_is_added(docs: Path, tmp_path: Path) -> None:
+    with opened(docs, tmp_path) as graph:
+        graph.remove(docs / "b.txt")
+        assert texts(graph.nodes("ROOT")) == ["a one\na two", "c one\nc two"]
+        (docs / "b.txt").write_text("b three", "utf-8")
+    with opened(docs, tmp_path) as graph:  # which reads the folder again
+        assert texts(graph.nodes("ROOT")) == ["a one\na two", "c one\nc two"]
+        assert graph.refresh().added == []
+        graph.add(docs / "b.txt")
+        assert sorted(texts(graph.nodes("ROOT"))) == ["a one\na two", "b three", "c one\nc two"]
+        graph.remove(docs / "b.txt")
+        graph.add(docs)
+        assert len(graph.refresh().added) == 0
+        assert "b three" in texts(graph.nodes("ROOT"))
+
+
+def test_all_that_is_named_is_removed_or_nothing(docs: Path, tmp_path: Path) -> None:
+    with opened(docs, tmp_path) as graph:
+        with pytest.raises(LookupError):
+            graph.remove([docs / "a.txt", docs / "x.txt"])
+        with pytest.raises(LookupError):
+            graph.remove([docs / "a.txt", "no such document"])
+        assert len(graph.nodes("ROOT")) == 3
+        graph.remove([docs / "a.txt", "docs/b.txt"])
+        assert texts(graph.nodes("ROOT")) == ["c one\nc two"]
+        assert graph.refresh().added == ["docs/b.txt"]  # removed by its id: its file gives it again

@@ -25,7 +25,7 @@ def test_no_arguments_show_the_help(nodekin):
     assert commands == COMMANDS
 
 
-COMMANDS = "index search ask list show stats doctor groups explain mcp eval tune".split()
+COMMANDS = "index search ask list show remove stats doctor groups explain mcp eval tune".split()
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -75,3 +75,48 @@ def test_control_characters_are_not_sent_to_the_terminal(indexed, here):
     (here / "docs" / "bad.txt").write_text("tea\x1b[2J", "utf-8")
     indexed("index")
     assert indexed("show", "bad.txt").out == "tea\ufffd[2J\n"
+
+
+def test_a_document_is_removed_and_stays_away(indexed, here):
+    ran = indexed("remove", "docs/tea.md")
+    assert (ran.status, ran.out) == (0, f"removed 1 document; 2 left in {here / '.nodekin'}\n")
+    assert indexed("search", "fermented").status == 1
+    assert indexed("index").out.startswith("2 documents")
+    assert "1 added" in indexed("index", "docs/tea.md").out
+    assert indexed("search", "fermented").status == 0
+
+
+def test_a_folder_is_removed_with_its_source(indexed, here):
+    assert indexed("remove", "docs", "--json").json == {
+        "format": 1,
+        "command": "remove",
+        "removed": 3,
+        "documents": 0,
+    }
+    assert indexed("stats", "--json").json["sources"] == []
+    (here / "docs" / "new.txt").write_text("Coffee.", "utf-8")
+    assert indexed("index").status == 1
+
+
+def test_a_folder_that_is_gone_is_removed(indexed, here):
+    (here / "docs" / "more").mkdir()
+    (here / "docs" / "more" / "milk.txt").write_text("Milk is white.", "utf-8")
+    indexed("index")
+    assert indexed("remove", "docs/more", "--json").json["removed"] == 1
+    for file in (here / "docs").rglob("*.*"):
+        file.unlink()
+    (here / "docs" / "more").rmdir()
+    (here / "docs").rmdir()
+    assert indexed("remove", "docs", "--json").json == {
+        "format": 1,
+        "command": "remove",
+        "removed": 3,
+        "documents": 0,
+    }
+
+
+def test_nothing_is_removed_where_a_name_is_unknown(indexed):
+    ran = indexed("remove", "docs/tea.md", "coffee.md")
+    assert ran.status == 2
+    assert "no document 'coffee.md'" in ran.err
+    assert indexed("list", "--json").json["count"] == 3

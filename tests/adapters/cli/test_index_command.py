@@ -118,8 +118,10 @@ def test_a_folder_inside_an_indexed_one(nodekin, here):
     (here / "docs" / "deep").mkdir()
     (here / "docs" / "deep" / "well.txt").write_text("Water.", encoding="utf-8")
     nodekin("index", "docs")
-    assert nodekin("index", "docs/deep").status == 2
-    assert "lies in" in nodekin("index", "docs/deep").err
+    (here / "docs" / "deep" / "sea.txt").write_text("Salt water.", encoding="utf-8")
+    ran = nodekin("index", "docs/deep", "--json")
+    assert (ran.status, ran.json["added"]) == (0, ["docs/deep/sea.txt"])
+    assert nodekin("stats", "--json").json["sources"] == [str(here / "docs")]
     assert "holds" in nodekin("index", ".").err
     assert nodekin("index", ".", "--rebuild").status == 0
 
