@@ -476,7 +476,9 @@ class SQLiteStore(NodeStore):
 
     def kinds(self) -> list[str]:
         """Return the kinds of the values."""
-        return [name for (name,) in self._file.db.rows("SELECT name FROM kinds ORDER BY key")]
+        with_values = "EXISTS (SELECT 1 FROM memory WHERE memory.kind = kinds.key)"
+        rows = self._file.db.rows(f"SELECT name FROM kinds WHERE {with_values} ORDER BY key")
+        return [name for (name,) in rows]
 
 
 def _beyond(inherited: Mapping[str, Any], shared: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -102,7 +102,7 @@ def test_the_client_tries_again(server, client):
 
 def test_an_error_that_stays(server, client):
     server.statuses = [429] * 3
-    with pytest.raises(ModelError, match=r"'openai abc .*' failed on .*not now") as caught:
+    with pytest.raises(ModelError, match=r"'openai abc .*' failed: .*not now") as caught:
         as_llm(OpenAIChat("abc", client=client)).complete("?")
     assert isinstance(caught.value.__cause__, openai.RateLimitError)
     assert "sk-of-mine" not in str(caught.value)

@@ -107,7 +107,7 @@ async def test_weights_in_the_call_reach_a_fusion_within(graph):
     assert ids(retriever.invoke(query, weights=[1, 0])) == only_tea != ids(retriever.invoke(query))
     assert ids(await retriever.ainvoke(query, weights=[1, 0])) == only_tea
     default = NodeGraphRetriever.from_graph(graph, details="nested")
-    for weights, group in (([1, 0], "ROOT sentence"), ([0, 1], "ROOT")):
+    for weights, group in (([1, 0], "sentence"), ([0, 1], "ROOT")):
         (document,) = default.invoke(query, weights=weights, k=1)
         evidence = document.metadata["nodekin"]["evidence"]
         assert {match["group"] for match in evidence} == {group}

@@ -265,7 +265,9 @@ def counting_changes(graph: NodeGraph, monkeypatch: pytest.MonkeyPatch) -> list[
     """Note from which revision changes are asked."""
     asked: list[int] = []
     changes = graph.changes
-    monkeypatch.setattr(graph, "changes", lambda g, since: asked.append(since) or changes(g, since))
+    monkeypatch.setattr(
+        graph, "changes", lambda g, since, **how: asked.append(since) or changes(g, since, **how)
+    )
     return asked
 
 
