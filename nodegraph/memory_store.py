@@ -15,6 +15,8 @@ from .store import NodeStore
 
 _LinkKey = tuple[str, str, str]  # source, target, type
 
+_SERVERS = ("postgresql://", "postgres://")
+
 _Undo = list[tuple[MutableMapping[Any, Any], Any, Any]]  # mapping, key, earlier value
 
 
@@ -229,7 +231,7 @@ def _ranges_by_parent(nodes: Sequence[Node]) -> dict[str, tuple[int, int]]:
 
 
 def as_store(store: str | Path | NodeStore | None) -> NodeStore:
-    """Take a store, or the path of a file for one; None for memory.
+    """Take a store, the path of a file or the address of a server for one; None for memory.
 
     Raises:
         TypeError: If it is none of these.
@@ -240,9 +242,13 @@ def as_store(store: str | Path | NodeStore | None) -> NodeStore:
         return store
     if not isinstance(store, str | Path):
         raise TypeError(
-            f"store is the path of a file, a NodeStore, or None for memory, not {store!r:.80}; "
-            'write NodeGraph(store="graph.db")'
+            f"store is the path of a file, the address of a PostgreSQL server, a NodeStore, or "
+            f'None for memory, not {store!r:.80}; write NodeGraph(store="graph.db")'
         )
+    if isinstance(store, str) and store.startswith(_SERVERS):
+        from .postgres import PostgresStore  # needs psycopg
+
+        return PostgresStore(store)
     from .sqlite import SQLiteStore  # loads SQLite, which a graph in memory does without
 
     return SQLiteStore(store)

@@ -124,6 +124,7 @@ PUBLIC = {
         limit_concurrency nearest_names observing register_reader run_in_tasks run_in_threads
         split_paragraphs split_sentences
     """,
+    "nodekin.nodegraph.postgres": "PostgresAddress PostgresStore",
     "nodekin.nodegraph.sqlite": "SQLiteStore",
     "nodekin.retrievers": """
         Answer AutoMergeRetriever BaseRetriever Bm25 DefaultRetriever

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 from node_texts import split_lines
+from postgres_server import RunningServer, running_server
 
 import nodekin.nodegraph.memory_store
 from nodekin.nodegraph import Document, MemoryStore, NodeGraph, NodeStore
+from nodekin.nodegraph.postgres import PostgresStore
 from nodekin.nodegraph.sqlite import SQLiteStore
 
 
@@ -41,10 +43,22 @@ def graph() -> NodeGraph:
     return graph
 
 
-@pytest.fixture(params=["memory", "file"])
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[RunningServer]:
+    """Yield a PostgreSQL server that all tests of this process share."""
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture(params=["memory", "file", "server"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NodeStore]:
-    """Yield a store with two documents, in memory and in a file."""
-    store: NodeStore = MemoryStore() if request.param == "memory" else SQLiteStore(tmp_path / "g")
+    """Yield a store with two documents: in memory, in a file, and on a server."""
+    store: NodeStore = MemoryStore()
+    if request.param == "file":
+        store = SQLiteStore(tmp_path / "g")
+    elif request.param == "server":
+        server: RunningServer = request.getfixturevalue("postgres_server")
+        store = PostgresStore(server.address())
     store.change_documents([Document("text", id="a"), Document("text", id="b")])
     yield store
     store.close()

@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 from built_anew import GROUPS, TIMEOUT, Declaration, check_as_anew, declare, halves
+from postgres_server import RunningServer
 
 from nodekin.nodegraph import (
     Document,
     MemoryStore,
     NodeGraph,
+    NodeStore,
 )
 from nodekin.nodegraph import (
     build_writer as batch_writer,
@@ -25,10 +27,18 @@ from nodekin.nodegraph import (
 from nodekin.nodegraph import (
     build_writer as drafts,
 )
+from nodekin.nodegraph.postgres import PostgresStore
 from nodekin.nodegraph.sqlite import SQLiteStore
 
 DOCUMENTS = {"a": "tea\ngreen tea", "b": "cup", "c": "tea cup\nriver"}
 BUILDS = ["line", "word", "label", "all", "initial", "documents"]
+
+
+STORES: dict[str, type[NodeStore]] = {
+    "memory": MemoryStore,
+    "file": SQLiteStore,
+    "server": PostgresStore,
+}
 
 
 class Steps:
@@ -90,11 +100,11 @@ def stepping(store: type[Any], steps: Steps) -> type[Any]:
 class World:
     """A graph, and the changes that can be made to it."""
 
-    def __init__(self, store: str, path: Path, num_workers: int = 0) -> None:
+    def __init__(self, store: str, path: Path | str, num_workers: int = 0) -> None:
         self.steps = Steps()
         self.groups = dict(GROUPS)
         self._num_workers = num_workers
-        kind = stepping(MemoryStore if store == "memory" else SQLiteStore, self.steps)
+        kind = stepping(STORES[store], self.steps)
         self.store = kind() if store == "memory" else kind(path)
         self.graph = NodeGraph(store=self.store, on_error="skip", progress=False)
         self.declare(self.groups)
@@ -247,6 +257,21 @@ def test_a_change_during_a_build_in_a_file_loses_nothing(
 ) -> None:
     for world in stepped(CHANGES[change], group, "file", tmp_path, every=29):
         check(world)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_during_a_build_on_a_server_loses_nothing(
+    change: str, postgres_server: RunningServer
+) -> None:
+    for at in (5, 40, 90, 140):
+        world = World("server", postgres_server.address())
+        world.steps.watch(at, partial(CHANGES[change], world))
+        world.graph.nodes("label")
+        world.steps.graph = None
+        assert not world.steps.errors
+        check(world)
+        world.graph.close()
 
 
 def check(world: World) -> None:

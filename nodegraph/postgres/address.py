@@ -1,0 +1,69 @@
+"""Where a graph is on a PostgreSQL server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+SCHEMES = ("postgresql", "postgres")
+
+_DEFAULT_SCHEMA = "nodekin"
+
+_LONGEST = 63  # bytes of a name, above which PostgreSQL cuts it off without an error
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresAddress:
+    """Name a server, a database on it, and the schema that holds one graph.
+
+    Attributes:
+        conninfo: What libpq takes: a URI, with a password if there was one.
+        schema: The schema.
+        shown: The address without the password, for error messages.
+    """
+
+    conninfo: str
+    schema: str
+    shown: str
+
+    @classmethod
+    def parse(cls, address: str) -> PostgresAddress:
+        """Read ``postgresql://user:password@host:port/database?schema=name``.
+
+        All other parameters are libpq's: ``sslmode``, ``host`` (of a socket), ``options``.
+
+        Raises:
+            ValueError: If it is no such address, or the schema is no name.
+        """
+        parts = urlsplit(address)
+        if parts.scheme not in SCHEMES:
+            raise ValueError(
+                f"{address!r:.80} is no address of a PostgreSQL server; write "
+                "'postgresql://user@host/database?schema=name'"
+            )
+        pairs = parse_qsl(parts.query, keep_blank_values=True)
+        schemas = [value for key, value in pairs if key == "schema"] or [_DEFAULT_SCHEMA]
+        (schema,) = schemas[-1:]
+        if len(schemas) > 1 or not schema or "\0" in schema or schema.startswith("pg_"):
+            raise ValueError(
+                f"schema={schema!r} names no schema for a graph; give one name that doesn't begin "
+                'with "pg_"'
+            )
+        if len(schema.encode("utf-8", "surrogatepass")) > _LONGEST:
+            raise ValueError(
+                f"schema={schema!r:.80} is longer than {_LONGEST} bytes, which PostgreSQL cuts "
+                "off; give a shorter name"
+            )
+        others = urlencode([(k, v) for k, v in pairs if k != "schema"], quote_via=quote)
+        conninfo = f"postgresql://{parts.netloc}{parts.path}" + (f"?{others}" if others else "")
+        user, _, place = parts.netloc.rpartition("@")
+        user = unquote(user.partition(":")[0])
+        host = place or dict(pairs).get("host", "")
+        where = f"{user}@{host}" if user else host
+        return cls(conninfo, schema, f"postgresql://{where}{parts.path}?schema={schema}")
+
+    def lock(self, purpose: str) -> int:
+        """Return the number of this graph's advisory lock for a purpose."""
+        digest = sha256(f"nodekin {purpose} {self.schema}".encode()).digest()
+        return int.from_bytes(digest[:8], "big", signed=True)

@@ -1,0 +1,411 @@
+"""The database of a graph: who reads it, and who writes."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import StoreError
+from ..node import Node
+from .address import PostgresAddress
+from .columns import NodeContext
+from .server_connection import Portions, ServerConnection, ServerLostError, Values
+from .tables import FORMAT, TABLES
+
+_OF_OTHER_PROCESSES: list[object] = []  # closing them here would disturb their makers
+
+_IDLE = 8  # connections that wait for the next reader
+
+_PERIOD = 0.02  # seconds between attempts to get the lock, or to reach a server that restarts
+
+_CACHED = 4_000_000  # characters of nodes, above which a cache is begun anew
+
+_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT number FROM nodekin_graph"
+
+_FORMAT = "SELECT to_regclass('nodekin_graph') IS NOT NULL"
+
+
+@dataclass(slots=True)
+class NodeCache:
+    """Hold what was read of one state of a graph, for all threads.
+
+    Attributes:
+        state: The number of the state.
+        nodes: Nodes by id, None for those that do not exist.
+        size: The characters of the nodes, about.
+    """
+
+    state: int = -1
+    nodes: dict[str, Node | None] = field(default_factory=dict)
+    size: int = 0
+
+
+@dataclass(slots=True)
+class _Pinned:
+    """The connection by which a thread reads one state."""
+
+    connection: ServerConnection
+    state: int
+    cache: NodeCache
+
+
+class GraphDatabase:
+    """Give each reading thread a connection, and one thread at a time the one to write by.
+
+    Connections that nobody uses wait for the next reader. One whose server has been restarted is
+    replaced, except within a snapshot or a transaction, which end with ``ServerLostError``.
+
+    Args:
+        address: Where the graph is; its schema and tables are made where they are missing.
+        timeout: Seconds to wait for another process that is writing.
+
+    Raises:
+        ServerLostError: If the server can't be reached.
+        StoreError: If the tables are of another version, or can't be made.
+    """
+
+    def __init__(self, address: PostgresAddress, timeout: float) -> None:
+        self.address = address
+        self.contexts: dict[bytes, NodeContext] = {}  # by their hash: they never change
+        self._timeout = timeout
+        self._set_up()
+        self._give_back(self._opened(), self._generation)  # so that what is wrong is said now
+
+    def _set_up(self) -> None:
+        self._pid = os.getpid()
+        self._local = threading.local()
+        self._mutex = threading.RLock()  # held by who writes
+        self._pool = threading.Lock()
+        self._idle: list[ServerConnection] = []
+        self._generation = 0  # counts how often all was closed
+        self._pinned: dict[int, _Pinned] = {}  # by thread
+        self._cache = NodeCache()
+        self._writer: ServerConnection | None = None
+        self._owner = 0  # the thread whose transaction is open
+        self._touched = False
+        self._name = os.urandom(8).hex()
+        self._transactions = 0
+        self._holders = 0  # threads that keep other processes from writing
+        self._locked: ServerConnection | None = None  # the connection that has the lock for them
+
+    def __del__(self) -> None:
+        if getattr(self, "_pid", None) == os.getpid():
+            for connection in (*self._idle, self._writer):
+                if connection is not None:
+                    connection.close()
+
+    def _follow_fork(self) -> None:
+        """In a process that was forked off, leave the connections to the one that made them."""
+        if self._pid != os.getpid():
+            _OF_OTHER_PROCESSES.append((self._idle, self._pinned, self._writer, self._locked))
+            self._set_up()
+
+    # Connections
+
+    def _opened(self) -> ServerConnection:
+        connection = ServerConnection(self.address, self._timeout)
+        try:
+            self._check_tables(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _check_tables(self, connection: ServerConnection) -> None:
+        """Make the tables where there are none.
+
+        Raises:
+            StoreError: If the tables are of a newer version.
+        """
+        if not connection.rows(_FORMAT)[0][0]:
+            schema = self.address.schema.replace('"', '""')
+            lock = f"SELECT pg_advisory_xact_lock({self.address.lock('transaction')})"
+            try:
+                connection.run_script(f"BEGIN; {lock}")
+                if not connection.rows(_FORMAT)[0][0]:  # another may have been quicker
+                    exists = connection.rows(
+                        "SELECT to_regnamespace(%s) IS NOT NULL", [f'"{schema}"']
+                    )
+                    if not exists[0][0]:
+                        connection.run_script(f'CREATE SCHEMA "{schema}"')
+                    connection.run_script(TABLES)
+                connection.run_script("COMMIT")
+            except BaseException:
+                connection.roll_back()
+                raise
+        ((version,),) = connection.rows("SELECT format FROM nodekin_graph")
+        if version > FORMAT:
+            raise StoreError(
+                f"{self.address.shown} was written by a newer nodekin (format {version}, this one "
+                f"reads up to {FORMAT}); upgrade nodekin, or give another schema"
+            )
+
+    def _borrowed(self) -> tuple[ServerConnection, bool]:
+        """Return a connection, and whether it is a new one."""
+        with self._pool:
+            if self._idle:
+                return self._idle.pop(), False
+        return self._opened(), True
+
+    def _give_back(self, connection: ServerConnection, generation: int) -> None:
+        with self._pool:
+            if not connection.lost:
+                if generation == self._generation and len(self._idle) < _IDLE:
+                    self._idle.append(connection)
+                    return
+                connection.close()
+                return
+            stale, self._idle = self._idle, []  # the others have most likely ended with it
+            self._cache = NodeCache()
+        for other in stale:
+            other.close()
+
+    def _writing_connection(self) -> ServerConnection:
+        with self._mutex:
+            if self._writer is None or self._writer.lost:
+                self._writer = None
+                self._writer = self._opened()
+            return self._writer
+
+    # Reading
+
+    def rows(self, query: str, values: Sequence[Any] = (), *, latest: bool = False) -> list[Values]:
+        """Return the rows of a query, in the state that this thread reads.
+
+        Args:
+            query: The query.
+            values: Its values.
+            latest: Whether to see what came since this thread's snapshot, too.
+        """
+        self._follow_fork()
+        thread = threading.get_ident()
+        if self._owner == thread and self._writer is not None:
+            return self._writer.rows(query, values)
+        pinned = self._pinned.get(thread)
+        if pinned is not None and not latest:
+            return pinned.connection.rows(query, values)
+        while True:
+            generation = self._generation
+            connection, new = self._borrowed()
+            try:
+                return connection.rows(query, values)
+            except ServerLostError:
+                if new:
+                    raise
+            finally:
+                self._give_back(connection, generation)
+
+    def stream(self, query: str, values: Sequence[Any] = ()) -> Portions:
+        """Yield the rows of a query in portions, inside a snapshot or a transaction."""
+        thread = threading.get_ident()
+        if self._owner == thread and self._writer is not None:
+            return self._writer.stream(query, values)
+        return self._pinned[thread].connection.stream(query, values)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[int]:
+        """Read one state in this thread until the block ends; give its number."""
+        self._follow_fork()
+        thread = threading.get_ident()
+        if self._owner == thread:
+            yield int(self.rows("SELECT number FROM nodekin_graph")[0][0])
+            return
+        pinned = self._pinned.get(thread)
+        if pinned is not None:
+            yield pinned.state
+            return
+        generation = self._generation
+        connection, state = self._begun_to_read()
+        try:
+            self._pinned[thread] = _Pinned(connection, state, self._cache_of(state))
+            yield state
+        finally:
+            self._pinned.pop(thread, None)
+            with suppress(ServerLostError):  # who was reading has read
+                connection.roll_back()
+            self._give_back(connection, generation)
+
+    def _begun_to_read(self) -> tuple[ServerConnection, int]:
+        while True:
+            generation = self._generation
+            connection, new = self._borrowed()
+            try:
+                ((number,),) = connection.run_script(_BEGIN)
+                return connection, int(number)
+            except BaseException as error:
+                with suppress(ServerLostError):
+                    connection.roll_back()
+                self._give_back(connection, generation)
+                if new or not isinstance(error, ServerLostError):
+                    raise
+
+    def _cache_of(self, state: int) -> NodeCache:
+        """Return what has been read of a state, also by earlier snapshots."""
+        cache = self._cache
+        if cache.state != state or cache.size > _CACHED:
+            cache = self._cache = NodeCache(state)
+        return cache
+
+    def snapshot_cache(self) -> NodeCache | None:
+        """Return the cache of what this thread's snapshot may read; None outside of one."""
+        thread = threading.get_ident()
+        if self._owner == thread or (pinned := self._pinned.get(thread)) is None:
+            return None
+        return pinned.cache
+
+    # Writing
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Keep other processes from writing, by a lock that ends with the connection."""
+        self._follow_fork()
+        self._acquire()
+        self._local.writing = getattr(self._local, "writing", 0) + 1
+        try:
+            yield
+        finally:
+            self._local.writing -= 1
+            with self._mutex:
+                self._holders -= 1
+                if not self._holders:
+                    locked, self._locked = self._locked, None
+                    if locked is not None and locked is self._writer and not locked.lost:
+                        with suppress(ServerLostError):  # the lock has ended with it
+                            locked.rows("SELECT pg_advisory_unlock(%s)", [self._lock])
+
+    @property
+    def _lock(self) -> int:
+        return self.address.lock("writing")
+
+    def _acquire(self) -> None:
+        end = time.monotonic() + self._timeout
+        retried = False
+        while True:
+            with self._mutex:
+                if self._holders:
+                    self._holders += 1
+                    return
+                writer = self._writing_connection()
+                try:
+                    ((free,),) = writer.rows("SELECT pg_try_advisory_lock(%s)", [self._lock])
+                except ServerLostError:
+                    if retried:
+                        raise
+                    retried = True
+                    continue
+                if free:
+                    self._holders, self._locked = 1, writer
+                    return
+            if time.monotonic() > end:
+                raise StoreError(
+                    f"another process has been writing to {self.address.shown} for "
+                    f"{self._timeout:g} seconds; wait for it, or allow more time: "
+                    "PostgresStore(address, timeout=...)"
+                )
+            time.sleep(_PERIOD)
+
+    @contextmanager
+    def transaction(self) -> Iterator[ServerConnection]:
+        """Take all writes of this thread as one."""
+        self._follow_fork()
+        with self._mutex:
+            if self._owner and self._writer is not None:
+                yield self._writer
+                return
+            try:
+                writer = self._begun_to_write()
+                self._owner, self._touched = threading.get_ident(), False
+                yield writer
+                self._commit(writer)
+            except BaseException:
+                if self._writer is not None:
+                    with suppress(ServerLostError):
+                        self._writer.roll_back()
+                raise
+            finally:
+                self._owner = 0
+
+    def _begun_to_write(self) -> ServerConnection:
+        self._transactions += 1
+        script = (
+            f"BEGIN; SELECT pg_advisory_xact_lock({self.address.lock('transaction')}); "
+            f"INSERT INTO writers VALUES ('\\x{self._name}', {self._transactions}, now()) "
+            "ON CONFLICT (id) DO UPDATE SET number = excluded.number, seen = excluded.seen"
+        )
+        retried = False
+        while True:
+            self._check_lock()
+            writer = self._writing_connection()
+            try:
+                writer.run_script(script)
+            except ServerLostError:
+                if retried:
+                    raise
+                retried = True
+            else:
+                return writer
+
+    def _check_lock(self) -> None:
+        """Refuse to write what was read under a lock that has been lost."""
+        if getattr(self._local, "writing", 0) and (self._locked is None or self._locked.lost):
+            raise ServerLostError(
+                f"{self.address.shown}: the connection to the server was lost, and others may have "
+                "written meanwhile; nothing was changed; try again"
+            )
+
+    def _commit(self, writer: ServerConnection) -> None:
+        touch = "UPDATE nodekin_graph SET number = number + 1; " if self._touched else ""
+        try:
+            writer.run_script(f"{touch}COMMIT")
+        except ServerLostError as error:
+            if not self._committed(error):
+                raise
+
+    def _committed(self, error: ServerLostError) -> bool:
+        """Ask, once the server is back, whether a commit happened whose answer was lost."""
+        end = time.monotonic() + min(self._timeout, 30.0)
+        query = "SELECT 1 FROM writers WHERE id = %s AND number = %s"
+        lock = f"SELECT pg_advisory_xact_lock({self.address.lock('transaction')})"
+        while True:
+            try:
+                writer = self._writing_connection()
+                writer.run_script(f"BEGIN; {lock}; COMMIT")  # until the old connection has ended
+                return bool(writer.rows(query, [bytes.fromhex(self._name), self._transactions]))
+            except ServerLostError:
+                if time.monotonic() > end:
+                    raise StoreError(
+                        f"{self.address.shown}: the connection was lost while a change was "
+                        "committed, and the server has not come back to say whether it was "
+                        "written; repeat the change when the server runs"
+                    ) from error
+                time.sleep(_PERIOD)
+
+    def touch(self) -> None:
+        """Let the transaction change the number of the state."""
+        self._touched = True
+
+    def close(self) -> None:
+        """Close all connections; the next use opens new ones.
+
+        What another thread is reading is closed when that thread is done with it.
+        """
+        self._follow_fork()
+        with self._mutex:
+            with self._pool:
+                self._generation += 1
+                idle, self._idle = self._idle, []
+                self._cache = NodeCache()
+            for connection in idle:
+                connection.close()
+            writer = self._writer
+            if writer is not None and not self._owner and not self._holders:
+                self._writer = None
+                if not writer.lost:
+                    with suppress(StoreError):
+                        writer.run("DELETE FROM writers WHERE id = %s", [bytes.fromhex(self._name)])
+                writer.close()

@@ -1,0 +1,540 @@
+"""Documents, nodes and links in a schema of a PostgreSQL database."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
+from typing import Any
+
+from ..codec import encode
+from ..derivation import CORPUS, Amendment, Derivation, Stamp
+from ..journal import Journal
+from ..node import ROOT, Link, Node
+from ..store import NodeStore
+from .address import PostgresAddress
+from .columns import (
+    NodeContext,
+    context_hash,
+    from_bytes,
+    from_id,
+    from_metadata,
+    portions,
+    to_bytes,
+    to_id,
+    to_link,
+    to_metadata,
+)
+from .graph_database import GraphDatabase
+from .server_connection import ServerConnection, Values
+
+_OBJECT = 500  # characters that would take as much memory as a node without its text, about
+
+_CONTEXTS = 100_000  # in memory, above which reading begins anew
+
+_NODE = """
+    SELECT n.id, n.text, n.content, n.start, n.shift, n.metadata, n.context, n.parent, n.position,
+        d.grp, d.document
+    FROM nodes n JOIN derivations d ON d.key = n.derivation
+"""
+
+_COLUMNS = {
+    "id": "bytea",
+    "derivation": "int8",
+    "position": "int8",
+    "parent": "bytea",
+    "text": "bytea",
+    "content": "bytea",
+    "start": "int8",
+    "shift": "int8",
+    "metadata": "bytea",
+    "context": "bytea",
+}
+
+_PUT_STAMPS = f"""
+    INSERT INTO derivations (grp, document, place, source, rule, metadata)
+    SELECT %b, new.document, coalesce(new.place, root.place, 0), new.source, new.rule, new.metadata
+    FROM unnest(%b::bytea[], %b::bigint[], %b::bytea[], %b::bytea[], %b::bytea[])
+        AS new (document, place, source, rule, metadata)
+    LEFT JOIN derivations root
+        ON root.document = new.document AND root.grp = '\\x{ROOT.encode().hex()}'
+    ON CONFLICT (grp, document) DO UPDATE SET place = excluded.place, source = excluded.source,
+        rule = excluded.rule, metadata = excluded.metadata
+    RETURNING document, key
+"""
+
+_PUT_LINKS = """
+    INSERT INTO links (source, target, type, weight, metadata, derived)
+    SELECT source, target, type, weight, metadata, derived
+    FROM unnest(%b::bytea[], %b::bytea[], %b::bytea[], %b::float8[], %b::bytea[], %b::boolean[])
+        WITH ORDINALITY AS new (source, target, type, weight, metadata, derived, at)
+    ORDER BY at
+    ON CONFLICT (source, target, type) DO UPDATE SET weight = excluded.weight,
+        metadata = excluded.metadata, derived = excluded.derived
+"""
+
+_LINK = "SELECT l.source, l.target, l.type, l.weight, l.metadata, l.derived FROM links l"
+
+
+class PostgresStore(NodeStore):
+    """Store a graph in a schema of a PostgreSQL database, shared by processes and machines.
+
+    Every write is a transaction; what has returned is as durable as the server makes it. Any
+    number of processes read while one writes, each of them one state. Several graphs are in one
+    database by the names of their schemas. Indexes are in the memory of each process.
+
+    Args:
+        address: ``postgresql://user:password@host/database?schema=name``, with any other
+            parameter of libpq; without ``schema`` it is "nodekin". The schema and its tables are
+            made where they are missing.
+        timeout: Seconds to wait while another process writes.
+
+    Raises:
+        ImportError: If psycopg is not installed; it names the extra.
+        StoreError: If the server can't be reached, or the tables are of a newer version.
+        ValueError: If it is no such address.
+
+    Example:
+        >>> graph = NodeGraph(store=PostgresStore("postgresql://me@db/texts"))  # doctest: +SKIP
+    """
+
+    def __init__(self, address: str, *, timeout: float = 60.0) -> None:
+        self.address = address
+        self.timeout = timeout
+        self._set_up()
+
+    def _set_up(self) -> None:
+        self._database = GraphDatabase(PostgresAddress.parse(self.address), self.timeout)
+        self._journal = Journal(_JournalValues(self._database))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"address": self.address, "timeout": self.timeout}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._set_up()
+
+    def __repr__(self) -> str:
+        return f"PostgresStore({self._database.address.shown!r})"
+
+    @property
+    def journal(self) -> Journal:
+        """The revisions of the groups."""
+        return self._journal
+
+    def snapshot(self) -> AbstractContextManager[int]:
+        """Read one state in this thread until the block ends."""
+        return self._database.snapshot()
+
+    def touch(self) -> None:
+        """Change the number that ``snapshot`` returns."""
+        self._database.touch()
+
+    def writing(self) -> AbstractContextManager[object]:
+        """Keep other processes from writing."""
+        return self._database.writing()
+
+    def transaction(self) -> AbstractContextManager[object]:
+        """Take all writes of this thread as one."""
+        return self._database.transaction()
+
+    def close(self) -> None:
+        """Close all connections; the next use opens new ones."""
+        self._database.close()
+
+    def compact(self) -> None:
+        """Delete what nothing refers to any more; the server frees the space by itself."""
+        with self._database.transaction() as db:
+            db.run(
+                "DELETE FROM contexts c WHERE NOT EXISTS "
+                "(SELECT FROM nodes n WHERE n.context = c.hash)"
+            )
+            db.run(
+                "DELETE FROM kinds k WHERE NOT EXISTS (SELECT FROM memory m WHERE m.kind = k.key)"
+            )
+            db.run("DELETE FROM writers WHERE seen < now() - interval '1 day'")
+
+    def check(self, nodes: Sequence[Node]) -> None:
+        """Try to write what is not text."""
+        for node in nodes:
+            if node.content is not node.text:
+                encode(node.content)
+            if node.own_metadata:
+                encode(node.own_metadata)
+
+    # Writing
+
+    def write_derivations(
+        self, group: str, derivations: Mapping[str, Derivation | None], changed: Collection[str]
+    ) -> None:
+        """Insert, replace or delete derivations.
+
+        Raises:
+            TypeError: If a node has a value that no store can hold.
+        """
+        name = to_bytes(group)
+        with self._database.transaction() as db:
+            for documents in portions(map(to_id, derivations)):
+                db.run(
+                    "DELETE FROM nodes WHERE derivation IN "
+                    "(SELECT key FROM derivations WHERE grp = %b AND document = ANY(%b))",
+                    [name, documents],
+                )
+            gone = (to_id(i) for i, new in derivations.items() if new is None)
+            for documents in portions(gone):
+                query = "DELETE FROM derivations WHERE grp = %b AND document = ANY(%b)"
+                db.run(query, [name, documents])
+            new = {i: new for i, new in derivations.items() if new is not None}
+            places = {
+                i: derivation.nodes[0].order if group == ROOT else None
+                for i, derivation in new.items()
+            }
+            keys = _put_stamps(db, name, {i: d.stamp for i, d in new.items()}, places)
+            nodes = ((keys[i], node) for i, d in new.items() for node in d.nodes)
+            for some in portions(nodes):
+                self._put_nodes(db, some)
+
+    def write_amendment(self, group: str, document_id: str, amendment: Amendment) -> None:
+        """Write the nodes and the stamp of an amendment."""
+        with self._database.transaction() as db:
+            stamps = {document_id: amendment.stamp}
+            keys = _put_stamps(db, to_bytes(group), stamps, {document_id: None})
+            for ids in portions(map(to_id, amendment.removed)):
+                db.run("DELETE FROM nodes WHERE id = ANY(%b)", [ids])
+            for some in portions((keys[document_id], node) for node in amendment.nodes):
+                self._put_nodes(db, some)
+
+    def _put_nodes(self, db: ServerConnection, nodes: Sequence[tuple[int, Node]]) -> None:
+        """Write nodes with the keys of their derivations, over those of their ids."""
+        rows: dict[bytes, Values] = {}
+        contexts: dict[bytes, bytes] = {}
+        latest: tuple[NodeContext | None, bytes | None] = (None, None)
+        for derivation, node in nodes:
+            context = NodeContext.of(node)
+            if latest[0] is None or any(
+                new is not old for new, old in zip(context, latest[0], strict=True)
+            ):
+                try:
+                    value = context.write()
+                except TypeError as error:
+                    raise TypeError(f"metadata above node {node.id!r}: {error}") from error
+                latest = context, None if value is None else context_hash(value)
+                if value is not None:
+                    contexts[context_hash(value)] = value
+            try:
+                metadata = to_metadata(node.own_metadata)
+            except TypeError as error:
+                what = "document" if node.group == ROOT else "node"
+                raise TypeError(f"metadata of {what} {node.id!r}: {error}") from error
+            key = to_id(node.id)
+            rows[key] = (
+                *(key, derivation, node.order),
+                None if node.parent_id is None else to_id(node.parent_id),
+                to_bytes(node.text),
+                None if node.content == node.text else to_bytes(encode(node.content)),
+                *(node.start, node.offset, metadata, latest[1]),
+            )
+        if contexts:
+            db.run(
+                "INSERT INTO contexts SELECT * FROM unnest(%b::bytea[], %b::bytea[]) "
+                "ON CONFLICT DO NOTHING",
+                [list(contexts), list(contexts.values())],
+            )
+        db.run("DELETE FROM nodes WHERE id = ANY(%b)", [list(rows)])
+        db.copy("nodes", list(_COLUMNS), list(_COLUMNS.values()), rows.values())
+
+    # Reading
+
+    def derivation(self, group: str, document_id: str) -> Derivation | None:
+        """Return what was derived."""
+        with self.snapshot():
+            stamp = self.stamps(group, [document_id]).get(document_id)
+            if stamp is None:
+                return None
+            place = [to_bytes(group), to_id(document_id)]
+            of_document = "WHERE d.grp = %b AND d.document = %b ORDER BY n.position"
+            nodes = self._nodes_of(self._database.rows(f"{_NODE} {of_document}", place))
+            links = self._database.rows(
+                f"{_LINK} JOIN nodes n ON n.id = l.source "
+                "JOIN derivations d ON d.key = n.derivation "
+                "WHERE d.grp = %b AND d.document = %b AND l.derived ORDER BY l.key",
+                place,
+            )
+            return Derivation(*stamp, tuple(nodes), tuple(map(to_link, links)))
+
+    def stamps(self, group: str, ids: Collection[str] | None = None) -> dict[str, Stamp]:
+        """Return the stamps of a group."""
+        query = "SELECT document, source, rule, metadata FROM derivations WHERE grp = %b"
+        name = to_bytes(group)
+        if ids is None:
+            rows = self._database.rows(f"{query} ORDER BY place", [name])
+        else:
+            with self.snapshot() if len(ids) > 1 else nullcontext():
+                rows = [
+                    row
+                    for some in portions(dict.fromkeys(map(to_id, ids)))
+                    for row in self._database.rows(
+                        f"{query} AND document = ANY(%b) ORDER BY place", [name, some]
+                    )
+                ]
+        return {from_id(i): Stamp(*map(from_bytes, stamp)) for i, *stamp in rows}
+
+    def nodes(self, group: str) -> Iterator[Node]:
+        """Return the nodes of a group."""
+        query = f"{_NODE} WHERE d.grp = %b ORDER BY d.place, n.position"
+        with (
+            self.snapshot(),
+            closing(self._database.stream(query, [to_bytes(group)])) as stream,
+        ):
+            for rows in stream:
+                yield from self._nodes_of(rows)
+
+    def node_ids(self, group: str, document_id: str) -> list[str]:
+        """Return the ids of the nodes of a derivation."""
+        rows = self._database.rows(
+            "SELECT n.id FROM nodes n JOIN derivations d ON d.key = n.derivation "
+            "WHERE d.grp = %b AND d.document = %b ORDER BY n.position",
+            [to_bytes(group), to_id(document_id)],
+        )
+        return [from_id(i) for (i,) in rows]
+
+    def get(self, ids: Iterable[str]) -> list[Node | None]:
+        """Return nodes by id."""
+        requested = list(ids)
+        cache = self._database.snapshot_cache()  # a hit's parent is often read again and again
+        nodes: dict[str, Node | None] = {} if cache is None else cache.nodes
+        missing = [i for i in dict.fromkeys(requested) if i not in nodes]
+        if missing:
+            new: dict[str, Node | None] = dict.fromkeys(missing)
+            with self.snapshot() if cache is None else nullcontext():
+                for some in portions(map(to_id, missing)):
+                    rows = self._database.rows(f"{_NODE} WHERE n.id = ANY(%b)", [some])
+                    new.update((node.id, node) for node in self._nodes_of(rows))
+            nodes.update(new)
+            if cache is not None:
+                cache.size += sum(len(node.text) + _OBJECT for node in new.values() if node)
+        return [nodes[i] for i in requested]
+
+    def children(self, group: str, parent: Node) -> Sequence[Node]:
+        """Return the nodes of a group made from one parent."""
+        query = (
+            f"{_NODE} WHERE d.grp = %b AND d.document = %b AND n.parent = %b ORDER BY n.position"
+        )
+        values = [to_bytes(group), to_id(parent.document_id), to_id(parent.id)]
+        with self.snapshot():
+            return tuple(self._nodes_of(self._database.rows(query, values)))
+
+    def neighbours(self, node: Node) -> tuple[Node | None, Node | None]:
+        """Return the nodes before and after a node in its group and document."""
+        of_document = f"{_NODE} WHERE d.grp = %b AND d.document = %b AND n.position"
+        values = [to_bytes(node.group), to_id(node.document_id), node.order]
+        query = (
+            f"({of_document} < %b ORDER BY n.position DESC LIMIT 1) UNION ALL "
+            f"({of_document} > %b ORDER BY n.position LIMIT 1)"
+        )
+        with self.snapshot():
+            beside = self._nodes_of(self._database.rows(query, [*values, *values]))
+        before = [other for other in beside if other.order < node.order]
+        after = [other for other in beside if other.order > node.order]
+        return before[0] if before else None, after[0] if after else None
+
+    def _nodes_of(self, rows: Sequence[Values]) -> list[Node]:
+        contexts = self._contexts({row[6] for row in rows if row[6] is not None})
+        nothing = NodeContext()
+        nodes: list[Node] = []
+        for row in rows:
+            node_id, text, content, start, shift, own, context, parent, position, group, of = row
+            words = from_bytes(text)
+            inherited, search_text, above = nothing if context is None else contexts[context]
+            value = None if content is None else from_metadata(content)
+            nodes.append(
+                Node(
+                    words,
+                    from_metadata(own),
+                    value,
+                    start,
+                    None if start is None else start + len(words),
+                    from_id(node_id),
+                    from_bytes(group),
+                    from_id(of),
+                    None if parent is None else from_id(parent),
+                    shift,
+                    position,
+                    inherited,
+                    search_text,
+                    above,
+                )
+            )
+        return nodes
+
+    def _contexts(self, hashes: set[bytes]) -> Mapping[bytes, NodeContext]:
+        read = self._database.contexts
+        missing = [key for key in hashes if key not in read]
+        if not missing:
+            return read
+        if len(read) > _CONTEXTS:
+            read = self._database.contexts = {}
+            missing = list(hashes)
+        for some in portions(missing):
+            query = "SELECT hash, value FROM contexts WHERE hash = ANY(%b)"
+            for key, value in self._database.rows(query, [some]):
+                read[key] = NodeContext.read(value)
+        return read
+
+    # Links
+
+    def read_links(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
+        """Return the links from (or to) each id."""
+        return self._links(ids, incoming, existing=False)
+
+    def links(self, ids: Sequence[str], *, incoming: bool = False) -> list[list[Link]]:
+        """Return the links from (or to) each node."""
+        return self._links(ids, incoming, existing=True)
+
+    def _links(self, ids: Sequence[str], incoming: bool, *, existing: bool) -> list[list[Link]]:
+        links: dict[str, list[Link]] = {i: [] for i in ids}
+        side = "l.target" if incoming else "l.source"
+        ends = "JOIN nodes s ON s.id = l.source JOIN nodes t ON t.id = l.target"
+        query = f"{_LINK} {ends if existing else ''} WHERE {side} = ANY(%b) ORDER BY l.key"
+        for some in portions(map(to_id, links)):
+            for link in map(to_link, self._database.rows(query, [some])):
+                links[link.target if incoming else link.source].append(link)
+        return [links[i] for i in ids]
+
+    def put_links(self, links: Sequence[Link]) -> None:
+        """Store links."""
+        rows = {
+            (to_id(k.source), to_id(k.target), to_bytes(k.type)): (
+                *(float(k.weight), to_metadata(k.metadata), bool(k.derived)),
+            )
+            for k in links
+        }
+        with self._database.transaction() as db:
+            for some in portions((*key, *row) for key, row in rows.items()):
+                db.run(_PUT_LINKS, _columns(some))
+
+    def delete_links(self, links: Sequence[Link]) -> None:
+        """Delete links."""
+        ends = ((to_id(k.source), to_id(k.target), to_bytes(k.type)) for k in links)
+        with self._database.transaction() as db:
+            for some in portions(ends):
+                db.run(
+                    "DELETE FROM links l USING unnest(%b::bytea[], %b::bytea[], %b::bytea[]) "
+                    "AS gone (source, target, type) WHERE l.source = gone.source "
+                    "AND l.target = gone.target AND l.type = gone.type",
+                    _columns(some),
+                )
+
+    # Values
+
+    def get_values(self, kind: str, keys: Collection[str] | None = None) -> dict[str, bytes]:
+        """Return values, also what came since this thread's snapshot."""
+        query = "SELECT m.key, m.value FROM memory m JOIN kinds k ON k.key = m.kind WHERE k.name = "
+        name = to_bytes(kind)
+        if keys is None:
+            rows = self._database.rows(f"{query} %b", [name], latest=True)
+            return {from_id(key): value for key, value in rows}
+        values: dict[str, bytes] = {}
+        for some in portions(map(to_id, keys)):
+            rows = self._database.rows(f"{query} %b AND m.key = ANY(%b)", [name, some], latest=True)
+            values.update((from_id(key), value) for key, value in rows)
+        return values
+
+    def put_values(self, kind: str, values: Mapping[str, bytes]) -> None:
+        """Store values."""
+        if not values:
+            return
+        name = to_bytes(kind)
+        with self._database.transaction() as db:
+            db.run("INSERT INTO kinds (name) VALUES (%b) ON CONFLICT DO NOTHING", [name])
+            for some in portions((to_id(key), bytes(value)) for key, value in values.items()):
+                db.run(
+                    "INSERT INTO memory SELECT k.key, new.key, new.value "
+                    "FROM kinds k, unnest(%b::bytea[], %b::bytea[]) AS new (key, value) "
+                    "WHERE k.name = %b "
+                    "ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value",
+                    [*_columns(some), name],
+                )
+
+    def delete_values(self, kind: str, keys: Collection[str] | None = None) -> None:
+        """Delete values."""
+        with self._database.transaction() as db:
+            if keys is None:
+                db.run("DELETE FROM kinds WHERE name = %b", [to_bytes(kind)])
+                return
+            for some in portions(map(to_id, keys)):
+                db.run(
+                    "DELETE FROM memory WHERE key = ANY(%b) "
+                    "AND kind = (SELECT key FROM kinds WHERE name = %b)",
+                    [some, to_bytes(kind)],
+                )
+
+    def kinds(self) -> list[str]:
+        """Return the kinds of the values."""
+        rows = self._database.rows(
+            "SELECT name FROM kinds k WHERE EXISTS "
+            "(SELECT FROM memory m WHERE m.kind = k.key) ORDER BY key",
+            latest=True,
+        )
+        return [from_bytes(name) for (name,) in rows]
+
+
+class _JournalValues:
+    """Store the values of the journal, which are read as of a thread's snapshot."""
+
+    def __init__(self, database: GraphDatabase) -> None:
+        self._database = database
+
+    def get_values(self, kind: str, keys: Collection[str] | None = None) -> dict[str, bytes]:
+        """Return those of the values that exist, or all of a kind, by key."""
+        query, values = "SELECT key, value FROM journal WHERE kind = %b", [to_bytes(kind)]
+        if keys is None:
+            rows = self._database.rows(query, values)
+        else:
+            rows = [
+                row
+                for some in portions(map(to_bytes, keys))
+                for row in self._database.rows(f"{query} AND key = ANY(%b)", [*values, some])
+            ]
+        return {from_bytes(key): value for key, value in rows}
+
+    def put_values(self, kind: str, values: Mapping[str, bytes]) -> None:
+        """Store values, over existing ones."""
+        with self._database.transaction() as db:
+            for key, value in values.items():
+                db.run(
+                    "INSERT INTO journal VALUES (%b, %b, %b) "
+                    "ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value",
+                    [to_bytes(kind), to_bytes(key), value],
+                )
+
+    def delete_values(self, kind: str, keys: Collection[str] | None = None) -> None:
+        """Delete values, or all of a kind."""
+        with self._database.transaction() as db:
+            if keys is None:
+                db.run("DELETE FROM journal WHERE kind = %b", [to_bytes(kind)])
+                return
+            for some in portions(map(to_bytes, keys)):
+                query = "DELETE FROM journal WHERE kind = %b AND key = ANY(%b)"
+                db.run(query, [to_bytes(kind), some])
+
+
+def _put_stamps(
+    db: ServerConnection,
+    group: bytes,
+    stamps: Mapping[str, Stamp],
+    places: Mapping[str, int | None],
+) -> dict[str, int]:
+    """Write stamps by document id; return the keys of their derivations."""
+    rows = (
+        (to_id(i), 0 if i == CORPUS else places[i], *map(to_bytes, stamp))
+        for i, stamp in stamps.items()
+    )
+    keys: dict[str, int] = {}
+    for some in portions(rows):
+        found = db.rows(_PUT_STAMPS, [group, *_columns(some)])
+        keys.update((from_id(document), key) for document, key in found)
+    return keys
+
+
+def _columns(rows: Sequence[Values]) -> list[list[Any]]:
+    return [list(column) for column in zip(*rows, strict=True)]

@@ -1,0 +1,170 @@
+"""A connection to a PostgreSQL server that says in words what went wrong."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ..errors import StoreError
+from .address import PostgresAddress
+
+if TYPE_CHECKING:
+    import psycopg
+
+Values = tuple[Any, ...]
+
+Portions = Generator[list[Values], None, None]
+
+_FETCHED = 2_000  # rows that a stream has in memory
+
+_CONNECT_TIMEOUT = 10  # seconds
+
+
+class ServerLostError(StoreError):
+    """The server can't be reached, or a connection to it has ended."""
+
+
+class ServerConnection:
+    """Run statements in the schema of a graph.
+
+    Args:
+        address: Where the graph is.
+        timeout: Seconds to wait for another process that is writing.
+
+    Raises:
+        ImportError: If psycopg is not installed; it names the extra.
+        ServerLostError: If the server can't be reached, or lets nobody in.
+    """
+
+    _streams = itertools.count()
+
+    def __init__(self, address: PostgresAddress, timeout: float) -> None:
+        try:
+            import psycopg
+        except ImportError as error:
+            raise ImportError(
+                'a graph on PostgreSQL needs psycopg: pip install "nodekin[postgres]"'
+            ) from error
+        self._address = address
+        self._psycopg = psycopg
+        try:
+            self._db: psycopg.Connection[Values] = psycopg.connect(
+                address.conninfo,
+                autocommit=True,
+                connect_timeout=_CONNECT_TIMEOUT,
+                application_name="nodekin",
+                client_encoding="utf8",
+            )
+        except psycopg.Error as error:
+            raise ServerLostError(
+                f"{address.shown} can't be reached: {_line(error)}; see whether the server runs, "
+                "and whether the address, user and password are right"
+            ) from error
+        schema = address.schema.replace('"', '""')
+        wait = int(timeout * 1000)
+        try:
+            self.run_script(f"SET search_path TO \"{schema}\"; SET lock_timeout TO '{wait}ms'")
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def lost(self) -> bool:
+        """Whether the connection has ended."""
+        return self._db.closed
+
+    def run_script(self, script: str) -> list[Values]:
+        """Run statements without values in one request; return the rows of the last that has any.
+
+        Their values are texts.
+        """
+        with self._explained():
+            cursor = self._db.execute(script, prepare=False)
+            rows: list[Values] = []
+            while True:
+                if cursor.description is not None:
+                    rows = cursor.fetchall()
+                if not cursor.nextset():
+                    return rows
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> None:
+        """Run a statement."""
+        with self._explained():
+            self._db.execute(statement, values)
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Values]:
+        """Return all rows of a statement."""
+        with self._explained(), self._db.cursor(binary=True) as cursor:
+            return cursor.execute(statement, values).fetchall()
+
+    def stream(self, statement: str, values: Sequence[Any] = ()) -> Portions:
+        """Yield the rows of a query in portions, inside a transaction."""
+        name = f"stream_{next(self._streams)}"
+        with self._explained():
+            cursor = self._db.cursor(name, binary=True)
+            cursor.execute(statement, values)
+        with closing(cursor):
+            while True:
+                with self._explained():
+                    rows = cursor.fetchmany(_FETCHED)
+                if not rows:
+                    return
+                yield rows
+
+    def copy(
+        self, table: str, columns: Sequence[str], types: Sequence[str], rows: Iterable[Values]
+    ) -> None:
+        """Write rows into a table, in the quickest way there is."""
+        statement = f"COPY {table} ({', '.join(columns)}) FROM STDIN (FORMAT BINARY)"
+        with (
+            self._explained(),
+            self._db.cursor() as cursor,
+            cursor.copy(statement) as copy,
+        ):
+            copy.set_types(types)
+            for row in rows:
+                copy.write_row(row)
+
+    def roll_back(self) -> None:
+        """Undo an open transaction, if the server has not done so."""
+        if not self.lost and self._db.info.transaction_status != 0:
+            self.run_script("ROLLBACK")
+
+    def close(self) -> None:
+        """End the connection."""
+        self._db.close()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except self._psycopg.Error as error:
+            raise self._explanation(error) from error
+
+    def _explanation(self, error: psycopg.Error) -> StoreError:
+        where, errors = self._address.shown, self._psycopg.errors
+        if self._db.closed or isinstance(error, errors.AdminShutdown | errors.CrashShutdown):
+            return ServerLostError(
+                f"{where}: the connection to the server was lost: {_line(error)}; nothing was "
+                "changed; try again when the server runs"
+            )
+        if isinstance(error, errors.LockNotAvailable):
+            remedy = (
+                "another process has been writing for too long; wait for it, or allow more time: "
+                "PostgresStore(address, timeout=...)"
+            )
+        elif isinstance(error, errors.DiskFull):
+            remedy = "nothing was changed; make room on the server's disk and try again"
+        elif isinstance(error, errors.InsufficientPrivilege):
+            remedy = "nothing was changed; the user of this address lacks the right to do so"
+        elif isinstance(error, errors.ReadOnlySqlTransaction):
+            remedy = "nothing was changed; this server can only be read, write to its primary"
+        else:
+            remedy = "nothing was changed"
+        return StoreError(f"{where}: {_line(error)}: {remedy}")
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

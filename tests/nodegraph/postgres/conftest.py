@@ -1,0 +1,9 @@
+"""What the tests of the store on a server share."""
+
+import pytest
+from postgres_server import RunningServer
+
+
+@pytest.fixture
+def address(postgres_server: RunningServer) -> str:
+    return postgres_server.address()

@@ -1,0 +1,41 @@
+"""Addresses of graphs on a server."""
+
+import pytest
+
+from nodekin.nodegraph.postgres import PostgresAddress
+
+
+def test_an_address_names_server_database_and_schema() -> None:
+    address = PostgresAddress.parse(
+        "postgresql://me:se%40cret@db:5433/texts?schema=tea&sslmode=require"
+    )
+    assert address.schema == "tea"
+    assert address.conninfo == "postgresql://me:se%40cret@db:5433/texts?sslmode=require"
+    assert address.shown == "postgresql://me@db:5433/texts?schema=tea"
+
+
+def test_a_socket_is_a_host() -> None:
+    address = PostgresAddress.parse("postgres:///texts?host=/run/postgresql&options=-c%20x%3D1")
+    assert address.schema == "nodekin"
+    assert address.conninfo == ("postgresql:///texts?host=%2Frun%2Fpostgresql&options=-c%20x%3D1")
+    assert address.shown == "postgresql:///run/postgresql/texts?schema=nodekin"
+
+
+def test_graphs_of_a_database_have_locks_of_their_own() -> None:
+    one, other = (PostgresAddress.parse(f"postgresql://db/x?schema={name}") for name in "ab")
+    assert len({one.lock("a"), one.lock("b"), other.lock("a"), other.lock("b")}) == 4
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("mysql://db/x", "no address of a PostgreSQL server"),
+        ("postgresql://db/x?schema=", "names no schema"),
+        ("postgresql://db/x?schema=a&schema=b", "names no schema"),
+        ("postgresql://db/x?schema=pg_tea", "names no schema"),
+        (f"postgresql://db/x?schema={'茶' * 22}", "longer than 63 bytes"),
+    ],
+)
+def test_what_is_no_address_is_refused(address: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PostgresAddress.parse(address)

@@ -1,0 +1,209 @@
+"""What happens when the server, or a connection to it, is gone."""
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from postgres_server import RunningServer, running_server
+
+from nodekin.nodegraph import Document, NodeGraph, StoreError
+from nodekin.nodegraph.postgres import PostgresStore
+from nodekin.nodegraph.postgres.server_connection import ServerLostError
+from nodekin.retrievers import Retriever
+
+
+@pytest.fixture(scope="module")
+def mortal() -> Iterator[RunningServer]:
+    """Yield a server that may be killed."""
+    with running_server() as server:
+        yield server
+
+
+def end_connections(uri: str) -> None:
+    with psycopg.connect(uri) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+            "WHERE application_name = 'nodekin'"
+        )
+
+
+def document(i: str) -> Document:
+    return Document(f"text {i}", id=i)
+
+
+def test_a_server_that_is_down_is_named_and_comes_back(mortal: RunningServer) -> None:
+    graph = NodeGraph(store=mortal.address(), progress=False)
+    graph.create_node_group("word", str.split)
+    graph.add(document("a"))
+    retriever = Retriever(graph, "word")
+    assert len(retriever("text")) == 1
+    mortal.kill()
+    for use in (lambda: graph.add(document("b")), lambda: retriever("text"), graph.document_ids):
+        with pytest.raises(StoreError, match=r"postgresql://postgres@.*\?schema=graph_"):
+            use()
+    mortal.start()
+    graph.add(document("c"))
+    assert graph.document_ids() == ["a", "c"]
+    assert len(retriever("text")) == 2
+    graph.close()
+
+
+@pytest.mark.slow
+def test_nothing_acknowledged_is_lost_when_the_server_is_killed(mortal: RunningServer) -> None:
+    address = mortal.address()
+    store = PostgresStore(address)
+    acknowledged: list[str] = []
+    refused: list[str] = []
+    stop = threading.Event()
+    errors: list[BaseException] = []
+
+    def write() -> None:
+        number = 0
+        try:
+            while not stop.is_set():
+                number += 1
+                i = str(number)
+                try:
+                    with store.writing(), store.transaction():
+                        store.change_documents([document(i)])
+                        store.put_values("vectors", {i: i.encode()})
+                except StoreError as error:
+                    (refused if "nothing was changed" in str(error) else []).append(i)
+                    time.sleep(0.01)
+                else:
+                    acknowledged.append(i)
+        except BaseException as error:
+            errors.append(error)
+
+    def read() -> None:
+        try:
+            while not stop.is_set():
+                try:
+                    with store.snapshot():
+                        ids = store.document_ids()
+                        assert [n.id for n in store.get(ids) if n] == ids
+                        assert store.count("ROOT") == len(ids)
+                except StoreError:
+                    time.sleep(0.01)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for work in (write, read)]
+    for thread in threads:
+        thread.start()
+    for _ in range(5):
+        target = len(acknowledged) + 20
+        end = time.monotonic() + 60
+        while len(acknowledged) < target and time.monotonic() < end and not errors:
+            time.sleep(0.005)
+        assert len(acknowledged) >= target, errors
+        mortal.kill()
+        mortal.start()
+    stop.set()
+    for thread in threads:
+        thread.join(60)
+    assert not errors
+    store.close()
+    again = PostgresStore(address)
+    ids = set(again.document_ids())
+    assert set(acknowledged) <= ids
+    assert set(again.get_values("vectors")) == ids
+    assert not ids & set(refused)
+    again.close()
+
+
+def test_readers_do_not_notice_that_idle_connections_were_ended(
+    postgres_server: RunningServer, address: str
+) -> None:
+    store = PostgresStore(address)
+    store.change_documents([document("a")])
+    for use in (store.document_ids, lambda: store.get(["a"]), lambda: store.revision("ROOT")):
+        end_connections(postgres_server.uri)
+        assert use()
+    end_connections(postgres_server.uri)
+    store.change_documents([document("b")])
+    end_connections(postgres_server.uri)
+    with store.writing(), store.snapshot():
+        assert store.document_ids() == ["a", "b"]
+    store.close()
+
+
+def test_who_has_lost_the_lock_does_not_write(postgres_server: RunningServer, address: str) -> None:
+    store = PostgresStore(address)
+    with store.writing():
+        store.change_documents([document("a")])
+        end_connections(postgres_server.uri)
+        for _ in range(2):
+            with pytest.raises(ServerLostError, match=r"the connection to the server was lost"):
+                store.change_documents([document("b")])
+    store.change_documents([document("c")])
+    assert store.document_ids() == ["a", "c"]
+    store.close()
+
+
+def test_a_transaction_that_loses_its_connection_changes_nothing(
+    postgres_server: RunningServer, address: str
+) -> None:
+    store = PostgresStore(address)
+
+    def change() -> None:
+        with store.transaction():
+            store.change_documents([document("a")])
+            end_connections(postgres_server.uri)
+            store.change_documents([document("b")])
+
+    with pytest.raises(ServerLostError, match="nothing was changed"):
+        change()
+    assert store.document_ids() == []
+    store.close()
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_a_commit_whose_answer_is_lost_is_looked_up(
+    written: bool, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = PostgresStore(address)
+    store.change_documents([document("a")])
+    writer: Any = store._database._writer
+    run = writer.run_script
+
+    def run_and_lose(script: str) -> object:
+        if "COMMIT" in script and script.startswith("UPDATE"):
+            if written:
+                run(script)
+            writer.close()
+            raise ServerLostError("lost; nothing was changed")
+        return run(script)
+
+    monkeypatch.setattr(writer, "run_script", run_and_lose)
+    if written:
+        store.change_documents([document("b")])
+        assert store.document_ids() == ["a", "b"]
+    else:
+        with pytest.raises(ServerLostError):
+            store.change_documents([document("b")])
+        assert store.document_ids() == ["a"]
+    store.close()
+
+
+def test_one_process_writes_at_a_time(address: str) -> None:
+    one, other = PostgresStore(address), PostgresStore(address, timeout=0.2)
+    with one.writing():
+        with one.writing():  # the same process may again
+            one.change_documents([document("a")])
+        with pytest.raises(StoreError, match=r"another process has been writing to .* 0\.2 sec"):
+            other.writing().__enter__()
+        assert other.document_ids() == ["a"]
+        other.put_values("vectors", {"a": b"1"})  # needs no lock
+    with other.writing():
+        other.change_documents([document("b")])
+    with one.transaction():
+        one.put_values("vectors", {"b": b"1"})
+        with pytest.raises(StoreError, match="another process has been writing for too long"):
+            other.put_values("vectors", {"b": b"2"})
+    assert one.get_values("vectors") == {"a": b"1", "b": b"1"}
+    one.close()
+    other.close()

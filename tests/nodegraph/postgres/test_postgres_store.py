@@ -1,0 +1,247 @@
+"""A graph on a PostgreSQL server."""
+
+import itertools
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.synchronize import Event
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+from postgres_server import RunningServer
+from store_machine import StoreMachine
+
+from nodekin.nodegraph import Document, NodeGraph, NodeStore, StoreError
+from nodekin.nodegraph.postgres import PostgresStore
+from nodekin.nodegraph.testing import check_store
+from nodekin.retrievers import Retriever
+
+
+@pytest.mark.slow
+def test_the_store_passes(postgres_server: RunningServer) -> None:
+    check_store(
+        lambda: PostgresStore(postgres_server.address()),
+        reopen=lambda store: PostgresStore(getattr(store, "address", "")),
+    )
+
+
+@pytest.mark.slow
+def test_random_writes_leave_what_a_model_has(postgres_server: RunningServer) -> None:
+    class Machine(StoreMachine):
+        def make(self) -> NodeStore:
+            return PostgresStore(postgres_server.address())
+
+        def teardown(self) -> None:
+            self.store.close()
+
+    run_state_machine_as_test(
+        Machine,
+        settings=settings(
+            max_examples=15,
+            stateful_step_count=20,
+            deadline=None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+DOCUMENTS = [
+    Document("green tea\nis hot", {"source": "tea.md", "year": 2021}, id="tea"),
+    Document("a cup of coffee\nand tea", {"source": "cup.md", "tags": ("a", "b")}, id="cup"),
+    Document("河水 \0 \ud83c\nrivers", {"source": "河.md"}, id="河'\"%_"),
+]
+
+
+def lines(text: str) -> list[str]:
+    return text.splitlines()
+
+
+def opened(store: str | None) -> NodeGraph:
+    graph = NodeGraph(store=store, progress=False)
+    graph.create_node_group("line", lines)
+    return graph
+
+
+def test_a_graph_by_address_answers_as_one_in_memory(address: str) -> None:
+    answers = []
+    for store in (address, address, None):
+        graph = opened(store)
+        if not graph.document_ids():
+            graph.add(DOCUMENTS)
+        retriever = Retriever(graph, "line")
+        answers.append(
+            [
+                (r.node.id, r.node.text, r.node.metadata, r.score)
+                for query in ("tea", "河水", "cup rivers")
+                for r in retriever(query)
+            ]
+        )
+        graph.close()
+    assert answers[0] == answers[1] == answers[2]
+    assert len(answers[0]) >= 4
+
+
+def test_a_change_by_one_graph_is_found_by_another(address: str) -> None:
+    one, other = opened(address), opened(address)
+    one.add(DOCUMENTS)
+    retriever = Retriever(other, "line")
+    assert {r.node.document_id for r in retriever("tea")} == {"tea", "cup"}
+    one.remove("cup")
+    one.add(Document("black tea", id="tea"))
+    assert [r.node.text for r in retriever("tea")] == ["black tea"]
+    one.close()
+    other.close()
+
+
+def test_graphs_of_one_database_are_apart(postgres_server: RunningServer) -> None:
+    names = ["tenant one", 'two"; DROP', "三"]
+    graphs = [opened(f"{postgres_server.uri}&schema={name}") for name in names]
+    for graph, name in zip(graphs, names, strict=True):
+        graph.add(Document(name, id="same"))
+    for graph, name in zip(graphs, names, strict=True):
+        assert [node.text for node in graph.nodes("ROOT")] == [name]
+        graph.close()
+
+
+def write_pairs(address: str, ready: Event, done: Event) -> None:
+    """Change two documents together, again and again."""
+    graph = opened(address)
+    for number in itertools.count():
+        graph.add([Document(f"{number}\nx", id="a"), Document(f"{number}\ny", id="b")])
+        graph.nodes("line")
+        ready.set()
+        if done.is_set():
+            break
+    graph.close()
+
+
+@pytest.mark.slow
+def test_a_process_reads_whole_states_while_another_writes(address: str) -> None:
+    context = multiprocessing.get_context("spawn")
+    ready, done = context.Event(), context.Event()
+    process = context.Process(target=write_pairs, args=(address, ready, done))
+    process.start()
+    try:
+        assert ready.wait(60)
+        store = PostgresStore(address)
+        seen = set()
+        for _ in range(100):
+            with store.snapshot() as state:
+                first, second = (node.text.split() for node in store.nodes("ROOT"))
+                again = [node.text.split() for node in store.get(["a", "b"]) if node]
+                derived = [node.text for node in store.nodes("line")]
+            assert first[0] == second[0]
+            assert again == [first, second]
+            assert derived in ([], [*first, *second]) or derived[0] == derived[2]
+            seen.add(state)
+        store.close()
+        assert len(seen) > 1
+    finally:
+        done.set()
+        process.join(60)
+    assert process.exitcode == 0
+
+
+def test_many_threads_share_few_connections(address: str) -> None:
+    store = PostgresStore(address)
+    store.change_documents(DOCUMENTS)
+    with ThreadPoolExecutor(30) as pool:
+        found = list(pool.map(lambda _: len(list(store.nodes("ROOT"))), range(300)))
+    assert found == [3] * 300
+    assert len(store._database._idle) <= 8
+    store.close()
+
+
+def test_a_stored_value_is_read_within_an_older_snapshot(address: str) -> None:
+    store = PostgresStore(address)
+    with store.snapshot():
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(store.put_values, "vectors", {"a": b"1"}).result()
+        assert store.get_values("vectors") == {"a": b"1"}
+    store.close()
+
+
+def test_a_pickled_store_is_the_same_graph(address: str) -> None:
+    store = PostgresStore(address)
+    store.change_documents(DOCUMENTS)
+    again = pickle.loads(pickle.dumps(store))
+    assert again.document_ids() == store.document_ids()
+    store.close()
+    again.close()
+
+
+FORKED = """
+import os, sys, warnings
+warnings.simplefilter("ignore")
+from nodekin.nodegraph import Document
+from nodekin.nodegraph.postgres import PostgresStore
+store = PostgresStore(sys.argv[1])
+store.change_documents([Document("x", id="a")])
+child = os.fork()
+store.change_documents([Document("x", id=str(os.getpid()))])
+if not child:
+    os._exit(0 if len(store.document_ids()) >= 2 else 1)
+assert os.waitpid(child, 0)[1] == 0
+assert len(store.document_ids()) == 3
+store.close()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_process_has_connections_of_its_own(address: str) -> None:
+    subprocess.run([sys.executable, "-c", FORKED, address], check=True, timeout=60)
+
+
+def test_compacting_drops_what_nothing_refers_to(address: str) -> None:
+    store = PostgresStore(address)
+    graph = NodeGraph(store=store, progress=False)
+    graph.create_node_group("line", lines)
+    graph.add(DOCUMENTS)
+    before = graph.nodes("line")
+    graph.remove("cup")
+    graph.compact()
+    assert graph.nodes("line") == [node for node in before if node.document_id != "cup"]
+    ((contexts,),) = store._database.rows("SELECT count(*) FROM contexts")
+    assert contexts == 2
+    graph.close()
+
+
+def test_without_psycopg_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(ImportError, match=r'pip install "nodekin\[postgres\]"'):
+        NodeGraph(store="postgresql://db/x")
+
+
+def test_tables_of_a_newer_version_are_refused(address: str) -> None:
+    store = PostgresStore(address)
+    with store._database.transaction() as db:
+        db.run("UPDATE nodekin_graph SET format = 9")
+    store.close()
+    with pytest.raises(StoreError, match="written by a newer nodekin \\(format 9"):
+        PostgresStore(address)
+
+
+def test_a_schema_of_another_program_is_refused(postgres_server: RunningServer) -> None:
+    with psycopg.connect(postgres_server.uri) as connection:
+        connection.execute("CREATE SCHEMA theirs CREATE TABLE nodes (id int)")
+    with pytest.raises(StoreError, match='"nodes" already exists'):
+        PostgresStore(f"{postgres_server.uri}&schema=theirs")
+    with psycopg.connect(postgres_server.uri) as connection:
+        query = "SELECT count(*) FROM pg_tables WHERE schemaname = 'theirs'"
+        assert connection.execute(query).fetchone() == (1,)
+
+
+def test_the_password_is_not_shown(address: str) -> None:
+    store = PostgresStore(address.replace("postgres:@", "postgres:secret@"))
+    assert "secret" not in repr(store)
+    store.close()
+    with pytest.raises(StoreError) as caught:
+        PostgresStore("postgresql://me:secret@/x?host=/nowhere")
+    assert "postgresql://me@/nowhere/x?schema=nodekin can't be reached" in str(caught.value)
+    assert "secret" not in str(caught.value)

