@@ -7,7 +7,7 @@ BIN := .venv/bin
 OLDEST := .venv/oldest/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test test-all test-oldest stress one test-models lint docs fix bench clean
+.PHONY: demo test test-all test-oldest stress first-hour one test-models lint docs fix bench clean
 
 demo: .venv/.demo  ## the main job on real text, quicker the second time; DOCS=folder ASK="question" for your own
 	@$(BIN)/python examples/quickstart.py "$(DOCS)" "$(ASK)"
@@ -28,6 +28,9 @@ test-oldest: .venv/oldest/.dev  ## the adapters on the oldest frameworks that th
 stress: .venv/.dev  ## what should be unbreakable, for hours; each test says how much it tried and what failed
 	NODEKIN_STRESS=1 $(BIN)/python -m pytest -n 0 -s --data="$(DATA)" $(ARGS) \
 		tests/stress tests/test_tenants.py tests/adapters/test_http_limits.py
+
+first-hour:  ## what README.md says, in a clean environment, with the time of each step
+	$(PYTHON) tests/support/first_hour.py
 
 one: .venv/.dev  ## one file of tests, or one test: make one T=tests/test_docs.py::test_docstring_examples
 	@test -n "$(T)" || { echo "say which: make one T=tests/test_docs.py"; exit 2; }

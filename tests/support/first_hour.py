@@ -1,0 +1,78 @@
+"""Play the first hour in a clean environment: ``make first-hour``.
+
+Install the checkout into a new environment, and run what README.md says on the command line and in
+Python, and what it says of the frameworks; say how long each step takes, and compare the output.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from pathlib import Path
+
+REPO = Path(__file__).parents[2]
+BLOCK = re.compile(r"^```(console|python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+ASKS_A_MODEL = "nodekin ask"
+
+
+def run(what: str, command: list[str], folder: Path) -> str:
+    """Run a command and say how long it took; end with its output where it fails."""
+    begun = time.perf_counter()
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "COLUMNS": "100"}
+    environment |= {name: os.environ[name] for name in os.environ if name.startswith("PIP_")}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    sys.stdout.write(f"{time.perf_counter() - begun:7.1f} s  {what}\n")
+    if done.returncode:
+        sys.exit(done.stdout + done.stderr)
+    return done.stdout
+
+
+def play(page: Path, folder: Path) -> None:
+    """Run the blocks of a page one after the other; each block of Python in a process."""
+    bin = folder / "environment" / "bin"
+    printed = ""
+    for kind, body in BLOCK.findall(page.read_text(encoding="utf-8")):
+        if kind == "console":
+            line, _, expected = body.removeprefix("$ ").partition("\n")
+            if line.startswith(ASKS_A_MODEL):
+                continue
+            name, *words = shlex.split(line)
+            printed = run(line, [str(bin / name), *words], folder)
+        elif kind == "python":
+            first = body.partition("\n")[0]
+            printed, expected = run(first, [str(bin / "python"), "-c", body], folder), ""
+            continue
+        else:
+            expected = body
+        if not doctest.OutputChecker().check_output(expected, printed, FLAGS):
+            sys.exit(f"expected\n{expected}\nbut got\n{printed}")
+
+
+def main() -> None:
+    """Install, then play both READMEs."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        shutil.copytree(REPO / "examples" / "files", folder / "docs")
+        venv.create(folder / "environment", with_pip=True)
+        pip = [str(folder / "environment" / "bin" / "python"), "-m", "pip", "install", "-q"]
+        ignored = shutil.ignore_patterns(".*", "build", "*.egg-info", "__pycache__")
+        source = shutil.copytree(REPO, folder / "source", ignore=ignored)
+        run("pip install nodekin[files]", [*pip, f"{source}[files]"], folder)
+        frameworks = f"{source}[langchain,llama-index]"
+        run("pip install nodekin[langchain,llama-index]", [*pip, frameworks], folder)
+        for page in ("README.md", "README.zh.md"):
+            shutil.rmtree(folder / ".nodekin", ignore_errors=True)
+            play(REPO / page, folder)
+
+
+if __name__ == "__main__":
+    main()
