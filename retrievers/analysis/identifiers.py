@@ -57,6 +57,8 @@ def _parts(name: str) -> list[str]:
     for word in name.split("_"):
         pieces = _PART.findall(word)
         if len(pieces) > 1:  # the letter of xAxis and iPhone says nothing
-            pieces = [piece for piece in pieces if len(piece) > 1 or piece.isdigit()]
+            kept = [piece for piece in pieces if len(piece) > 1 or piece.isdigit()]
+            is_part = "_" in name and len(kept) < len(pieces)  # the word has more than its pieces
+            pieces = [*kept, word] if is_part else kept
         parts += pieces if len(pieces) > 1 or "_" in name else []
     return parts

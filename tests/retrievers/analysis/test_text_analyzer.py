@@ -3,7 +3,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph
@@ -314,6 +314,7 @@ def test_words_of_a_text_are_compared_in_its_language() -> None:
 
 
 @given(st.text())
+@example("0A_0")
 def test_no_word_is_lost(text: str) -> None:
     """Every word, taken out of a text, is a query that has a term of that text in an index."""
     indexed = Counter(analyze.indexed(text))
