@@ -24,6 +24,7 @@ from ..similarities import DEFAULT, Bm25, MakeIndex, get_similarity
 from ..tracing import start_span, summarize_queries
 from ..validation import check_top_k
 from .fusion import FusionRetriever, check_weights
+from .link_graph import LinkOptions
 from .link_retriever import LinkRetriever
 
 if TYPE_CHECKING:
@@ -86,7 +87,8 @@ class DefaultRetriever(PlannedRetriever):
             ``PassageSplitter`` if it is not there: a short document is one passage.
         top_k: How many nodes at most.
         filters: Conditions on metadata, checked before ranking.
-        follow_links: Whether links are followed; None decides as above.
+        follow_links: Whether links are followed; None decides as above, and so do ``LinkOptions``,
+            which say how.
         words: The similarity of words.
         embed_keys: Which of the graph's embeddings join; None for all, ``[]`` for words alone.
         index: How embeddings are searched, as in ``Retriever``.
@@ -116,7 +118,7 @@ class DefaultRetriever(PlannedRetriever):
         *,
         top_k: int = 6,
         filters: Filters | None = None,
-        follow_links: bool | None = None,
+        follow_links: bool | LinkOptions | None = None,
         words: str | Similarity = "bm25",
         embed_keys: Sequence[str] | None = None,
         index: str | MakeIndex = DEFAULT,
@@ -203,7 +205,10 @@ class DefaultRetriever(PlannedRetriever):
         self.graph.create_node_group(
             self.entities, EntityExtractor(), parent=self.target, scope="group"
         )
-        return LinkRetriever(fusion, self.graph, via=self.entities, filters=self.filters)
+        options = self.follow_links if isinstance(self.follow_links, LinkOptions) else None
+        return LinkRetriever(
+            fusion, self.graph, via=self.entities, options=options, filters=self.filters
+        )
 
     def _known_choice(self) -> _Choice | None:
         """Return what was chosen before, None where the graph has changed much since."""
@@ -230,8 +235,9 @@ class DefaultRetriever(PlannedRetriever):
             words.sync()
             whole.sync()
             targets = self.graph.nodes_by_id(_spread(list(whole.table.rows()), 4 * _PROBES))
-            links = self.follow_links
-            if links is None:
+            if isinstance(self.follow_links, bool):
+                links = self.follow_links
+            else:
                 titled = sum(map(has_title, targets))
                 links = titled >= max(1, _TITLED * len(targets)) and whole.size <= _MOST_LINKED
             probes = [] if not self._vectors else self._probes(targets)

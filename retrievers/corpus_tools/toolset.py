@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...nodegraph import NodeGraph, nearest_names
-from ..composite import DefaultRetriever
+from ..composite import DefaultRetriever, LinkOptions
 from ..filters import Filters
 from ..foreign import as_retriever
 from ..validation import whole
@@ -120,7 +120,8 @@ class CorpusTools:
             raise TypeError(f"graph is a NodeGraph, not {graph!r:.80}")
         self.graph = graph
         self.max_tokens = whole(max_tokens, "max_tokens", 50)
-        default = DefaultRetriever(graph, target)
+        # An agent asks for one thing at a time: what is about the same again is not put back.
+        default = DefaultRetriever(graph, target, follow_links=LinkOptions(repetition=0))
         self.view = CorpusView(graph, default.target, filters)
         native = default if retriever is None else as_retriever(retriever)
         self._searching = SearchTools(self.view, default, native, filters)

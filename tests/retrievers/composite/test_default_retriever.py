@@ -11,11 +11,13 @@ from nodekin.nodegraph import Document, NodeGraph, split_sentences
 from nodekin.retrievers import (
     DefaultRetriever,
     FusionRetriever,
+    LinkOptions,
     QueryEngine,
     Retriever,
     ScoredNode,
     as_retriever,
     restrict,
+    trace,
 )
 
 TOPICS = ["tea", "rivers", "music", "chess", "bread", "stars", "horses", "glass"]
@@ -191,3 +193,16 @@ def test_a_group_of_sentences_that_is_there_is_used() -> None:
     assert DefaultRetriever(graph).sentences == "passage sentence"
     DefaultRetriever(graph, "ROOT").retrieve("tea")
     assert not graph.groups["ROOT sentence"].built
+
+
+def test_links_are_followed_as_options_say() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(documents(titled=True))
+    options = LinkOptions(repetition=0)
+    plain = NodeGraph(progress=False)
+    plain.add(documents(titled=False))
+    for target, follows in ((graph, True), (plain, False)):
+        retriever = DefaultRetriever(target, "ROOT", follow_links=options)
+        with trace() as traced:
+            retriever.retrieve("rivers")
+        assert traced.children[0].attributes["links"] is follows
