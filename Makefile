@@ -68,6 +68,7 @@ bench: .venv/.bench  ## compare with the peers; ARGS="--sizes 10000" for less
 	$(BIN)/python benchmarks/speed.py --data "$(DATA)" $(ARGS)
 	$(BIN)/python benchmarks/link_walk.py --data "$(DATA)"
 	$(BIN)/python benchmarks/persistence.py --data "$(DATA)" $(ARGS)
+	$(BIN)/python benchmarks/stores.py --data "$(DATA)" $(ARGS)
 	$(BIN)/python benchmarks/size.py --data "$(DATA)"
 	$(BIN)/python benchmarks/vectors.py --data "$(DATA)" $(ARGS)
 

@@ -37,10 +37,12 @@ class NodeCache:
     Attributes:
         state: The number of the state.
         nodes: Nodes by id, None for those that do not exist.
+        journal: Values of the journal by kind and key, None for those that do not exist.
         size: The characters of the nodes, about.
     """
 
     state: int = -1
+    journal: dict[tuple[str, str], bytes | None] = field(default_factory=dict)
     nodes: dict[str, Node | None] = field(default_factory=dict)
     size: int = 0
 

@@ -489,13 +489,18 @@ class _JournalValues:
         query, values = "SELECT key, value FROM journal WHERE kind = %b", [to_bytes(kind)]
         if keys is None:
             rows = self._database.rows(query, values)
-        else:
-            rows = [
-                row
-                for some in portions(map(to_bytes, keys))
-                for row in self._database.rows(f"{query} AND key = ANY(%b)", [*values, some])
-            ]
-        return {from_bytes(key): value for key, value in rows}
+            return {from_bytes(key): value for key, value in rows}
+        cache = self._database.snapshot_cache()  # the states of groups are read again and again
+        read: dict[tuple[str, str], bytes | None] = {} if cache is None else cache.journal
+        missing = [key for key in keys if (kind, key) not in read]
+        for some in portions(missing):
+            new: dict[tuple[str, str], bytes | None] = {(kind, key): None for key in some}
+            ids = [to_bytes(key) for key in some]
+            for key, value in self._database.rows(f"{query} AND key = ANY(%b)", [*values, ids]):
+                new[kind, from_bytes(key)] = value
+            read.update(new)
+        found = {key: read[kind, key] for key in keys}
+        return {key: value for key, value in found.items() if value is not None}
 
     def put_values(self, kind: str, values: Mapping[str, bytes]) -> None:
         """Store values, over existing ones."""
