@@ -10,8 +10,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from ...nodegraph import ModelError
-from ...retrievers import CorpusTools, ToolError
+from ...nodegraph import ROOT, ModelError
+from ...retrievers import ToolError
+from ...retrievers.corpus_tools import CorpusView
 from ...retrievers.evaluation.page import stylesheet
 from ..extras import extra
 from ..server_access import (
@@ -100,7 +101,7 @@ class PageApp:
         self._llm = llm
         self._model_name = model_name if llm is not None else ""
         self._title = title
-        self._tools: CorpusTools | None = None
+        self._view = CorpusView(setups.graph, ROOT)
         routes = [Route(f"/{name}", _file(name)) for name in _FILES]
         for path, answer in {
             "corpus": self._corpus,
@@ -164,10 +165,8 @@ class PageApp:
 
     def _missing(self, values: Mapping[str, Any]) -> dict[str, Any]:
         retriever = self.setups.retriever(_text(values, "setup", ""))
-        if self._tools is None:
-            self._tools = CorpusTools(self.setups.graph, retriever)
         query, wanted = _question(values, "query"), _text(values, "wanted")
-        return why_missing(self._tools, retriever, query, wanted, _top_k(values))
+        return why_missing(self._view, retriever, query, wanted, _top_k(values))
 
     def _keep(self, values: Mapping[str, Any]) -> dict[str, Any]:
         path = self.setups.keep(_text(values, "name"), _text(values, "setup"))

@@ -6,7 +6,8 @@ import time
 from typing import Any
 
 from ...nodegraph import Node
-from ...retrievers import BaseRetriever, CorpusTools, ScoredNode, TextAnalyzer, trace
+from ...retrievers import BaseRetriever, ScoredNode, TextAnalyzer, trace
+from ...retrievers.corpus_tools import CorpusView
 from .result_records import plain_number, result_records, stage_record
 
 MOST_RESULTS = 50
@@ -27,12 +28,12 @@ def explained_search(retriever: BaseRetriever, query: str, top_k: int | None) ->
 
 
 def why_missing(
-    tools: CorpusTools, retriever: BaseRetriever, query: str, wanted: str, top_k: int | None
+    view: CorpusView, retriever: BaseRetriever, query: str, wanted: str, top_k: int | None
 ) -> dict[str, Any]:
     """Say where a document stands behind the results, or why it is not found at all.
 
     Args:
-        tools: Find the document.
+        view: Finds the document.
         retriever: What searched.
         query: The query.
         wanted: The document's id, path or file name.
@@ -41,7 +42,7 @@ def why_missing(
     Raises:
         ToolError: If there is no such document, or there are several; it names the nearest.
     """
-    document = tools.view.document(wanted.strip())
+    document = view.document(wanted.strip())
     shown: list[ScoredNode] = retriever.retrieve(query, top_k=top_k)
     results: list[ScoredNode] = retriever.retrieve(query, top_k=_DEEP)
     shared, lacking = _words(query, document)

@@ -11,3 +11,12 @@ def test_why_one_is_missing(client) -> None:
     none = client.post("/api/missing", query="tea", wanted="blck.md")
     assert none.status_code == 400
     assert "tea/black.md" in none.json()["error"]
+
+
+def test_looking_for_what_is_missing_declares_no_group(client, graph) -> None:
+    before = list(graph.groups)
+    client.post("/api/missing", query="tea", wanted="rivers.md", setup=WORDS)
+    assert list(graph.groups) == before
+
+
+WORDS = 'type = "Retriever"\ngroup_name = "sentence"'
