@@ -49,7 +49,8 @@ docs: .venv/.docs  ## the documentation site, warnings are errors; python -m htt
 	$(BIN)/python docs/site/stage.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q --strict -f docs/site/mkdocs.yml
 
-fix: .venv/.dev  ## mend what ruff can mend, and format
+fix: .venv/.dev  ## mend what ruff can mend, and format; the README of the package index
+	$(BIN)/python packaging/index_readme.py
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
