@@ -61,7 +61,8 @@ class NodeGraph:
             callable from a list of texts to vectors, an ``Embedder``, or a model of LangChain,
             LlamaIndex, or sentence-transformers. Nothing is embedded until a search needs it.
         store: Where the graph is kept: the path of a file, to be opened again later; memory by
-            default. Or an object that is a ``NodeStore``.
+            default. Or the address of a PostgreSQL server
+            (``"postgresql://user@host/database?schema=name"``), or a ``NodeStore``.
         on_error: What a failing transform or an unreadable file does: ``"raise"``, or ``"skip"``
             to go on without the document and list it in ``failures``.
         search_text: What is searched and embedded of nodes, in all groups that declare nothing

@@ -235,6 +235,7 @@ def as_store(store: str | Path | NodeStore | None) -> NodeStore:
 
     Raises:
         TypeError: If it is none of these.
+        ValueError: If it is an address of another kind of server.
     """
     if store is None:
         return MemoryStore()
@@ -249,6 +250,11 @@ def as_store(store: str | Path | NodeStore | None) -> NodeStore:
         from .postgres import PostgresStore  # needs psycopg
 
         return PostgresStore(store)
+    if isinstance(store, str) and "://" in store:
+        raise ValueError(
+            f"{store.partition('://')[0]!r} is no kind of server that holds a graph; write "
+            "'postgresql://user@host/database?schema=name', or the path of a file"
+        )
     from .sqlite import SQLiteStore  # loads SQLite, which a graph in memory does without
 
     return SQLiteStore(store)
