@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -81,6 +82,9 @@ class TelemetryObserver:
         for key, value in span.attributes.items():
             if isinstance(value, (bool, int, float)) or (key in _NAMES and isinstance(value, str)):
                 started.set_attribute(f"nodekin.{key}", value)
+        if span.queries:
+            found = [self._document(result) for result in _first(span)]
+            started.set_attribute("gen_ai.retrieval.documents", json.dumps(found))
         for place, result in enumerate(_first(span)):
             for key, value in self._document(result).items():
                 started.set_attribute(f"retrieval.documents.{place}.document.{key}", value)

@@ -1,5 +1,7 @@
 """Stages as spans, read back from the SDK's exporter in memory."""
 
+import json
+
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -45,6 +47,8 @@ def test_stages_are_spans_within_the_programs_own(retriever, exporter, tracer) -
     assert fuse.attributes["openinference.span.kind"] == "RETRIEVER"
     ids = [fuse.attributes[f"retrieval.documents.{n}.document.id"] for n in range(len(results))]
     assert ids == [result.node.id for result in results]
+    documents = json.loads(fuse.attributes["gen_ai.retrieval.documents"])
+    assert documents == [{"id": r.node.id, "score": pytest.approx(r.score)} for r in results]
 
 
 def test_content_is_left_out_unless_it_is_wanted(retriever, exporter, tracer) -> None:

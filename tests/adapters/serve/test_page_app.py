@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from importlib.resources import files
 
 import pytest
@@ -116,8 +115,8 @@ async def test_fifty_people_at_once(app) -> None:
 
 
 @pytest.mark.slow
-def test_the_first_view_of_many_nodes_comes_soon(tmp_path) -> None:
-    """The least of several times, as the machine may be busy."""
+def test_the_first_view_of_many_nodes_is_small(tmp_path) -> None:
+    """What it takes does not grow with the graph: a page of documents, and counts."""
     from nodekin.adapters.serve import TriedSetups
     from nodekin.nodegraph import Document, NodeGraph
     from nodekin.retrievers.setups import SetupFile, SetupOpener
@@ -132,10 +131,7 @@ def test_the_first_view_of_many_nodes_comes_soon(tmp_path) -> None:
     assert graph.groups["line"].size == 100_000
     opener = SetupOpener(SetupFile({"lines": {"type": "Retriever", "group_name": "line"}}), graph)
     client = Client(PageApp(TriedSetups(opener, tmp_path / "setups.toml")))
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        for path in ("/", "/page.js", "/page.css", "/words.json", "/api/corpus", "/api/documents"):
-            assert client.get(path).status_code == 200
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.2
+    paths = ("/", "/page.js", "/page.css", "/words.json", "/api/corpus", "/api/documents")
+    answers = [client.get(path) for path in paths]
+    assert {answer.status_code for answer in answers} == {200}
+    assert sum(len(answer.content) for answer in answers) < 200_000
