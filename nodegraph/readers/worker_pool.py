@@ -22,7 +22,11 @@ from .worker import read_message, write_message
 
 K = TypeVar("K")
 
-_PROGRAM = f"from {__package__}.worker import main; main()"
+# Python puts the working directory before all else, where a file of a corpus may be called json.py.
+_PROGRAM = (
+    "import sys; sys.path[:] = [path for path in sys.path if path]; "
+    f"from {__package__}.worker import main; main()"
+)
 
 
 @contextlib.contextmanager
@@ -185,7 +189,8 @@ class Worker:
 
 
 def _start(options: ReadOptions) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    paths = [path or os.getcwd() for path in sys.path]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     process = subprocess.Popen(
         [sys.executable, "-c", _PROGRAM],
         stdin=subprocess.PIPE,

@@ -109,3 +109,15 @@ def test_a_reader_that_was_killed_between_two_files_is_started_again(tmp_path: P
         worker.close()
     with pytest.raises(ReadError, match="interrupted"):
         worker.parse(tmp_path / "a.html")
+
+
+def test_a_file_of_the_corpus_is_never_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "json.py").write_text("open('executed', 'w').close()\n")
+    pages(tmp_path, "a")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
+    graph = NodeGraph(tmp_path / "a.html", progress=False)
+    assert [node.text for node in graph.nodes("ROOT")] == ["a"]
+    assert not Path("executed").exists()
