@@ -236,7 +236,7 @@ def speed() -> str:
         change.append((name, float(number) * (1000 if unit == "s" else 1), f"{number} {unit}"))
     note = (
         "100,000 Chinese passages in memory, two cores, logarithmic; peers cut with jieba; that is",
-        f"in their times. If it gets its terms ready, bm25s takes {ready:.1f} of our time: “same terms”.",
+        f"in their times. Given its terms, bm25s takes {ready:.1f} of our time: “the same terms”.",
     )
     first = Bars("One question", query, logarithmic=True)
     second = Bars("One passage more, searchable", change, logarithmic=True)
