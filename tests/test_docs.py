@@ -23,6 +23,7 @@ from scripted_server import ChatServer, serving
 
 from nodekin.adapters.cli.app import app
 from nodekin.nodegraph import NodeGraph, split_paragraphs, split_sentences
+from nodekin.nodegraph.readers import reader_registry
 from nodekin.retrievers import Retriever
 
 REPO = Path(__file__).parents[1]
@@ -43,6 +44,12 @@ def _logging() -> Iterator[None]:
     ours.setLevel(before[0])
     root.setLevel(before[1])
     root.handlers[:] = before[2]
+
+
+@pytest.fixture(autouse=True)
+def _readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the readers that a page or an example registers."""
+    monkeypatch.setattr(reader_registry, "_READERS", {**reader_registry._READERS})
 
 
 def _runnable(page: Path) -> bool:

@@ -25,7 +25,9 @@ def test_no_arguments_show_the_help(nodekin):
     assert commands == COMMANDS
 
 
-COMMANDS = "index search ask list show remove stats doctor groups explain mcp eval tune".split()
+COMMANDS = (
+    "index search ask list show remove stats doctor groups explain serve mcp eval tune"
+).split()
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -33,7 +35,7 @@ def test_every_command_documents_status_and_json(nodekin, command):
     out = nodekin(command, "--help").out
     assert "Exit status:" in out
     assert "130  interrupted" in out
-    if command != "mcp":  # which talks to programs
+    if command not in ("mcp", "serve"):  # which talk to programs and browsers
         assert f'"command": "{command}"' in " ".join(out.split())
 
 
