@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -32,7 +33,7 @@ _RESOURCES = 200  # in one page of their list
 
 _CONVERSATION = {
     "type": "string",
-    "description": "Any name for this conversation: what it has read is not shown again.",
+    "description": "A name that no other conversation has: what it has read is not shown again.",
 }
 
 _INSTRUCTIONS = (
@@ -224,7 +225,7 @@ class CorpusServer:
         if host in EVERYWHERE:
             security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
         app: ASGIApp = self.server.streamable_http_app(transport_security=security, host=host)
-        return app if token is None else TokenCheck(app, token)
+        return TokenCheck(app, token) if token else app
 
 
 _READ_ONLY = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -268,8 +269,8 @@ def _search_or_fetch(tools: CorpusTools, name: str, arguments: dict[str, Any]) -
         output = tools.call("search", arguments)
         results = [
             {
-                "id": f"{e['document']}#{e['start']}-{e['end']}",
-                "title": e["title"] or e["document"],
+                "id": f"{e['document']}#{e['start']}-{e['end']}" if "start" in e else e["document"],
+                "title": e.get("title") or e["document"],
                 "url": SCHEME + quote(e["document"], safe="/"),
                 "text": e["text"],
             }
@@ -281,15 +282,13 @@ def _search_or_fetch(tools: CorpusTools, name: str, arguments: dict[str, Any]) -
         requested = arguments.get("id")
         if not isinstance(requested, str):
             raise ToolError("fetch needs id: the id of a search result")
-        name, _, span = requested.rpartition("#")
-        start, dash, end = span.partition("-")
-        is_part = bool(name) and bool(dash) and start.isdigit() and end.isdigit()
-        node = tools.view.document(name if is_part else requested)
+        part = re.fullmatch(r"(.+)#([0-9]{1,15})-([0-9]{1,15})", requested, re.DOTALL)
+        node = tools.view.document(part[1] if part else requested)
         return json.dumps(
             {
                 "id": requested,
                 "title": source_title(node.metadata) or node.id,
-                "text": node.text[int(start) : int(end)] if is_part else node.text,
+                "text": node.text[int(part[2]) : int(part[3])] if part else node.text,
                 "url": SCHEME + quote(node.id, safe="/"),
                 "metadata": {key: str(value) for key, value in node.metadata.items()},
             },

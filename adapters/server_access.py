@@ -110,6 +110,7 @@ class TokenCheck:
             (b"location", b"/"),
             (b"set-cookie", cookie.encode()),
             (b"referrer-policy", b"no-referrer"),
+            (b"cache-control", b"no-store"),
         ]
         await send({"type": "http.response.start", "status": 303, "headers": headers})
         await send({"type": "http.response.body", "body": b""})
@@ -136,6 +137,10 @@ def _name_of(url: str) -> str | None:
 
 async def refuse(send: Send, status: int, reason: str) -> None:
     """Answer a request with a status and a line that says why."""
-    headers = [(b"content-type", b"text/plain; charset=utf-8")]
+    headers = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"x-content-type-options", b"nosniff"),
+        (b"cache-control", b"no-store"),
+    ]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": f"{reason}\n".encode("utf-8", "replace")})

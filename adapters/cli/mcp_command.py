@@ -177,7 +177,11 @@ def _merge(path: Path, key: str, servers: dict[str, Any]) -> None:
         raise CommandError(
             f"{path} is no JSON object ({error}); put the entry in by hand", ExitStatus.INDEX_ERROR
         ) from error
+    path = path.resolve()  # it may be a link to where somebody keeps such files
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f"{path.name}.new")
+    if path.exists():  # other servers' keys may be in it
+        new.touch(mode=0o600)
+        shutil.copymode(path, new)
     new.write_text(json.dumps(settings, ensure_ascii=False, indent=2) + "\n", "utf-8")
     new.replace(path)

@@ -67,7 +67,7 @@ def serve(
         raise CommandError(str(error), ExitStatus.MODEL_ERROR) from error
     import uvicorn
 
-    token = os.environ.get(TOKEN)
+    token = os.environ.get(TOKEN) or None
     llm = chat_model(model, base_url) if model or os.environ.get("OPENAI_MODEL") else None
     file, store = _declared(setups, folders, store, embed)
     with open_setups(file, folders, store, quiet=False) as opener:

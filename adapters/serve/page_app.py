@@ -118,7 +118,7 @@ class PageApp:
             routes.append(Route(f"/api/{path}", self._endpoint(answer), methods=["POST"]))
         routes.append(Route("/api/ask", self._ask, methods=["POST"]))
         app: Application = Starlette(routes=routes)
-        if token is not None:
+        if token:
             app = TokenCheck(app, token, cookie=True)
         self._app = OriginCheck(app, host)
 
@@ -219,6 +219,8 @@ def _failure(error: Exception) -> Response:
         return _json({"error": message}, 502)
     if isinstance(error, LookupError):
         return _json({"error": message}, 404)
+    if isinstance(error, RecursionError):
+        return _json({"error": "the request is nested too deeply"}, 400)
     if isinstance(error, (ToolError, ValueError, TypeError, ImportError, OSError)):
         return _json({"error": message}, 400)
     _logger.error("a request failed", exc_info=error)

@@ -26,6 +26,8 @@ _TRIED = 32  # retrievers that stay open
 
 _NAME = 80  # characters of a set-up's name
 
+_LONGEST = 10_000  # characters of a set-up: Python reads long keys in quadratic time
+
 
 class TriedSetups:
     """Open set-ups by name or by their text, and keep what was tried.
@@ -141,8 +143,10 @@ def parse(text: str) -> dict[str, Any]:
     """Return the table of a set-up's text.
 
     Raises:
-        ValueError: If it is no TOML.
+        ValueError: If it is no TOML, or longer than any set-up.
     """
+    if len(text) > _LONGEST:
+        raise ValueError(f"a set-up has {_LONGEST:,} characters at most, not {len(text):,}")
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -37,10 +37,17 @@ class PostgresAddress:
             ValueError: If it is no such address, or the schema is no name.
         """
         parts = urlsplit(address)
-        if parts.scheme not in SCHEMES:
+        if parts.scheme not in SCHEMES:  # a password is never in a message
+            kind = address.partition(":")[0]
             raise ValueError(
-                f"{address!r:.80} is no address of a PostgreSQL server; write "
+                f"'{kind:.40}:...' is no address of a PostgreSQL server; write "
                 "'postgresql://user@host/database?schema=name'"
+            )
+        behind = parts.path + parts.fragment + parts.query.partition("=")[0]
+        if "@" in behind and "@" not in parts.netloc and ":" in parts.netloc:
+            raise ValueError(
+                "the password of the address has one of the characters / ? #; write them as %2F, "
+                "%3F, %23"
             )
         pairs = parse_qsl(parts.query, keep_blank_values=True)
         schemas = [value for key, value in pairs if key == "schema"] or [_DEFAULT_SCHEMA]

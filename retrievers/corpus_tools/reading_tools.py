@@ -35,10 +35,13 @@ class ReadingTools:
         for number, node in enumerate(self.view.documents(document), 1):
             if number <= skip:
                 continue
+            if left:  # nothing is counted that is not shown
+                left += 1
+                continue
             title = source_title(node.metadata)
             entry = {"document": node.id, "title": title, "tokens": count_tokens(node.text)}
             name = f" {title}" if title and title not in node.id else ""
-            if left or not builder.add(f"{node.id} ({entry['tokens']:,} tokens){name}", entry):
+            if not builder.add(f"{node.id} ({entry['tokens']:,} tokens){name}", entry):
                 left += 1
         if not builder.size:
             if skip:
@@ -71,12 +74,17 @@ class ReadingTools:
         for number, ((begin, level, text), end) in enumerate(zip(headings, ends, strict=True)):
             if number < skip:
                 continue
+            if left:
+                left += 1
+                continue
             tokens = count_tokens(node.text[begin:end])
             entry = {"document": node.id, "heading": text, "level": level}
             entry |= {"start": begin, "end": end, "tokens": tokens}
             line = f"{'  ' * max(0, level - 1)}{text} [{begin}:{end}] ({tokens:,} tokens)"
-            if left or not builder.add(line, entry):
+            if not builder.add(line, entry):
                 left += 1
+        if skip and not builder.size:
+            raise ToolError(f"{node.id!r} has only {len(headings)} headings; give a smaller skip")
         more = f"{left:,} more: outline with skip={skip + builder.size}." if left else ""
         return builder.output(left, more, separator="\n")
 
@@ -126,7 +134,7 @@ class ReadingTools:
     def grep(
         self, pattern: str, regex: bool, document: str, skip: int, max_tokens: int
     ) -> ToolOutput:
-        """Return the lines in which a text stands."""
+        """Return the lines in which a text stands; of a very long match the beginning."""
         if not pattern:
             raise ToolError("the pattern is empty; give the text to look for")
         find = _finder(pattern, regex)
@@ -137,9 +145,14 @@ class ReadingTools:
                 number += 1
                 if number <= skip:
                     continue
-                entry, line = _line_entry(node, begin, end)
-                if left or not builder.add(f"{heading_line(entry)}\n{line}", entry):
+                if left:
                     left += 1
+                    continue
+                entry, line = _line_entry(node, begin, end)
+                if not builder.add(f"{heading_line(entry)}\n{line}", entry):
+                    left += 1
+        if number and not builder.size:
+            raise ToolError(f"there are only {number:,} matches; give a smaller skip")
         if not builder.size:
             where = f" below {document!r}" if document else ""
             return ToolOutput(
@@ -195,5 +208,6 @@ def _line_entry(node: Node, begin: int, end: int) -> tuple[dict[str, Any], str]:
     from_, to = max(first, begin - _LINE // 2), min(last, end + _LINE // 2)
     to = min(to, from_ + 2 * _LINE)
     line = f"{'… ' if from_ > first else ''}{text[from_:to]}{' …' if to < last else ''}"
-    entry = place_of(node, begin, end) | {"text": text[begin:end], "context": text[from_:to]}
+    shown = text[begin : min(end, begin + 2 * _LINE)]
+    entry = place_of(node, begin, end) | {"text": shown, "context": text[from_:to]}
     return entry, f"line {entry['line']}: {line}"

@@ -130,12 +130,15 @@ class SearchTools:
         builder = OutputBuilder(max_tokens)
         left = 0
         for other, shared in ranked:
+            if left:
+                left += 1
+                continue
             span = span_of(other) or (0, 0)
             entry = place_of(other, *span) | {"names": shared}
             title = heading_line(entry)
             if session.has_shown(other.document_id, *span):
                 title += " (shown before)"
-            if left or not builder.add(f"{title}\nalso mentions {', '.join(shared)}", entry):
+            if not builder.add(f"{title}\nalso mentions {', '.join(shared)}", entry):
                 left += 1
         more = (
             f"{left} more; ask for a smaller part, or search for one of the names." if left else ""

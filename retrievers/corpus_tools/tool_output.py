@@ -109,9 +109,13 @@ def heading_line(entry: dict[str, Any]) -> str:
 
 def shorten(text: str, tokens: int) -> str:
     """Return the beginning of a text, of no more than so many tokens."""
-    if count_tokens(text) <= tokens:
-        return text
-    low, high = 0, len(text)
+    low, high = 0, 4 * tokens + 1
+    while high < len(text) and count_tokens(text[:high]) <= tokens:  # however long the text is
+        low, high = high, 2 * high
+    if high >= len(text):
+        if count_tokens(text) <= tokens:
+            return text
+        high = len(text)
     while low < high:
         middle = (low + high + 1) // 2
         if count_tokens(text[:middle]) <= tokens:

@@ -25,7 +25,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "object": (dict,),
 }
 
-_QUERY = {"type": "string", "description": "A question or key words."}
+_QUERY = {"type": "string", "maxLength": 20_000, "description": "A question or key words."}
 _DOCUMENT = {"type": "string", "description": "A document's id, path or file name."}
 _START = {"type": "integer", "minimum": 0, "description": "First character."}
 _END = {"type": "integer", "minimum": 0, "description": "Character behind the last."}
@@ -135,7 +135,12 @@ class CorpusTools:
                 "search",
                 "Find passages about something. Start here. Returns the best passages with their "
                 "place; of long ones the sentences that matched: read shows the rest.",
-                {"query": _QUERY, "mode": _MODE, "filters": _FILTERS, "skip": _SKIP},
+                {
+                    "query": _QUERY,
+                    "mode": _MODE,
+                    "filters": _FILTERS,
+                    "skip": _SKIP | {"maximum": 1_000},
+                },
                 ["query"],
                 searching.search,
             ),
@@ -144,7 +149,7 @@ class CorpusTools:
                 "Find where an exact text stands: a name, a number, a line of code. Upper and "
                 "lower case are the same.",
                 {
-                    "pattern": {"type": "string", "description": "The text."},
+                    "pattern": {"type": "string", "maxLength": 1_000, "description": "The text."},
                     "regex": _REGEX,
                     "document": _DOCUMENT | {"default": "", "description": "Only here or below."},
                     "skip": _SKIP,
@@ -287,4 +292,9 @@ def _checked(tool: str, name: str, declared: Mapping[str, Any], value: Any) -> A
         raise ToolError(f"{name} of {tool} is one of {declared['enum']}, not {value!r:.80}")
     if kind == "integer" and value < declared.get("minimum", value):
         raise ToolError(f"{name} of {tool} is {declared['minimum']} or more, not {value}")
+    if kind == "integer" and value > declared.get("maximum", value):
+        raise ToolError(f"{name} of {tool} is {declared['maximum']:,} or less, not {value!r:.80}")
+    if kind == "string" and len(value) > declared.get("maxLength", len(value)):
+        most = declared["maxLength"]
+        raise ToolError(f"{name} of {tool} has {most:,} characters at most, not {len(value):,}")
     return value

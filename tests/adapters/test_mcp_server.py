@@ -127,10 +127,25 @@ async def test_search_and_fetch_for_clients_that_want_only_these(tools) -> None:
         fetched = await client.call_tool("fetch", {"id": best["id"]})
         whole = await client.call_tool("fetch", {"id": "tea/green.md"})
         wrong = await client.call_tool("fetch", {"id": 3})
+        for name in ("tea/green.md#²-³", "tea/green.md#1-" + "9" * 5_000, "nothing#1-2"):
+            refused = await client.call_tool("fetch", {"id": name})
+            assert "there is no document" in refused.content[0].text
     assert set(best) == {"id", "title", "url", "text"}
     assert json.loads(fetched.content[0].text)["text"] == TEXTS["茶/茶 经.md"]
     assert json.loads(whole.content[0].text)["text"] == TEXTS["tea/green.md"]
     assert wrong.is_error
+
+
+async def test_search_and_fetch_where_passages_are_written_anew(tools) -> None:
+    graph = tools.graph
+    graph.create_node_group("summary", lambda text: f"About {text[2:11]}")
+    server = CorpusServer(lambda: CorpusTools(graph, target="summary"), search_fetch=True)
+    async with Client(server.server) as client:
+        found = await client.call_tool("search", {"query": "black tea"})
+        best = json.loads(found.content[0].text)["results"][0]
+        fetched = await client.call_tool("fetch", {"id": best["id"]})
+    assert best["text"] == "About Black tea"
+    assert json.loads(fetched.content[0].text)["text"] == TEXTS["tea/black.md"]
 
 
 async def test_while_documents_are_read_the_client_is_told(tools) -> None:
@@ -186,6 +201,14 @@ async def test_by_http(server) -> None:
                 refused = await other.post(url, json=body, headers=headers)
                 assert refused.status_code in (403, 421)
     assert result.structured_content["entries"][0]["text"] == "steamed"
+
+
+async def test_an_empty_token_is_none(server) -> None:
+    body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    accept = {"Accept": "application/json, text/event-stream"}
+    async with serving(server.http_app(token="")) as port, httpx.AsyncClient() as client:
+        url = f"http://127.0.0.1:{port}/mcp"
+        assert (await client.post(url, json=body, headers=accept)).status_code != 401
 
 
 async def test_a_token(server) -> None:

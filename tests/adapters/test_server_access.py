@@ -78,4 +78,6 @@ def test_what_others_reach_needs_a_token() -> None:
     check_binding("localhost", None)
     check_binding("0.0.0.0", "geheim")
     with pytest.raises(ValueError, match="token"):
+        check_binding("0.0.0.0", "")
+    with pytest.raises(ValueError, match="token"):
         check_binding("192.168.1.4", None)

@@ -1,4 +1,7 @@
 import json
+import sys
+
+import pytest
 
 
 def test_what_to_put_into_configurations(indexed, here, monkeypatch):
@@ -46,3 +49,17 @@ def test_a_server_that_others_reach_needs_a_token(nodekin):
     ran = nodekin("mcp", "docs", "--http", "--host", "0.0.0.0")
     assert ran.status == 2
     assert "NODEKIN_MCP_TOKEN" in ran.err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes of files")
+def test_a_clients_file_stays_private_and_where_it_is(indexed, here, monkeypatch):
+    monkeypatch.setenv("HOME", str(here))
+    real, file = here / "mine.json", here / ".cursor" / "mcp.json"
+    real.write_text('{"mcpServers": {"other": {"env": {"KEY": "secret"}}}}', "utf-8")
+    real.chmod(0o600)
+    file.parent.mkdir()
+    file.symlink_to(real)
+    assert indexed("mcp", "install", "cursor", "--write").status == 0
+    assert file.is_symlink()
+    assert real.stat().st_mode & 0o777 == 0o600
+    assert set(json.loads(real.read_text("utf-8"))["mcpServers"]) == {"other", "nodekin"}

@@ -31,6 +31,8 @@ def test_the_corpus_with_its_groups_and_setups(client) -> None:
         ("search", {"query": "tea", "top_k": [1]}),
         ("search", {"query": "tea", "setup": "type = 3"}),
         ("search", {"query": "tea", "setup": "type = "}),
+        ("search", {"query": "tea", "setup": "type = " + "[" * 9_000}),
+        ("search", {"query": "tea", "setup": "inner." * 100_000 + "type = 3"}),
         ("search", {"query": "tea", "setup": 'type = "Retriever"\ngroup_name = "nothing"'}),
         ("search", {"query": "tea", "setup": 'type = "HyDERetriever"\nllm = "none"'}),
         ("ask", {"question": "x" * 30_000}),
@@ -80,6 +82,10 @@ def test_the_page_has_a_policy_and_loads_itself_alone(client) -> None:
 def test_both_languages_have_the_same_words() -> None:
     words = json.loads(files("nodekin.adapters.serve").joinpath("words.json").read_text("utf-8"))
     assert words["en"].keys() == words["zh"].keys()
+
+
+def test_an_empty_token_is_none(setups) -> None:
+    assert Client(PageApp(setups, token="")).get("/").status_code == 200
 
 
 def test_a_page_that_others_reach_needs_a_token(setups) -> None:

@@ -21,6 +21,28 @@ def test_a_socket_is_a_host() -> None:
     assert address.shown == "postgresql:///run/postgresql/texts?schema=nodekin"
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql+psycopg://me:secret@db/x",
+        "postgresql://me:sec/secret@db/x",
+        "postgresql://me:sec?secret@db/x",
+        "postgresql://me:sec#secret@db/x?schema=tea",
+        "postgresql://me:1/secret@db/x",
+        "me:secret@db/x",
+    ],
+)
+def test_no_password_is_in_a_message(address: str) -> None:
+    with pytest.raises(ValueError, match="address") as caught:
+        PostgresAddress.parse(address)
+    assert "sec" not in str(caught.value)
+
+
+def test_an_at_sign_in_a_parameter_is_no_password() -> None:
+    address = PostgresAddress.parse("postgresql://db:5432/x?user=me%40cloud&application_name=a@b")
+    assert address.shown == "postgresql://db:5432/x?schema=nodekin"
+
+
 def test_graphs_of_a_database_have_locks_of_their_own() -> None:
     one, other = (PostgresAddress.parse(f"postgresql://db/x?schema={name}") for name in "ab")
     assert len({one.lock("a"), one.lock("b"), other.lock("a"), other.lock("b")}) == 4

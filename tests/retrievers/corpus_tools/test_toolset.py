@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, Embedder, NodeGraph
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.corpus_tools import CorpusTools, ToolError, ToolSession
+from nodekin.retrievers.corpus_tools import (
+    CorpusTools,
+    ToolError,
+    ToolSession,
+    reading_tools,
+    tool_output,
+)
 
 BRAND = """# Brand
 
@@ -192,6 +198,36 @@ def test_long_lines_are_cut_around_the_match() -> None:
     assert " needle " in entry["context"]
 
 
+def test_only_what_is_shown_is_looked_at_closely(monkeypatch) -> None:
+    graph = NodeGraph(progress=False)
+    graph.add([Document("tea\n" * 2_000, id=f"{n}.txt") for n in range(30)])
+    tools = CorpusTools(graph, max_tokens=60)
+    counted: list[str] = []
+    real = tool_output.count_tokens
+    for module in (tool_output, reading_tools):
+        monkeypatch.setattr(module, "count_tokens", lambda text: counted.append(text) or real(text))
+    matches = tools.call("grep", {"pattern": "tea"})
+    assert matches.left_out + len(matches.entries) == 60_000
+    assert len(counted) == len(matches.entries) + 1
+    counted.clear()
+    listed = tools.call("outline")
+    assert listed.left_out + len(listed.entries) == 30
+    assert len(counted) == 2 * (len(listed.entries) + 1)
+    counted.clear()
+    assert len(tools.call("read", {"document": "0.txt", "end": 8_000}).entries[0]["text"]) < 300
+    assert sum(map(len, counted)) < 8_000  # the rest of the text is not counted
+
+
+def test_a_match_of_a_whole_document_is_cut() -> None:
+    pytest.importorskip("re2")
+    graph = NodeGraph(progress=False)
+    graph.add(Document("tea leaf\n" * 5_000, id="tea"))
+    arguments = {"pattern": "(?s)tea.*", "regex": True}
+    (entry,) = CorpusTools(graph).call("grep", arguments).entries
+    assert (entry["start"], entry["end"]) == (0, 45_000)
+    assert len(entry["text"]) == 400
+
+
 # outline and read
 
 
@@ -278,6 +314,11 @@ def test_related_leads_by_names_to_the_next_fact(tools) -> None:
         ("search", {"query": "tea", "skip": True}, "skip of search is of type integer"),
         ("search", {"query": "tea", "filters": {"year": {"above": 3}}}, "above"),
         ("grep", {"pattern": ""}, "the pattern is empty"),
+        ("grep", {"pattern": "a" * 1_001}, "pattern of grep has 1,000 characters at most, not 1,0"),
+        ("grep", {"pattern": "Skien", "skip": 5}, "there are only 1 matches; give a smaller skip"),
+        ("search", {"query": "a" * 20_001}, "query of search has 20,000 characters at most"),
+        ("search", {"query": "tea", "skip": 10**9}, "skip of search is 1,000 or less, not 10000"),
+        ("outline", {"document": "茶.md", "skip": 9}, "has only 2 headings; give a smaller skip"),
         ("outline", {"document": "nothing/"}, "no document is below 'nothing/'"),
         ("outline", {"skip": 9}, "there are only 3 documents"),
         ("related", {"document": "茶.md", "start": 900}, "start and end are characters"),
