@@ -294,7 +294,7 @@ def _checked(tool: str, name: str, declared: Mapping[str, Any], value: Any) -> A
         raise ToolError(f"{name} of {tool} is {declared['minimum']} or more, not {value}")
     if kind == "integer" and value > declared.get("maximum", value):
         raise ToolError(f"{name} of {tool} is {declared['maximum']:,} or less, not {value!r:.80}")
-    if kind == "string" and len(value) > declared.get("maxLength", len(value)):
+    if isinstance(value, str) and len(value) > declared.get("maxLength", len(value)):
         most = declared["maxLength"]
         raise ToolError(f"{name} of {tool} has {most:,} characters at most, not {len(value):,}")
     return value
