@@ -142,6 +142,8 @@ class CorpusServer:
         cursor = params.cursor if params else None
         try:
             skip = int(cursor or 0)
+            if skip < 0:
+                raise ValueError(skip)
         except ValueError as error:
             raise ValueError(f"there is no page {cursor!r:.80}") from error
 

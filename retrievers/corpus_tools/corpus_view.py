@@ -47,7 +47,8 @@ class CorpusView:
             found = [
                 n.id for n in nodes if name in (n.metadata.get("title"), file_name_of(n.metadata))
             ]
-        nodes_found = [n for n in self.graph.nodes_by_id(found[:_AT_ONCE]) if self.allows(n)]
+        named = (self.graph.node(i) for i in found)
+        nodes_found = list(islice(filter(self.allows, named), 9))
         if len(nodes_found) == 1:
             return nodes_found[0]
         if nodes_found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, get_args
 
@@ -163,13 +164,25 @@ class SearchTools:
         shared: dict[str, tuple[Node, list[str]]] = {}
         weights: dict[str, float] = {}
         for name in names:
-            mentions = [n for n in graph.linked(name) if n.group == self.view.target]
+            linked = (n for n in graph.linked(name) if n.group == self.view.target)
+            mentions = [n for n in linked if self.view.allows(n)]
+            spelling = _spelling(name.text, mentions)
             for passage in mentions:
-                if passage.id in own or not self.view.allows(passage):
+                if passage.id in own or not spelling:
                     continue
-                shared.setdefault(passage.id, (passage, []))[1].append(name.text)
+                shared.setdefault(passage.id, (passage, []))[1].append(spelling)
                 weights[passage.id] = weights.get(passage.id, 0.0) + 1 / len(mentions)
         return sorted(shared.values(), key=lambda pair: (-weights[pair[0].id], pair[0].order))
+
+
+def _spelling(name: str, passages: Sequence[Node]) -> str:
+    """Return a name as one of the passages writes it, in its text or title; empty if none does.
+
+    The name's own spelling may be that of a document that is not to be seen.
+    """
+    pattern = re.compile(re.escape(name), re.IGNORECASE)
+    texts = (passage.searched_text for passage in passages)
+    return next((match[0] for text in texts if (match := pattern.search(text))), "")
 
 
 def _overlaps(one: Interval | None, other: Interval) -> bool:

@@ -46,6 +46,10 @@ def test_the_model_of_the_environment(indexed, monkeypatch):
     ran = indexed("doctor", "--json")
     assert {("OPENAI_MODEL", "ok"), ("OPENAI_API_KEY", "ok")} <= states(ran)
     assert "secret" not in ran.out
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://me:secret@example.com/v1")
+    ran = indexed("doctor")
+    assert "OPENAI_BASE_URL: http://example.com/v1" in ran.out
+    assert "secret" not in ran.out
 
 
 def test_a_folder_that_is_gone(indexed, here):

@@ -392,3 +392,25 @@ def test_schemas_are_what_models_take(tools) -> None:
         assert set(tool.parameters) == {"type", "properties", "required", "additionalProperties"}
         assert all(p["description"] for p in tool.parameters["properties"].values())
         assert len(tool.description) < 250
+
+
+def test_a_name_that_many_hidden_documents_have_is_found() -> None:
+    graph = NodeGraph(progress=False)
+    for number in range(250):
+        graph.add(Document(f"Tea {number}.", {"mine": number == 249}, id=f"{number}/tea.md"))
+    tools = CorpusTools(graph, filters={"mine": True})
+    assert tools.call("read", {"document": "tea.md"}).entries[0]["text"] == "Tea 249."
+
+
+def test_names_are_spelled_as_visible_documents_spell_them() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(
+        [
+            Document("A play by HENRIK IBSEN.", {"of": "b", "title": "HENRIK IBSEN"}, id="b"),
+            Document("Brand is by Henrik Ibsen.", {"of": "a", "title": "Brand"}, id="brand"),
+            Document("Peer is by Henrik Ibsen.", {"of": "a", "title": "Peer"}, id="peer"),
+        ]
+    )
+    tools = CorpusTools(graph, filters={"of": "a"})
+    (entry,) = tools.call("related", {"document": "brand"}).entries
+    assert (entry["document"], entry["names"]) == ("peer", ["Henrik Ibsen"])
