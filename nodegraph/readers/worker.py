@@ -63,6 +63,7 @@ def main() -> None:
     has_ocr, seconds = settings.pop("ocr"), settings["seconds"]
     options = ReadOptions(**settings)
     _limit_memory(options.memory_bytes)
+    write_message(replies, ["ready"])
     while (path := read_message(requests)) is not None:
         with _time_limit(2 * seconds + 10):
             reply = _reply(SourceFile(Path(path), options, ocr if has_ocr else None))

@@ -22,6 +22,8 @@ from .worker import read_message, write_message
 
 K = TypeVar("K")
 
+_BEGINNING = 300  # seconds in which a process has to begin
+
 # Python puts the working directory before all else, where a file of a corpus may be called json.py.
 _PROGRAM = (
     "import sys; sys.path[:] = [path for path in sys.path if path]; "
@@ -106,6 +108,8 @@ class Worker:
         for attempt in (1, 2):
             process, fresh = self._running()
             try:
+                if fresh:
+                    _wait_until_ready(process)
                 reply, late = self._exchange(process, str(path))
             except OSError:  # it had ended before
                 reply, late = None, False
@@ -201,6 +205,22 @@ def _start(options: ReadOptions) -> subprocess.Popen[bytes]:
     settings = {**_plain(options), "ocr": options.ocr is not None}
     write_message(cast("Any", process.stdin), settings)
     return process
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes]) -> None:
+    """Wait until a process can take files: on a busy machine that is no fault of the first one.
+
+    Raises:
+        OSError: If it ends before, or has not begun after minutes.
+    """
+    timer = threading.Timer(_BEGINNING, process.kill)
+    timer.daemon = True
+    timer.start()
+    try:
+        if read_message(cast("Any", process.stdout)) != ["ready"]:
+            raise OSError("the process ended before it was ready")
+    finally:
+        timer.cancel()
 
 
 def _plain(options: ReadOptions) -> dict[str, Any]:
