@@ -32,6 +32,7 @@ def lengths(query: str, texts: Any) -> list[float]:
 
 @pytest.fixture
 def both(graph: NodeGraph) -> RerankRetriever:
+    graph.build("sentence")  # what builds while others search makes them search again
     search = [Retriever(graph, "sentence", target="paragraph"), Retriever(graph, "paragraph")]
     return RerankRetriever(FusionRetriever(search), "ModuleReranker", model=lengths)
 
