@@ -162,7 +162,8 @@ PUBLIC = {
     """,
     "nodekin.adapters.llama_index": """
         corpus_toolkit
-        ImportResult LiftPostprocessor NodeGraphDocstore NodeGraphIndex NodeGraphQueryEngine
+        ImportResult LiftPostprocessor NodeGraphAutoRetriever NodeGraphDocstore NodeGraphIndex
+        NodeGraphQueryEngine
         NodeGraphQueryTransform NodeGraphQuestionGenerator NodeGraphReranker NodeGraphRetriever
         NodeGraphTransform NodeWithEvidence SpanEndEvent SpanObserver SpanStartEvent
         as_embedder as_index as_llm as_retriever as_transform dump_nodes export_index_nodes

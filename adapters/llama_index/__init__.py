@@ -5,6 +5,7 @@ from ...retrievers import as_retriever
 from ..extras import extra
 
 with extra("llama-index", "llama_index"):
+    from .auto_retriever import NodeGraphAutoRetriever
     from .corpus_function_tool import corpus_toolkit
     from .docstore import NodeGraphDocstore
     from .export_nodes import export_index_nodes, export_nodes
@@ -26,6 +27,7 @@ with extra("llama-index", "llama_index"):
 __all__ = [
     "ImportResult",
     "LiftPostprocessor",
+    "NodeGraphAutoRetriever",
     "NodeGraphDocstore",
     "NodeGraphIndex",
     "NodeGraphQueryEngine",
