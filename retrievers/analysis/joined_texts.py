@@ -18,7 +18,7 @@ _BETWEEN = f" {SEPARATOR} "
 
 _ASCII_WORDS = re.compile(rf"[a-z0-9]+(?:\+\+|#)?|{SEPARATOR}")
 
-_ASCII_POSSESSIVE = re.compile(r"'s\b", re.ASCII)
+_ASCII_POSSESSIVE = re.compile(r"'(?<=\w')s\b", re.ASCII)
 
 _SIGNED_WORD = re.compile(r"[a-z0-9](?:\+\+|#)")
 

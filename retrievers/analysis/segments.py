@@ -62,7 +62,7 @@ _WIDE_MARKS = {
     mark: unicodedata.normalize("NFKC", mark) for mark in "，！？：；（）％～－／．\u3000\xa0…"
 }
 
-_POSSESSIVE = re.compile("['’]s\\b")
+_POSSESSIVE = re.compile(r"['’](?<=\w['’])s\b")
 
 _THAI = "\u0e00"  # the first of all scripts without spaces
 
