@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 from langchain_classic.retrievers import MultiVectorRetriever, ParentDocumentRetriever
-from langchain_core.documents import Document as LangChainDocument
+from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import CharacterTextSplitter, RecursiveCharacterTextSplitter
 
-from nodekin.nodegraph import ROOT, Document, Node, NodeGraph
+from nodekin.nodegraph import ROOT, Node, NodeGraph
 from nodekin.retrievers import RecursiveRetriever, Retriever
 
 TEXTS = {
@@ -73,7 +73,7 @@ def theirs(*, k: int, parents: CharacterTextSplitter | None = None) -> ParentDoc
         parent_splitter=parents,
         search_kwargs={"k": k},
     )
-    documents = [LangChainDocument(text, metadata={"id": i}) for i, text in TEXTS.items()]
+    documents = [Document(text, metadata={"id": i}) for i, text in TEXTS.items()]
     retriever.add_documents(documents, None if parents else list(TEXTS))
     return retriever
 
@@ -82,7 +82,7 @@ def theirs(*, k: int, parents: CharacterTextSplitter | None = None) -> ParentDoc
 def graph() -> NodeGraph:
     """Return the same texts, cut by the same splitters and embedded by the same model."""
     graph = NodeGraph(embed=Counting(), progress=False)
-    graph.add([Document(text, id=i) for i, text in TEXTS.items()])
+    graph.add([Document(text, metadata={"id": i}, id=i) for i, text in TEXTS.items()])
     graph.create_node_group("child", small())
     graph.create_node_group("paragraph", paragraphs())
     graph.create_node_group("part", small(), parent="paragraph")
@@ -93,7 +93,7 @@ def texts(results: Sequence[Any]) -> list[str]:
     return [result.node.text for result in results]
 
 
-def contents(documents: Sequence[LangChainDocument]) -> list[str]:
+def contents(documents: Sequence[Document]) -> list[str]:
     return [document.page_content for document in documents]
 
 
@@ -138,7 +138,7 @@ def test_k_counts_children_there_and_targets_here(graph: NodeGraph) -> None:
 def test_an_updated_parent_is_found_by_what_it_no_longer_says_there(graph: NodeGraph) -> None:
     other, question = theirs(k=1), "Rivers run to the sea."
     new = "Mountains stand still."
-    other.add_documents([LangChainDocument(new)], ["river"])
+    other.add_documents([Document(new)], ["river"])
     assert contents(other.invoke(question)) == [new]  # its old children are still searched
     graph.add(Document(new, id="river"))
     mine = Retriever(graph, "child", "cosine", target=ROOT)
@@ -153,7 +153,7 @@ def test_an_updated_parent_is_found_by_what_it_no_longer_says_there(graph: NodeG
 def test_a_document_that_is_added_twice_comes_twice_there(graph: NodeGraph) -> None:
     """Without ids a document gets a random one each time."""
     other, question = theirs(k=100), "Coffee comes from beans."
-    other.add_documents([LangChainDocument(TEXTS["coffee"])])
+    other.add_documents([Document(TEXTS["coffee"])])
     assert contents(other.invoke(question)).count(TEXTS["coffee"]) == 2
     graph.add(Document(TEXTS["coffee"], id="coffee"))
     mine = texts(Retriever(graph, "child", "cosine", target=ROOT, top_k=100)(question))
@@ -175,7 +175,7 @@ def test_documents_with_ids_of_their_own_and_larger_chunks(graph: NodeGraph) -> 
     """Their ids are for the chunks that answer, and have to be as many as those."""
     other = theirs(k=1, parents=paragraphs())
     with pytest.raises(ValueError, match="uneven"):
-        other.add_documents([LangChainDocument(TEXTS["tea"])], ["tea"])
+        other.add_documents([Document(TEXTS["tea"])], ["tea"])
     (best,) = Retriever(graph, "part", "cosine", target="paragraph", top_k=1)(
         "Tea comes from leaves."
     )
@@ -213,9 +213,9 @@ def several(k: int) -> MultiVectorRetriever:
     ]
     for kind in kinds:
         retriever.vectorstore.add_documents(
-            [LangChainDocument(text, metadata={"doc_id": i}) for i in TEXTS for text in kind(i)]
+            [Document(text, metadata={"doc_id": i}) for i in TEXTS for text in kind(i)]
         )
-    retriever.docstore.mset([(i, LangChainDocument(text)) for i, text in TEXTS.items()])
+    retriever.docstore.mset([(i, Document(text)) for i, text in TEXTS.items()])
     return retriever
 
 
@@ -264,6 +264,8 @@ def test_a_filter_on_documents_leaves_enough(kinds: NodeGraph) -> None:
     other.search_kwargs["filter"] = lambda child: child.metadata.get("kind") == "drink"
     assert other.invoke("tea") == []
     for i in TEXTS:
-        kinds.update(Document(TEXTS[i], {"kind": "drink" if i != "river" else "place"}, id=i))
+        kinds.update(
+            Document(TEXTS[i], metadata={"kind": "drink" if i != "river" else "place"}, id=i)
+        )
     mine = RecursiveRetriever(kinds, GROUPS, ROOT, "cosine", top_k=4, filters={"kind": "drink"})
     assert {each.node.id for each in mine("The sea is salty.")} == {"tea", "coffee", "茶", "both"}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from langchain_classic.retrievers import EnsembleRetriever
-from langchain_core.documents import Document as LangChainDocument
+from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import InMemoryVectorStore
@@ -16,7 +16,7 @@ from llama_index.core.retrievers import QueryFusionRetriever, RecursiveRetriever
 from llama_index.core.schema import IndexNode, TextNode
 
 from nodekin.adapters import langchain, llama_index
-from nodekin.nodegraph import Document, NodeGraph, split_sentences
+from nodekin.nodegraph import NodeGraph, split_sentences
 from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever
 
 TEXTS = {
@@ -125,7 +125,7 @@ def test_reciprocal_ranks_are_those_of_the_frameworks(graph: NodeGraph, question
         langchain.NodeGraphRetriever(retriever=each) for each in (words, meaning)
     ]
     ensemble = EnsembleRetriever(retrievers=parts, weights=[2, 1], id_key=None)
-    theirs: list[LangChainDocument] = ensemble.invoke(question)
+    theirs: list[Document] = ensemble.invoke(question)
     expected = [found.id for found in theirs]
     assert sorted(ids(mine)) == sorted(expected)
     untied = [round(result.score, 12) for result in mine]

@@ -1,8 +1,9 @@
 import pytest
+from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 
 from nodekin.adapters.langchain import NodeGraphRetriever
-from nodekin.nodegraph import Document, NodeGraph, split_sentences
+from nodekin.nodegraph import NodeGraph, split_sentences
 from nodekin.nodegraph.models.llm import as_llm
 from nodekin.retrievers import FusionRetriever, RerankRetriever, Retriever
 from nodekin.retrievers.tracing import start_span
@@ -10,20 +11,24 @@ from nodekin.retrievers.tracing import start_span
 DOCUMENTS = [
     Document(
         "Green tea is not fermented. Black tea is fermented. Tea grows on hills.",
-        {"topic": "tea", "language": "en"},
+        metadata={"topic": "tea", "language": "en"},
         id="tea",
     ),
     Document(
         "Rivers run to the sea. Some rivers dry out. Tea is grown along rivers.",
-        {"topic": "rivers", "language": "en", "page": 3},
+        metadata={"topic": "rivers", "language": "en", "page": 3},
         id="rivers",
     ),
     Document(
         "绿茶是不发酵的茶。红茶是全发酵的茶。茶树喜欢温暖的山坡。",
-        {"topic": "tea", "language": "zh"},
+        metadata={"topic": "tea", "language": "zh"},
         id="茶",
     ),
-    Document("A printing press. It prints books about tea.", {"topic": "printing"}, id="press"),
+    Document(
+        "A printing press. It prints books about tea.",
+        metadata={"topic": "printing"},
+        id="press",
+    ),
 ]
 
 

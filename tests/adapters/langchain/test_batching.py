@@ -9,11 +9,12 @@ from types import MappingProxyType
 import pytest
 from blockbuster import blockbuster_ctx
 from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
+from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 from langchain_runs import FinishedRuns
 
 from nodekin.adapters.langchain import NodeGraphRetriever
-from nodekin.nodegraph import Document, Embedder, NodeGraph, split_sentences
+from nodekin.nodegraph import Embedder, NodeGraph, split_sentences
 from nodekin.retrievers import (
     FusionRetriever,
     RecursiveRetriever,
@@ -58,7 +59,7 @@ def model(request):
 @pytest.fixture
 def graph(model):
     graph = NodeGraph(embed=model, progress=False)
-    graph.add([Document(text, id=name) for name, text in TEXTS.items()])
+    graph.add([Document(text, metadata={"name": name}, id=name) for name, text in TEXTS.items()])
     graph.create_node_group("sentence", split_sentences)
     return graph
 

@@ -111,7 +111,7 @@ def test_a_document_of_documents_comes_back(node):
 
 def test_what_users_know_is_flat_and_what_is_ours_stands_apart():
     graph = NodeGraph(progress=False)
-    graph.add(SourceDocument("绿茶不发酵。红茶发酵。", {"topic": "茶"}, id="tea"))
+    graph.add(Document("绿茶不发酵。红茶发酵。", metadata={"topic": "茶"}, id="tea"))
     graph.create_node_group(
         "sentence", lambda text: [Node(s, {"n": 1}) for s in split_sentences(text)]
     )

@@ -9,7 +9,6 @@ from langchain_text_splitters import (
 )
 
 from nodekin.adapters.langchain import as_transform
-from nodekin.nodegraph import Document as SourceDocument
 from nodekin.nodegraph import Node, NodeGraph
 
 MARKDOWN = "# Tea\nA drink.\n\n## Green\nUnfermented.\n\n# 河流\n河流入海。"
@@ -23,7 +22,7 @@ def recursive(**settings):
 
 def grouped(transform, *documents):
     graph = NodeGraph(progress=False)
-    graph.add([SourceDocument(t, {"topic": "x"}, id=str(n)) for n, t in enumerate(documents)])
+    graph.add([Document(t, metadata={"topic": "x"}, id=str(n)) for n, t in enumerate(documents)])
     graph.create_node_group("piece", transform)
     return graph.nodes("piece")
 

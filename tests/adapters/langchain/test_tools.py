@@ -2,6 +2,7 @@
 
 import pytest
 from blockbuster import blockbuster_ctx
+from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.messages import ToolMessage
 from langchain_core.retrievers import BaseRetriever
@@ -16,7 +17,7 @@ from nodekin.adapters.langchain import (
     NodeGraphVectorStore,
 )
 from nodekin.adapters.langchain.tools import answer_tool, retriever_tool
-from nodekin.nodegraph import Document, NodeGraph
+from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import FusionRetriever, QueryEngine, Retriever, restrict
 
 
@@ -224,7 +225,7 @@ def tenants():
     graph = NodeGraph(progress=False)
     graph.add(
         [
-            Document(f"Tea of {t} in {year}.", {"tenant": t, "topic": "Tea", "year": year})
+            Document(f"Tea of {t} in {year}.", metadata={"tenant": t, "topic": "Tea", "year": year})
             for t in "AB"
             for year in (1999, 2020)
         ]
@@ -345,7 +346,9 @@ async def test_conditions_are_checked_on_what_another_store_returns(mode):
 @pytest.mark.parametrize("field", ["$or", "and", "not", "a.b", "schema", "_x", "主题", "2", "id"])
 async def test_fields_of_any_name(field, mode):
     graph = NodeGraph(progress=False)
-    graph.add([Document(f"Tea {value}.", {field: value}, id=value) for value in ("one", "two")])
+    graph.add(
+        [Document(f"Tea {value}.", metadata={field: value}, id=value) for value in ("one", "two")]
+    )
     retriever = NodeGraphRetriever(retriever=Retriever(graph, "ROOT"))
     tool = retriever_tool(retriever, "t", "d", filter_by={field: "one or two"})
     (name,) = set(tool.args) - {"query"}

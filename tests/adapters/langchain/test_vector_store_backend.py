@@ -7,14 +7,14 @@ from blockbuster import blockbuster_ctx
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from langchain_core.documents import Document as LangChainDocument
+from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from letters import Letters
 
 from nodekin.adapters.langchain import NodeGraphRetriever
 from nodekin.adapters.langchain.vector_store_backend import GraphEmbeddings, as_index
-from nodekin.nodegraph import Document, NodeGraph, split_sentences
+from nodekin.nodegraph import NodeGraph, split_sentences
 from nodekin.retrievers import FusionRetriever, RecursiveRetriever, Retriever, register_index
 
 TEXTS = [
@@ -62,7 +62,9 @@ def library(count=1, **settings):
     graph = NodeGraph(embed=Letters(), progress=False, **settings)
     graph.add(
         [
-            Document(text if n < 4 else f"{text} {n}", {"n": n, "even": n % 2 == 0}, id=f"d{n}")
+            Document(
+                text if n < 4 else f"{text} {n}", metadata={"n": n, "even": n % 2 == 0}, id=f"d{n}"
+            )
             for n, text in zip(range(4 * count), itertools.cycle(TEXTS), strict=False)
         ]
     )
@@ -106,7 +108,7 @@ def test_the_same_as_the_built_in_index(index, stores, query, target, lift):
 
 def test_ties_are_in_document_order(index, stores):
     graph = NodeGraph(embed=Letters(), progress=False)
-    graph.add([Document("tea", {"n": n}, id=str(n)) for n in range(40)])
+    graph.add([Document("tea", metadata={"n": n}, id=str(n)) for n in range(40)])
     retriever = Retriever(graph, "ROOT", "cosine", index=index, top_k=3)
     for first in (0, 30):
         found = retriever.retrieve("tea", filters={"n": {"gte": first}})
@@ -117,8 +119,10 @@ def test_ties_are_in_document_order(index, stores):
 def test_a_filter_that_leaves_little_is_still_filled(index, stores):
     """Two nodes of 200 meet it, and they are far from the query."""
     graph = NodeGraph(embed=Letters(), progress=False)
-    graph.add([Document("tea" * (1 + n % 3), {"rare": False}, id=f"t{n}") for n in range(200)])
-    graph.add([Document("河", {"rare": True}, id=i) for i in ("x", "y")])
+    graph.add(
+        [Document("tea" * (1 + n % 3), metadata={"rare": False}, id=f"t{n}") for n in range(200)]
+    )
+    graph.add([Document("河", metadata={"rare": True}, id=i) for i in ("x", "y")])
     retriever = Retriever(graph, "ROOT", "cosine", index=index, top_k=1, filters={"rare": True})
     assert [each.node.id for each in retriever.retrieve("tea")] == ["x"]
     assert len(retriever.retrieve("tea", top_k=5)) == 2
@@ -166,7 +170,7 @@ def test_changed_metadata_writes_nothing(index, stores):
     retriever = Retriever(graph, "sentence", "cosine", index=index)
     retriever.retrieve("tea")
     written = list(stores["sentence"].added)
-    graph.add(Document(TEXTS[0], {"n": 100}, id="d0"))
+    graph.add(Document(TEXTS[0], metadata={"n": 100}, id="d0"))
     found = retriever.retrieve("tea", filters={"n": 100})
     assert {each.node.document_id for each in found} == {"d0"}
     assert stores["sentence"].added == written
@@ -406,7 +410,7 @@ def test_a_store_that_loses_ids_is_helped_by_metadata():
     class Nameless(Store):
         def similarity_search_by_vector(self, embedding, k=4, **kwargs):
             return [
-                LangChainDocument(each.page_content, metadata=each.metadata)
+                Document(each.page_content, metadata=each.metadata)
                 for each in super().similarity_search_by_vector(embedding, k, **kwargs)
             ]
 
@@ -531,7 +535,7 @@ class InStep(RuleBasedStateMachine):
         field=st.booleans(),
     )
     def add(self, number, texts, field):
-        self.graph.add(Document("".join(texts), {"f": field}, id=str(number)))
+        self.graph.add(Document("".join(texts), metadata={"f": field}, id=str(number)))
 
     @rule(number=st.integers(0, 4))
     def remove(self, number):
@@ -626,9 +630,7 @@ class EuclideanStore(VectorStore):
         texts = list(texts)
         for at, vector in enumerate(self._embedding.embed_documents(texts)):
             self.vectors[ids[at]] = vector
-            self.documents[ids[at]] = LangChainDocument(
-                texts[at], metadata=metadatas[at], id=ids[at]
-            )
+            self.documents[ids[at]] = Document(texts[at], metadata=metadatas[at], id=ids[at])
         return ids
 
     def get_by_ids(self, ids, /):

@@ -1,16 +1,18 @@
 """The retriever of a vector store."""
 
 import pytest
+from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStoreRetriever
 
 from nodekin.adapters.langchain import NodeGraphVectorStore
-from nodekin.nodegraph import Document, NodeGraph
+from nodekin.nodegraph import NodeGraph
 
 
 @pytest.mark.parametrize("search_type", ["similarity", "mmr"])
 async def test_the_filter_of_a_call_is_added(search_type, mode):
     graph = NodeGraph(embed=lambda texts: [[len(text), 1.0] for text in texts], progress=False)
-    graph.add([Document(f"Tea {t}{y}", {"tenant": t, "year": y}) for t in "ab" for y in (1, 2)])
+    fields = [{"tenant": tenant, "year": year} for tenant in "ab" for year in (1, 2)]
+    graph.add([Document("Tea {tenant}{year}".format(**each), metadata=each) for each in fields])
     own = {"filter": {"tenant": "a"}, "k": 4}
     retriever = NodeGraphVectorStore(graph).as_retriever(
         search_type=search_type, search_kwargs=own, tags=["x"]
