@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -158,6 +159,7 @@ class NodeGraphVectorStore(VectorStore):
         *,
         ids: Sequence[str | None] | None = None,
         batch_size: int | None = None,
+        current_time: datetime | None = None,
         **kwargs: Any,
     ) -> list[str]:
         """Add documents, or update those whose id exists, all or none; return their ids.
@@ -167,6 +169,8 @@ class NodeGraphVectorStore(VectorStore):
             ids: In place of the documents' own. Without any, a document's id is a hash of its text
                 and metadata, so that the same document added twice is one.
             batch_size: What ``index()`` passes; all documents are added together, whatever it is.
+            current_time: What ``TimeWeightedVectorStoreRetriever`` passes on, whose documents
+                have it in their metadata; not used.
             **kwargs: None are allowed.
 
         Raises:

@@ -15,6 +15,8 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.load import dumps
 from langchain_core.messages import HumanMessage
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableParallel
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_runs import FinishedRuns
 from langchain_text_splitters import MarkdownHeaderTextSplitter, RecursiveCharacterTextSplitter
@@ -300,7 +302,12 @@ def test_d11_a_prompt_without_a_place_for_the_query_says_what_to_write():
 @pytest.mark.parametrize("limit", [1, 2, None])
 async def test_d9_max_concurrency_holds_for_the_model_calls_of_an_answer(way, limit):
     graph = NodeGraph(progress=False)
-    graph.add([f"{name} tea is a drink." for name in ("Green", "Black", "White", "Red")])
+    graph.add(
+        [
+            Document(f"{name} tea is a drink.", metadata={"source": f"{name}.md"})
+            for name in ("Green", "Black", "White", "Red")
+        ]
+    )
     gauge = ConcurrencyGauge(least=limit or 4)
     engine = QueryEngine(Retriever(graph, "ROOT"), gauge, "map_reduce")
     runnable = NodeGraphQueryEngine(engine=engine)
@@ -319,6 +326,38 @@ async def test_d9_max_concurrency_holds_for_the_branches_of_a_fusion(way, limit)
     assert (call if way == "invoke" else await call) == []
     assert gauge.calls == 8
     assert gauge.most == (limit or 8)
+
+
+class Gauged(BaseRetriever):
+    """A retriever of LangChain's that counts how many of its calls run at once."""
+
+    gauge: object
+
+    def _get_relevant_documents(self, query, *, run_manager):
+        return self.gauge.retrieve(query)
+
+    async def _aget_relevant_documents(self, query, *, run_manager):
+        return await self.gauge.aretrieve(query)
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+@pytest.mark.parametrize("limit", [1, 2])
+async def test_d9_max_concurrency_holds_for_langchains_own_retrievers(way, limit):
+    """As for branches of a chain of LangChain, which in async code are not limited."""
+    config = {"max_concurrency": limit}
+    for make in (
+        lambda branch: NodeGraphRetriever(retriever=FusionRetriever([branch] * 8)),
+        lambda branch: RunnableParallel({str(n): branch for n in range(8)}),
+    ):
+        gauge = ConcurrencyGauge(least=limit)
+        runnable = make(Gauged(gauge=gauge))
+        if way == "invoke":
+            runnable.invoke("tea", config)
+        elif isinstance(runnable, BaseRetriever):
+            await runnable.ainvoke("tea", config)
+        else:
+            continue
+        assert (gauge.calls, gauge.most) == (8, limit)
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke"])

@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Callable
+from datetime import date, datetime, timezone
 from typing import Any
 
 import pytest
@@ -145,6 +146,50 @@ def test_what_no_store_takes_is_an_error_and_not_an_empty_answer(stores, filter,
 def test_functions_are_refused_with_what_to_do(stores) -> None:
     with pytest.raises(TypeError, match=r"is the function .*write conditions"):
         stores[0].similarity_search("dream", filter=lambda document: True)
+
+
+DAYS = {
+    "date": date(2024, 1, 31),
+    "time": datetime(2024, 1, 31, 10, tzinfo=timezone.utc),
+    "text": "2024-01-31T10:00:00Z",
+    "written": "31 January 2024",
+    "before": "2023-12-31",
+    "after": datetime(2024, 2, 1),
+    "none": None,
+}
+
+
+@pytest.mark.parametrize("bound", [date(2024, 1, 1), datetime(2024, 1, 1, 9), "2024-01-01"])
+def test_dates_are_compared_however_loaders_write_them(bound) -> None:
+    """A bound is a date, a time or a text, and so is the field of each document."""
+    documents = [
+        Document(page_content="A dream", metadata={"day": day, "source": f"{name}.md"}, id=name)
+        for name, day in DAYS.items()
+    ]
+    theirs = InMemoryVectorStore(EMBEDDING)
+    theirs.add_documents(documents)
+    january = {"date", "time", "text", "written"}
+    expected = theirs.similarity_search("dream", k=9, filter=lambda d: d.id in january)
+    retriever = NodeGraphRetriever.from_documents(documents, k=9)
+    filter = {"day": {"$gte": bound, "$lt": "2024-02-01"}}
+    assert {d.id for d in retriever.invoke("dream", filter=filter)} == {d.id for d in expected}
+
+
+def test_only_these_files(stores) -> None:
+    """By the document's id, and by the source that loaders write."""
+    own, theirs = stores
+    expected = {d.id for d in theirs.similarity_search("dream", filter=lambda d: d.id in "13")}
+    for filter in ({"document.id": {"$in": ["1", "3"]}}, {"document.id": ["1", "3"]}):
+        assert {d.id for d in own.similarity_search("dream", filter=filter)} == expected == {*"13"}
+    pages = [
+        Document(page_content="A dream", metadata={"source": f"notes/{name}.md", "page": page})
+        for name in "ab"
+        for page in (1, 2)
+    ]
+    retriever = NodeGraphRetriever.from_documents(pages)
+    found = retriever.invoke("dream", filter={"source": {"$like": "%/b.md"}})
+    assert sorted(d.metadata["page"] for d in found) == [1, 2]
+    assert {d.metadata["source"] for d in found} == {"notes/b.md"}
 
 
 def test_a_field_with_the_name_of_an_operator() -> None:

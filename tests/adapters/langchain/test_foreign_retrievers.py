@@ -46,8 +46,9 @@ from nodekin.retrievers import (
     WindowRetriever,
     restrict,
 )
+from nodekin.retrievers.evaluation import Dataset, GoldPassage, Question, evaluate
 from nodekin.retrievers.plans import Find
-from nodekin.retrievers.strategies import PlannedRetriever
+from nodekin.retrievers.strategies import STRATEGIES, PlannedRetriever
 
 DOCUMENTS = [
     Document("Green tea is steamed.", metadata={"topic": "tea", "year": 1999}, id="green"),
@@ -131,6 +132,27 @@ def test_a_retriever_of_langchain_goes_wherever_one_is_expected(store, source, h
             document.metadata,
         )
         assert result.evidence
+
+
+def test_every_strategy_is_tried():
+    assert STRATEGIES.keys() - HOLDERS.keys() == set()
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_an_evaluation_compares_it_with_ours(store, source):
+    graph = NodeGraph(embed=WordEmbeddings(), progress=False)
+    graph.add(DOCUMENTS)
+    questions = [
+        Question("1", "Which tea is green?", (GoldPassage("Green tea is steamed."),)),
+        Question("2", "Where do rivers run?", (GoldPassage("Rivers run to the sea."),)),
+    ]
+    searched = {"theirs": SOURCES[source](store), "ours": Retriever(graph, "ROOT", "cosine")}
+    report = evaluate(searched, Dataset(questions), ["hit_rate@2"], documents=())
+    assert (
+        report.figure("theirs", "hit_rate@2").value
+        == report.figure("ours", "hit_rate@2").value
+        == 1
+    )
 
 
 @pytest.mark.parametrize("source", SOURCES)
