@@ -1,45 +1,83 @@
 """What the corpus is: documents, groups of nodes made from them, transforms and the store."""
 
-from .argument_names import explain_names
-from .build_writer import Failure
-from .concurrency import limit_concurrency, run_in_tasks, run_in_threads
-from .corpus import Refresh
-from .derivation import CORPUS, Derivation, Stamp
-from .document import Document, declared_search_text
-from .errors import (
-    EmbeddingError,
-    ModelError,
-    ModelTimeoutError,
-    ReadError,
-    StoreError,
-    TransformError,
-    UnknownGroupError,
-    UnsupportedFilesError,
-    nearest_names,
-)
-from .extractors import EntityExtractor, LLMExtractor
-from .graph import NodeGraph
-from .groups import GroupSummary, NodeGroup
-from .hashing import fingerprint
-from .imported_groups import Family
-from .memory_store import MemoryStore
-from .models import LLM, CachedLLM, Embedder
-from .node import ROOT, Kin, Link, LinkedText, Node
-from .observation import Observation, OutsideHoldError, observing
-from .readers import ReadOptions, ReadReport, register_reader
-from .search_text import SearchText, SearchTextOption, as_search_text
-from .source_names import file_name_of, headings_of, source_title
-from .splitters import (
-    MarkdownSplitter,
-    PassageSplitter,
-    RecursiveSplitter,
-    SentenceSplitter,
-    count_tokens,
-    markdown_headings,
-    split_paragraphs,
-    split_sentences,
-)
-from .store import Changes, NodeStore
+from typing import TYPE_CHECKING
+
+from .lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from .argument_names import explain_names
+    from .build_writer import Failure
+    from .concurrency import limit_concurrency, run_in_tasks, run_in_threads
+    from .corpus import Refresh
+    from .derivation import CORPUS, Derivation, Stamp
+    from .document import Document, declared_search_text
+    from .errors import (
+        EmbeddingError,
+        ModelError,
+        ModelTimeoutError,
+        ReadError,
+        StoreError,
+        TransformError,
+        UnknownGroupError,
+        UnsupportedFilesError,
+        nearest_names,
+    )
+    from .extractors import EntityExtractor, LLMExtractor
+    from .graph import NodeGraph
+    from .groups import GroupSummary, NodeGroup
+    from .hashing import fingerprint
+    from .imported_groups import Family
+    from .memory_store import MemoryStore
+    from .models import LLM, CachedLLM, Embedder
+    from .node import ROOT, Kin, Link, LinkedText, Node
+    from .observation import Observation, OutsideHoldError, observing
+    from .readers import ReadOptions, ReadReport, register_reader
+    from .search_text import SearchText, SearchTextOption, as_search_text
+    from .source_names import file_name_of, headings_of, source_title
+    from .splitters import (
+        MarkdownSplitter,
+        PassageSplitter,
+        RecursiveSplitter,
+        SentenceSplitter,
+        count_tokens,
+        markdown_headings,
+        split_paragraphs,
+        split_sentences,
+    )
+    from .store import Changes, NodeStore
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            ".argument_names": "explain_names",
+            ".build_writer": "Failure",
+            ".concurrency": "limit_concurrency run_in_tasks run_in_threads",
+            ".corpus": "Refresh",
+            ".derivation": "CORPUS Derivation Stamp",
+            ".document": "Document declared_search_text",
+            ".errors": (
+                "EmbeddingError ModelError ModelTimeoutError ReadError StoreError "
+                "TransformError UnknownGroupError UnsupportedFilesError nearest_names"
+            ),
+            ".extractors": "EntityExtractor LLMExtractor",
+            ".graph": "NodeGraph",
+            ".groups": "GroupSummary NodeGroup",
+            ".hashing": "fingerprint",
+            ".imported_groups": "Family",
+            ".memory_store": "MemoryStore",
+            ".models": "LLM CachedLLM Embedder",
+            ".node": "ROOT Kin Link LinkedText Node",
+            ".observation": "Observation OutsideHoldError observing",
+            ".readers": "ReadOptions ReadReport register_reader",
+            ".search_text": "SearchText SearchTextOption as_search_text",
+            ".source_names": "file_name_of headings_of source_title",
+            ".splitters": (
+                "MarkdownSplitter PassageSplitter RecursiveSplitter SentenceSplitter "
+                "count_tokens markdown_headings split_paragraphs split_sentences"
+            ),
+            ".store": "Changes NodeStore",
+        },
+    )
 
 __all__ = [
     "CORPUS",

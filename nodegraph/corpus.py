@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from . import readers  # its scanner, and so all formats, is imported when a folder is read
 from .build_writer import Failure
 from .codec import decode, encode
 from .derivation import Derivation, Stamp, derive, derive_root, outputs_by_parent
@@ -16,7 +17,7 @@ from .errors import ReadError
 from .locking import Access
 from .node import ROOT, Link, Node
 from .parsed_files import ParsedFiles
-from .readers import FolderScan, ReadOptions, ReadReport, scan
+from .readers import ReadOptions, ReadReport
 from .store import NodeStore
 from .transforms import Draft
 
@@ -196,7 +197,7 @@ class Corpus:
         self.report = ReadReport()
         records = self._records()
         files: dict[str, Path] = {}
-        scans: list[FolderScan] = []
+        scans: list[readers.FolderScan] = []
         lost: list[Path] = []
         sources = {Path(p): k for p, k in self._store.get_values(_SOURCES).items()}
         left_out = [source for source, kind in sources.items() if kind == _LEFT_OUT]
@@ -280,9 +281,9 @@ class Corpus:
                 pairs.append((same.pop(0), document.id))
         return pairs
 
-    def _scan(self, source: Path, existing: Mapping[str, Path]) -> FolderScan:
+    def _scan(self, source: Path, existing: Mapping[str, Path]) -> readers.FolderScan:
         """Find the files of a source, of which none may have the id of another that is known."""
-        found = scan(source, self._options)
+        found = readers.scan(source, self._options)
         for file_id, path in found.files.items():
             other = existing.get(file_id)
             if other is not None and other.resolve() != path.resolve() and other.exists():
@@ -304,7 +305,7 @@ class Corpus:
         files: Mapping[str, Path],
         records: Mapping[str, _File],
         failures: list[Failure] | None,
-        scans: Sequence[FolderScan],
+        scans: Sequence[readers.FolderScan],
     ) -> _Reading:
         """Read those files that are not as they were; of the others take the record.
 
@@ -350,7 +351,7 @@ class Corpus:
         errors: Mapping[str, ReadError],
         files: Mapping[str, Path],
         failures: list[Failure] | None,
-        scans: Sequence[FolderScan],
+        scans: Sequence[readers.FolderScan],
     ) -> None:
         """List what could not be read, or raise it."""
         raised: list[ReadError] = []

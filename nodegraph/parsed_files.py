@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from . import readers  # what parses is imported when a file is read
 from .document import Document
 from .errors import ReadError
 from .progress import track
-from .readers import ReadOptions, documents_of, read_files
+from .readers import ReadOptions
 from .store import NodeStore
 
 _KIND = "parsed file"  # hash of a file's content -> what it holds, until it is in the graph
@@ -49,7 +50,7 @@ class ParsedFiles:
 
         def read() -> Iterator[tuple[str, Any, bool]]:
             yield from ((i, records, False) for i, records in known.items())
-            yield from read_files(waiting, self._options)
+            yield from readers.read_files(waiting, self._options)
 
         every = track(
             *(read(), len(files), "reading", " files", self._progress),
@@ -66,7 +67,7 @@ class ParsedFiles:
                         self._store.put_values(_KIND, new)
                         new = {}
                 try:
-                    documents = documents_of(files[file_id], file_id, records)
+                    documents = readers.documents_of(files[file_id], file_id, records)
                 except ReadError as error:
                     yield file_id, error
                 else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -113,6 +112,8 @@ def _relative(scores: Sequence[float], rank_constant: float) -> list[float]:
 def _distribution(scores: Sequence[float], rank_constant: float) -> list[float]:
     if not scores:
         return []
+    import statistics  # with its fractions and decimals, for this mode alone
+
     mean, deviation = statistics.fmean(scores), statistics.pstdev(scores)
     if not deviation:
         return [0.5] * len(scores)

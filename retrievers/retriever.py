@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import inspect
 import logging
@@ -12,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
 from ..nodegraph import NodeGraph, run_in_tasks
-from ..nodegraph.models import Vectors, embed_ahead
+from ..nodegraph.models import Vectors, embed_ahead, in_thread
 from .base_retriever import CHILD_K, RESTRICTION, BaseRetriever, check_queries
 from .filters import Filters, all_of
 from .protocols import Similarity
@@ -256,7 +255,7 @@ class Retriever(BaseRetriever):
         vectors = await self._aquery_vectors(texts)
         listed = []
         if len(texts) < len(queries):
-            listed = await asyncio.to_thread(_listed, search, queries)
+            listed = await in_thread(_listed, search, queries)
         return _spread(queries, await self._asearch(search, texts, vectors), listed)
 
     async def _asearch(
@@ -266,7 +265,7 @@ class Retriever(BaseRetriever):
         embedded = ((key, graph) for key, graphs in self._embedded for graph in graphs)
         if queries and any(graph.embeddings.embedder(k).aembed for k, graph in embedded):
             await embed_ahead(search.ready_indexes)
-        return await asyncio.to_thread(search, queries, vectors)
+        return await in_thread(search, queries, vectors)
 
     @property
     def filters(self) -> Filters | None:

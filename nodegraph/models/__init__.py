@@ -1,22 +1,43 @@
 """Models: embedders and language models, coerced from what people have, and their caches."""
 
-from .answer_cache import AnswerCache, answer_key, keep_answers, kept_answer
-from .cached_llm import CachedLLM
-from .chat_prompt import ChatPrompt, PromptTemplate, prompt_text
-from .embedder import Embedder, as_embedder, as_embedders
-from .embedder_adapters import Encoder, Vectors, is_async
-from .embedding_cache import EmbeddingCache
-from .identity import model_name
-from .language import (
-    Language,
-    QuotedText,
-    fill_template,
-    language_of,
-    neutralize,
-    retry_note,
-)
-from .llm import LLM, as_llm
-from .passage_vectors import embed_ahead
+from typing import TYPE_CHECKING
+
+from ..lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from .answer_cache import AnswerCache, answer_key, keep_answers, kept_answer
+    from .cached_llm import CachedLLM
+    from .chat_prompt import ChatPrompt, PromptTemplate, prompt_text
+    from .embedder import Embedder, as_embedder, as_embedders
+    from .embedder_adapters import Encoder, Vectors, in_thread, is_async
+    from .embedding_cache import EmbeddingCache
+    from .identity import model_name
+    from .language import (
+        Language,
+        QuotedText,
+        fill_template,
+        language_of,
+        neutralize,
+        retry_note,
+    )
+    from .llm import LLM, as_llm
+    from .passage_vectors import embed_ahead
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            ".answer_cache": "AnswerCache answer_key keep_answers kept_answer",
+            ".cached_llm": "CachedLLM",
+            ".chat_prompt": "ChatPrompt PromptTemplate prompt_text",
+            ".embedder": "Embedder as_embedder as_embedders",
+            ".embedder_adapters": "Encoder Vectors in_thread is_async",
+            ".embedding_cache": "EmbeddingCache",
+            ".identity": "model_name",
+            ".language": "Language QuotedText fill_template language_of neutralize retry_note",
+            ".llm": "LLM as_llm",
+            ".passage_vectors": "embed_ahead",
+        },
+    )
 
 __all__ = [
     "LLM",
@@ -36,6 +57,7 @@ __all__ = [
     "as_llm",
     "embed_ahead",
     "fill_template",
+    "in_thread",
     "is_async",
     "keep_answers",
     "kept_answer",

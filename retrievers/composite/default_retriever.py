@@ -13,7 +13,6 @@ import numpy as np
 from ...nodegraph import ROOT, EntityExtractor, Node, NodeGraph, PassageSplitter, split_sentences
 from ...nodegraph.extractors import has_title
 from ..filters import Filters, parse_filters
-from ..foreign import register_source
 from ..indexes import unit
 from ..planned_retriever import PlannedRetriever
 from ..plans import Compute, Find, Plan
@@ -286,9 +285,6 @@ _ALL = parse_filters(None)
 def _spread(ids: Sequence[str], count: int) -> list[str]:
     """Return some of the ids, evenly chosen."""
     return [ids[int(at)] for at in np.linspace(0, len(ids) - 1, min(count, len(ids)))]
-
-
-register_source(NodeGraph, DefaultRetriever)
 
 
 def _sentence_group(graph: NodeGraph, target: str) -> str:

@@ -1,6 +1,6 @@
 """Retrievers of other frameworks, recognised by their shape, as retrievers of this package."""
 
-from .coercion import as_retriever, register_source
+from .coercion import as_retriever
 from .configured_retriever import ConfiguredRetriever, configured
 from .foreign_node import ForeignNode
 from .foreign_retriever import ForeignRetriever, check_in_graph
@@ -16,5 +16,4 @@ __all__ = [
     "fuse_outputs",
     "is_answer",
     "read_output",
-    "register_source",
 ]

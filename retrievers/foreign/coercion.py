@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
+from ...nodegraph import NodeGraph
 from ..protocols import RetrieverProtocol
 from .configured_retriever import ConfiguredRetriever
 from .foreign_retriever import ForeignRetriever, PushFilters
@@ -14,14 +16,7 @@ from .retriever_adapters import adapt_retriever, is_native
 FACE = "native_retriever"
 """The property of this package's classes in a framework that has what they are made of."""
 
-_SOURCES: dict[type, Callable[[Any], RetrieverProtocol]] = {}
-
 _STORE_K = 4  # how many documents LangChain's vector stores return
-
-
-def register_source(source: type, make: Callable[[Any], RetrieverProtocol]) -> None:
-    """Let ``as_retriever`` make retrievers of objects of a class."""
-    _SOURCES[source] = make
 
 
 def as_retriever(
@@ -112,8 +107,11 @@ def _ours(source: Any) -> RetrieverProtocol | None:
             top_k=options.get("k", _STORE_K),
             filters=store.native_filters(options.get("filter")),
         )
-    if make := _SOURCES.get(type(source)):
-        return make(source)
+    if isinstance(source, NodeGraph):  # composite is made of this package: imported at use
+        default: RetrieverProtocol = import_module("..composite", __package__).DefaultRetriever(
+            source
+        )
+        return default
     return source if is_native(source) else None
 
 

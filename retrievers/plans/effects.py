@@ -11,10 +11,9 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import aclosing, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
-from ...nodegraph import LLM, ModelError, ModelTimeoutError, run_in_tasks, run_in_threads
-from ...nodegraph.models.output import FinalAnswerParser
+from ...nodegraph import ModelError, ModelTimeoutError, run_in_tasks, run_in_threads
 from ..base_retriever import BaseRetriever, check_takes_filters, current_restriction
 from ..filters import Filters
 from ..protocols import RetrieverProtocol
@@ -23,6 +22,9 @@ from ..tracing import Span, start_span
 from .one_state import apaid, paid
 from .plan import Effect, Plan, arun, run
 from .streaming import astream_with_timeout, stream_with_timeout
+
+if TYPE_CHECKING:
+    from ...nodegraph import LLM
 
 T = TypeVar("T")
 
@@ -174,6 +176,8 @@ class StreamedAsk(Ask):
     emitted: list[str] = field(default_factory=list, compare=False)
 
     def _emitter(self) -> Callable[[str | None], list[str]]:
+        from ...nodegraph.models.output import FinalAnswerParser
+
         parser = FinalAnswerParser()
 
         def emit(text: str | None) -> list[str]:

@@ -7,12 +7,15 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, get_args
 
-from ...nodegraph import LLM, ModelError, ModelTimeoutError, nearest_names
+from ...nodegraph import ModelError, ModelTimeoutError, nearest_names
 from ...nodegraph.models import Language, PromptTemplate, fill_template, prompt_text, retry_note
 from .effects import Ask
 from .plan import Plan
+
+if TYPE_CHECKING:
+    from ...nodegraph import LLM
 
 PromptMixinT = TypeVar("PromptMixinT", bound="PromptMixin")
 

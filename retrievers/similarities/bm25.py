@@ -7,14 +7,16 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
 from ...nodegraph import NodeGraph
 from ..analysis import Analyzer, TextAnalyzer
-from ..indexes import Saturation, TermWeights, TextIndex
 from ..validation import choice, number
+
+if TYPE_CHECKING:
+    from ..indexes import Saturation, TermWeights, TextIndex
 
 _Terms = Iterable[tuple[str | tuple[str, ...], float]]
 
@@ -25,7 +27,12 @@ _MOST_QUERIES = 512  # that an index remembers
 DEFAULT_ANALYZER = TextAnalyzer()
 
 
-_saturation = lru_cache(64)(Saturation)  # the same object for the same settings: quick to compare
+@lru_cache(64)
+def _saturation(k1: float, b: float, average_length: float) -> Saturation:
+    """Return the same object for the same settings: quick to compare."""
+    from ..indexes import Saturation
+
+    return Saturation(k1, b, average_length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +85,8 @@ class Bm25:
             group: The group to search.
             key: Not used: texts are compared, not embeddings.
         """
+        from ..indexes import TextIndex
+
         analyzer = self.analyzer  # the index refers to it, so its id is not reused
         name = ("text index", group, analyzer if isinstance(analyzer, Hashable) else id(analyzer))
         return graph.shared(name, lambda: TextIndex(graph, group, analyzer))
@@ -100,6 +109,8 @@ class Bm25:
         return prepared
 
     def _prepared(self, query: str, indexes: Sequence[TextIndex]) -> TermWeights:
+        from ..indexes import TermWeights
+
         if self.method == "okapi" and len(indexes) > 1:
             raise ValueError(
                 "method='okapi' needs the average over all terms of one graph; search several "

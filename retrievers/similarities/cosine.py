@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from ...nodegraph import NodeGraph
-from ..indexes import VectorIndex
+
+if TYPE_CHECKING:
+    from ..indexes import VectorIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class Cosine:
         Raises:
             LookupError: If the graph has no such embedding.
         """
+        from ..indexes import VectorIndex
+
         embed_key = "default" if key is None else key
         name = ("vector index", group, embed_key)
         return graph.shared(name, lambda: VectorIndex(graph, group, embed_key))

@@ -6,11 +6,13 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ...nodegraph import Node, NodeGraph
-from ..indexes import ScanIndex
 from ..validation import check_settings, choice
+
+if TYPE_CHECKING:
+    from ..indexes import ScanIndex
 
 Scores = list[float | None]
 
@@ -62,6 +64,8 @@ class CustomSimilarity:
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> ScanIndex:
         """Return the index of a group's nodes, shared by all custom similarities."""
+        from ..indexes import ScanIndex
+
         return graph.shared(("nodes", group, key), lambda: ScanIndex(graph, group, key))
 
     def prepare(

@@ -6,22 +6,31 @@ import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from ...nodegraph import NodeGraph, nearest_names
-from ..indexes import Exact
 from ..protocols import Index, Similarity
 from ..validation import check_settings, refuse_settings
 from .bm25 import Bm25
 from .cosine import Cosine
 from .custom import CustomSimilarity
 
+if TYPE_CHECKING:
+    from ..indexes import Exact
+
+
+def _exact(field: str | None = None, normalize: bool | Callable[[str], str] = True) -> Exact:
+    from ..indexes import Exact
+
+    return Exact(field, normalize)
+
+
 SIMILARITIES: dict[str, Callable[..., Similarity]] = {
     "bm25": Bm25,
     # One analysis serves all languages; the second name is for those who look for it.
     "bm25_chinese": partial(Bm25, name="bm25_chinese"),
     "cosine": Cosine,
-    "exact": Exact,
+    "exact": _exact,
 }
 """The built-in similarities, by name."""
 
@@ -179,6 +188,8 @@ def with_index(similarity: Similarity, index: str | MakeIndex) -> Similarity:
     if index == DEFAULT:
         return similarity
     if index == "map":
+        from ..indexes import Exact
+
         return similarity if isinstance(similarity, Exact) else Exact()
     if isinstance(index, str):
         if index not in INDEXES:

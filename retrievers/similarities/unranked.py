@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from ...nodegraph import NodeGraph
-from ..indexes import FilterIndex
+
+if TYPE_CHECKING:
+    from ..indexes import FilterIndex
 
 
 class Unranked:
@@ -20,6 +22,8 @@ class Unranked:
 
     def open(self, graph: NodeGraph, group: str, key: str | None = None) -> FilterIndex:
         """Return the group's index, shared by all."""
+        from ..indexes import FilterIndex
+
         return graph.shared(("filter index", group), lambda: FilterIndex(graph, group))
 
     def prepare(self, query: str, indexes: Sequence[FilterIndex]) -> None:

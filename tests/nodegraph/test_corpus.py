@@ -99,9 +99,9 @@ def test_bytes_that_are_the_same_are_not_read_again(
     read: list[str] = []
     from nodekin.nodegraph import parsed_files
 
-    whole = parsed_files.documents_of
+    whole = parsed_files.readers.documents_of
     monkeypatch.setattr(
-        parsed_files, "documents_of", lambda p, i, r: read.append(i) or whole(p, i, r)
+        parsed_files.readers, "documents_of", lambda p, i, r: read.append(i) or whole(p, i, r)
     )
     (docs / "b.txt").touch()
     (docs / "c.txt").write_text("changed", encoding="utf-8")

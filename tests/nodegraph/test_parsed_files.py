@@ -22,7 +22,7 @@ class Interrupt(BaseException):
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Note which files are read, and interrupt at the one that is named in the list."""
     read: list[str] = []
-    whole = parsed_files.read_files
+    whole = parsed_files.readers.read_files
 
     def read_files(files, options):
         for file_id, *rest in whole(files, options):
@@ -31,7 +31,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             read.append(file_id)
             yield (file_id, *rest)
 
-    monkeypatch.setattr(parsed_files, "read_files", read_files)
+    monkeypatch.setattr(parsed_files.readers, "read_files", read_files)
     return read
 
 
