@@ -3,8 +3,11 @@
 The agents are scripted and see only what the tools return. On MuSiQue one searches for the gold
 sub-questions one after the other, with the gold answers of earlier ones; on HotpotQA, which has no
 sub-questions, it searches for the question, and then for the title of a gold passage that stands
-in what it has read. Of each search it sees results up to ``--tokens``. A gold passage counts when
-all of its text was returned. Beside it: the default retriever's first passages for the question.
+in what it has read. A search returns up to ``--tokens``; the agent goes on with more of its results
+(``skip``, up to ``--pages``) until the sub-question's answer, on HotpotQA a title or all gold,
+stands in what it has read, as a reader would. Of a long passage it sees the sentences that matched,
+and reads the rest where the passage is gold. A gold passage counts when all of its text was
+returned. Beside it: the default retriever's first passages for the question, text alone.
 """
 
 from __future__ import annotations
@@ -22,11 +25,11 @@ from harness import arguments, show
 
 from nodekin.nodegraph import count_tokens
 from nodekin.retrievers import DefaultRetriever
-from nodekin.retrievers.corpus_tools import CorpusTools, ToolSession
+from nodekin.retrievers.corpus_tools import CorpusTools, ToolOutput, ToolSession
 from nodekin.retrievers.evaluation import Dataset
 
 BUDGET = 4000
-PLACES = (5, 10, 20, 40)
+PLACES = (3, 5, 10, 20, 40)
 
 
 class Reading(NamedTuple):
@@ -38,6 +41,13 @@ class Reading(NamedTuple):
     calls: int = 1
 
 
+class Step(NamedTuple):
+    """What an agent searches for, and the answer that it stops at."""
+
+    query: str
+    answer: str | None = None
+
+
 class Agent:
     """Search with the tools, and remember what was read.
 
@@ -45,68 +55,82 @@ class Agent:
         tools: The tools.
         dataset: The passages and questions.
         max_tokens: The budget of a search.
+        pages: How often it goes on with a search.
     """
 
-    def __init__(self, tools: Any, dataset: Dataset, max_tokens: int) -> None:
-        self.tools, self.max_tokens = tools, max_tokens
-        self.titles = {one.id: one.metadata["title"] for one in dataset.documents}
+    def __init__(self, tools: CorpusTools, dataset: Dataset, max_tokens: int, pages: int) -> None:
+        self.tools, self.max_tokens, self.pages = tools, max_tokens, pages
+        self.titles = {one.id: str(one.metadata["title"]) for one in dataset.documents}
 
-    def read(self, question: str, gold: set[str], steps: list[str]) -> Reading:
-        """Search for the steps, or follow the titles of gold passages where there are none."""
-        session, read, tokens, calls, seen = ToolSession(), set[str](), 0, 0, ""
-        waiting, asked = list(steps) or [question], set[str]()
-        while waiting and tokens < BUDGET:
-            query = waiting.pop(0)
-            asked.add(query)
-            output = self.tools.call(
-                "search", {"query": query}, session=session, max_tokens=self.max_tokens
-            )
-            tokens, calls = tokens + output.tokens, calls + 1
-            for entry in output.entries:
-                text = entry["text"] or ""
-                seen += text
-                if entry.get("whole"):
-                    read.add(entry["document"])
-                elif not entry.get("shown_before") and entry["document"] in gold:
-                    # an agent reads on where the excerpt is what it looks for
-                    part = {key: entry[key] for key in ("document", "start", "end")}
-                    rest = self.tools.call("read", part, session=session, max_tokens=600)
-                    tokens, calls = tokens + rest.tokens, calls + 1
-                    read.add(entry["document"])
-            if not steps:
-                titles = (self.titles[i] for i in sorted(gold - read))
-                names = (re.sub(r"\s*\(.*?\)$", "", title) for title in titles)
-                waiting += [n for n in names if n in seen and n not in asked and n not in waiting]
-        return Reading(len(gold & read) if tokens <= BUDGET else 0, len(gold), tokens, calls)
+    def read(self, gold: set[str], steps: list[Step]) -> Reading:
+        """Search for the steps, and for titles of gold passages that turn up where they lead to."""
+        self.session, self.gold, self.seen = ToolSession(), gold, ""
+        self.tokens, self.calls, self.whole = 0, 0, set[str]()
+        waiting, known = list(steps), {step.query for step in steps}
+        while waiting and self.tokens < BUDGET:
+            step, skip = waiting.pop(0), 0
+            for _ in range(self.pages):
+                output = self._call("search", {"query": step.query, "skip": skip}, self.max_tokens)
+                skip += len(output.entries)
+                for entry in output.entries:
+                    self._look_at(entry)
+                titles = [] if step.answer else self._titles() - known
+                waiting += map(Step, sorted(titles))
+                known |= set(titles)
+                done = gold <= self.whole if step.answer is None else step.answer in self.seen
+                if done or titles or not output.left_out or self.tokens >= BUDGET:
+                    break
+        count = len(gold & self.whole) if self.tokens <= BUDGET else 0
+        return Reading(count, len(gold), self.tokens, self.calls)
+
+    def _call(self, name: str, arguments: dict[str, Any], max_tokens: int) -> ToolOutput:
+        output = self.tools.call(name, arguments, session=self.session, max_tokens=max_tokens)
+        self.tokens, self.calls = self.tokens + output.tokens, self.calls + 1
+        self.seen += "".join(entry["text"] or "" for entry in output.entries)
+        return output
+
+    def _look_at(self, entry: dict[str, Any]) -> None:
+        """Count what was returned whole; an agent reads on where it looks like the right one."""
+        document = entry["document"]
+        if not entry.get("whole") and document in self.gold - self.whole:
+            place = {key: entry[key] for key in ("document", "start", "end")}
+            self._call("read", place, 600)
+        elif not entry.get("whole"):
+            return
+        self.whole.add(document)
+
+    def _titles(self) -> set[str]:
+        """Return the titles of gold passages that stand in what was read."""
+        titles = (self.titles[one] for one in self.gold - self.whole)
+        return {t for title in titles if (t := re.sub(r"\s*\(.*?\)$", "", title)) in self.seen}
 
 
-def decompositions(data: Path) -> list[list[str]]:
+def decompositions(data: Path) -> list[list[Step]]:
     """Return the gold sub-questions of MuSiQue's questions, with earlier answers put in."""
     file = data / "musique" / "musique_train.json"
     result = []
     for row in json.loads(file.read_text(encoding="utf-8")):
-        steps, answers = [], list[str]()
-        for step in row["question_decomposition"]:
-            text = re.sub(r"#(\d)", lambda m: answers[int(m[1]) - 1], step["question"])  # noqa: B023
-            steps.append(text.replace(" >> ", ", "))
-            answers.append(step["answer"])
+        steps = list[Step]()
+        for part in row["question_decomposition"]:
+            text = re.sub(r"#(\d)", lambda m: steps[int(m[1]) - 1].answer or "", part["question"])  # noqa: B023
+            steps.append(Step(text.replace(" >> ", ", "), part["answer"]))
         result.append(steps)
     return result
 
 
-def rows(data: Path, max_tokens: int) -> Iterator[list[str]]:
+def rows(data: Path, max_tokens: int, pages: int) -> Iterator[list[str]]:
     """Yield a row for each system on each set."""
     for dataset in multi_hop(data):
         graph = graph_of(dataset)
         is_musique = dataset.name == "MuSiQue"
-        steps = decompositions(data) if is_musique else [[] for _ in dataset.questions]
+        steps = decompositions(data) if is_musique else [[Step(q.text)] for q in dataset.questions]
         gold_of = [{gold.document_id for gold in one.gold} for one in dataset.questions]
-        agent = Agent(CorpusTools(graph), dataset, max_tokens)
-        readings = [
-            agent.read(question.text, gold, parts)
-            for question, gold, parts in zip(dataset.questions, gold_of, steps, strict=True)
-        ]
-        yield row(dataset.name, "agent, search and read", readings)
+        agent = Agent(CorpusTools(graph), dataset, max_tokens, pages)
+        readings = [agent.read(gold, parts) for gold, parts in zip(gold_of, steps, strict=True)]
+        ours = per_token(readings)
+        yield row(dataset.name, "agent, search and read", readings, ours)
+        texts = {document.id: count_tokens(document.text) for document in dataset.documents}
+        ideal = [Reading(len(gold), len(gold), sum(texts[i] for i in gold)) for gold in gold_of]
         retriever = DefaultRetriever(graph)
         for place in PLACES:
             readings = []
@@ -115,31 +139,40 @@ def rows(data: Path, max_tokens: int) -> Iterator[list[str]]:
                 tokens = sum(count_tokens(result.node.text) for result in results)
                 found = gold & {result.node.document_id for result in results}
                 readings.append(Reading(len(found), len(gold), tokens))
-            yield row(dataset.name, f"top_k={place}", readings)
+            yield row(dataset.name, f"top_k={place}", readings, ours)
+        yield row(dataset.name, "the gold passages and nothing else", ideal, ours)
 
 
-def row(name: str, system: str, readings: list[Reading]) -> list[str]:
-    """Return what a system reached."""
-    whole = statistics.mean(reading.gold == reading.of for reading in readings)
+def per_token(readings: list[Reading]) -> float:
+    """Return how many gold passages were read for 1,000 tokens."""
     tokens = sum(reading.tokens for reading in readings)
-    gold = sum(reading.gold for reading in readings)
+    return 1000 * sum(reading.gold for reading in readings) / tokens
+
+
+def row(name: str, system: str, readings: list[Reading], ours: float) -> list[str]:
+    """Return what a system reached, and how many times its gold per token the agent's is."""
+    whole = statistics.mean(reading.gold == reading.of for reading in readings)
     return [
         name,
         system,
         f"{whole:.2f}",
-        f"{tokens / len(readings):,.0f}",
+        f"{sum(reading.gold for reading in readings) / sum(r.of for r in readings):.2f}",
+        f"{statistics.mean(reading.tokens for reading in readings):,.0f}",
         f"{statistics.mean(reading.calls for reading in readings):.1f}",
-        f"{1000 * gold / tokens:.2f}",
+        f"{per_token(readings):.2f}",
+        f"{ours / per_token(readings):.2f}",
     ]
 
 
 def main() -> None:
     """Run what there is data for."""
     parser = arguments(__doc__)
-    parser.add_argument("--tokens", type=int, default=500, help="of one search")
+    parser.add_argument("--tokens", type=int, default=100, help="of one search")
+    parser.add_argument("--pages", type=int, default=10, help="of one search")
     options = parser.parse_args()
-    columns = ["set", "system", f"all gold within {BUDGET:,} tokens", "tokens", "calls"]
-    show("Agents", [*columns, "gold per 1,000 tokens"], rows(options.data, options.tokens))
+    columns = ["set", "system", f"all gold within {BUDGET:,} tokens", "gold", "tokens", "calls"]
+    columns += ["gold per 1,000 tokens", "the agent's is ... times that"]
+    show("Agents", columns, rows(options.data, options.tokens, options.pages))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ from .tool_session import Interval, ToolSession, span_of
 
 _LINE = 200  # characters of a line that grep shows
 
+_REFERENCE = 40  # characters: what was shown and is shorter is shown again
+
 
 class ReadingTools:
     """Read a corpus.
@@ -116,20 +118,39 @@ class ReadingTools:
             stop = size if start is None else max(span[1], begin)
         else:
             stop = min(end, size)
-        text = node.text[begin:stop]
-        if session.has_shown(node.id, begin, stop) and begin < stop:
+        if stop > begin and not session.unseen(node, begin, stop):
             entry = place_of(node, begin, stop) | {"shown_before": True, "text": None}
             rest = f"; read on with start={stop}" if stop < size else ""
             return ToolOutput(f"{heading_line(entry)}\n(shown before{rest})", [entry])
-        shown = shorten(text, max_tokens)
-        cut = begin + len(shown)
-        passage = self.view.passage_at(node, begin)
-        entry = place_of(passage, begin, cut) | {"text": shown, "size": size}
-        session.show(node.id, begin, cut)
-        more = f"{size - cut:,} more characters: read with start={cut}." if cut < size else ""
-        builder = OutputBuilder(max_tokens)
-        builder.add(f"{heading_line(entry)}\n{shown}", entry)
-        return builder.output(int(cut < size), more)
+        entries, lines, cut = self._parts(node, begin, stop, max_tokens, session)
+        title = heading_line(entries[0] | {"start": begin, "end": cut})
+        more = f"\n\n{size - cut:,} more characters: read with start={cut}." if cut < size else ""
+        return ToolOutput("\n".join([title, *lines]) + more, entries, int(cut < size))
+
+    def _parts(
+        self, node: Node, begin: int, stop: int, room: int, session: ToolSession
+    ) -> tuple[list[dict[str, Any]], list[str], int]:
+        """Return the parts that were not shown before, references to the others, and the end."""
+        entries, lines, at = list[dict[str, Any]](), list[str](), begin
+
+        def refer(end: int) -> None:
+            lines.append(f"([{at}:{end}] shown before)")
+            entries.append(place_of(node, at, end) | {"shown_before": True, "text": None})
+
+        for a, b in session.unseen(node, begin, stop, _REFERENCE) or [(begin, stop)]:
+            if a > at:
+                refer(a)
+            text = shorten(node.text[a:b], room)
+            at, room = a + len(text), room - count_tokens(text)
+            place = place_of(self.view.passage_at(node, a), a, at)
+            entries.append(place | {"text": text, "size": len(node.text)})
+            lines.append(text)
+            session.show(node.id, a, at)
+            if at < b or room <= 0:
+                return entries, lines, at
+        if node.text[at:stop].strip():
+            refer(stop)
+        return entries, lines, stop
 
     def grep(
         self, pattern: str, regex: bool, document: str, skip: int, max_tokens: int

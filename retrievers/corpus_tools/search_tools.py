@@ -77,7 +77,7 @@ class SearchTools:
             return ToolOutput(f"Nothing{' more' if skip else ''} was found{words}; {remedy}.")
         shown = skip + builder.size
         left = len(results) - shown
-        more = f"More results: search again with skip={shown}." if left else ""
+        more = f"More: search with skip={shown}." if left else ""
         return builder.output(left, more)
 
     def _by(self, mode: Mode) -> RetrieverProtocol:
@@ -101,14 +101,16 @@ class SearchTools:
         entry = place_of(node, *span)
         entry |= {"score": round(float(result.score), 4), "why": _why(result)}
         parts = [span] if count_tokens(node.text) <= 2 * _EXCERPT else _excerpt(result, span)
-        if all(session.has_shown(node.document_id, *part) for part in parts):
+        parts = [new for part in parts for new in session.unseen(node.root, *part)]
+        if not parts:
             entry |= {"shown_before": True, "text": None}
             return builder.add(f"{heading_line(entry)}\n(shown before)", entry)
         is_whole = parts == [span]
         text = node.root.text
         shown = " … ".join(text[a:b] for a, b in parts)
         if not is_whole:
-            shown = f"{'… ' if parts[0][0] > span[0] else ''}{shown} …"
+            shown = f"{'… ' if parts[0][0] > span[0] else ''}{shown}"
+            shown += " …" if parts[-1][1] < span[1] else ""
         entry |= {"whole": is_whole, "parts": [list(part) for part in parts], "text": shown}
         if not builder.add(f"{heading_line(entry)}\n{shown}", entry):
             return False

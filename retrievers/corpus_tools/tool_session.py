@@ -34,6 +34,19 @@ class ToolSession:
         """Return whether all these characters of a document were shown."""
         return any(a <= begin and end <= b for a, b in self._shown.get(document_id, ()))
 
+    def unseen(self, document: Node, begin: int, end: int, least: int = 1) -> list[Interval]:
+        """Return the parts of these characters of a document that were not shown, in order.
+
+        White space alone is no part. What was shown between two parts is shown again, as one with
+        them, if it has less than ``least`` characters: a reference would be as long.
+        """
+        parts, at = list[Interval](), begin
+        for a, b in self._shown.get(document.id, ()):
+            if min(b, end) - max(a, at) >= least:
+                parts.append((at, max(a, at)))
+                at = min(b, end)
+        return [(a, b) for a, b in [*parts, (at, end)] if document.text[a:b].strip()]
+
     def clear(self) -> None:
         """Forget everything."""
         self._shown.clear()

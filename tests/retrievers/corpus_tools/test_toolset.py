@@ -103,7 +103,7 @@ def test_a_budget_says_how_to_go_on(tools) -> None:
             break
         seen += [(e["document"], e["start"]) for e in output.entries]
         skip += len(output.entries)
-        assert (f"search again with skip={skip}" in output.text) == bool(output.left_out)
+        assert (f"search with skip={skip}" in output.text) == bool(output.left_out)
     assert seen == [(e["document"], e["start"]) for e in whole.entries]
     assert output.text.startswith("Nothing more was found")
 
@@ -267,6 +267,47 @@ def test_reading_on_until_the_end(graph, tools) -> None:
             break
         assert f"read with start={start}" in output.text
     assert text == BRAND
+
+
+def test_what_a_search_showed_is_left_out_of_what_is_read(graph, tools) -> None:
+    session = ToolSession()
+    found = tools.call("search", {"query": "priest all or nothing"}, session=session).entries[0]
+    (part,) = found["parts"]
+    place = {"document": found["document"], "start": found["start"], "end": found["end"]}
+    output = tools.call("read", place, session=session)
+    assert BRAND[slice(*part)] not in output.text
+    assert f"([{part[0]}:{part[1]}] shown before)" in output.text
+    assert [(e["start"], e["end"]) for e in output.entries] == [
+        (found["start"], part[0]),
+        tuple(part),
+        (part[1], found["end"]),
+    ]
+    for entry in output.entries:
+        assert entry["text"] in (None, text_of(graph, entry))
+    again = tools.call("read", place, session=session)
+    assert (again.entries[0]["shown_before"], again.entries[0]["text"]) == (True, None)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 300), st.integers(0, 300)), max_size=8), st.integers(9, 90)
+)
+def test_all_that_is_read_in_pieces_is_shown_once(tools, places, budget) -> None:
+    session, text = ToolSession(), IBSEN
+    shown = [0] * len(text)
+    for start, length in [*places, (0, len(text))] * 2:
+        while start < len(text):
+            arguments = {"document": "ibsen.txt", "start": start, "end": start + length}
+            output = tools.call("read", arguments, session=session, max_tokens=budget)
+            for entry in output.entries:
+                if entry["text"]:
+                    assert text[entry["start"] : entry["end"]] == entry["text"]
+                    for at in range(entry["start"], entry["end"]):
+                        shown[at] += 1
+            end = output.entries[-1]["end"]
+            if f"read with start={end}" not in output.text or end >= start + length:
+                break
+            start, length = end, start + length - end
+    assert all(shown)
 
 
 def test_reading_a_passage(graph, tools) -> None:
