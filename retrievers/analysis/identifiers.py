@@ -58,7 +58,8 @@ def _parts(name: str) -> list[str]:
         pieces = _PART.findall(word)
         if len(pieces) > 1:  # the letter of xAxis and iPhone says nothing
             kept = [piece for piece in pieces if len(piece) > 1 or piece.isdigit()]
-            is_part = "_" in name and len(kept) < len(pieces)  # the word has more than its pieces
+            # Asked for alone, a word is taken to pieces by capitals only; some are left out.
+            is_part = "_" in name and (len(kept) < len(pieces) or not CAMEL.search(word))
             pieces = [*kept, word] if is_part else kept
         parts += pieces if len(pieces) > 1 or "_" in name else []
     return parts

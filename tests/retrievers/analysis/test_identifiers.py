@@ -13,7 +13,7 @@ from nodekin.retrievers.analysis.identifiers import with_parts
         ("getUserName()", "getUserName get User Name()"),
         ("run_target", "runtarget run target"),
         ("HTTPServer2", "HTTPServer2 HTTP Server 2"),
-        ("snake_case2", "snakecase2 snake case 2"),
+        ("snake_case2", "snakecase2 snake case 2 case2"),
         ("self.maxLen", "self.maxLen max Len"),
         ("os.path.join", "os.path.join"),
         ("MAX_SIZE", "MAXSIZE MAX SIZE"),

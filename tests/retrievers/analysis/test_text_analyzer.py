@@ -1,6 +1,8 @@
 import re
+import unicodedata
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 from hypothesis import example, given
@@ -318,8 +320,9 @@ def test_a_quoted_s_is_a_word() -> None:
     assert analyze("Tom's") == analyze("Tom’s") == ["tom"]
 
 
-@given(st.text())
+@given(st.text().map(partial(unicodedata.normalize, "NFKC")))  # as texts are analysed
 @example("0A_0")
+@example("python3_x")
 def test_no_word_is_lost(text: str) -> None:
     """Every word, taken out of a text, is a query that has a term of that text in an index.
 
