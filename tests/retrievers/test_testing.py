@@ -157,7 +157,8 @@ class Unlocked(WordIndex):
         super().__init__(graph, group)
         self.thread = threading.get_ident()
         self.state: Literal["whole", "half", "done"] = "whole"
-        self.searches = 0
+        self.before, self.after = WordIndex(graph, group), WordIndex(graph, group)
+        self.wrong_searches = 0
         self.changed = threading.Condition()
 
     def sync(self) -> None:
@@ -170,27 +171,32 @@ class Unlocked(WordIndex):
     def add(self, nodes: Sequence[Node], prepared: Any) -> None:
         with self.changed:
             is_first = self.state == "whole" and bool(nodes)
-            if is_first and threading.get_ident() != self.thread:
+            is_half = is_first and threading.get_ident() != self.thread
+            if is_half:
+                self.before.nodes = dict(self.nodes)
+                self.after.nodes = self.nodes | {node.id: node for node in nodes}
+                super().add(nodes[:1], prepared)
                 self.state = "half"
-        if self.state == "half":
-            super().add(nodes[:1], prepared)
-            self.wait_for_searches()
+        if is_half:
+            self.wait_for_wrong_searches()
             self.state = "done"
         super().add(nodes, prepared)
 
     def search(self, query: str, limit: int | None, filter: Filter) -> Hits:
         hits = super().search(query, limit, filter)
-        if query == "tea" and self.state == "half":
-            with self.changed:
-                self.searches += 1
-                self.changed.notify_all()
-            self.wait_for_searches()
+        if self.state == "half":
+            right = [index.search(query, limit, filter).ids for index in (self.before, self.after)]
+            if hits.ids not in right:
+                with self.changed:
+                    self.wrong_searches += 1
+                    self.changed.notify_all()
+                self.wait_for_wrong_searches()
         return hits
 
-    def wait_for_searches(self) -> None:
+    def wait_for_wrong_searches(self) -> None:
         """Wait until two threads have searched: one of them is no writer, and compares."""
         with self.changed:
-            assert self.changed.wait_for(lambda: self.searches >= 2, timeout=120)
+            assert self.changed.wait_for(lambda: self.wrong_searches >= 2, timeout=120)
 
 
 class Trusting(StoredWords):
