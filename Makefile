@@ -7,7 +7,7 @@ BIN := .venv/bin
 OLDEST := .venv/oldest/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test test-all test-oldest stress first-hour one test-models lint docs fix bench clean
+.PHONY: demo test test-all test-oldest stress first-hour one suites test-models lint docs fix bench clean
 
 demo: .venv/.demo  ## the main job on real text, quicker the second time; DOCS=folder ASK="question" for your own
 	@$(BIN)/python examples/quickstart.py "$(DOCS)" "$(ASK)"
@@ -35,6 +35,10 @@ first-hour:  ## what README.md says, in a clean environment, with the time of ea
 one: .venv/.dev  ## one file of tests, or one test: make one T=tests/test_docs.py::test_docstring_examples
 	@test -n "$(T)" || { echo "say which: make one T=tests/test_docs.py"; exit 2; }
 	$(BIN)/python -m pytest -n 0 --data="$(DATA)" $(ARGS) "$(T)"
+
+suites: .venv/.dev  ## LangChain's own tests of what is replaced here, fetched by pip, with nodekin in its place
+	$(PIP) install pytest-mock
+	$(BIN)/python tests/support/langchain_suites.py
 
 test-models: .venv/.dev  ## what real models do; OPENAI_BASE_URL and OPENAI_MODEL name another one
 	$(BIN)/python tests/support/beside_a_server.py "$(MODEL_FOLDER)" "$(MODEL_SERVER)" \
