@@ -56,6 +56,18 @@ def _runnable(page: Path) -> bool:
     return any(kind == "python" for kind, _ in _BLOCK.findall(page.read_text(encoding="utf-8")))
 
 
+@pytest.mark.parametrize("name", ["retrieval.md", "strategies.md"])
+def test_the_chinese_guide_has_what_the_english_one_has(name: str) -> None:
+    english, chinese = (REPO / "docs" / name, REPO / "docs" / "zh" / name)
+    counts = []
+    for page in (english, chinese):
+        text = page.read_text(encoding="utf-8")
+        code = [body for kind, body in _BLOCK.findall(text) if kind in ("python", "sh")]
+        plain = _BLOCK.sub("", text)
+        counts.append((len(code), plain.count("\n## "), plain.count("\n|")))
+    assert all(ours >= theirs for theirs, ours in zip(*counts, strict=True)), counts
+
+
 @pytest.mark.filterwarnings("ignore:(The `__|Accessing the .model|ServiceM):DeprecationWarning")
 @pytest.mark.parametrize(
     "page", [p for p in PAGES if _runnable(p)], ids=lambda p: str(p.relative_to(REPO))
