@@ -539,6 +539,36 @@ def test_a_tenants_restriction_holds_for_a_store(store):
         restrict(FusionRetriever([Listed()]), {"topic": "tea"})
 
 
+ESCAPES: list[Any] = [
+    {"topic": "rivers"},
+    {"topic": ["tea", "rivers"]},
+    {"or": [{"topic": "tea"}, {"topic": {"ne": "tea"}}]},
+    {"not": {"topic": "tea"}},
+    {"topic": {"exists": True}},
+]
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+@pytest.mark.parametrize("escape", ESCAPES, ids=str)
+def test_a_tenants_restriction_of_a_store_holds_in_every_holder(store, holder, escape):
+    """Whatever a call, a face or a model of a tool asks."""
+    held = HOLDERS[holder](restrict(as_retriever(store), {"topic": "tea"}))
+    outside = restrict(HOLDERS[holder](store), {"topic": "tea"})
+    for retriever in (held, outside):
+        seen = [r.node for results in ways(retriever, "tea is rivers") for r in results]
+        seen += [r.node for rs in ways(retriever, "tea is rivers", filters=escape) for r in rs]
+        assert {node.metadata["topic"] for node in seen} <= {"tea"}
+        face = NodeGraphRetriever(retriever=retriever)
+        found = face.invoke("tea is rivers", filter=escape)
+        own = retriever_tool(face, "teas", "About tea.", filter_by={"topic": "a topic"})
+        for topic in ("rivers", ["tea", "rivers"]):
+            call = {"name": "teas", "args": {"query": "tea is rivers", "topic": topic}}
+            found += own.invoke({**call, "id": "1", "type": "tool_call"}).artifact
+        assert {document.metadata["topic"] for document in found} <= {"tea"}
+    free = {result.node.metadata["topic"] for result in HOLDERS[holder](store)("tea is rivers")}
+    assert free > {"tea"} or holder == "keywords"  # whose word is "tea"
+
+
 def test_a_holder_is_pickled_and_copied_with_the_retriever():
     holder = FusionRetriever([as_retriever(WithNumber(), name="mine")])
     face = NodeGraphRetriever(retriever=holder)

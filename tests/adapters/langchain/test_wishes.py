@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from langchain_classic.memory import VectorStoreRetrieverMemory
 from langchain_classic.retrievers import (
     ContextualCompressionRetriever,
     EnsembleRetriever,
@@ -25,6 +26,10 @@ from langchain_classic.retrievers.document_compressors.cross_encoder import Base
 from langchain_classic.storage import LocalFileStore, create_kv_docstore
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
+from langchain_core.example_selectors import (
+    MaxMarginalRelevanceExampleSelector,
+    SemanticSimilarityExampleSelector,
+)
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
@@ -120,6 +125,9 @@ SHOWN: list[tuple[str, str, list[str]]] = [
     ("D3", "a tool over a retriever whose filter can't be read is refused or checked",
      ["tools.py::test_a_retriever_that_cant_be_filtered_is_refused",
       "tools.py::test_conditions_are_checked_on_what_another_store_returns"]),
+    ("D3", "a tenant's restriction of LangChain's own store holds in every holder, face and tool",
+     ["foreign_retrievers.py::test_a_tenants_restriction_of_a_store_holds_in_every_holder",
+      "foreign_retrievers.py::test_a_tenants_restriction_holds_for_a_store"]),
     ("D3", "the filter of a call is added to that of a retriever",
      ["vector_store_retriever.py::test_the_filter_of_a_call_is_added",
       "retriever.py::test_filter_in_the_constructor_and_in_the_call"]),
@@ -291,6 +299,7 @@ SHOWN: list[tuple[str, str, list[str]]] = [
      ["beside_langchain.py::test_d1_langchains_ensemble_merges_with_its_own_retrievers",
       "beside_langchain.py::test_d1_langchains_multi_query_sees_that_documents_are_the_same",
       "migration.py::test_contextual_compression_retriever", "migration.py::test_self_query",
+      "wishes.py::test_example_selectors_and_memories_hold_a_vector_store_of_nodes",
       "wishes.py::test_time_weighted_retrieval_holds_a_vector_store_of_nodes"]),
     # What was promised besides
     ("search text", "page_content is searched, as in LangChain; fields where they are declared",
@@ -819,6 +828,41 @@ def test_time_weighted_retrieval_holds_a_vector_store_of_nodes():
         retriever.add_documents(memories(), current_time=now)
         found.append([texts(retriever.invoke(question)) for question in QUESTIONS])
     assert found[0] == found[1]
+
+
+EXAMPLES = [
+    {"question": "Which tea is green?", "answer": "The steamed one."},
+    {"question": "Where do rivers run?", "answer": "To the sea."},
+    {"question": "红茶怎么做？", "answer": "发酵。"},
+]
+
+
+@pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainDeprecationWarning")
+@pytest.mark.parametrize("question", QUESTIONS)
+async def test_example_selectors_and_memories_hold_a_vector_store_of_nodes(question):
+    chosen = []
+    for kind in (InMemoryVectorStore, NodeGraphVectorStore):
+        nearest = SemanticSimilarityExampleSelector.from_examples(EXAMPLES, Pairs(), kind, k=1)
+        nearest.add_example({"question": "What are beans for?", "answer": "Coffee."})
+        diverse = MaxMarginalRelevanceExampleSelector.from_examples(
+            EXAMPLES, Pairs(), kind, k=2, fetch_k=3
+        )
+        store = kind.from_texts(["Hello."], Pairs())
+        memory = VectorStoreRetrieverMemory(retriever=store.as_retriever())
+        for example in EXAMPLES:
+            memory.save_context({"input": example["question"]}, {"output": example["answer"]})
+        asked = {"question": question}
+        chosen.append(
+            [
+                nearest.select_examples(asked),
+                await nearest.aselect_examples(asked),
+                diverse.select_examples(asked),
+                await diverse.aselect_examples(asked),
+                memory.load_memory_variables({"prompt": question}),
+            ]
+        )
+    theirs, ours = chosen
+    assert ours == theirs
 
 
 # Tools
