@@ -181,8 +181,11 @@ def text_documents(
     """Make a document of each text, with its metadata where there is any.
 
     Raises:
+        TypeError: If ``texts`` is one text, whose letters would be the texts.
         ValueError: If there are not as many metadatas as texts.
     """
+    if isinstance(texts, str):
+        raise TypeError(f"texts is a list of texts, not {texts!r:.80}; write [text]")
     texts = list(texts)
     fields = [{} for _ in texts] if metadatas is None else list(metadatas)
     check_same_length("texts", texts, "metadatas", fields)
@@ -200,9 +203,13 @@ def put_documents(
         ids: In place of the documents' own, one for each; None for a document's own.
 
     Raises:
-        TypeError: If one is no document of LangChain.
+        TypeError: If they are no list, or one is no document of LangChain.
         ValueError: If there are not as many ids as documents, or two documents have one id.
     """
+    if isinstance(documents, str | Document):
+        raise TypeError(
+            f"documents is a list of LangChain documents, not {documents!r:.80}; write [document]"
+        )
     documents = list(documents)
     for document in documents:
         if not hasattr(document, "page_content"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
@@ -43,6 +44,7 @@ StoreT = TypeVar("StoreT", bound="NodeGraphVectorStore")
 _SEARCH = ("k", "filter")
 
 _DIVERSE = ("k", "fetch_k", "lambda_mult", "filter")
+_RETRIEVER = ("search_type", "search_kwargs", "tags", "metadata", "name")
 
 
 class NodeGraphVectorStore(VectorStore):
@@ -236,10 +238,12 @@ class NodeGraphVectorStore(VectorStore):
 
     def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
         """Return the best documents, best first."""
+        check_kwargs("similarity_search", kwargs, _SEARCH)
         return [document for document, _ in self.similarity_search_with_score(query, k, **kwargs)]
 
     async def asimilarity_search(self, query: str, k: int = 4, **kwargs: Any) -> list[Document]:
         """Return the same without blocking the event loop."""
+        check_kwargs("asimilarity_search", kwargs, _SEARCH)
         scored = await self.asimilarity_search_with_score(query, k, **kwargs)
         return [document for document, _ in scored]
 
@@ -260,6 +264,7 @@ class NodeGraphVectorStore(VectorStore):
         self, embedding: Sequence[float], k: int = 4, **kwargs: Any
     ) -> list[Document]:
         """Return the documents that are nearest to a vector of the graph's model."""
+        check_kwargs("similarity_search_by_vector", kwargs, _SEARCH)
         scored = self.similarity_search_with_score_by_vector(embedding, k, **kwargs)
         return [document for document, _ in scored]
 
@@ -331,8 +336,13 @@ class NodeGraphVectorStore(VectorStore):
         """Return a retriever of the store, to which a call's ``filter`` is added.
 
         Args:
-            **kwargs: ``search_type``, ``search_kwargs`` and ``tags``, as in LangChain.
+            **kwargs: ``search_type``, ``search_kwargs`` (``{"k": 4, "filter": ...}``), ``tags``,
+                ``metadata`` and ``name``, as in LangChain.
+
+        Raises:
+            TypeError: If there is an unknown argument, such as ``k``, which LangChain ignores.
         """
+        check_kwargs("as_retriever", kwargs, _RETRIEVER)
         tags = kwargs.pop("tags", None) or [*self._get_retriever_tags()]
         return NodeGraphVectorStoreRetriever(vectorstore=self, tags=tags, **kwargs)
 
@@ -356,7 +366,11 @@ class NodeGraphVectorStore(VectorStore):
             ids: One for each text.
             store: The path of a file to store the graph in; memory by default.
             **kwargs: Arguments of the class: ``group``, ``target`` and others.
+
+        Raises:
+            TypeError: If there is an unknown argument, such as the place of another store.
         """
+        _check_options(cls, "from_texts", kwargs)
         vector_store = cls(NodeGraph(embed=embedding, store=store), **kwargs)
         vector_store.add_texts(texts, metadatas, ids=ids)
         return vector_store
@@ -380,8 +394,9 @@ class NodeGraphVectorStore(VectorStore):
             store: The path of a file to store the graph in; memory by default.
             **kwargs: Arguments of the class: ``group``, ``target`` and others.
         """
+        _check_options(cls, "from_documents", kwargs)
         vector_store = cls(NodeGraph(embed=embedding, store=store), **kwargs)
-        vector_store.add_documents(list(documents), ids=ids)
+        vector_store.add_documents(documents, ids=ids)
         return vector_store
 
     @classmethod
@@ -480,3 +495,16 @@ class NodeGraphVectorStore(VectorStore):
         return [
             (to_document(result, details=self._details), float(result.score)) for result in results
         ]
+
+
+def _check_options(store: type[VectorStore], method: str, options: Iterable[str]) -> None:
+    """Check the arguments that a first line passes on to a class.
+
+    Raises:
+        TypeError: If there is one that the class does not know.
+    """
+    _, *parameters = inspect.signature(store).parameters.values()
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        check_kwargs(
+            method, options, ("ids", "store", *(parameter.name for parameter in parameters))
+        )

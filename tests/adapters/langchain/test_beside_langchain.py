@@ -622,6 +622,27 @@ def test_d11_errors_of_an_engine_and_a_store_are_in_langchains_words(answers, gr
             call("tea", kk=1)
 
 
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda made: made.from_documents(LOADED, None, collection_name="a"),
+         r"^from_documents\(\) has no argument 'collection_name'; there is ids, store, group"),
+        (lambda made: made.from_texts(["a"], None, persist_directory="./db"),
+         r"^from_texts\(\) has no argument 'persist_directory'; there is ids, store, group"),
+        (lambda made: made.from_documents(LOADED).as_retriever(k=1),
+         r"^as_retriever\(\) has no argument 'k'; there is search_type, search_kwargs"),
+        (lambda made: made.from_documents(LOADED).similarity_search("a", score_threshold=0.5),
+         r"^similarity_search\(\) has no argument 'score_threshold'; there is k, filter"),
+        (lambda made: made.from_documents(LOADED[0]), r"a list of LangChain documents, .*write \["),
+        (lambda made: made.from_texts("tea"), r"^texts is a list of texts, not 'tea'"),
+    ],
+)  # fmt: skip
+def test_d11_first_lines_of_other_stores_are_errors_that_say_what_there_is(call, says):
+    """LangChain's own stores pass over some of them, or take a text for its letters."""
+    with pytest.raises(TypeError, match=says):
+        call(NodeGraphVectorStore)
+
+
 async def test_d11_a_vector_store_of_documents_needs_no_model():
     for store in (
         NodeGraphVectorStore.from_documents(LOADED),

@@ -192,7 +192,9 @@ SHOWN: list[tuple[str, str, list[str]]] = [
      ["beside_langchain.py::test_d11_a_vector_store_of_documents_needs_no_model"]),
     ("D11", "errors are in LangChain's words",
      ["beside_langchain.py::test_d11_errors_of_a_retriever_are_in_langchains_words",
-      "beside_langchain.py::test_d11_errors_of_an_engine_and_a_store_are_in_langchains_words"]),
+      "beside_langchain.py::test_d11_errors_of_an_engine_and_a_store_are_in_langchains_words",
+      "beside_langchain.py::"
+      "test_d11_first_lines_of_other_stores_are_errors_that_say_what_there_is"]),
     # Ported programs
     ("programs", "eleven programs return the same in LangChain's form and in nodekin's",
      ["migrated_programs.py::test_both_forms_return_the_same",
