@@ -64,7 +64,6 @@ class GroupBuilder:
         self._followers = GroupFollowers(store, attach)
         self._retries: Counter[str] = Counter()
         self._session = secrets.token_hex(8)
-        self._builds = 0  # counts what may change freshness without a change of the store
         self.guard = DeadlockGuard()
         self.answers = AnswerCache(store)  # of models that transforms ask
         self.read_failures: list[Failure] = []
@@ -83,7 +82,7 @@ class GroupBuilder:
         """
         if not lineage:
             return True
-        key = ("fresh", lineage[-1].name, _versions(lineage), self._builds)
+        key = ("fresh", lineage[-1].name, _versions(lineage))
         return self._access.cached(key, lambda: self._compare(lineage))
 
     def _compare(self, lineage: Sequence[NodeGroup]) -> bool:
@@ -109,7 +108,7 @@ class GroupBuilder:
         for key in [key for key in list(self._failed) if key[0] in names]:
             self._failed.pop(key, None)
             self._retries[key[0]] += 1
-        self._builds += 1
+        self._access.forget()
 
     def build(self, lineage: Sequence[NodeGroup], on_error: Literal["raise", "skip"]) -> None:
         """Build the last group of a lineage, its ancestors first.
@@ -133,7 +132,7 @@ class GroupBuilder:
                         try:
                             self._build_last(lineage[:end], on_error)
                         finally:
-                            self._builds += 1
+                            self._access.forget()
 
     @contextmanager
     def _exclusively(self, name: str) -> Iterator[None]:

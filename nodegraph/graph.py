@@ -274,6 +274,7 @@ class NodeGraph:
                 if callable(keep := getattr(index, "close", None)):
                     keep()
             self._shared.clear()
+        self._access.forget()
         self._store.close()
 
     # Groups
@@ -459,14 +460,16 @@ class NodeGraph:
         Raises:
             LookupError: If one is not there, or not any more.
         """
-        nodes: list[Node] = []
-        for i, node in zip(ids, self._store.get(ids), strict=True):
-            if node is None:
-                raise LookupError(
-                    f"no node {i!r} in the graph; it may have been removed or changed"
-                )
-            nodes.append(node if node.graph is self else self.attach(node))
-        return nodes
+        stored = self._store.get(ids)
+        return [
+            node if node is not None and node.graph is self else self._attached(i, node)
+            for i, node in zip(ids, stored, strict=True)
+        ]
+
+    def _attached(self, i: str, node: Node | None) -> Node:
+        if node is None:
+            raise LookupError(f"no node {i!r} in the graph; it may have been removed or changed")
+        return self.attach(node)
 
     def find(self, group: str) -> Callable[[Any], list[Node]]:
         """Return a function that takes nodes to their kin in a group: up, down or across.
@@ -685,7 +688,7 @@ class NodeGraph:
         return Block(partial(self._begin_reading, groups, self.on_error), self._access.end)
 
     def _begin_reading(
-        self, groups: Sequence[str], on_error: OnError
+        self, groups: tuple[str, ...], on_error: OnError
     ) -> AbstractContextManager[int]:
         if (observation := current_observation.get()) is not None:
             observation.note_groups(self, *groups)
@@ -699,19 +702,31 @@ class NodeGraph:
                 held = self._begin_if_fresh(groups)
         return held
 
-    def _begin_if_fresh(self, groups: Sequence[str]) -> AbstractContextManager[int] | None:
+    def _begin_if_fresh(self, groups: tuple[str, ...]) -> AbstractContextManager[int] | None:
         """Hold a state if the groups are built in it; return what ends it."""
         held = self._access.begin()
+        state = self._access.state
+        if groups in state.built:
+            return held
         fresh = False
         try:
             fresh = all(map(self._fresh, groups))
         finally:
             if not fresh:
                 self._access.end(held)
+        if fresh:
+            state.built.add(groups)
         return held if fresh else None
 
     def _fresh(self, group: str) -> bool:
         return self._builder.fresh(self._lineage(group))
+
+    def held_state(self) -> object:
+        """Return what stands for the state that is held, of the graph and of its declarations.
+
+        It is the same object again as long as nothing has changed, and the graph was not closed.
+        """
+        return self._access.state
 
     def state(self) -> int:
         """Return a number that changes with every change of the graph, links included."""

@@ -53,19 +53,38 @@ class Block(Generic[T]):
         self._end(self._begun)
 
 
+class State:
+    """A state of a graph: of what is stored, and of what is declared.
+
+    Attributes:
+        number: That of the store.
+        values: What was computed of the state.
+        built: The groups, as they were asked for together, that are built in it.
+    """
+
+    __slots__ = ("built", "number", "values")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.values: dict[object, object] = {}
+        self.built: set[tuple[str, ...]] = set()
+
+
 class Access:
     """Let many threads read one state, or one thread write.
 
     All that read at a time read the same state, also where another process writes to the store
     meanwhile: indexes are brought up to date for one state, and shared. Its writes are seen once
     those who are reading have finished.
+
+    Attributes:
+        state: What this process sees; another object after every change.
     """
 
     def __init__(self, store: NodeStore) -> None:
         self._store = store
         self._lock = ReadWriteLock()
-        self._state = -1  # what this process sees
-        self._cache: tuple[int, dict[object, object]] = (-1, {})  # of one state
+        self.state = State(-1)
         self.change_lock = threading.RLock()  # held to change documents, or to keep them
 
     def reading(self) -> AbstractContextManager[None]:
@@ -82,7 +101,7 @@ class Access:
             except BaseException:
                 self._lock.release_read()
                 raise
-            if state == self._state:
+            if state == self.state.number:
                 _thread.depth += 1
                 if (observation := current_observation.get()) is not None:
                     observation.note(self, state)
@@ -92,7 +111,7 @@ class Access:
             finally:
                 self._lock.release_read()
             with self._lock.write(), self._store.snapshot() as newest:
-                self._state = newest
+                self._see(newest)
 
     def end(self, snapshot: AbstractContextManager[int]) -> None:
         """Let go of the state that ``begin`` has held."""
@@ -111,12 +130,18 @@ class Access:
         """Return what a function of the state returns, called once for the state being read."""
         if not self._lock.is_reading():
             return compute()
-        state, values = self._cache
-        if state != self._state:
-            state, values = self._cache = (self._state, {})
+        values = self.state.values
         if key not in values:
             values[key] = compute()
         return values[key]  # type: ignore[return-value]
+
+    def _see(self, number: int) -> None:
+        if number != self.state.number:
+            self.state = State(number)
+
+    def forget(self) -> None:
+        """Take what is read next as another state, since more than the store may have changed."""
+        self.state = State(self.state.number)
 
     @contextmanager
     def writing(self, *, builds: bool = True) -> Iterator[None]:
@@ -142,7 +167,7 @@ class Access:
                     yield
             finally:
                 with self._store.snapshot() as state:
-                    self._state = state
+                    self._see(state)
                 if observation is not None:
                     observation.advance(self, before, state)
 
@@ -161,6 +186,7 @@ class Access:
         """Change the declarations of groups, which only this process has."""
         with self._lock.write():
             yield
+            self.forget()
 
     def check_write(self) -> None:
         """Raise what ``writing`` would if this thread is reading."""

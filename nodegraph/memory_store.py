@@ -136,7 +136,7 @@ class MemoryStore(NodeStore):
 
     def get(self, ids: Iterable[str]) -> list[Node | None]:
         """Return nodes by id."""
-        return [self._nodes.get(i) for i in ids]
+        return [*map(self._nodes.get, ids)]
 
     def children(self, group: str, parent: Node) -> Sequence[Node]:
         """Return the nodes of a group made from one parent."""

@@ -227,7 +227,9 @@ class Node:
         Slides, sheets, cells and chapters count as pages. None for files without pages, for whole
         documents, and for what was not cut out of one.
         """
-        if self.graph is None or "page_unit" not in {**self.inherited, **self.own_metadata}:
+        if "page_unit" not in self.inherited and "page_unit" not in self.own_metadata:
+            return None
+        if self.graph is None:
             return None
         return self.graph.pages(self)
 

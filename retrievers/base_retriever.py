@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
@@ -286,8 +286,7 @@ CHILD_K: ContextVar[int | None] = ContextVar("child_k", default=None)
 """How many hits every retriever looks at now, in place of its own number; None for its own."""
 
 
-@contextmanager
-def child_k_override(child_k: int | None) -> Iterator[None]:
+def child_k_override(child_k: int | None) -> AbstractContextManager[None]:
     """Let every retriever in the block look at so many hits, in place of its own ``child_k``.
 
     It reaches those that are held by others (a fusion, a reranking, a strategy), also in the
@@ -313,7 +312,12 @@ def child_k_override(child_k: int | None) -> Iterator[None]:
         >>> len(retriever("tea"))
         2
     """
-    token = CHILD_K.set(CHILD_K.get() if child_k is None else whole(child_k, "child_k", 1))
+    return nullcontext() if child_k is None else _overriding(whole(child_k, "child_k", 1))
+
+
+@contextmanager
+def _overriding(child_k: int) -> Iterator[None]:
+    token = CHILD_K.set(child_k)
     try:
         yield
     finally:

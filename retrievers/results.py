@@ -221,8 +221,7 @@ Results = list[ScoredNode]
 """What a query returns: scored nodes, best first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hits:
+class Hits(NamedTuple):
     """Hold node ids and their scores, best first, ties in document order."""
 
     ids: list[str]

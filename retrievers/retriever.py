@@ -18,7 +18,7 @@ from .protocols import Similarity
 from .ranking import Lift
 from .results import OutputOptions, ScoredNode
 from .retrieval_conditions import Conditions, check_restriction
-from .search import Search, SearchScope, check_cut_off, search_scopes
+from .search import Plans, Search, SearchScope, check_cut_off, search_scopes
 from .similarities import DEFAULT, MakeIndex, Unranked, get_similarity, with_index
 from .validation import check_options, check_top_k, choice, whole
 
@@ -120,6 +120,8 @@ class Retriever(BaseRetriever):
             item.ancestry(self.target)
         self.similarity = with_index(get_similarity(similarity), index)
         self._scopes = search_scopes(self.similarity, self.graphs, embed_keys)
+        self._embedded = [(p.key, p.graphs) for p in self._scopes if p.key is not None]
+        self._plans = Plans()
         self.embed_keys = [scope.key for scope in self._scopes if scope.key is not None]
         self.top_k = check_top_k(top_k)
         self.similarity_cut_off = check_cut_off(similarity_cut_off, self.embed_keys)
@@ -264,7 +266,7 @@ class Retriever(BaseRetriever):
         """Search in a thread; new passages are embedded by the model's async form before."""
         embedded = ((key, graph) for key, graphs in self._embedded for graph in graphs)
         if queries and any(graph.embeddings.embedder(k).aembed for k, graph in embedded):
-            await embed_ahead(search.ready_indexes)
+            await embed_ahead(search.ready)
         return await in_thread(search, queries, vectors)
 
     @property
@@ -317,9 +319,10 @@ class Retriever(BaseRetriever):
 
     def _query_vectors(self, queries: Sequence[str]) -> list[list[Vectors]]:
         """Return the queries' vectors, by embedding and graph."""
+        embedded = self._embedded if queries else []
         return [
             [graph.embeddings.query_vectors(queries, key) for graph in graphs]
-            for key, graphs in (self._embedded if queries else ())
+            for key, graphs in embedded
         ]
 
     async def _aquery_vectors(self, queries: Sequence[str]) -> list[list[Vectors]]:
@@ -353,11 +356,6 @@ class Retriever(BaseRetriever):
             )
         return array
 
-    @property
-    def _embedded(self) -> list[tuple[str, Sequence[NodeGraph]]]:
-        """The embeddings to search, and the graphs of each; none where texts are compared."""
-        return [(p.key, p.graphs) for p in self._scopes if p.key is not None]
-
     def _search(self, queries: Sequence[str], top_k: int | None, filters: Filters | None) -> Search:
         """Check what a call is given; return the search it wants."""
         for query in queries:
@@ -375,6 +373,7 @@ class Retriever(BaseRetriever):
             self.top_k if top_k is None else check_top_k(top_k),
             self.conditions(filters),
             hits=self.child_k if child_k is None else child_k,
+            plans=self._plans,
         )
 
 

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, product
 from typing import Any, TypeVar
 
@@ -17,7 +17,7 @@ from .protocols import Index, Similarity
 from .ranking import Lift, lift, lift_all, merge_hits, merge_results
 from .results import Evidence, Hits, Match, ScoredNode, scored_nodes
 from .retrieval_conditions import Conditions
-from .tracing import start_span
+from .tracing import is_observed, start_span
 from .validation import check_number
 
 GraphT = TypeVar("GraphT", bound=Kin)
@@ -69,6 +69,7 @@ class Search:
         pooled: Whether texts are scored as if all groups were one, or each by its own.
         hits: How many hits are read and lifted for each query and scope; None for as many as it
             takes to fill ``limit``.
+        plans: Of earlier searches for the same, which are quicker to find ready.
     """
 
     graphs: Sequence[NodeGraph]
@@ -83,6 +84,7 @@ class Search:
     stays: Callable[[Node], bool] | None = None
     pooled: bool = False
     hits: int | None = None
+    plans: Plans = field(default_factory=lambda: Plans())
 
     def __call__(
         self, queries: Sequence[str], vectors: Sequence[Sequence[Any]]
@@ -95,46 +97,65 @@ class Search:
         """
         if not queries:
             return []
+        if not is_observed():
+            return self._search(queries, vectors)
         group, similarity = " + ".join(self.groups), self.similarity.name
         with start_span(
             "search", queries=queries, group=group, similarity=similarity, target=self.target
         ) as span:
-            indexes = self.ready_indexes()
-            groups = {graph: self._read_groups(graph) for graph in self.graphs}
-            for graph in self.graphs[1:]:  # built before any is held: writers don't have to wait
-                with graph.reading(*groups[graph]):
-                    pass
-            results: list[list[ScoredNode]] = []
-            for begin in range(0, len(queries), _MAX_QUERIES):
-                part = slice(begin, begin + _MAX_QUERIES)
-                part_vectors = [[of_graph[part] for of_graph in scope] for scope in vectors]
-                with reading(groups):
-                    results += self._search_locked(queries[part], part_vectors, indexes)
+            results = self._search(queries, vectors)
             span.set_results(results)
         return results
 
-    def ready_indexes(self) -> list[list[Index[Any]]]:
-        """Open the indexes of each scope, and do what may take long: build groups, embed nodes."""
+    def _search(
+        self, queries: Sequence[str], vectors: Sequence[Sequence[Any]]
+    ) -> list[list[ScoredNode]]:
+        if len(queries) <= _MAX_QUERIES:
+            return self._search_together(queries, vectors)
+        results: list[list[ScoredNode]] = []
+        for begin in range(0, len(queries), _MAX_QUERIES):
+            part = slice(begin, begin + _MAX_QUERIES)
+            part_vectors = [[of_graph[part] for of_graph in scope] for scope in vectors]
+            results += self._search_together(queries[part], part_vectors)
+        return results
+
+    def _search_together(
+        self, queries: Sequence[str], vectors: Sequence[Sequence[Any]]
+    ) -> list[list[ScoredNode]]:
+        """Hold the graphs, with all that is needed of them built and up to date, and search."""
+        plan = self.plans.latest
+        if plan is not None and plan.serves(self):
+            with reading(plan.groups):
+                if plan.is_current():
+                    return self._search_held(queries, vectors, plan)
+        plan = self.plans.latest = self.ready()
+        with reading(plan.groups):
+            plan.sync()
+            return self._search_held(queries, vectors, plan)
+
+    def ready(self) -> SearchPlan:
+        """Open all indexes, and do what may take long: build groups, embed nodes."""
         indexes = [
             [self.similarity.open(*part, scope.key) for part in self._searched(scope)]
             for scope in self.scopes
         ]
         for index in chain.from_iterable(indexes):
             index.ready()
-        return indexes
+        groups = {graph: self._read_groups(graph) for graph in self.graphs}
+        for graph in self.graphs[1:]:  # built before any is held: writers don't have to wait
+            with graph.reading(*groups[graph]):
+                pass
+        return SearchPlan(self, groups, indexes)
 
-    def _search_locked(
-        self,
-        queries: Sequence[str],
-        vectors: Sequence[Sequence[Any]],
-        indexes: Sequence[Sequence[Index[Any]]],
+    def _search_held(
+        self, queries: Sequence[str], vectors: Sequence[Sequence[Any]], plan: SearchPlan
     ) -> list[list[ScoredNode]]:
-        """Search every scope; the graphs are locked."""
+        """Search every scope; the graphs are held, and the indexes up to date."""
+        if plan.is_plain:
+            return self._search_plainly(queries, vectors, plan.indexes[0])
         prepare = self.similarity.prepare
         rankings = []
-        for number, (scope, opened) in enumerate(zip(self.scopes, indexes, strict=True)):
-            for index in opened:
-                index.sync()
+        for number, (scope, opened) in enumerate(zip(self.scopes, plan.indexes, strict=True)):
             if scope.key is None:
                 every = 1 if self.pooled else len(self.groups)  # a group's, one for each graph
                 prepared = [
@@ -152,6 +173,28 @@ class Search:
             return rankings[0]
         return [merge_results(of_query, self._place) for of_query in zip(*rankings, strict=True)]
 
+    def _search_plainly(
+        self,
+        queries: Sequence[str],
+        vectors: Sequence[Sequence[Any]],
+        indexes: Sequence[Index[Any]],
+    ) -> list[list[ScoredNode]]:
+        """Search the only index, whose hits are the results."""
+        (scope,), (index,) = self.scopes, indexes
+        prepare, graph, limit = self.similarity.prepare, scope.graphs[0], self.limit
+        searched = queries if scope.key is None else vectors[0][0]
+        prepared = [prepare(query, indexes) for query in searched]
+        cut_off, results = self._cut_off(scope.key), []
+        hits_of_queries = _search_index(index, prepared, limit, self.conditions.filter)
+        for query, hits in zip(queries, hits_of_queries, strict=True):
+            ids, scores = hits.ids[:limit], hits.scores[:limit]
+            if cut_off > -math.inf:
+                ids = [i for i, score in zip(ids, scores, strict=True) if score >= cut_off]
+                scores = [score for score in scores if score >= cut_off]
+            match = self._match(scope, query, index)
+            results.append(scored_nodes(graph.nodes_by_id(ids), scores, match))
+        return results
+
     def _search_scope(
         self,
         scope: SearchScope,
@@ -160,9 +203,7 @@ class Search:
         indexes: Sequence[Index[Any]],
     ) -> list[list[ScoredNode]]:
         """Search indexes, for more hits as long as a query's hits give too few targets."""
-        lifting = self._lifting
-        if not lifting and len(indexes) == 1:
-            return self._search_one(scope, queries, prepared[0], indexes[0])
+        lifting = self.lifting
         exactly = self.hits if lifting else None
         cut_off, targets = self._cut_off(scope.key), self._targets()
         results: list[list[ScoredNode]] = [[] for _ in queries]
@@ -171,7 +212,9 @@ class Search:
         while open_queries:
             limit = exactly or (None if lifting and self.lift != "max" else fetch)
             hits_by_index = [
-                _search(index, [ready[at] for at in open_queries], limit, self.conditions.filter)
+                _search_index(
+                    index, [ready[at] for at in open_queries], limit, self.conditions.filter
+                )
                 for index, ready in zip(indexes, prepared, strict=True)
             ]
             short = []
@@ -189,21 +232,6 @@ class Search:
                 if more and len(results[at]) < self.limit:
                     short.append(at)
             open_queries, fetch = short, 4 * fetch
-        return results
-
-    def _search_one(
-        self, scope: SearchScope, queries: Sequence[str], prepared: Sequence[Any], index: Index[Any]
-    ) -> list[list[ScoredNode]]:
-        """Search one index, whose hits are the results."""
-        graph, cut_off, results = scope.graphs[0], self._cut_off(scope.key), []
-        hits_of_queries = _search(index, prepared, self.limit, self.conditions.filter)
-        for query, hits in zip(queries, hits_of_queries, strict=True):
-            ids, scores = hits.ids[: self.limit], hits.scores[: self.limit]
-            if cut_off > -math.inf:
-                ids = [i for i, score in zip(ids, scores, strict=True) if score >= cut_off]
-                scores = [score for score in scores if score >= cut_off]
-            match = self._match(scope, query, index)
-            results.append(scored_nodes(graph.nodes_by_id(ids), scores, match))
         return results
 
     def _match(self, scope: SearchScope, query: str, index: Index[Any]) -> Match:
@@ -239,7 +267,8 @@ class Search:
         return [*dict.fromkeys((*searched, self.target))]
 
     @property
-    def _lifting(self) -> bool:
+    def lifting(self) -> bool:
+        """Whether hits are answered with their kin in another group."""
         return {*self.groups} != {self.target}
 
     def _cut_off(self, key: str | None) -> float:
@@ -252,7 +281,7 @@ class Search:
         return next(at for at, graph in enumerate(self.graphs) if graph is node.graph), node.order
 
     def _targets(self) -> Callable[[Node], Sequence[Node]]:
-        if not self._lifting:
+        if not self.lifting:
             return lambda node: [node]
         stays, conditions = self.stays, self.conditions
         paths = {id(graph): path_to(graph, self.target) for graph in self.graphs}
@@ -269,7 +298,7 @@ class Search:
         return targets
 
 
-def _search(
+def _search_index(
     index: Index[Any],
     prepared: Sequence[Any],
     limit: int | None,
@@ -281,6 +310,61 @@ def _search(
         hits: list[Hits] = search_many(prepared, limit, filter)
         return hits
     return [index.search(query, limit, filter) for query in prepared]
+
+
+class SearchPlan:
+    """Hold what a search needs of its graphs, as long as nothing changes in them.
+
+    Attributes:
+        groups: What is to be built and held, by graph.
+        indexes: Of each scope.
+        is_plain: Whether there is one index, whose hits are the results.
+    """
+
+    __slots__ = ("_of", "_states", "groups", "indexes", "is_plain")
+
+    def __init__(
+        self,
+        search: Search,
+        groups: Mapping[NodeGraph, Sequence[str]],
+        indexes: Sequence[Sequence[Index[Any]]],
+    ) -> None:
+        self.groups, self.indexes = groups, indexes
+        self.is_plain = [*map(len, indexes)] == [1] and not search.lifting
+        self._of = search.scopes, search.similarity, search.groups, search.target
+        self._states: list[object] = []
+
+    def serves(self, search: Search) -> bool:
+        """Return whether a search needs the same."""
+        scopes, similarity, groups, target = self._of
+        return (
+            scopes is search.scopes
+            and similarity is search.similarity
+            and groups == search.groups
+            and target == search.target
+        )
+
+    def sync(self) -> None:
+        """Bring the indexes up to date; the graphs are held."""
+        for index in chain.from_iterable(self.indexes):
+            index.sync()
+        self._states = [graph.held_state() for graph in self.groups]
+
+    def is_current(self) -> bool:
+        """Return whether nothing has changed since ``sync``; the graphs are held."""
+        return self._states == [graph.held_state() for graph in self.groups]
+
+
+class Plans:
+    """Remember the plan of the latest search of a retriever; copies of it have none."""
+
+    __slots__ = ("latest",)
+
+    def __init__(self) -> None:
+        self.latest: SearchPlan | None = None
+
+    def __reduce__(self) -> tuple[type[Plans], tuple[()]]:
+        return Plans, ()
 
 
 @dataclass(frozen=True, slots=True)

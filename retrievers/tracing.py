@@ -75,6 +75,11 @@ _current: ContextVar[Span | None] = ContextVar("stage", default=None)
 _observers: ContextVar[tuple[Observer, ...]] = ContextVar("observers", default=())
 
 
+def is_observed() -> bool:
+    """Return whether anybody wants to know of the stages of what is retrieved now."""
+    return _current.get() is not None or bool(_observers.get())
+
+
 def start_span(
     name: str, /, *, queries: Sequence[str] = (), **attributes: object
 ) -> AbstractContextManager[Span]:
@@ -86,7 +91,7 @@ def start_span(
     Costs next to nothing where nobody is tracing. Whoever hands work to threads of a pool hands
     over the context as well (``contextvars.copy_context().run``); ``asyncio.to_thread`` does.
     """
-    if _current.get() is None and not _observers.get():
+    if not is_observed():
         return nullcontext(Span(name, attributes, queries=queries))
     if queries:
         attributes = {"query": summarize_queries(queries), **attributes}

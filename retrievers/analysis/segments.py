@@ -156,8 +156,11 @@ def by_script(segments: Segments) -> dict[str, list[str]]:
     words: list[str] = []
     for segment in segments:
         if isinstance(segment, list):
-            words += segment
-    scripts = {letter: word_script(letter) for letter in {word[0] for word in words}}
+            words = words + segment if words else segment
+    initials = {word[0] for word in words}
+    if "".join(initials).isascii():  # the quick way of most queries
+        return {"latin": words} if words else {}
+    scripts = {letter: word_script(letter) for letter in initials}
     if len(set(scripts.values())) < 2:
         return dict.fromkeys(scripts.values(), words)
     result: dict[str, list[str]] = {}

@@ -213,6 +213,8 @@ class TextAnalyzer:
         english = languages == _ENGLISH_ALONE
         english_stems: Iterator[str] = iter(())
         if english:
+            if len(runs) == 1 and isinstance(runs[0], list):
+                return self._stems(runs[0], ENGLISH)
             words = chain.from_iterable(run for run in runs if isinstance(run, list))
             english_stems = iter(self._stems([*words], ENGLISH))
         result: list[str] = []
@@ -287,7 +289,7 @@ class TextAnalyzer:
         """Return the terms of a query whose words are English, if it has any: the quick way."""
         if not languages:
             return self._terms(runs, {}, longest=True)
-        if all(some == (ENGLISH,) for some in languages.values()):
+        if languages == _ENGLISH_POSSIBLE:
             return self._terms(runs, _ENGLISH_ALONE, longest=True)
         return None
 
@@ -311,6 +313,8 @@ class TextAnalyzer:
 
 
 _ENGLISH_ALONE = {"latin": ENGLISH}
+
+_ENGLISH_POSSIBLE = {"latin": (ENGLISH,)}
 
 
 def _present(frequency: Callable[[str], int], size: int, script: str) -> tuple[Language, ...]:

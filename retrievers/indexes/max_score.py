@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -33,8 +32,7 @@ _IN_PARTS = 4_000  # sums from which it is quicker to look at parts of them
 _WIDTH = 32  # sums of which only the highest is looked at to leave out most rows
 
 
-@dataclass(frozen=True, slots=True)
-class TermWeights:
+class TermWeights(NamedTuple):
     """Hold the terms of a query that occur, each with its weight, and how counts are weighed.
 
     A weight is the term's inverse document frequency times its count in the query.

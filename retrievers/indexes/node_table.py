@@ -46,6 +46,7 @@ class NodeTable:
 
     Attributes:
         ids: Node id by row, also of empty rows.
+        orders: Place in document order, by row.
         living: How many rows have a node.
     """
 
@@ -54,10 +55,14 @@ class NodeTable:
         self.living = 0
         self._rows: dict[str, int] | None = None  # by id; None until somebody wants all
         self._alive: Mask = np.zeros(1024, np.bool_)
-        self._orders: Orders = np.zeros(1024, np.int64)
+        self._set_orders(np.zeros(1024, np.int64))
         self._metadata = MetadataColumn()
         self._documents = DocumentColumn()
         self._clear_filters()
+
+    def _set_orders(self, orders: Orders) -> None:
+        """Set the orders; there may be room for more rows."""
+        self._orders, self.orders = orders, orders[: len(self.ids)]
 
     def _clear_filters(self) -> None:
         self._columns: dict[str | None, Column] = {}
@@ -70,11 +75,6 @@ class NodeTable:
     def alive(self) -> Mask:
         """Whether a row has a node, by row."""
         return self._alive[: len(self.ids)]
-
-    @property
-    def orders(self) -> Orders:
-        """Place in document order, by row."""
-        return self._orders[: len(self.ids)]
 
     @property
     def sparse(self) -> bool:
@@ -94,6 +94,7 @@ class NodeTable:
         self._alive[first:size] = True
         self._orders[first:size] = [node.order for node in nodes]
         self.ids.extend([node.id for node in nodes])
+        self._set_orders(self._orders)
         if self._rows is not None:
             self._rows.update((node.id, row) for row, node in enumerate(nodes, first))
         self._metadata.extend(n.metadata if n.own_metadata else n.inherited for n in nodes)
@@ -125,9 +126,9 @@ class NodeTable:
     def compact(self) -> None:
         """Drop empty rows and number the others anew, in order."""
         rows = np.flatnonzero(self.alive)
-        self._orders = np.concatenate([self._orders[rows], np.zeros(1024, np.int64)])
-        self._alive = np.arange(len(self._orders)) < len(rows)
         self.ids = self.ids.selected(rows)
+        self._set_orders(np.concatenate([self._orders[rows], np.zeros(1024, np.int64)]))
+        self._alive = np.arange(len(self._orders)) < len(rows)
         self._metadata.select(rows.tolist())
         self._documents.select(rows.tolist())
         self._rows = None
@@ -206,7 +207,7 @@ class NodeTable:
         if len(orders) != size or len(alive) != (size + 7) // 8:
             raise ValueError(f"the arrays of an index don't fit its {size} nodes")
         table._alive = np.unpackbits(alive, count=size).view(np.bool_)
-        table._orders = orders
+        table._set_orders(orders)
         table._metadata = MetadataColumn.from_arrays(arrays, size)
         table._documents = DocumentColumn.from_arrays(arrays, table.ids)
         table.living = int(table._alive.sum())

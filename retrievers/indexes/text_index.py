@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import chain, islice
+from operator import neg
 from typing import Any
 
 import numpy as np
@@ -147,26 +147,25 @@ class TextIndex(SyncedIndex):
             limit: How many; None for all that share a term.
             filter: What their metadata must meet.
         """
-        lists = self._lists(query)
         table = self.table
-        matching = table.matching(filter)
+        orders = table.orders
         kernel = accelerator.loaded
         if kernel is None:
-            self._searched += len(table)
+            self._searched += len(orders)
             if self._searched >= WORTH_LOADING:
                 kernel = accelerator.kernel()
-        with self._scratch() as scratch:
-            if kernel is not None and can_search(lists, limit):
-                rows, scores = compiled_best_rows(
-                    kernel, lists, scratch, limit, matching, table.orders
-                )
-            else:
-                rows, scores = best_rows(lists, scratch, limit, matching, table.orders)
+        lists, matching = self._lists(query), table.matching(filter)
+        scratch = self._take_scratch(len(orders))
+        if kernel is not None and can_search(lists, limit):
+            rows, scores = compiled_best_rows(kernel, lists, scratch, limit, matching, orders)
+        else:
+            rows, scores = best_rows(lists, scratch, limit, matching, orders)
+        self._local.scratch = scratch
         return Hits(table.ids.take(rows), scores.tolist())
 
     def _lists(self, query: TermWeights) -> QueryLists:
         """Return the query's terms, weighed, the heaviest first."""
-        terms = sorted([(-weight, term) for term, weight in query.weights.items()])
+        terms = sorted(zip(map(neg, query.weights.values()), query.weights, strict=True))
         weighed = self._impact_lists(query.saturation)
         slots = weighed.slots([term for _, term in terms], self._read)
         weights = np.array([-weight for weight, _ in terms])
@@ -202,16 +201,17 @@ class TextIndex(SyncedIndex):
             rows, counts = rows[alive], counts[alive]
         return rows, counts
 
-    @contextmanager
-    def _scratch(self) -> Iterator[Scratch]:
-        """Lend this thread's arrays, of which the one of zeros is to be returned as zeros."""
+    def _take_scratch(self, rows: int) -> Scratch:
+        """Take this thread's arrays, which are put back when they are zeros again.
+
+        An interrupt must not leave partial sums in them for the next search.
+        """
         scratch: Scratch | None = getattr(self._local, "scratch", None)
-        self._local.scratch = None  # an interrupt must not leave partial sums in it
-        if scratch is None or len(scratch.sums) < len(self.table):
-            size = len(self.table) * 5 // 4
+        self._local.scratch = None
+        if scratch is None or len(scratch.sums) < rows:
+            size = rows * 5 // 4
             scratch = Scratch(np.zeros(size), np.empty(size + 1, np.int32))
-        yield scratch
-        self._local.scratch = scratch
+        return scratch
 
     # Following the graph
 

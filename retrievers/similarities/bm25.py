@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -116,19 +116,25 @@ class Bm25:
                 "method='okapi' needs the average over all terms of one graph; search several "
                 "graphs with method='lucene'"
             )
-        size = sum(index.size for index in indexes)
-        length = sum(index.total_length for index in indexes)
+        first = indexes[0]
+        if len(indexes) == 1:
+            size, length, frequency = first.size, first.total_length, first.frequency
+        else:
+            from ..indexes.text_index import DocumentFrequency
 
-        def total(term: str) -> int:
-            return sum(index.document_frequency(term) for index in indexes)
-
-        frequency = indexes[0].frequency if len(indexes) == 1 else total
+            size = sum(index.size for index in indexes)
+            length = sum(index.total_length for index in indexes)
+            frequency = DocumentFrequency(partial(_total, indexes))
+        memo = frequency.memo
+        key = ("idf", self.method, self.epsilon)
+        idf = memo.get(key)
+        if idf is None:
+            idf = memo[key] = _InverseFrequency(partial(self._idf, size, first))
         weights: dict[str, float] = {}
         for term, occurrences in self._weigh(query, frequency, size):
             if type(term) is str:
                 if count := frequency(term):
-                    weight = occurrences * self._idf(count, size, indexes[0])
-                    weights[term] = weights.get(term, 0.0) + weight
+                    weights[term] = weights.get(term, 0.0) + occurrences * idf[count]
                 continue
             # A form in a language may be another word in the others: it is no rarer than the word
             # in the index's main language, so that it does not outweigh that.
@@ -136,8 +142,7 @@ class Bm25:
             for form in term:
                 if count := frequency(form):
                     most = most or count
-                    weight = occurrences * self._idf(max(count, most), size, indexes[0])
-                    weights[form] = weights.get(form, 0.0) + weight
+                    weights[form] = weights.get(form, 0.0) + occurrences * idf[max(count, most)]
         return TermWeights(weights, _saturation(self.k1, self.b, length / size if size else 0.0))
 
     def _weigh(self, query: str, frequency: Callable[[str], int], size: int) -> _Terms:
@@ -148,7 +153,7 @@ class Bm25:
         analyze: Callable[[str], Iterable[str]] = getattr(self.analyzer, "query", self.analyzer)
         return Counter(analyze(query)).items()
 
-    def _idf(self, frequency: int, size: int, index: TextIndex) -> float:
+    def _idf(self, size: int, index: TextIndex, frequency: int) -> float:
         if self.method == "lucene":
             return math.log(1 + (size - frequency + 0.5) / (frequency + 0.5))
         idf = math.log(size - frequency + 0.5) - math.log(frequency + 0.5)
@@ -157,3 +162,23 @@ class Bm25:
         frequencies = index.document_frequencies()
         average = np.mean(np.log(size - frequencies + 0.5) - np.log(frequencies + 0.5))
         return self.epsilon * float(average)
+
+
+class _InverseFrequency(dict[int, float]):
+    """Map how many nodes have a term to what it weighs, for one state of an index.
+
+    Args:
+        compute: Computes the weight.
+    """
+
+    def __init__(self, compute: Callable[[int], float]) -> None:
+        super().__init__()
+        self._compute = compute
+
+    def __missing__(self, frequency: int) -> float:
+        self[frequency] = weight = self._compute(frequency)
+        return weight
+
+
+def _total(indexes: Sequence[TextIndex], term: str) -> int:
+    return sum(index.document_frequency(term) for index in indexes)
