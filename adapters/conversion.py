@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ..nodegraph import Document, Node
-from ..retrievers import ScoredNode
+from ..retrievers import Evidence, ScoredNode
 
 
 def node_of(document: Document) -> Node:
@@ -27,24 +27,31 @@ def evidence_dicts(result: ScoredNode) -> list[dict[str, Any]]:
     ``searched_with`` (names of metadata fields) where these were compared with the text,
     ``variants`` (dicts of ``query``, ``strategy``, ``note``) where strategies changed the query.
     """
-    return [
-        {
-            "id": match.node.id,
-            "group": match.group,
-            "text": match.node.text,
-            "start": match.node.start,
-            "end": match.node.end,
-            **place_fields(match.node),
-            "score": float(match.score),
-            "similarity": match.similarity,
-            "query": match.query,
-            **({} if match.embed_key is None else {"embed_key": match.embed_key}),
-            **({} if match.share is None else {"share": float(match.share)}),
-            **({"searched_with": [*fields]} if (fields := match.searched_with) else {}),
-            **({"variants": [asdict(form) for form in match.variants]} if match.variants else {}),
-        }
-        for match in result.evidence
-    ]
+    return [*map(_evidence_dict, result.evidence)]
+
+
+def _evidence_dict(match: Evidence) -> dict[str, Any]:
+    node = match.node
+    fields: dict[str, Any] = {
+        "id": node.id,
+        "group": node.group,
+        "text": node.text,
+        "start": node.start,
+        "end": node.end,
+        **place_fields(node),
+        "score": float(match.score),
+        "similarity": match.similarity,
+        "query": match.query,
+    }
+    if match.embed_key is not None:
+        fields["embed_key"] = match.embed_key
+    if match.share is not None:
+        fields["share"] = float(match.share)
+    if searched := match.searched_with:
+        fields["searched_with"] = [*searched]
+    if match.variants:
+        fields["variants"] = [asdict(form) for form in match.variants]
+    return fields
 
 
 def place_fields(node: Node) -> dict[str, str]:

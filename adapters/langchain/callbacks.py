@@ -152,10 +152,9 @@ class _OpenRuns(NamedTuple):
     is_retriever: bool
 
 
-@contextmanager
 def child_runs(
     config: RunnableConfig | None = None, *, loop: asyncio.AbstractEventLoop | None = None
-) -> Iterator[RunObserver | None]:
+) -> AbstractContextManager[RunObserver | None]:
     """Show the spans of the block as child runs of the current run.
 
     Shows nothing where there are no handlers. The config's ``max_concurrency`` holds in the block.
@@ -165,8 +164,17 @@ def child_runs(
             None where the config context is that of the run already.
         loop: The event loop that must not be blocked; use ``achild_runs`` there.
     """
+    if config is None and _observer.get() is None and not (_max_concurrency() or _has_handlers()):
+        return nullcontext()
+    return _child_runs(config, loop)
+
+
+@contextmanager
+def _child_runs(
+    config: RunnableConfig | None, loop: asyncio.AbstractEventLoop | None
+) -> Iterator[RunObserver | None]:
     token = None if config is None else var_child_runnable_config.set(child_config(config))
-    limit = (var_child_runnable_config.get() or {}).get("max_concurrency")
+    limit = _max_concurrency()
     try:
         with nullcontext() if limit is None else limit_concurrency(limit):
             if _observer.get() is None and not _has_handlers():
@@ -177,6 +185,10 @@ def child_runs(
     finally:
         if token is not None:
             var_child_runnable_config.reset(token)
+
+
+def _max_concurrency() -> int | None:
+    return (var_child_runnable_config.get() or {}).get("max_concurrency")
 
 
 @asynccontextmanager
@@ -225,6 +237,11 @@ def child_config(config: RunnableConfig) -> RunnableConfig:
     """Return the config for what is called in a run, without the name and id of the run itself."""
     inherited = {key: value for key, value in config.items() if key not in ("run_id", "run_name")}
     return cast("RunnableConfig", inherited)
+
+
+def has_config(config: RunnableConfig | None) -> bool:
+    """Return whether a call has a config, its own or that of what it is called in."""
+    return config is not None or var_child_runnable_config.get() is not None
 
 
 def call_with_config(config: RunnableConfig, function: Callable[[], T]) -> T:

@@ -20,6 +20,7 @@ from ..conversion import (
     place_fields,
     restore_inherited,
 )
+from ..plain_models import PlainModel
 
 NODE_KEY = "nodekin"
 """The metadata field of nodekin's own, where it is asked for; all others are the user's."""
@@ -67,7 +68,9 @@ def to_document(item: Node | ScoredNode, *, details: Details = False) -> Documen
     node = item.node if isinstance(item, ScoredNode) else item
     if not isinstance(node, Node):
         raise TypeError(f"a document is made of a Node or a ScoredNode, not {item!r:.80}")
-    metadata = {**place_fields(node), **_copy(node.metadata)}
+    metadata = _unshared(node.metadata)
+    if place := place_fields(node):
+        metadata = {**place, **metadata}
     metadata.pop(DOCUMENT_ID_KEY, None)
     content = node.content if isinstance(node.content, str) else str(node.content)
     if details == "nested":
@@ -80,7 +83,10 @@ def to_document(item: Node | ScoredNode, *, details: Details = False) -> Documen
                     f'details="nested", which puts all of it into metadata[{NODE_KEY!r}]'
                 )
             metadata[field] = value
-    return Document(content, metadata=metadata, id=_own_id(node))
+    return _document({"page_content": content, "metadata": metadata, "id": _own_id(node)})
+
+
+_document = PlainModel(Document(""))
 
 
 def _own_id(node: Node) -> str | None:
@@ -89,10 +95,10 @@ def _own_id(node: Node) -> str | None:
     return original.id if isinstance(original, Document) else node.id or None
 
 
-def _copy(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a deep copy of metadata, quick where the values are plain."""
+def _unshared(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Return a dict that was made for the caller, with values that share nothing with a node."""
     if all([type(value) in _ATOMIC for value in metadata.values()]):
-        return {**metadata}
+        return metadata
     return {
         field: value if type(value) in _ATOMIC else deepcopy(value)
         for field, value in metadata.items()

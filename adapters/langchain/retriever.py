@@ -29,7 +29,14 @@ from ...retrievers import (
 from ...retrievers.foreign import configured
 from ...retrievers.plans import Compute, Plan, arun, run
 from .batching import MAX_BATCH, batch_runs, embed_queries, invoke_each, supports_batch
-from .callbacks import acall_with_config, achild_runs, call_with_config, child_runs, parent_runs
+from .callbacks import (
+    acall_with_config,
+    achild_runs,
+    call_with_config,
+    child_runs,
+    has_config,
+    parent_runs,
+)
 from .document_retriever import DocumentRetriever
 from .documents import Details, check_count, check_kwargs, to_document
 from .filter_operators import as_filters, merge_filters
@@ -172,6 +179,8 @@ class NodeGraphRetriever(DocumentRetriever):
                 ``weights``, in place of those of the fusion that is the retriever or within it;
                 ``filter``, besides the retriever's own.
         """
+        if not has_config(config):
+            return super().invoke(input, **kwargs)
         config = _with_run_id(config, kwargs)
         return call_with_config(config, partial(super().invoke, input, config, **kwargs))
 
@@ -179,6 +188,8 @@ class NodeGraphRetriever(DocumentRetriever):
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
         """Return the same without blocking the event loop."""
+        if not has_config(config):
+            return await super().ainvoke(input, **kwargs)
         config = _with_run_id(config, kwargs)
         return await acall_with_config(config, partial(super().ainvoke, input, config, **kwargs))
 

@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from llama_index.core.bridge.pydantic import Field
+from llama_index.core.bridge.pydantic import (
+    Field,
+    PrivateAttr,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 from llama_index.core.schema import BaseNode, NodeWithScore, TextNode
 
 from ...nodegraph import Document, Node, SearchText, declared_search_text
@@ -19,6 +25,7 @@ from ..conversion import (
     restore_inherited,
     shorten,
 )
+from ..plain_models import PlainModel
 from .graph_text_node import GraphTextNode, read_record
 from .imported_fields import (
     IMPORT_FIELDS,
@@ -36,7 +43,11 @@ _FILE_FIELDS = (
     *("page_unit", "page_count", "encoding"),
 )
 
+_IMPORTED = frozenset(IMPORT_FIELDS)
+
 _HIDDEN = frozenset((*_FILE_FIELDS, *IMPORT_FIELDS))
+
+_LAZY = "evidence"
 
 _SCALARS = frozenset((str, int, float, bool, type(None)))
 
@@ -75,13 +86,16 @@ def to_text_node(node: Node) -> TextNode:
         original: Any = node.original.model_copy(deep=True)
         retrieved: TextNode = original
         return retrieved
-    text_node = GraphTextNode(**_fields(node))
-    text_node.__dict__.pop("relationships")
-    private: Any = (
-        text_node.__pydantic_private__
-    )  # to set it as an attribute takes ten times as long
-    private["_graph_node"] = node
-    return text_node
+    return _graph_text_node(_fields(node), {"_graph_node": node})
+
+
+def _without_relationships() -> GraphTextNode:
+    node = GraphTextNode(id_="")
+    del node.__dict__["relationships"]
+    return node
+
+
+_graph_text_node = PlainModel(_without_relationships())
 
 
 def to_exported_node(node: Node) -> TextNode:
@@ -96,26 +110,29 @@ def _fields(node: Node) -> dict[str, Any]:
     if not node.id:
         raise ValueError(f"{node!r} has no id yet; take it from a graph, or give it one")
     node_id, metadata, properties = node.id, node.metadata, {}
-    if metadata and any([field in metadata for field in IMPORT_FIELDS]):
+    if not _IMPORTED.isdisjoint(metadata):
         properties = original_properties(node)
         node_id, metadata = id_in_llama_index(node), dict(original_metadata(node))
     hidden = hidden_fields(metadata)
     searched = node.search_text or node.inherited_search_text
     if searched is not None and searched.fields is None and not properties:  # of LlamaIndex
         properties = embed_properties(searched, metadata)
+    metadata = _unshared(metadata)
+    if place := place_fields(node):
+        metadata = {**place, **metadata}
     return {
         "id_": node_id,
         "text": node.content if isinstance(node.content, str) else str(node.content),
-        "metadata": {**place_fields(node), **_copied(metadata)},
-        "excluded_embed_metadata_keys": properties.get("embed", hidden),
-        "excluded_llm_metadata_keys": properties.get("llm", hidden),
+        "metadata": metadata,
+        "excluded_embed_metadata_keys": [*properties.get("embed", hidden)],
+        "excluded_llm_metadata_keys": [*properties.get("llm", hidden)],
         "start_char_idx": node.start,
         "end_char_idx": node.end,
         **{name: properties[name] for name in TEMPLATES if name in properties},
     }
 
 
-def _copied(metadata: dict[str, Any]) -> dict[str, Any]:
+def _unshared(metadata: dict[str, Any]) -> dict[str, Any]:
     """Return what shares nothing with a node: the dict itself, which was made for the caller, where
     its values are plain.
     """
@@ -130,9 +147,11 @@ def to_node_with_score(result: ScoredNode) -> NodeWithEvidence:
         >>> to_node_with_score(ScoredNode(Node("Tea", id="n1"), 0.0)).score
         0.0
     """
-    return NodeWithEvidence(
-        node=to_text_node(result.node), score=float(result.score), evidence=evidence_dicts(result)
-    )
+    values = {"node": to_text_node(result.node), "score": float(result.score)}
+    node = _node_with_evidence(values, {"_result": result})
+    if result.node.pages is not None:  # pages are those of the document as it is now
+        node._completed()
+    return node
 
 
 def from_text_node(text_node: BaseNode) -> Node | Document:
@@ -203,6 +222,8 @@ def embed_properties(searched: SearchText, metadata: Mapping[str, Any]) -> dict[
 
 def hidden_fields(metadata: Mapping[str, Any]) -> list[str]:
     """Return the metadata fields that are hidden from models."""
+    if _HIDDEN.isdisjoint(metadata):
+        return []
     return [field for field in metadata if field in _HIDDEN]
 
 
@@ -228,10 +249,54 @@ class NodeWithEvidence(NamedByClass, NodeWithScore):
 
     Attributes:
         evidence: The matches that led to the node, the best first: dicts with ``id``, ``group``,
-            ``text``, ``start``, ``end``, ``score``, ``similarity`` and ``query``.
+            ``text``, ``start``, ``end``, ``score``, ``similarity`` and ``query``. They are made
+            when they are first read.
     """
 
     evidence: list[dict[str, Any]] = Field(default_factory=list)
+
+    _result: ScoredNode | None = PrivateAttr(None)  # whose evidence is made when it is first read
+
+    def __getattr__(self, name: str) -> Any:
+        # Called for what is not in the instance's dict.
+        if name != _LAZY:
+            return super().__getattr__(name)  # type: ignore[misc]
+        private: Any = self.__pydantic_private__
+        evidence = self.__dict__[_LAZY] = evidence_dicts(private["_result"])
+        self.__pydantic_fields_set__.add(_LAZY)
+        private["_result"] = None
+        return evidence
+
+    def _completed(self) -> NodeWithEvidence:
+        self.evidence  # noqa: B018  # makes it
+        return self
+
+    def __getstate__(self) -> dict[Any, Any]:
+        self._completed()
+        return super().__getstate__()
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> NodeWithEvidence:
+        self._completed()
+        return super().__deepcopy__(memo)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, NodeWithEvidence):
+            other._completed()
+        return super(NodeWithEvidence, self._completed()).__eq__(other)
+
+    def __iter__(self) -> Any:
+        return super(NodeWithEvidence, self._completed()).__iter__()
+
+    def __repr_args__(self) -> Any:
+        return super(NodeWithEvidence, self._completed()).__repr_args__()
+
+    @model_serializer(mode="wrap")
+    def custom_model_dump(
+        self, handler: SerializerFunctionWrapHandler, info: SerializationInfo
+    ) -> dict[str, Any]:
+        """Serialize it with its evidence, as LlamaIndex does."""
+        data: dict[str, Any] = handler(self._completed())
+        return {**data, "class_name": self.class_name()}
 
     def explain(self) -> str:
         """Return in words why the node was found: a line for the result, one for each match.
@@ -251,3 +316,12 @@ class NodeWithEvidence(NamedByClass, NodeWithScore):
         lines = [f"{score}  {shorten(self.node.get_content())}"]
         lines += [line for match in self.evidence for line in explain_match(match)]
         return "\n".join(lines)
+
+
+def _without_evidence() -> NodeWithEvidence:
+    node = NodeWithEvidence(node=TextNode(id_=""))
+    del node.__dict__[_LAZY]
+    return node
+
+
+_node_with_evidence = PlainModel(_without_evidence())
