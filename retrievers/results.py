@@ -183,7 +183,7 @@ class ScoredNode(_DeferredEvidence):
 
 
 def _quoted(text: str) -> str:
-    line = " ".join(text.split())
+    line = " ".join(text.split(None, 60)[:60])  # sixty words are more than sixty characters
     return f'"{line}"' if len(line) <= 60 else f'"{line[:57]}..."'
 
 

@@ -74,6 +74,9 @@ _current: ContextVar[Span | None] = ContextVar("stage", default=None)
 
 _observers: ContextVar[tuple[Observer, ...]] = ContextVar("observers", default=())
 
+ASKS: ContextVar[list[Span] | None] = ContextVar("asks", default=None)
+"""Where the model calls of this context are listed as they begin; None for nowhere."""
+
 
 def is_observed() -> bool:
     """Return whether anybody wants to know of the stages of what is retrieved now."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -142,21 +143,36 @@ def _interval(columns: Sequence[Sequence[tuple[float, float]]]) -> tuple[float, 
     """Return the 95 % interval of a figure, or of the second's difference from the first."""
     import numpy as np
 
-    arrays: Any = [np.array(column, float) for column in columns]
-    count = len(arrays[0])
+    count = len(columns[0])
+    kinds = Counter(sum(row, ()) for row in zip(*columns, strict=True))
+    rows: Any = np.array([*kinds], float)  # numerator and denominator, of each column
     random = np.random.default_rng(0)
-    batch = max(1, 1_000_000 // count)
-    samples = []
-    for start in range(0, RESAMPLES, batch):
-        size = min(batch, RESAMPLES - start)
-        drawn = random.integers(0, count, (size, count))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratios = [a[drawn, 0].sum(1) / a[drawn, 1].sum(1) for a in arrays]
-        samples.append(ratios[0] if len(ratios) == 1 else ratios[1] - ratios[0])
-    values = np.concatenate(samples)
+    if len(kinds) * 8 <= count:  # only how many of each kind are drawn makes a difference
+        shares = np.fromiter(kinds.values(), float, len(kinds)) / count
+        sums = random.multinomial(count, shares, RESAMPLES) @ rows
+    else:
+        sums = _drawn_sums(rows.repeat([*kinds.values()], axis=0), random)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = sums[:, 0::2] / sums[:, 1::2]
+    values = ratios[:, 0] if len(columns) == 1 else ratios[:, 1] - ratios[:, 0]
     values = values[np.isfinite(values)]  # a sample in which every weight is 0 has no ratio
     low, high = np.percentile(values, [2.5, 97.5])
     return float(low), float(high)
+
+
+def _drawn_sums(rows: Any, random: Any) -> Any:
+    """Return the sums of as many rows as there are, drawn with replacement, for each resample."""
+    import numpy as np
+
+    count = len(rows)
+    batch = max(1, 1_000_000 // count)
+    sums = []
+    for start in range(0, RESAMPLES, batch):
+        size = min(batch, RESAMPLES - start)
+        drawn = random.integers(0, count, (size, count)) + count * np.arange(size)[:, None]
+        times = np.bincount(drawn.ravel(), minlength=size * count).reshape(size, count)
+        sums.append(times @ rows)
+    return np.concatenate(sums)
 
 
 def format_number(value: float, sign: bool = False) -> str:

@@ -85,8 +85,13 @@ def run_all(work: Sequence[Callable[[], T]], workers: int) -> Iterator[T]:
 def model_cost(span: Span) -> tuple[int, int]:
     """Return how many answers a model gave within a span, and the tokens of them and prompts."""
     asks = [one for one in _spans(span) if one.name == "ask"]
-    texts = [str(one.attributes.get(name, "")) for one in asks for name in ("prompt", "answer")]
-    return len(asks), sum(map(count_tokens, texts))
+    return len(asks), model_tokens(asks)
+
+
+def model_tokens(asks: Sequence[Span]) -> int:
+    """Return how many tokens the prompts and answers of model calls have together."""
+    texts = (str(one.attributes.get(name, "")) for one in asks for name in ("prompt", "answer"))
+    return sum(map(count_tokens, texts))
 
 
 def _spans(span: Span) -> Iterator[Span]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import functools
+import re
+import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ...nodegraph import count_tokens
+from ...nodegraph.splitters import UNSPACED
 from ..results import ScoredNode
 from ..validation import choice
 from .dataset import Gold, GoldDocument, GoldPassage, GoldSpan, Question
@@ -22,8 +25,26 @@ class NotJudgedError(ValueError):
     """A metric can't say anything about a question; the message says why."""
 
 
+class _DeferredExplanation:
+    """Say how a ``RetrievedItem`` was retrieved when that is read, or written to a file.
+
+    It takes longer to say than all else of an item, and few items are looked at.
+    """
+
+    __slots__ = ("_result",)
+
+    if not TYPE_CHECKING:  # which would take any attribute to be there
+
+        def __getattr__(self, name: str) -> Any:
+            if name != "explanation":
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            explanation = self._result.explain()
+            object.__setattr__(self, "explanation", explanation)
+            return explanation
+
+
 @dataclass(frozen=True, slots=True)
-class RetrievedItem:
+class RetrievedItem(_DeferredExplanation):
     """Hold what is judged of a result, as plain values that a file can have.
 
     Attributes:
@@ -65,7 +86,27 @@ class RetrievedItem:
         document_id = node.document_id or node.id
         if document_key is not None:
             document_id = str(node.metadata.get(document_key, ""))
-        return cls(node.id, text, float(result.score), document_id, start, end, result.explain())
+        item = _new_item(cls)
+        _set_id(item, node.id)
+        _set_text(item, text)
+        _set_score(item, float(result.score))
+        _set_document_id(item, document_id)
+        _set_start(item, start)
+        _set_end(item, end)
+        _set_result(item, result)
+        return item
+
+
+_new_item: Callable[[type[RetrievedItem]], RetrievedItem] = object.__new__
+
+# What the constructor does takes twice as long, and leaves nothing to be deferred.
+_set_id = vars(RetrievedItem)["id"].__set__
+_set_text = vars(RetrievedItem)["text"].__set__
+_set_score = vars(RetrievedItem)["score"].__set__
+_set_document_id = vars(RetrievedItem)["document_id"].__set__
+_set_start = vars(RetrievedItem)["start"].__set__
+_set_end = vars(RetrievedItem)["end"].__set__
+_set_result = vars(_DeferredExplanation)["_result"].__set__
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,19 +213,34 @@ class RetrievalCase:
         if not gold:
             raise NotJudgedError("the question has no gold")
         matches = self.matching.matches
-        return [
-            frozenset(at for at, one in enumerate(gold) if matches(one, item))
-            for item in self.items
-        ]
+        places = [*enumerate(gold)]
+        return [frozenset([at for at, one in places if matches(one, item)]) for item in self.items]
 
-    def first_ranks(self, k: int | None = None) -> list[int | None]:
-        """Return the rank, from 1, at which each gold is first among the first ``k`` results."""
+    @cached_property
+    def _ranks(self) -> tuple[int | None, ...]:
         ranks: list[int | None] = [None] * len(self.question.gold)
-        for rank, places in enumerate(self.matched[:k], 1):
+        for rank, places in enumerate(self.matched, 1):
             for place in places:
                 if ranks[place] is None:
                     ranks[place] = rank
-        return ranks
+        return tuple(ranks)
+
+    @cached_property
+    def first_answer(self) -> tuple[int | None, str]:
+        """The rank of the first result that has an answer, and the answer; None where none has."""
+        answers = [answer for answer in self.question.answers if answer.strip()]
+        for rank, item in enumerate(self.items, 1):
+            text = _normalized(item.text)
+            for answer in answers:
+                if _has_words(text, _normalized(answer)):
+                    return rank, answer
+        return None, ""
+
+    def first_ranks(self, k: int | None = None) -> tuple[int | None, ...]:
+        """Return the rank, from 1, at which each gold is first among the first ``k`` results."""
+        if k is None or len(self.items) <= k:
+            return self._ranks
+        return tuple([None if rank is None or rank > k else rank for rank in self._ranks])
 
 
 @functools.lru_cache(maxsize=20_000)  # set-ups retrieve the same passages
@@ -259,3 +315,29 @@ def covered_tokens(gold: GoldSpan, items: Sequence[RetrievedItem]) -> int:
         total += count_tokens(gold.text[max(start, reached) - gold.start : end - gold.start])
         reached = max(reached, end)
     return total
+
+
+_WIDE = re.compile("[\uff01-\uff5e]")
+_NARROW = {chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
+
+
+@functools.lru_cache(maxsize=20_000)
+def _normalized(text: str) -> str:
+    narrow = _WIDE.sub(lambda match: _NARROW[match[0]], text)  # then NFKC mostly has naught to do
+    return " ".join(unicodedata.normalize("NFKC", narrow).casefold().split())
+
+
+_SPACED = re.compile(rf"[^\W{UNSPACED}]")  # a character of a word that has spaces around it
+
+
+def _has_words(text: str, answer: str) -> bool:
+    """Return whether an answer is in a text, as whole words where its script has spaces."""
+    at = text.find(answer)
+    while at >= 0:
+        before, after = text[at - 1 : at], text[at + len(answer) : at + len(answer) + 1]
+        if not (_SPACED.match(answer) and _SPACED.match(before)) and not (
+            _SPACED.match(answer[-1]) and _SPACED.match(after)
+        ):
+            return True
+        at = text.find(answer, at + 1)
+    return False

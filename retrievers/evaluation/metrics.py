@@ -12,16 +12,13 @@ from __future__ import annotations
 
 import functools
 import math
-import re
-import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
 from ...nodegraph import count_tokens, nearest_names, split_sentences
 from ...nodegraph.models.output import is_unknown
-from ...nodegraph.splitters import UNSPACED
 from .dataset import GoldDocument, GoldSpan
 from .matching import NotJudgedError, RetrievalCase, check_threshold, covered_tokens, is_similar
 
@@ -94,10 +91,10 @@ class Metric:
             return Judgement(None, reason=str(error))
         except Exception as error:  # a judge of a user's: its failure is counted
             return Judgement(None, reason=f"{type(error).__name__}: {error}")
-        numbers = (judgement.numerator, judgement.denominator)
-        if any(n is not None and not math.isfinite(n) for n in numbers):
-            return Judgement(None, reason=f"{self.name} gave {numbers[0]!r}, which is no number")
-        return judgement
+        value = judgement.numerator
+        if value is None or (math.isfinite(value) and math.isfinite(judgement.denominator)):
+            return judgement
+        return Judgement(None, reason=f"{self.name} gave {value!r}, which is no number")
 
 
 MetricLike: TypeAlias = Metric | str
@@ -107,7 +104,7 @@ MetricLike: TypeAlias = Metric | str
 def recall(case: RetrievalCase, k: int | None) -> Judgement:
     """Share of the gold that is among the first ``k`` results (Manning et al., 2008, 8.3)."""
     ranks = case.first_ranks(k)
-    return Judgement(sum(r is not None for r in ranks) / len(ranks), evidence=_ranks(ranks))
+    return _by_ranks((len(ranks) - ranks.count(None)) / len(ranks), ranks)
 
 
 def precision(case: RetrievalCase, k: int | None) -> Judgement:
@@ -123,19 +120,19 @@ def precision(case: RetrievalCase, k: int | None) -> Judgement:
 def hit_rate(case: RetrievalCase, k: int | None) -> Judgement:
     """Whether any gold is among the first ``k`` results: trec_eval's success at ``k``."""
     ranks = case.first_ranks(k)
-    return Judgement(float(any(ranks)), evidence=_ranks(ranks))
+    return _by_ranks(float(any(ranks)), ranks)
 
 
 def all_gold(case: RetrievalCase, k: int | None) -> Judgement:
     """Whether all gold is among the first ``k``: what a question in several steps needs."""
     ranks = case.first_ranks(k)
-    return Judgement(float(all(ranks)), evidence=_ranks(ranks))
+    return _by_ranks(float(all(ranks)), ranks)
 
 
 def reciprocal_rank(case: RetrievalCase, k: int | None) -> Judgement:
     """One divided by the rank of the first gold, 0 where there is none (Voorhees, 1999)."""
     ranks = case.first_ranks(k)
-    return Judgement(max((1 / rank for rank in ranks if rank), default=0.0), evidence=_ranks(ranks))
+    return _by_ranks(1 / min(filter(None, ranks), default=math.inf), ranks)
 
 
 def average_precision(case: RetrievalCase, k: int | None) -> Judgement:
@@ -148,7 +145,7 @@ def average_precision(case: RetrievalCase, k: int | None) -> Judgement:
     firsts = sorted(rank for rank in ranks if rank)
     at = {rank: number for number, rank in enumerate(sorted(set(firsts)), 1)}
     total = sum(at[rank] / rank for rank in firsts)
-    return Judgement(total / len(ranks), evidence=_ranks(ranks))
+    return _by_ranks(total / len(ranks), ranks)
 
 
 def ndcg(case: RetrievalCase, k: int | None) -> Judgement:
@@ -170,7 +167,7 @@ def ndcg(case: RetrievalCase, k: int | None) -> Judgement:
     )
     ideal = sorted(groups.values(), reverse=True)[:k]
     best = sum(gain / math.log2(rank + 1) for rank, gain in enumerate(ideal, 1))
-    return Judgement(gained / best, evidence=_ranks(ranks))
+    return _by_ranks(gained / best, ranks)
 
 
 def context_recall(
@@ -207,15 +204,15 @@ def answer_in_context(case: RetrievalCase, k: int | None) -> Judgement:
 
     Letter case, width and white space apart, and as whole words where words have spaces.
     """
-    answers = [answer for answer in case.question.answers if answer.strip()]
-    if not answers:
+    if not any(map(str.strip, case.question.answers)):
         raise NotJudgedError("the question has no answers")
-    for rank, item in enumerate(case.items[:k], 1):
-        text = _normalized(item.text)
-        for answer in answers:
-            if _has_words(text, _normalized(answer)):
-                return Judgement(1.0, evidence=f"{answer!r} at {rank}")
-    return Judgement(0.0, evidence="in no result")
+    rank, answer = case.first_answer
+    if rank is None or (k is not None and rank > k):
+        return _NO_ANSWER
+    return Judgement(1.0, evidence=f"{answer!r} at {rank}")
+
+
+_NO_ANSWER = Judgement(0.0, evidence="in no result")
 
 
 def abstention(case: RetrievalCase, k: int | None) -> Judgement:
@@ -327,8 +324,10 @@ def _share(part: int, total: int) -> Judgement:
     return Judgement(part / total if total else 0.0, evidence=f"{part} of {total} tokens")
 
 
-def _ranks(ranks: Sequence[int | None]) -> str:
-    return "gold at " + ", ".join("-" if rank is None else str(rank) for rank in ranks)
+@functools.lru_cache(maxsize=10_000)  # most questions have one of a few
+def _by_ranks(value: float, ranks: tuple[int | None, ...]) -> Judgement:
+    places = ", ".join("-" if rank is None else str(rank) for rank in ranks)
+    return Judgement(value, evidence=f"gold at {places}")
 
 
 def _passages(case: RetrievalCase) -> list[str]:
@@ -355,24 +354,3 @@ def _sentences(texts: Iterable[str]) -> set[str]:
 @functools.lru_cache(maxsize=20_000)  # set-ups retrieve the same passages
 def _sentences_of(text: str) -> frozenset[str]:
     return frozenset(line.strip() for line in split_sentences(text) if line.strip())
-
-
-@functools.lru_cache(maxsize=20_000)
-def _normalized(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-
-
-_SPACED = re.compile(rf"[^\W{UNSPACED}]")  # a character of a word that has spaces around it
-
-
-def _has_words(text: str, answer: str) -> bool:
-    """Return whether an answer is in a text, as whole words where its script has spaces."""
-    at = text.find(answer)
-    while at >= 0:
-        before, after = text[at - 1 : at], text[at + len(answer) : at + len(answer) + 1]
-        if not (_SPACED.match(answer) and _SPACED.match(before)) and not (
-            _SPACED.match(answer[-1]) and _SPACED.match(after)
-        ):
-            return True
-        at = text.find(answer, at + 1)
-    return False

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,6 +27,7 @@ class Record:
         seconds: How long it took.
         model_calls: How many language model calls of this package it took.
         error: What it raised, empty where it did not.
+        model_tokens: How many tokens their prompts and answers have, by ``count_tokens``.
     """
 
     setup: str
@@ -37,6 +39,7 @@ class Record:
     seconds: float = 0.0
     model_calls: int = 0
     error: str = ""
+    model_tokens: int = 0
 
     @property
     def tokens(self) -> int:
@@ -44,11 +47,22 @@ class Record:
         return sum(item.tokens for item in self.items)
 
 
+_to_json = json.JSONEncoder(ensure_ascii=False).encode
+
+_RECORD = [field.name for field in fields(Record) if field.name != "items"]
+_ITEM = [field.name for field in fields(RetrievedItem)]
+
+
+def _row(value: object, names: Sequence[str]) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in names}
+
+
 class RecordFile:
     """Append records to a file, and read those that it has.
 
-    A line is written when its question is done; one that was cut off in the middle is left out
-    and written anew. The file notes what each set-up is, and refuses another one by its name.
+    Lines are on disk a second after their question is done, at the latest; one that was cut off in
+    the middle is left out and written anew. The file notes what each set-up is, and refuses
+    another one by its name.
 
     Args:
         path: The file; None for none.
@@ -64,6 +78,7 @@ class RecordFile:
         self.records: dict[tuple[str, str], Record] = {}
         self._noted: set[str] = set()
         self._file: IO[str] | None = None
+        self._flushed = 0.0
         if self.path is not None and self.path.exists():
             self._read(self.path)
 
@@ -82,7 +97,7 @@ class RecordFile:
         """Append a record."""
         self.records[record.setup, record.question_id] = record
         if self._file is not None:
-            self._write(asdict(record))
+            self._write(_row(record, _RECORD) | {"items": [_row(i, _ITEM) for i in record.items]})
 
     def done(self, setup: str, question_id: str, question: str, top_k: int) -> bool:
         """Return whether a question has been searched, for so many results and without failure."""
@@ -96,8 +111,10 @@ class RecordFile:
 
     def _write(self, row: Mapping[str, Any]) -> None:
         if self._file is not None:
-            self._file.write(json.dumps(row, ensure_ascii=False) + "\n")
-            self._file.flush()
+            self._file.write(_to_json(row) + "\n")
+            if time.monotonic() > self._flushed + 1:
+                self._file.flush()
+                self._flushed = time.monotonic()
 
     def _read(self, path: Path) -> None:
         data = path.read_bytes()

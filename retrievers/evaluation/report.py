@@ -269,7 +269,7 @@ class Evaluation:
         return plot_differences(self, self.differences(), language)
 
     def costs(self, setup: str) -> dict[str, float]:
-        """Return what a set-up took: seconds, tokens, model calls, failures.
+        """Return what a set-up took: seconds, tokens, model calls and their tokens, failures.
 
         ``median_seconds`` is a question's, ``seconds`` their sum: the first question may build what
         the others use, which the median leaves out. ``tokens`` is the mean of the tokens of a
@@ -280,6 +280,13 @@ class Evaluation:
             ValueError: If there is no such set-up.
         """
         self._check(setup, self.records, "set-up")
+        return dict(self._costs[setup])
+
+    @cached_property
+    def _costs(self) -> dict[str, dict[str, float]]:
+        return {setup: self._costs_of(setup) for setup in self.records}
+
+    def _costs_of(self, setup: str) -> dict[str, float]:
         records = list(self.records[setup].values())
         judged = [j for of in self.judgements.values() for j in of[setup].values()]
         return {
@@ -287,6 +294,7 @@ class Evaluation:
             "seconds": sum(record.seconds for record in records),
             "tokens": statistics.fmean([r.tokens for r in records if not r.error] or [0]),
             "model_calls": sum(record.model_calls for record in records),
+            "model_tokens": sum(record.model_tokens for record in records),
             "failed": sum(bool(record.error) for record in records),
             "judge_calls": sum(judgement.model_calls for judgement in judged),
             "judge_tokens": sum(judgement.tokens for judgement in judged),
@@ -294,6 +302,8 @@ class Evaluation:
 
     def _rows(self) -> list[list[str]]:
         rows = [["set-up", *self.metrics, "judged", "failed", "ms", "tokens", "model calls"]]
+        asked = any(costs["model_calls"] for costs in self._costs.values())
+        rows[0] += ["their tokens"] * asked
         for setup, figures in self.figures.items():
             costs = self.costs(setup)
             judged = sorted({figure.judged for figure in figures.values()})
@@ -306,6 +316,7 @@ class Evaluation:
                     f"{1000 * costs['median_seconds']:.1f}",
                     f"{costs['tokens']:.0f}",
                     f"{costs['model_calls']:.0f}",
+                    *[f"{costs['model_tokens']:.0f}"] * asked,
                 ]
             )
         return rows

@@ -11,10 +11,10 @@ from pathlib import Path
 from ...nodegraph import Document, NodeGraph
 from ..foreign import ForeignRetriever, as_retriever
 from ..protocols import RetrieverLike, RetrieverProtocol
-from ..tracing import Span, trace
+from ..tracing import ASKS, Span
 from ..validation import whole
 from .dataset import Dataset, Question
-from .judging import run_all
+from .judging import model_tokens, run_all
 from .matching import Matching, RetrievedItem
 from .metrics import MetricLike, get_metric
 from .records import Record, RecordFile
@@ -159,31 +159,28 @@ def search(
     retriever: RetrieverProtocol, name: str, question: Question, top_k: int, matching: Matching
 ) -> Record:
     """Return what a retriever returns for a question, or what it raises, as a record."""
-    start = time.perf_counter()
     answer: str | None = None
     items: tuple[RetrievedItem, ...] = ()
     error = ""
-    with trace() as span:
-        try:
-            if isinstance(retriever, ForeignRetriever):
-                answer, results = retriever.retrieve_sources(question.text, top_k)
-            else:
-                results = retriever.retrieve(question.text, top_k=top_k)
-            seconds = time.perf_counter() - start
-            items = tuple(RetrievedItem.of(r, matching.document_key) for r in results[:top_k])
-        except Exception as raised:
-            seconds = time.perf_counter() - start
-            error = f"{type(raised).__name__}: {raised}"
+    asks: list[Span] = []
+    token = ASKS.set(asks)
+    start = time.perf_counter()
+    try:
+        if isinstance(retriever, ForeignRetriever):
+            answer, results = retriever.retrieve_sources(question.text, top_k)
+        else:
+            results = retriever.retrieve(question.text, top_k=top_k)
+        seconds = time.perf_counter() - start
+        items = tuple([RetrievedItem.of(r, matching.document_key) for r in results[:top_k]])
+    except Exception as raised:
+        seconds = time.perf_counter() - start
+        error = f"{type(raised).__name__}: {raised}"
+    finally:
+        ASKS.reset(token)
     return Record(
-        *(name, question.id, question.text, top_k, items, answer),
-        seconds,
-        _model_calls(span),
-        error,
+        *(name, question.id, question.text, top_k, items, answer, seconds),
+        *(len(asks), error, model_tokens(asks)),
     )
-
-
-def _model_calls(span: Span) -> int:
-    return (span.name == "ask") + sum(map(_model_calls, span.children))
 
 
 def _source(retriever: RetrieverProtocol) -> object:

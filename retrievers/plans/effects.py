@@ -18,7 +18,7 @@ from ..base_retriever import BaseRetriever, check_takes_filters, current_restric
 from ..filters import Filters
 from ..protocols import RetrieverProtocol
 from ..results import Results
-from ..tracing import Span, start_span
+from ..tracing import ASKS, Span, start_span
 from .one_state import apaid, paid
 from .plan import Effect, Plan, arun, run
 from .streaming import astream_with_timeout, stream_with_timeout
@@ -117,6 +117,8 @@ class Ask(Effect[str]):
     def _span(self) -> Iterator[Span]:
         """Start a span; turn a timeout into an error that names the model."""
         with start_span("ask", model=self.llm.name, prompt=self.prompt) as span:
+            if (asks := ASKS.get()) is not None:
+                asks.append(span)
             try:
                 yield span
             except (FutureTimeout, asyncio.TimeoutError):

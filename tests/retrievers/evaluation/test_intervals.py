@@ -81,3 +81,12 @@ def test_only_questions_judged_for_both_are_compared():
     }
     nothing = make_difference(MRR, "A", "B", rows)
     assert str(nothing) == "mrr: no question is judged for both A and B"
+
+
+def test_counting_kinds_of_questions_and_drawing_questions_give_the_same_interval():
+    few = [Judgement(float(n % 10 < 7)) for n in range(200)]
+    many = [Judgement(j.numerator + n / 1e9) for n, j in enumerate(few)]  # each one of its own
+    one, other = (make_figure(get_metric("recall@1"), judgements) for judgements in (few, many))
+    assert one.low == pytest.approx(other.low, abs=0.011)
+    assert one.high == pytest.approx(other.high, abs=0.011)
+    assert 0.6 < one.low < 0.7 < one.high < 0.8
