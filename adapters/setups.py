@@ -1,4 +1,4 @@
-"""Open a retriever from a file of set-ups: what was measured is what is deployed."""
+"""Open what a file of set-ups declares: what was measured is what is deployed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from ..nodegraph import NodeGraph
-from ..retrievers import BaseRetriever
 from ..retrievers.setups import SetupFile, SetupOpener
 from .named_models import NamedModels, embedding_model
 
@@ -19,8 +18,10 @@ def load_setup(
     graph: NodeGraph | None = None,
     documents: object = None,
     models: Mapping[str, Any] | None = None,
-) -> BaseRetriever:
-    """Return the retriever that a file declares, ready to be asked.
+) -> Any:
+    """Return the retriever or query engine that a file declares, ready to be asked.
+
+    A set-up whose type is ``"QueryEngine"`` is a ``QueryEngine``, every other one a retriever.
 
     Args:
         path: The file; see ``SetupFile``.

@@ -60,8 +60,7 @@ speaks OpenAI's protocol. The key is only taken from there.
 @click.option(
     "--mode",
     type=click.Choice(MODES),
-    default="stuff",
-    show_default=True,
+    show_default="stuff",
     help="How passages become an answer: all in one prompt, one after the other improving it, "
     "each alone and then joined, or the best of one from each.",
 )
@@ -90,22 +89,19 @@ def ask(
     question = " ".join(words) or None
     if question is None and not chat:
         raise CommandError("name a question, or ask several with --chat", ExitStatus.USAGE_ERROR)
-    llm = chat_model(model, base_url)
     with open_search(quiet=quiet, **options) as search:
-        retriever: Any = search.retriever
-        if strategy != NO_STRATEGY:
-            retriever = make_strategy(strategy, retriever, llm)
+        engine = _engine(search, model, base_url, strategy, mode)
         lines = json_lines or (as_json and chat)
         output_format = "lines" if lines else "json" if as_json else "text"
-        engine = QueryEngine(retriever, llm, mode=mode)
-        asker = _Session(engine, search, llm.model, output_format, quiet)
+        name = getattr(engine.llm.model, "model", engine.llm.name)
+        asker = _Session(engine, search, name, output_format, quiet)
         if not chat:
             return asker.ask(as_text(question or ""))
         status: int = ExitStatus.NO_RESULTS
         if sys.stdin.isatty() and output_format == "text" and not quiet:
             count = search.graph.groups["ROOT"].size
             documents = "1 document" if count == 1 else f"{count:,} documents"
-            click.echo(f"Ask {llm.model} about {documents}. /help shows what else can be typed.")
+            click.echo(f"Ask {name} about {documents}. /help shows what else can be typed.")
         for number, next_question in enumerate(_questions(question, asker)):
             if number and output_format == "text":
                 click.echo()
@@ -118,6 +114,25 @@ def ask(
                 click.echo(f"nodekin: {printable(command_error.message)}", err=True)
                 status = command_error.exit_code
         return status
+
+
+def _engine(
+    search: SearchSession, model: str | None, base_url: str | None, strategy: str, mode: Any
+) -> QueryEngine:
+    """Return what answers: the query engine that a file declares, or one around what searches.
+
+    Options for the model and the strategy make one anew.
+    """
+    given = {"--model": model, "--base-url": base_url, "--mode": mode}
+    given["--strategy"] = None if strategy == NO_STRATEGY else strategy
+    declared = None if search.open_setup is None or any(given.values()) else search.open_setup()
+    if isinstance(declared, QueryEngine):
+        return declared
+    llm = chat_model(model, base_url)
+    retriever: Any = search.retriever
+    if strategy != NO_STRATEGY:
+        retriever = make_strategy(strategy, retriever, llm)
+    return QueryEngine(retriever, llm, mode=mode or "stuff")
 
 
 @dataclass(slots=True)

@@ -10,15 +10,17 @@ import click
 
 from ...retrievers.evaluation import (
     JUDGED_METRICS,
+    Dataset,
     Evaluation,
     Judge,
     Matching,
     Metric,
+    default_metrics,
     evaluate,
     get_metric,
     load_dataset,
 )
-from ...retrievers.setups import SetupFile
+from ...retrievers.setups import ENGINES, SetupFile
 from ..named_models import NamedModels
 from ..named_models import chat_model as named_chat
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
@@ -67,7 +69,8 @@ _FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
     "--judge",
     metavar="MODEL",
     help="The language model of metrics by a judge, such as judged_context_relevance@5: the name "
-    "of one in [models], or of OPENAI_BASE_URL's server. What it decides is kept beside --results.",
+    "of one in [models], or of OPENAI_BASE_URL's server. Without -m it judges results. "
+    "What it decides is kept beside --results.",
 )
 @click.option(
     "--results",
@@ -114,11 +117,13 @@ def eval_command(
     nodekin eval setups.toml --data questions.csv -m recall@5 --results results.jsonl
     """
     file = DEFAULT_SETUPS if setups is None else SetupFile.read(setups)
-    measures = _measures(metrics, judge, file, results)
-    dataset = load_dataset(data, parse_fields(fields))
     chosen = list(names or file.setups or [file.default])
-    for name in chosen:
-        file.table(name)  # says which there are
+    engines = [name for name in chosen if file.table(name)["type"] in ENGINES]
+    _check_metrics(metrics)
+    dataset = load_dataset(data, parse_fields(fields))
+    if judge is not None and not metrics:
+        metrics = (*default_metrics(dataset), *_judged_metrics(dataset, bool(engines)))
+    measures = _measures(metrics, judge, file, results)
     try:
         with open_setups(file, docs, store, quiet=quiet, documents=dataset.documents) as opened:
             result = evaluate(
@@ -154,6 +159,22 @@ def eval_command(
 
 
 eval = eval_command  # the name of the command
+
+
+def _check_metrics(names: Sequence[str]) -> None:
+    """Say what metrics there are, before anything is read."""
+    for name in names:
+        if name.partition("@")[0] not in JUDGED_METRICS:
+            get_metric(name)
+
+
+def _judged_metrics(dataset: Dataset, answers: bool) -> tuple[str, ...]:
+    """Return what a judge is asked where it is not said: of answers the triad."""
+    if not answers:
+        return ("judged_context_relevance@5",)
+    right = any(question.answers for question in dataset.questions)
+    triad = ("groundedness@5", "answer_relevance", "judged_context_relevance@5")
+    return (*triad, *["answer_correctness"] * right)
 
 
 def _measures(

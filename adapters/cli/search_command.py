@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,7 @@ class SearchSession:
         retriever: What searches it.
         filters: Conditions for every call.
         top_k: How many results at most; None for the retriever's own number.
+        open_setup: Opens the set-up that is searched by; None where no file declares one.
     """
 
     graph: NodeGraph
@@ -140,6 +142,7 @@ class SearchSession:
     retriever: RetrieverProtocol
     filters: Mapping[str, Any]
     top_k: int | None
+    open_setup: Callable[[], object] | None = None
 
     def results(self, query: str) -> list[ScoredNode]:
         """Return what is found for a query."""
@@ -192,8 +195,10 @@ def open_search(
             "--embed": embed, "--encoding": encoding,
         }  # fmt: skip
         with _declared_search(setups, setup, folders, store, declared, quiet) as opened:
-            chosen = opened.open(setup)
-            yield SearchSession(opened.graph, IndexSettings(), chosen, conditions, top_k)
+            yield SearchSession(
+                *(opened.graph, IndexSettings(), opened.open_retriever(setup), conditions, top_k),
+                partial(opened.open, setup),
+            )
         return
     if setup is not None:
         raise CommandError(

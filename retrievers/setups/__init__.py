@@ -1,7 +1,7 @@
-"""Set-ups: retrievers declared once, in TOML, to be measured and deployed as the same thing."""
+"""Set-ups: retrievers and query engines in TOML, measured and deployed as the same thing."""
 
-from .declared_types import RETRIEVERS, TRANSFORMS
+from .declared_types import ENGINES, RETRIEVERS, TRANSFORMS
 from .opening import SetupOpener
 from .setup_file import SetupFile
 
-__all__ = ["RETRIEVERS", "TRANSFORMS", "SetupFile", "SetupOpener"]
+__all__ = ["ENGINES", "RETRIEVERS", "TRANSFORMS", "SetupFile", "SetupOpener"]

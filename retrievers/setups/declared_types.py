@@ -18,6 +18,7 @@ from ...nodegraph import (
     split_paragraphs,
     split_sentences,
 )
+from ..answers import QueryEngine
 from ..base_retriever import BaseRetriever
 from ..composite import (
     AutoMergeRetriever,
@@ -58,6 +59,9 @@ _RETRIEVERS: tuple[type[BaseRetriever], ...] = (
 RETRIEVERS: dict[str, type[BaseRetriever]] = {cls.__name__: cls for cls in _RETRIEVERS}
 """The retrievers that a set-up may be made of, by the names of their classes."""
 
+ENGINES: dict[str, type[QueryEngine]] = {QueryEngine.__name__: QueryEngine}
+"""What answers from what a retriever returns, by the names of their classes."""
+
 TRANSFORMS: dict[str, Callable[..., Any]] = {
     transform.__name__: transform
     for transform in (
@@ -84,6 +88,8 @@ _NOT_IN_TOML = frozenset(
             "prompts",
             "output_format",
             "join",
+            "qa",
+            "title",
         ),
     }
 )
@@ -117,7 +123,7 @@ GRAPH_ARGUMENTS = argument_names(NodeGraph)
 """What ``[graph]`` may have."""
 
 
-def takes_graph(retriever: type[BaseRetriever]) -> bool:
+def takes_graph(retriever: type[BaseRetriever] | type[QueryEngine]) -> bool:
     """Return whether a retriever is opened on a graph, not around another retriever alone."""
     return "graph" in inspect.signature(retriever.__init__).parameters
 

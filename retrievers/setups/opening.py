@@ -7,18 +7,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...nodegraph import NodeGraph, nearest_names
+from ..answers import QueryEngine
 from ..base_retriever import BaseRetriever
 from ..composite import LinkOptions
 from ..rerankers import Reranker
 from ..similarities import Bm25, get_similarity
-from .declared_types import RETRIEVERS, TRANSFORMS, takes_graph, transform_arguments
+from .declared_types import ENGINES, RETRIEVERS, TRANSFORMS, takes_graph, transform_arguments
 from .setup_file import SetupFile, Table
 
 _MODEL_ARGUMENTS = ("llm", "answer_llm")
 
 
 class SetupOpener:
-    """Make the retrievers of a file's set-ups on a graph.
+    """Make the retrievers and query engines of a file's set-ups on a graph.
 
     Groups are declared at once, and built when something searches them.
 
@@ -49,19 +50,34 @@ class SetupOpener:
         for name in _parents_first(groups):
             _declare(self.graph, name, groups[name])
 
-    def open(self, name: str | None = None) -> BaseRetriever:
-        """Return the retriever of a set-up; of the default one without a name.
+    def open(self, name: str | None = None) -> BaseRetriever | QueryEngine:
+        """Return the retriever or query engine of a set-up; of the default one without a name.
 
         Raises:
             ValueError: If there is no such set-up, group or model, or an argument is refused.
         """
+        table, where = self._place(name)
+        if table["type"] not in ENGINES:
+            return self.retriever(table, where)
+        engine: QueryEngine = self._make(ENGINES[table["type"]], table, where)
+        return engine
+
+    def open_all(self, names: list[str] | None = None) -> dict[str, BaseRetriever | QueryEngine]:
+        """Return the retrievers and engines of several set-ups by name; of all without names."""
+        return {name: self.open(name) for name in (names or self.file.setups)}
+
+    def open_retriever(self, name: str | None = None) -> BaseRetriever:
+        """Return the retriever of a set-up; of a query engine the one that it answers from.
+
+        Raises:
+            ValueError: As for ``open``.
+        """
+        return self.retriever(*self._place(name))
+
+    def _place(self, name: str | None) -> tuple[Table, str]:
         name = self.file.default if name is None else name
         of = "" if self.file.path is None else f" of {self.file.path}"
-        return self.retriever(self.file.table(name), f"set-up {name!r}{of}")
-
-    def open_all(self, names: list[str] | None = None) -> dict[str, BaseRetriever]:
-        """Return the retrievers of several set-ups by name; of all without names."""
-        return {name: self.open(name) for name in (names or self.file.setups)}
+        return self.file.table(name), f"set-up {name!r}{of}"
 
     def retriever(self, table: Table | str, where: str) -> BaseRetriever:
         """Return the retriever that a table declares, with those in it.
@@ -70,8 +86,15 @@ class SetupOpener:
             ValueError: As for ``open``; it says where.
         """
         if isinstance(table, str):
-            return self.open(table)
+            return self.open_retriever(table)
+        if table["type"] in ENGINES:
+            return self.retriever(table["retriever"], where)
         kind = RETRIEVERS[table["type"]]
+        retriever: BaseRetriever = self._make(kind, table, where)
+        return retriever
+
+    def _make(self, kind: Any, table: Table, where: str) -> Any:
+        """Return an object of a class with the arguments of a table."""
         try:
             arguments = {
                 key: self._argument(key, value, where)
@@ -80,16 +103,14 @@ class SetupOpener:
             }
             if takes_graph(kind):
                 arguments["graph"] = self.graph
-            make: Any = kind
-            retriever: BaseRetriever = make(**arguments)
+            return kind(**arguments)
         except (TypeError, ValueError, LookupError) as error:
             if str(error).startswith("set-up "):
                 raise
             raise ValueError(f"{where}, {table['type']}: {error}") from error
-        return retriever
 
     def _argument(self, key: str, value: Any, where: str) -> Any:
-        if key == "inner":
+        if key in ("inner", "retriever"):
             return self.retriever(value, where)
         if key == "retrievers":
             return [self.retriever(one, where) for one in value]

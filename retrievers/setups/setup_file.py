@@ -11,6 +11,7 @@ from typing import Any
 
 from ...nodegraph import nearest_names
 from .declared_types import (
+    ENGINES,
     GRAPH_ARGUMENTS,
     GROUP_ARGUMENTS,
     RETRIEVERS,
@@ -63,6 +64,11 @@ class SetupFile:
         weights = [3, 1]
         retrievers = ["words", {type = "Retriever", group_name = "sentence", target = "passage"}]
 
+        [setups.answers]
+        type = "QueryEngine"
+        retriever = "fused"
+        llm = "small"                # a model of [models]
+
     A retriever within another is a table, or the name of another set-up. Models are named in
     ``[models.NAME]``, where ``embed``, ``chat`` or ``rerank`` is the model's name; ``api_key_env``
     names the environment variable of a key, which is never in the file.
@@ -103,7 +109,7 @@ class SetupFile:
         for name, table in self.groups.items():
             self._check_group(name, table)
         for name, table in self.setups.items():
-            self._check_retriever(table, self._where("setups", name), (name,))
+            self._check_setup(name, table)
         object.__setattr__(self, "default", self.default or next(iter(self.setups), ""))
         if self.default:
             self.table(self.default)
@@ -174,7 +180,7 @@ class SetupFile:
             return self._resolved(self.table(table))
         return {
             key: self._resolved(value)
-            if key == "inner"
+            if key in ("inner", "retriever")
             else [self._resolved(one) for one in value]
             if key == "retrievers"
             else value
@@ -207,6 +213,21 @@ class SetupFile:
         allowed = ("transform", *transform_arguments(transform), *GROUP_ARGUMENTS)
         check_keys(table, allowed, where)
 
+    def _check_setup(self, name: str, table: Table) -> None:
+        """Check a retriever, or a query engine with the retriever that it answers from."""
+        where, kind = self._where("setups", name), table.get("type")
+        if kind not in ENGINES:
+            self._check_retriever(table, where, (name,))
+            return
+        check_keys(table, ("type", *argument_names(ENGINES[kind])), f"{where}, {kind}")
+        for key in ("retriever", "llm"):
+            if key not in table:
+                raise ValueError(
+                    f"{where}: a {kind} has a retriever and an llm, and this one has no {key}; "
+                    "name a set-up as retriever, and a model of [models] as llm"
+                )
+        self._check_retriever(table["retriever"], where, (name,))
+
     def _check_retriever(self, table: Any, where: str, within: tuple[str, ...]) -> None:
         """Check a retriever and those in it."""
         if isinstance(table, str):
@@ -220,9 +241,14 @@ class SetupFile:
                 f"{table!r:.80}"
             )
         kind = table.get("type")
+        if kind in ENGINES:
+            raise ValueError(
+                f"{where}: a {kind} is no retriever and can't be within one; name its retriever"
+            )
         if kind not in RETRIEVERS:
             raise ValueError(
-                f"{where}: type is {nearest_names(str(kind), RETRIEVERS)}, not {kind!r:.80}"
+                f"{where}: type is {nearest_names(str(kind), [*RETRIEVERS, *ENGINES])}, not "
+                f"{kind!r:.80}"
             )
         allowed = argument_names(RETRIEVERS[kind])
         check_keys(table, ("type", *allowed), f"{where}, {kind}")

@@ -112,7 +112,7 @@ class SetupSearch:
         """Return the chosen trial: the default, unless one is better beyond chance."""
         from tqdm import tqdm
 
-        default = SetupOpener(DEFAULT, self.graph).open()
+        default = SetupOpener(DEFAULT, self.graph).open_retriever()
         began = time.monotonic()
         default.retrieve(self.questions[0].text)
         self.build_seconds = time.monotonic() - began

@@ -46,7 +46,7 @@ class SharingOpener(SetupOpener):
         self.declare(file.groups)
         self.file = file
         self._outermost = True
-        return self.open()
+        return self.open_retriever()
 
     def retriever(self, table: Mapping[str, Any] | str, where: str) -> BaseRetriever:
         """Return the retriever of a table; one within another is shared."""

@@ -246,3 +246,40 @@ def test_a_page_is_written(measured, here):
     page = (here / "page.html").read_text(encoding="utf-8")
     assert page.lower().startswith("<!doctype html>")
     assert page.rstrip().endswith("</html>")
+
+
+@pytest.mark.allow_hosts(["127.0.0.1"])
+@pytest.mark.usefixtures("socket_enabled")
+def test_answers_of_a_declared_query_engine_are_judged_and_deployed(measured, here):
+    pytest.importorskip("openai", reason="a server's model needs openai")
+    rows = [{**QUESTIONS[0], "answers": ["green tea"]}, *QUESTIONS[1:]]
+    write_questions(here, rows)
+    with serving(ChatServer()) as server:
+        one = '"quote": "Green tea is steamed.", "verdict": "yes"'
+        server.text = f'{{{one}, "verdicts": [{{"number": 1, {one}}}]}}'
+        models = f'[models.local]\nchat = "qwen"\nbase_url = "{server.url}"\n'
+        engine = '[setups.answers]\ntype = "QueryEngine"\nretriever = "fused"\nllm = "local"\n'
+        (here / "setups.toml").write_text(SETUPS + engine + models, encoding="utf-8")
+        command = ("--data", "q.jsonl", "--setup", "answers", "--setup", "documents")
+        ran = measured("eval", "setups.toml", *command, "--judge", "local", "--json")
+        assert ran.status == 0, ran.err
+        figures = ran.json["figures"]["answers"]
+        assert [*figures][-4:] == [
+            *("groundedness@5", "answer_relevance", "judged_context_relevance@5"),
+            "answer_correctness",
+        ]
+        assert figures["answer_relevance"]["value"] == 1
+        assert figures["answer_correctness"]["judged"] == 1  # one question has an answer
+        assert ran.json["figures"]["documents"]["groundedness@5"]["value"] is None
+        costs = ran.json["costs"]
+        assert costs["answers"]["model_calls"] == 3
+        assert costs["answers"]["model_tokens"] > 100
+        assert costs["documents"]["model_tokens"] == 0
+        question = "Which tea is steamed?"
+        asked = ("ask", question, "--setups", "setups.toml", "--setup", "answers", "--json")
+        ran = measured(*asked)
+        assert (ran.status, ran.json["model"]) == (0, "qwen")  # no OPENAI_MODEL is set
+        assert ran.json["sources"][0]["document"] == "docs/tea.md"
+        ran = measured("search", *asked[1:])
+        assert ran.documents[0] == "docs/tea.md"
+        assert load_setup("setups.toml", "answers").query(question).answered

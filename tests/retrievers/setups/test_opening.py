@@ -164,3 +164,22 @@ def test_groups_that_are_their_own_ancestors(graph):
     }
     with pytest.raises(ValueError, match="a, b are their own ancestors"):
         _open(graph, {"one": {"type": "Retriever", "group_name": "a"}}, groups=groups)
+
+
+def test_a_query_engine_answers_and_its_retriever_searches(graph):
+    setups = {
+        "words": {"type": "Retriever", "group_name": "ROOT", "top_k": 1},
+        "answers": {
+            **{"type": "QueryEngine", "retriever": "words", "llm": "small"},
+            **{"mode": "map_rerank", "context_window": 1000, "max_calls": 2},
+        },
+    }
+    opener = SetupOpener(SetupFile(setups), graph, {"small": lambda prompt: "Black tea [1]."})
+    engine = opener.open("answers")
+    assert (engine.mode, engine.settings.context_window, engine.settings.max_calls) == (
+        *("map_rerank", 1000, 2),
+    )
+    assert opener.open_retriever("answers").retrieve(QUERY) == engine.retriever.retrieve(QUERY)
+    assert set(opener.open_all()) == {"words", "answers"}
+    with pytest.raises(ValueError, match="there is no model 'small'"):
+        SetupOpener(SetupFile(setups), graph).open("answers")

@@ -117,3 +117,32 @@ def test_a_description_changes_with_what_decides_the_results():
     ]:
         changed = SetupFile.parse(TOML.replace(old, new))
         assert (changed.describe("reranked") == file.describe("reranked")) is same
+
+
+ENGINE = {"type": "QueryEngine", "retriever": "words", "llm": "small", "mode": "refine"}
+WORDS = {"type": "Retriever", "group_name": "ROOT"}
+
+
+def test_a_query_engine_is_a_set_up_around_a_retriever():
+    file = SetupFile({"answers": ENGINE, "words": WORDS})
+    assert '"group_name": "ROOT"' in file.describe("answers")  # a changed retriever is another one
+    assert SetupFile.parse(file.to_toml()) == file
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({**ENGINE, "modes": "refine"}, "has no 'modes'; there is 'mode'"),
+        ({**ENGINE, "qa": "x"}, "has no 'qa'"),
+        ({"type": "QueryEngine", "retriever": "words"}, "this one has no llm"),
+        ({"type": "QueryEngine", "llm": "small"}, "this one has no retriever"),
+        ({**ENGINE, "retriever": "wods"}, "no set-up 'wods'"),
+        ({**ENGINE, "retriever": "one"}, "is within itself"),
+        ({**ENGINE, "retriever": "other"}, "no retriever and can't be within one"),
+        ({"type": "FusionRetriever", "retrievers": ["other"]}, "can't be within one"),
+        ({**WORDS, "type": "QueryEngin"}, "type is 'QueryEngine'"),
+    ],
+)
+def test_what_is_no_query_engine_says_why(table, message):
+    with pytest.raises(ValueError, match=message):
+        SetupFile({"one": table, "words": WORDS, "other": ENGINE})
