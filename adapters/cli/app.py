@@ -27,6 +27,7 @@ _COMMANDS = {  # in the order in which one needs them
     "explain": ("search_command", "Show how results were found."),
     "serve": ("serve_command", "Ask and look inside, on a page in your browser."),
     "mcp": ("mcp_command", "Serve documents to agents (Model Context Protocol)."),
+    "questions": ("questions_command", "Make questions about documents, to measure with."),
     "eval": ("eval_command", "Measure set-ups on questions, and compare them."),
     "tune": ("tune_command", "Choose the set-up that answers your questions best."),
 }

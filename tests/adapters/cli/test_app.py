@@ -26,7 +26,7 @@ def test_no_arguments_show_the_help(nodekin):
 
 
 COMMANDS = (
-    "index search ask list show remove stats doctor groups explain serve mcp eval tune"
+    "index search ask list show remove stats doctor groups explain serve mcp questions eval tune"
 ).split()
 
 
