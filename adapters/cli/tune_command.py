@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,8 @@ With --json: {"format": 1, "command": "tune", "changed", "setup": the TOML,
     default=Path("tuned.toml"),
     show_default=True,
     metavar="FILE",
-    help="Where the chosen set-up is written.",
+    help="Where the chosen set-up is written. What set-ups scored is kept beside it, in "
+    "tuned.trials.jsonl: the same command goes on where it was interrupted, or has more time.",
 )
 @click.option("--force", is_flag=True, help="Replace the file that is there.")
 @common_options
@@ -100,7 +102,11 @@ def tune_command(
     dataset = load_dataset(data, parse_fields(fields))
     declared = SetupFile() if file is None else SetupFile.read(file)
     space = Space.of(declared.space)
-    with open_setups(declared, docs, store, quiet=quiet, documents=dataset.documents) as opened:
+    trials = None if out == Path("-") else out.with_suffix(".trials.jsonl")
+    with (
+        open_setups(declared, docs, store, quiet=quiet, documents=dataset.documents) as opened,
+        _saying_how_to_go_on(trials),
+    ):
         stored = store is not None or "store" in declared.graph
         tuning = choose(
             _in_memory(opened.graph, quiet) if stored else opened.graph,
@@ -111,6 +117,7 @@ def tune_command(
             model_calls=model_calls,
             models=_rerankers(declared, opened.models),
             matching=Matching(match, document_key=document_key),
+            path=trials,
             progress=False if quiet else None,
         )
     graph = _graph_table(declared, docs, out)
@@ -128,6 +135,19 @@ def tune_command(
 
 
 tune = tune_command  # the name of the command
+
+
+@contextmanager
+def _saying_how_to_go_on(trials: Path | None) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        if trials is not None and trials.exists():
+            click.echo(
+                f"nodekin: {trials} has what was measured; the same command goes on from there",
+                err=True,
+            )
+        raise
 
 
 def _in_memory(graph: NodeGraph, quiet: bool) -> NodeGraph:

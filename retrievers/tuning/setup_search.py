@@ -27,6 +27,7 @@ from .halving import BudgetSpentError, climb, rungs
 from .reality_check import chance_limit, standard_error
 from .sharing import SharingOpener
 from .space import Choice, Space, compose, drawn, embedded_groups, neighbours
+from .trial_file import Score, TrialFile
 
 FEWEST_QUESTIONS = 30
 """With fewer questions a choice says little."""
@@ -56,9 +57,14 @@ class Trial:
 
     file: SetupFile
     choice: Choice = field(default_factory=dict)
-    scores: list[tuple[float, float] | None] = field(default_factory=list)
+    scores: list[Score] = field(default_factory=list)
     error: str = ""
     left_out: bool = False
+
+    @property
+    def description(self) -> str:
+        """All that decides what it returns, as one text."""
+        return self.file.describe(self.file.default)
 
     def mean(self, count: int | None = None) -> float:
         """Return the figure over the first questions; minus infinity where there is none."""
@@ -83,6 +89,7 @@ class SetupSearch:
         top_k: How many results a set-up returns.
         deadline: When the budget is spent, by ``time.monotonic``.
         model_calls: How often reranking models may be called; None for no limit.
+        kept: What set-ups scored before.
     """
 
     graph: NodeGraph
@@ -94,6 +101,7 @@ class SetupSearch:
     top_k: int
     deadline: float
     model_calls: int | None
+    kept: TrialFile = field(default_factory=lambda: TrialFile(None, {}))
 
     def __post_init__(self) -> None:
         self.default = Trial(DEFAULT)
@@ -196,7 +204,8 @@ class SetupSearch:
         file = compose(choice, [*self.graph.embeddings.embedders], self.top_k)
         if file is None:
             return None
-        return self._by_table.setdefault(file.describe("tuned"), Trial(file, choice))
+        trial = Trial(file, choice)
+        return self._by_table.setdefault(trial.description, trial)
 
     def _score(self, trial: Trial, count: int) -> float:
         """Return what a trial scores on the first questions, more being better.
@@ -204,6 +213,7 @@ class SetupSearch:
         Raises:
             BudgetSpentError: If there is no time to find out.
         """
+        self._take_kept(trial, count)
         if len(trial.scores) < count and not trial.error and not trial.left_out:
             if time.monotonic() > self.deadline:
                 self.spent = True
@@ -212,14 +222,23 @@ class SetupSearch:
                 trial.left_out = True
                 self.left_out += 1
                 return -math.inf
-            if trial not in self.trials:
-                self.trials.append(trial)
-                self._tick()
+            self._note(trial)
             try:
                 self._judge(trial, count, self.opener.open_file(trial.file))
             except Exception as error:  # a set-up that fails is none to choose
                 trial.error = f"{type(error).__name__}: {error}"
         return self._signed(trial, count)
+
+    def _take_kept(self, trial: Trial, count: int) -> None:
+        """Give a trial the scores that it had in an earlier run, which cost no search."""
+        if known := self.kept.scores(trial.description)[len(trial.scores) : count]:
+            trial.scores += known
+            self._note(trial)
+
+    def _note(self, trial: Trial) -> None:
+        if trial not in self.trials:
+            self.trials.append(trial)
+            self._tick()
 
     def _is_too_dear(self, trial: Trial) -> bool:
         """Return whether there is no call left for a trial's model, or no time for its groups."""
@@ -255,7 +274,10 @@ class SetupSearch:
 
     def _judge(self, trial: Trial, count: int, retriever: Any) -> None:
         """Search for the questions that a trial has not had yet, up to a number, and judge."""
+        self._take_kept(trial, count)
         questions = self.questions[len(trial.scores) : count]
+        if not questions:
+            return
         self.opener.failure = None
         found = retriever.batch([q.text for q in questions], top_k=self.count)
         if self.opener.failure is not None:
@@ -265,6 +287,7 @@ class SetupSearch:
             judgement = self.metric.judge(RetrievalCase(question, items, self.matching))
             numerator = judgement.numerator
             trial.scores.append(None if numerator is None else (numerator, judgement.denominator))
+        self.kept.add(trial.description, trial.scores[-len(questions) :])
 
     def _item(self, result: ScoredNode) -> RetrievedItem:
         """Return what is judged of a result, without how it was retrieved."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
+import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from ...nodegraph import NodeGraph
@@ -25,6 +28,7 @@ from ..validation import whole
 from .setup_search import DEFAULT, SetupSearch, Trial
 from .sharing import SharingOpener
 from .space import Space
+from .trial_file import TrialFile
 
 MOST_CHOOSING = 500
 """On how many questions at most is chosen; all others report."""
@@ -86,6 +90,7 @@ def tune(
     models: Mapping[str, Any] | None = None,
     matching: Matching | None = None,
     top_k: int = 6,
+    path: str | Path | None = None,
     progress: bool | None = None,
 ) -> Tuning:
     """Choose a set-up for documents by questions, and report what it is worth.
@@ -110,11 +115,14 @@ def tune(
         models: Reranking models by name, each anything that ``CrossEncoderReranker`` takes.
         matching: When a result is gold; None for ``Matching()``.
         top_k: How many results the chosen set-up returns.
+        path: A file of JSON lines to which scores are written as they are measured. With the same
+            file a search that was interrupted, or had too little time, goes on where it was.
         progress: True draws a bar in any case, False never, None where a person can see it.
 
     Raises:
         ValueError: If a number is out of range, a name unknown, or there are fewer than two
-            questions.
+            questions; if the file has something else in it.
+        KeyboardInterrupt: When interrupted; what was measured is in the file.
 
     Example:
         >>> from nodekin.retrievers.evaluation import GoldDocument
@@ -154,6 +162,7 @@ def tune(
         top_k,
         began + limit,
         model_calls,
+        TrialFile(path, _about(graph, choosing, measure, matching, top_k, models or {})),
     )
     best = search.run(progress)
     setups = DEFAULT
@@ -180,6 +189,28 @@ def tune(
         search.opener.model_calls,
         search.notes(dataset, best),
     )
+
+
+def _about(
+    graph: NodeGraph,
+    questions: Sequence[Question],
+    metric: Metric,
+    matching: Matching,
+    top_k: int,
+    models: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return what scores depend on beside the set-up."""
+    named = {name: re.sub(r" at 0x[0-9a-f]+", "", repr(model)) for name, model in models.items()}
+    embedders = [graph.embeddings.key(name) for name in graph.embeddings.embedders]
+    searched = hashlib.sha256(repr((questions, named, embedders)).encode("utf-8", "replace"))
+    for node in graph.nodes("ROOT"):
+        searched.update(repr((node.id, node.text, node.metadata)).encode("utf-8", "replace"))
+    return {
+        "metric": metric.name,
+        "matching": asdict(matching),
+        "top_k": top_k,
+        "searched": searched.hexdigest(),
+    }
 
 
 def _halves(dataset: Dataset) -> tuple[list[Question], list[Question]]:

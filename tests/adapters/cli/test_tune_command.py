@@ -4,6 +4,7 @@ import pytest
 
 from nodekin.adapters.setups import load_setup
 from nodekin.retrievers.setups import SetupFile
+from nodekin.retrievers.tuning.sharing import SharingOpener
 
 SPACE = """
 [graph]
@@ -109,3 +110,26 @@ def test_an_index_is_read_and_not_changed(tuned, here):
     assert tuned("groups", "--json").json["groups"] == before
     found = tuned("search", "谁写了茶经？", "--setups", "tuned.toml", "-k", "1", "--json")
     assert found.documents == ["docs/茶.md"]
+
+
+def test_interrupted_it_says_how_to_go_on(tuned, here, monkeypatch):
+    opened = []
+
+    def interrupted(self, file, open_file=SharingOpener.open_file):
+        opened.append(file)
+        if len(opened) == 2:
+            raise KeyboardInterrupt
+        return open_file(self, file)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SharingOpener, "open_file", interrupted)
+        ran = tuned("tune", "space.toml", "--data", "q.jsonl")
+    assert ran.status == 130
+    assert "tuned.trials.jsonl has what was measured; the same command goes on" in ran.err
+    assert not (here / "tuned.toml").exists()
+    before = (here / "tuned.trials.jsonl").read_text(encoding="utf-8")
+    ran = tuned("tune", "space.toml", "--data", "q.jsonl")
+    assert (ran.status, ran.err) == (0, "")
+    after = (here / "tuned.trials.jsonl").read_text(encoding="utf-8")
+    assert after.startswith(before)
+    assert len(after.splitlines()) > len(before.splitlines()) > 1

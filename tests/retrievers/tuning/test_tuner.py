@@ -1,4 +1,6 @@
+import json
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -187,3 +189,35 @@ def test_passages_of_the_gold_s_size_are_not_praised_unsaid():
         documents, Dataset(questions), space=space, matching=Matching("contains"), progress=False
     )
     assert not any("edit distance" in note for note in contained.notes)
+
+
+def test_an_interrupted_search_goes_on_where_it_was(tmp_path):
+    plain, path = get_metric("ndcg@5"), tmp_path / "trials.jsonl"
+    judged = []
+
+    def measure(most):
+        def counted(case):
+            judged.append(case)
+            if len(judged) > most:
+                raise KeyboardInterrupt
+            return plain.measure(case)
+
+        return replace(plain, measure=counted)
+
+    whole = _tune(metric=measure(10**9), models={"oracle": _oracle})
+    number = len(judged)
+    judged.clear()
+    with pytest.raises(KeyboardInterrupt):
+        _tune(metric=measure(100), models={"oracle": _oracle}, path=path)
+    kept = sum(len(json.loads(line)["scores"]) for line in path.read_text().splitlines()[1:])
+    assert 60 <= kept <= 100
+    judged.clear()
+    rest = _tune(metric=measure(10**9), models={"oracle": _oracle}, path=path)
+    assert len(judged) == number - kept
+    assert rest.setups == whole.setups
+    assert [trial.scores for trial in rest.trials] == [trial.scores for trial in whole.trials]
+    judged.clear()
+    _tune(metric=measure(10**9), models={"oracle": _oracle}, path=path)
+    assert judged == []  # all was kept
+    with pytest.raises(ValueError, match="is no file of nodekin tune"):
+        _tune(path=__file__)
