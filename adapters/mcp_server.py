@@ -5,35 +5,41 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
-from ..nodegraph import source_title
-from ..retrievers import CorpusTools, ToolError, ToolOutput, ToolSession
+from ..nodegraph import NodeGraph, source_title
+from ..retrievers import CorpusTools, ToolError, ToolOutput
 from .extras import extra
 from .server_access import EVERYWHERE, LOOPBACK, TokenCheck, check_binding
+from .tool_conversations import NEW, ToolConversations
 
 with extra("mcp", "mcp"):
     import anyio
     import anyio.to_thread
     import mcp_types as types
-    from mcp.server import Server, ServerRequestContext
+    from mcp.server import NotificationOptions, Server, ServerRequestContext
     from mcp.server.stdio import stdio_server
+    from mcp.server.subscriptions import (
+        InMemorySubscriptionBus,
+        ListenHandler,
+        ResourcesListChanged,
+    )
     from mcp.server.transport_security import TransportSecuritySettings
+    from mcp.shared.exceptions import MCPError
     from starlette.types import ASGIApp
 
 SCHEME = "nodekin://document/"
-
-_CONVERSATIONS = 1000  # sessions that are remembered
 
 _RESOURCES = 200  # in one page of their list
 
 _CONVERSATION = {
     "type": "string",
-    "description": "A name that no other conversation has: what it has read is not shown again.",
+    "description": f"{NEW!r} at first, then the name that came with its result: what was read in "
+    "this conversation is not shown again.",
 }
 
 _INSTRUCTIONS = (
@@ -42,11 +48,16 @@ _INSTRUCTIONS = (
     "the same names. Cite documents with the places in brackets."
 )
 
+INVALID = types.INVALID_PARAMS
+
+Result = TypeVar("Result")
+
 _OUTPUT = {
     "type": "object",
     "properties": {
         "entries": {"type": "array", "items": {"type": "object"}},
         "left_out": {"type": "integer"},
+        "conversation": {"type": "string"},
     },
     "required": ["entries", "left_out"],
 }
@@ -61,6 +72,9 @@ class CorpusServer:
         name: The server's name for clients.
         search_fetch: Whether there are only ``search`` and ``fetch``, in the form that clients
             like ChatGPT's connectors ask for.
+        refresh: Called with the graph before each answer, in a thread, to bring it up to date;
+            returns whether documents changed, which clients that listen are told.
+            ``SourceRefresh()`` reads the files of folders again.
     """
 
     def __init__(
@@ -69,11 +83,14 @@ class CorpusServer:
         name: str = "nodekin",
         *,
         search_fetch: bool = False,
+        refresh: Callable[[NodeGraph], bool] | None = None,
     ) -> None:
         self._open = open_tools
         self._tools: CorpusTools | None = None
         self._opening = threading.Lock()
-        self._sessions: OrderedDict[str, ToolSession] = OrderedDict()
+        self._refresh = refresh
+        self._conversations = ToolConversations()
+        self._events = InMemorySubscriptionBus()
         self._search_fetch = search_fetch
         self.server: Server[Any] = Server(
             name,
@@ -82,6 +99,7 @@ class CorpusServer:
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
             on_read_resource=self._read_resource,
+            on_subscriptions_listen=ListenHandler(self._events),
         )
 
     async def _list_tools(self, ctx: ServerRequestContext, params: Any) -> types.ListToolsResult:
@@ -111,44 +129,35 @@ class CorpusServer:
                 call = _search_or_fetch(tools, params.name, arguments)
                 text = await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
                 return types.CallToolResult(content=[types.TextContent(text=text)])
-            session = self._session(arguments.pop("conversation", None))
+            conversation = self._conversations.find(
+                requested := arguments.pop("conversation", None)
+            )
 
             def work() -> ToolOutput:
-                return tools.call(params.name, arguments, session=session)
+                with conversation.lock if conversation else nullcontext():
+                    session = conversation.session if conversation else None
+                    return tools.call(params.name, arguments, session=session)
 
             output = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
         except ToolError as error:  # for the model, which can do better
             return types.CallToolResult(content=[types.TextContent(text=str(error))], is_error=True)
-        structured = {"entries": list(output.entries), "left_out": output.left_out}
+        text = output.text
+        structured: dict[str, Any] = {"entries": list(output.entries), "left_out": output.left_out}
+        if conversation:
+            structured["conversation"] = conversation.name
+            text += f"\n\nconversation={conversation.name}" if requested == NEW else ""
         return types.CallToolResult(
-            content=[types.TextContent(text=output.text)], structured_content=structured
+            content=[types.TextContent(text=text)], structured_content=structured
         )
-
-    def _session(self, conversation: object) -> ToolSession | None:
-        if conversation is None:
-            return None
-        if not isinstance(conversation, str) or len(conversation) > 200:
-            raise ToolError("conversation is a short text")
-        session = self._sessions.pop(conversation, None) or ToolSession()
-        self._sessions[conversation] = session
-        while len(self._sessions) > _CONVERSATIONS:
-            self._sessions.popitem(last=False)
-        return session
 
     async def _list_resources(
         self, ctx: ServerRequestContext, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         tools = await self._ready(ctx)
         cursor = params.cursor if params else None
-        try:
-            skip = int(cursor or 0)
-            if skip < 0:
-                raise ValueError(skip)
-        except ValueError as error:
-            raise ValueError(f"there is no page {cursor!r:.80}") from error
 
         def page() -> list[types.Resource]:
-            documents = islice(tools.view.documents(), skip, skip + _RESOURCES + 1)
+            documents = islice(tools.view.documents(after=cursor), _RESOURCES + 1)
             return [
                 types.Resource(
                     uri=SCHEME + quote(node.id, safe="/"),
@@ -159,8 +168,8 @@ class CorpusServer:
                 for node in documents
             ]
 
-        found = await anyio.to_thread.run_sync(page, abandon_on_cancel=True)
-        more = str(skip + _RESOURCES) if len(found) > _RESOURCES else None
+        found = await self._for_client(page)
+        more = unquote(found[_RESOURCES - 1].uri[len(SCHEME) :]) if found[_RESOURCES:] else None
         return types.ListResourcesResult(resources=found[:_RESOURCES], next_cursor=more)
 
     async def _read_resource(
@@ -169,20 +178,33 @@ class CorpusServer:
         tools = await self._ready(ctx)
         uri = str(params.uri)
         if not uri.startswith(SCHEME):
-            raise ValueError(f"resources begin with {SCHEME}, not {uri!r:.80}")
+            raise MCPError(INVALID, f"resources begin with {SCHEME}, not {uri!r:.80}")
         name = unquote(uri[len(SCHEME) :])
 
         def text() -> str:
             return tools.view.document(name).text
 
-        content = await anyio.to_thread.run_sync(text, abandon_on_cancel=True)
+        content = await self._for_client(text)
         contents = types.TextResourceContents(uri=uri, mime_type="text/plain", text=content)
         return types.ReadResourceResult(contents=[contents])
 
+    async def _for_client(self, work: Callable[[], Result]) -> Result:
+        """Work in a thread; what is wrong with the request is an error of the protocol."""
+        try:
+            return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+        except ToolError as error:
+            raise MCPError(INVALID, str(error)) from error
+
     async def _ready(self, ctx: ServerRequestContext) -> CorpusTools:
-        """Return the tools; while they are opened, tell the client each second."""
-        if self._tools is not None:
-            return self._tools
+        """Return the tools, up to date; while they are opened, tell the client each second."""
+        tools = self._tools or await self._reported(ctx)
+        refresh = self._refresh
+        if refresh is not None and await anyio.to_thread.run_sync(refresh, tools.graph):
+            await self._events.publish(ResourcesListChanged())
+            await ctx.session.send_resource_list_changed()
+        return tools
+
+    async def _reported(self, ctx: ServerRequestContext) -> CorpusTools:
         async with anyio.create_task_group() as group:
             group.start_soon(_report, ctx)
             tools = await anyio.to_thread.run_sync(self._opened, abandon_on_cancel=True)
@@ -198,7 +220,10 @@ class CorpusServer:
     async def run_stdio(self) -> None:
         """Serve the client at standard input and output until it goes away."""
         async with stdio_server() as (reading, writing):
-            await self.server.run(reading, writing, self.server.create_initialization_options())
+            options = self.server.create_initialization_options(
+                NotificationOptions(resources_changed=self._refresh is not None)
+            )
+            await self.server.run(reading, writing, options)
 
     def http_app(self, host: str = "127.0.0.1", token: str | None = None) -> ASGIApp:
         """Return an ASGI application that serves streamable HTTP at ``/mcp``.

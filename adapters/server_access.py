@@ -93,7 +93,8 @@ class TokenCheck:
                 if self._is_token(query.get("token", [""])[0]):
                     await self._welcome(scope, send)
                     return
-            of_cookie = self._cookie and self._is_token(_cookie(headers.get("cookie", "")))
+            sent = _cookie(headers.get("cookie", ""), _cookie_name(scope))
+            of_cookie = self._cookie and self._is_token(sent)
             if not of_cookie and not (scheme.lower() == "bearer" and self._is_token(bearer)):
                 hint = "; open the page once with ?token=TOKEN" if self._cookie else ""
                 await refuse(send, 401, f"a bearer token is needed{hint}")
@@ -105,7 +106,7 @@ class TokenCheck:
 
     async def _welcome(self, scope: Scope, send: Send) -> None:
         """Give the browser the cookie, and send it to the address without the token."""
-        cookie = f"{COOKIE}={self._token.hex()}; Path=/; HttpOnly; SameSite=Strict"
+        cookie = f"{_cookie_name(scope)}={self._token.hex()}; Path=/; HttpOnly; SameSite=Strict"
         headers = [
             (b"location", b"/"),
             (b"set-cookie", cookie.encode()),
@@ -116,9 +117,15 @@ class TokenCheck:
         await send({"type": "http.response.body", "body": b""})
 
 
-def _cookie(header: str) -> str:
+def _cookie_name(scope: Scope) -> str:
+    """Return a name for each port: a browser sends cookies to all ports of a host."""
+    server = scope.get("server")
+    return f"{COOKIE}_{server[1]}" if server else COOKIE
+
+
+def _cookie(header: str, name: str) -> str:
     try:
-        morsel = SimpleCookie(header).get(COOKIE)
+        morsel = SimpleCookie(header).get(name)
         return bytes.fromhex(morsel.value).decode() if morsel else ""
     except (CookieError, ValueError):
         return ""

@@ -186,6 +186,11 @@ class Corpus:
             return None
         return self.refresh(failures, only=path)
 
+    def sources(self) -> list[Path]:
+        """Return the folders and files that are read again."""
+        kinds = self._store.get_values(_SOURCES)
+        return [Path(path) for path, kind in kinds.items() if kind != _LEFT_OUT]
+
     def refresh(self, failures: list[Failure] | None, only: Path | None = None) -> Refresh:
         """Read all sources again (or one); add, update and remove documents.
 

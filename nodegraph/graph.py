@@ -394,6 +394,11 @@ class NodeGraph:
         return [*self._corpus.passed_over, *self._builder.failures]
 
     @property
+    def sources(self) -> list[Path]:
+        """The folders and files that documents were read from, which ``refresh`` reads again."""
+        return self._corpus.sources()
+
+    @property
     def read_report(self) -> ReadReport:
         """What became of the files when they were last read, by ``add`` or ``refresh``."""
         return self._corpus.report

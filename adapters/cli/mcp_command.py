@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from ...retrievers import CorpusTools
+from ..source_refresh import SourceRefresh
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus
 from .models import embedding_model
 from .options import debug_option, embed_url_option, store_option
@@ -85,7 +86,8 @@ def mcp(
         def open_tools() -> CorpusTools:
             return stack.enter_context(_opened(home, settings, folders, embed_base_url, max_tokens))
 
-        server = CorpusServer(open_tools, search_fetch=search_fetch)
+        refresh = SourceRefresh() if folders else None
+        server = CorpusServer(open_tools, search_fetch=search_fetch, refresh=refresh)
         if not http:
             anyio.run(server.run_stdio)
             return ExitStatus.SUCCESS

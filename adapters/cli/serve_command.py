@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import click
 
 from ...nodegraph import NodeGraph
 from ...retrievers.setups import SetupFile
+from ..server_access import LOOPBACK
+from ..source_refresh import SourceRefresh
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus
 from .models import chat_model
 from .options import debug_option, store_option
@@ -53,8 +56,9 @@ def serve(
 
     Ask, and see the answer come with its sources; see why a passage is found, compare two set-ups
     on a question, and keep the better one. Without a language model the page shows passages.
-    Documents are never changed. Elsewhere than on this machine a token is needed:
-    NODEKIN_SERVE_TOKEN.
+    Documents are never changed. The page opens by the address that is printed, which has a token
+    in it, or by NODEKIN_SERVE_TOKEN, which is needed elsewhere than on this machine; set to nothing
+    it lets everybody in who has an account here. Folders are read again when they change.
 
     \b
     nodekin serve              the index that is found here
@@ -67,10 +71,20 @@ def serve(
         raise CommandError(str(error), ExitStatus.MODEL_ERROR) from error
     import uvicorn
 
-    token = os.environ.get(TOKEN) or None
+    token = os.environ.get(TOKEN)
+    if token is None and host in LOOPBACK:
+        token = secrets.token_urlsafe(16)
     llm = chat_model(model, base_url) if model or os.environ.get("OPENAI_MODEL") else None
     file, store = _declared(setups, folders, store, embed)
     with open_setups(file, folders, store, quiet=False) as opener:
+        graph, refresh = opener.graph, SourceRefresh()
+
+        def follow(graph: NodeGraph) -> bool:
+            if changed := refresh(graph):
+                _build(graph, file)
+            return changed
+
+        is_read_here = store is None and "store" not in file.graph
         try:
             app = PageApp(
                 TriedSetups(opener, setups.absolute()),
@@ -79,13 +93,15 @@ def serve(
                 title=_title(folders, store),
                 host=host,
                 token=token,
+                refresh=follow if is_read_here else None,
             )
         except ValueError as error:
             raise CommandError(f"{error} ({TOKEN})", ExitStatus.USAGE_ERROR) from error
-        _build(opener.graph, file)
+        _build(graph, file)
         name = f"[{host}]" if ":" in host else host
-        click.echo(f"nodekin: serving http://{name}:{port}/ (Ctrl-C ends it)", err=True)
-        if token is not None:
+        query = f"?token={token}" if token and TOKEN not in os.environ else ""
+        click.echo(f"nodekin: serving http://{name}:{port}/{query} (Ctrl-C ends it)", err=True)
+        if token and not query:
             click.echo(f"nodekin: open it with ?token=... of {TOKEN}", err=True)
         config: dict[str, Any] = {"log_level": "warning", "timeout_graceful_shutdown": 3}
         uvicorn.run(app, host=host, port=port, **config)

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 
-from ...nodegraph import ROOT, ModelError
+from ...nodegraph import ROOT, ModelError, NodeGraph
 from ...retrievers import ToolError
 from ...retrievers.corpus_tools import CorpusView
 from ...retrievers.evaluation.page import stylesheet
@@ -65,6 +65,10 @@ _FILES = {
 
 _Answer = Callable[[Mapping[str, Any]], Any]
 
+_Given = TypeVar("_Given")
+
+_Made = TypeVar("_Made")
+
 
 class PageApp:
     """Serve a page on which people ask a corpus and look inside it; the corpus is only read.
@@ -80,6 +84,8 @@ class PageApp:
         title: What the corpus is called on the page.
         host: Where the server is bound, which requests have to name.
         token: What a browser or a client has to bring.
+        refresh: Called with the graph before each answer, in a thread, to bring it up to date:
+            ``SourceRefresh()`` reads the files of folders again.
 
     Raises:
         ValueError: If it is bound elsewhere than to loopback, and there is no token.
@@ -94,8 +100,10 @@ class PageApp:
         title: str = "",
         host: str = "127.0.0.1",
         token: str | None = None,
+        refresh: Callable[[NodeGraph], object] | None = None,
     ) -> None:
         check_binding(host, token)
+        self._refresh = refresh
         self.setups = setups
         self.pages = CorpusPages(setups.graph)
         self._llm = llm
@@ -132,11 +140,16 @@ class PageApp:
         async def endpoint(request: Request) -> Response:
             try:
                 values = await _values(request)
-                return _json(await run_in_threadpool(answer, values))
+                return _json(await run_in_threadpool(self._up_to_date, answer, values))
             except Exception as error:
                 return _failure(error)
 
         return endpoint
+
+    def _up_to_date(self, work: Callable[[_Given], _Made], value: _Given) -> _Made:
+        if self._refresh is not None:
+            self._refresh(self.setups.graph)
+        return work(value)
 
     def _corpus(self, values: Mapping[str, Any]) -> dict[str, Any]:
         return {
@@ -178,7 +191,7 @@ class PageApp:
             values = await _values(request)
             question, history = _question(values, "question"), _history(values)
             setup = _text(values, "setup", "")
-            retriever = await run_in_threadpool(self.setups.retriever, setup)
+            retriever = await run_in_threadpool(self._up_to_date, self.setups.retriever, setup)
         except Exception as error:
             return _failure(error)
 

@@ -28,9 +28,22 @@ class CorpusView:
         self.target = target
         self._allowed = parse_filters(filters)
 
-    def documents(self, folder: str = "") -> Iterator[Node]:
-        """Yield the documents, or those below a folder; few of their texts are in memory."""
-        ids = (i for i in self.graph.document_ids() if is_below(i, folder))
+    def documents(self, folder: str = "", *, after: str | None = None) -> Iterator[Node]:
+        """Yield the documents, or those below a folder; few of their texts are in memory.
+
+        Args:
+            folder: A folder, or a document's id.
+            after: The id of the document behind which they begin.
+
+        Raises:
+            ToolError: If there is no document ``after`` (any more).
+        """
+        known = self.graph.document_ids()
+        if after is not None:
+            if after not in known or not self.allows(self.graph.node(after)):
+                raise ToolError(f"there is no page {after!r:.80}; list from the beginning")
+            known = known[known.index(after) + 1 :]
+        ids = (i for i in known if is_below(i, folder))
         while some := list(islice(ids, _AT_ONCE)):
             yield from (node for node in self.graph.nodes_by_id(some) if self.allows(node))
 

@@ -11,10 +11,17 @@ import pytest
 pytest.importorskip("mcp")
 
 import httpx
+import mcp_types as types
 import uvicorn
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from mcp import Client, StdioServerParameters
+from mcp.server.subscriptions import ResourcesListChanged
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND
 
 from nodekin.adapters.mcp_server import SCHEME, CorpusServer
+from nodekin.adapters.source_refresh import SourceRefresh
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import CorpusTools
 
@@ -71,7 +78,12 @@ async def test_a_wrong_call_is_an_error_for_the_model(server) -> None:
             ("search", {"query": 3}, "query of search is of type string"),
             ("read", {"document": "../../etc/passwd"}, "there is no document"),
             ("read", {"document": "tea/green.md", "start": "x" * 100_000}, "is of type integer"),
-            ("search", {"query": "tea", "conversation": 3}, "conversation is a short text"),
+            (
+                "search",
+                {"query": "tea", "conversation": 3},
+                "there is no conversation 3; begin one",
+            ),
+            ("search", {"query": "tea", "conversation": "x" * 10_000}, "there is no conversation"),
             ("grep", {"pattern": "(", "regex": True}, "regular expression"),
         ):
             result = await client.call_tool(name, arguments)
@@ -83,14 +95,41 @@ async def test_a_wrong_call_is_an_error_for_the_model(server) -> None:
 async def test_a_conversation_is_not_shown_the_same_again(server) -> None:
     async with Client(server.server) as client:
 
-        async def text(conversation):
+        async def found(conversation):
             arguments = {"query": "fermented", "conversation": conversation}
-            return (await client.call_tool("search", arguments)).content[0].text
+            return await client.call_tool("search", arguments)
 
-        first = await text("a")
-        assert "Black tea is fermented" in first
-        assert "Black tea is fermented" not in await text("a")
-        assert await text("b") == first
+        first = await found("new")
+        name = first.structured_content["conversation"]
+        assert "Black tea is fermented" in first.content[0].text
+        assert first.content[0].text.endswith(f"\n\nconversation={name}")
+        again = await found(name)
+        assert "Black tea is fermented" not in again.content[0].text
+        assert again.structured_content["conversation"] == name
+        other = await found("new")
+        assert "Black tea is fermented" in other.content[0].text
+        assert other.structured_content["conversation"] != name
+
+
+async def test_no_client_can_enter_the_conversation_of_another(server) -> None:
+    async with Client(server.server) as one, Client(server.server) as other:
+        await one.call_tool("search", {"query": "fermented", "conversation": "new"})
+        for name in ("new ", "", "1", "default", "0" * 16):
+            result = await other.call_tool("search", {"query": "tea", "conversation": name})
+            assert result.is_error
+            assert "begin one with conversation='new'" in result.content[0].text
+
+
+async def test_calls_of_one_conversation_at_once_show_everything_once(server) -> None:
+    async with Client(server.server) as client:
+        begun = await client.call_tool("outline", {"conversation": "new"})
+        call = {
+            "document": "tea/black.md",
+            "conversation": begun.structured_content["conversation"],
+        }
+        results = await asyncio.gather(*(client.call_tool("read", call) for _ in range(10)))
+    shown = [result for result in results if "Its leaves" in result.content[0].text]
+    assert len(shown) == 1
 
 
 async def test_documents_are_resources(server) -> None:
@@ -103,19 +142,45 @@ async def test_documents_are_resources(server) -> None:
     assert [resource.size for resource in listed] == [len(t.encode()) for t in TEXTS.values()]
 
 
-async def test_many_documents_are_several_pages() -> None:
+async def test_many_documents_are_several_pages_and_each_is_read_once(monkeypatch) -> None:
     graph = NodeGraph(progress=False)
-    graph.add([Document(f"Tea {n}.", id=f"{n}.md") for n in range(450)])
+    graph.add([Document(f"Tea {n}.", id=f"{n} ü.md") for n in range(900)])
     server = CorpusServer(lambda: CorpusTools(graph))
+    read: list[str] = []
+    real = NodeGraph.nodes_by_id
+    monkeypatch.setattr(
+        NodeGraph, "nodes_by_id", lambda self, ids: (read.extend(ids), real(self, ids))[1]
+    )
     seen, cursor = [], None
     async with Client(server.server) as client:
         while True:
             page = await client.list_resources(cursor=cursor)
-            seen += [resource.uri for resource in page.resources]
+            seen += [resource.name for resource in page.resources]
             cursor = page.next_cursor
             if cursor is None:
                 break
-    assert seen == [f"{SCHEME}{n}.md" for n in range(450)]
+        graph.remove(["7 ü.md"])
+        with pytest.raises(MCPError, match=r"no page '7 ü\.md'; list from") as error:
+            await client.list_resources(cursor="7 ü.md")
+    assert error.value.code == INVALID_PARAMS
+    assert seen == [f"{n} ü.md" for n in range(900)]
+    assert len(read) < 2 * 900  # of a page some are looked at that the next one shows
+
+
+@pytest.mark.parametrize("uri", [SCHEME + "../secret", "file:///etc/passwd", SCHEME])
+async def test_what_is_no_resource_is_an_error_of_the_protocol(server, uri) -> None:
+    async with Client(server.server) as client:
+        with pytest.raises(MCPError) as error:
+            await client.read_resource(uri)
+    assert error.value.code == INVALID_PARAMS
+    assert "passwd" not in str(error.value) or "not 'file:///etc/passwd'" in str(error.value)
+
+
+async def test_methods_that_there_are_not(server) -> None:
+    async with Client(server.server) as client:
+        with pytest.raises(MCPError) as error:
+            await client.get_prompt("anything")
+    assert error.value.code == METHOD_NOT_FOUND
 
 
 async def test_search_and_fetch_for_clients_that_want_only_these(tools) -> None:
@@ -165,6 +230,104 @@ async def test_while_documents_are_read_the_client_is_told(tools) -> None:
     assert told[0].startswith("reading the documents (")
 
 
+async def test_a_call_that_is_cancelled_is_given_up(tools) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow() -> CorpusTools:
+        begun.set()
+        assert go_on.wait(60)
+        return tools
+
+    async with Client(CorpusServer(slow).server) as client:
+        call = asyncio.create_task(client.call_tool("outline", {}))
+        assert await asyncio.to_thread(begun.wait, 60)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        go_on.set()
+        after = await client.call_tool("outline", {})  # the server goes on
+    assert "tea/green.md" in after.content[0].text
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "tea.md").write_text("Green tea is steamed.", "utf-8")
+    return folder
+
+
+def following(folder) -> CorpusServer:
+    """Return a server that looks at the folder before each answer."""
+    graph = NodeGraph(folder, progress=False, on_error="skip")
+    return CorpusServer(lambda: CorpusTools(graph), refresh=SourceRefresh(0, lambda: 0.0))
+
+
+async def test_a_folder_that_changes_is_read_again_and_listeners_are_told(folder) -> None:
+    async with Client(following(folder).server) as client:
+        assert (await client.call_tool("search", {"query": "roasted"})).structured_content
+        async with client.listen(resources_list_changed=True) as listening:
+            (folder / "coffee.md").write_text("Coffee is roasted.", "utf-8")
+            (folder / "tea.md").unlink()
+            found = await client.call_tool("search", {"query": "roasted"})
+            event = await asyncio.wait_for(anext(aiter(listening)), 120)
+        listed = (await client.list_resources()).resources
+    assert found.structured_content["entries"][0]["document"] == "docs/coffee.md"
+    assert isinstance(event, ResourcesListChanged)
+    assert [resource.name for resource in listed] == ["coffee.md"]
+
+
+async def test_clients_of_the_older_protocol_are_told_too(folder) -> None:
+    told = asyncio.Event()
+
+    async def heard(message) -> None:
+        if isinstance(message, types.ResourceListChangedNotification):
+            told.set()
+
+    server = following(folder).server
+    async with Client(server, mode="legacy", message_handler=heard) as client:
+        (folder / "coffee.md").write_text("Coffee is roasted.", "utf-8")
+        await client.call_tool("outline", {})
+        await asyncio.wait_for(told.wait(), 120)
+
+
+async def test_a_folder_that_goes_away_leaves_what_was_read(folder) -> None:
+    async with Client(following(folder).server) as client:
+        await client.call_tool("outline", {})
+        (folder / "tea.md").unlink()
+        folder.rmdir()
+        result = await client.call_tool("search", {"query": "steamed"})
+    assert result.structured_content["entries"][0]["document"] == "docs/tea.md"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=40) | st.floats(allow_nan=False),
+    lambda some: (
+        st.lists(some, max_size=3) | st.dictionaries(st.text(max_size=8), some, max_size=3)
+    ),
+    max_leaves=6,
+)
+ARGUMENTS = "query mode skip filters pattern document start end regex conversation id".split()
+
+
+@settings(max_examples=20)
+@given(st.lists(st.tuples(st.text(max_size=9), st.dictionaries(st.sampled_from(ARGUMENTS), JSON))))
+def test_whatever_a_client_sends_is_answered(calls) -> None:
+    graph = NodeGraph(progress=False)
+    graph.add([Document(text, id=i) for i, text in TEXTS.items()])
+    server = CorpusServer(lambda: CorpusTools(graph))
+
+    async def send() -> None:
+        async with Client(server.server) as client:
+            for name, arguments in calls:
+                for tool in (name, "search", "grep", "outline", "read", "related"):
+                    result = await client.call_tool(tool, arguments)
+                    assert result.content[0].text or result.structured_content
+            assert len((await client.list_tools()).tools) == 5
+
+    asyncio.run(send())
+
+
 async def test_ten_clients_at_once(server, tools) -> None:
     expected = tools.call("search", {"query": "tea"}).text
 
@@ -189,9 +352,10 @@ async def serving(app):
         await task
 
 
-async def test_by_http(server) -> None:
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_by_http(server, mode) -> None:
     async with serving(server.http_app()) as port:
-        async with Client(f"http://127.0.0.1:{port}/mcp") as client:
+        async with Client(f"http://127.0.0.1:{port}/mcp", mode=mode) as client:
             result = await client.call_tool("grep", {"pattern": "STEAMED"})
         async with httpx.AsyncClient() as other:
             url = f"http://127.0.0.1:{port}/mcp"

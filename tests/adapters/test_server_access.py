@@ -59,12 +59,15 @@ def test_bound_everywhere_any_name_is_let_through_but_no_other_site() -> None:
 @pytest.mark.parametrize("token", ["geheim", '密 码;="'])
 def test_a_token_comes_as_bearer_or_as_a_cookie(token) -> None:
     app = TokenCheck(_open, token, cookie=True)
-    cookie = f"nodekin_token={token.encode().hex()}"
+    cookie = f"nodekin_token_8766={token.encode().hex()}"
     assert status(app, {"cookie": cookie}) == 200
-    assert status(app, {"cookie": "nodekin_token=zz"}) == 401
+    assert status(app, {"cookie": "nodekin_token_8766=zz"}) == 401
     assert status(app, {"cookie": cookie[:-2]}) == 401
     assert status(TokenCheck(_open, token), {"cookie": cookie}) == 401
     assert status(app) == 401
+    # a browser sends the cookies of all servers on this machine: those of others are no harm
+    assert status(app, {"cookie": f"nodekin_token_8767=zz; {cookie}"}) == 200
+    assert status(app, {"cookie": cookie}, base="http://127.0.0.1:8767") == 401
 
 
 def test_a_bearer_token_has_to_be_the_one() -> None:

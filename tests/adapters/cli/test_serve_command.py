@@ -5,7 +5,9 @@ import pytest
 import uvicorn
 from page_client import Client
 
+from nodekin.adapters.cli import serve_command
 from nodekin.adapters.setups import load_setup
+from nodekin.adapters.source_refresh import SourceRefresh
 
 TRIED = ("--setup", "tried 一", "fermented")
 
@@ -13,6 +15,7 @@ TRIED = ("--setup", "tried 一", "fermented")
 @pytest.fixture
 def visited(monkeypatch):
     """Run a function on the page's client in place of serving it; return what it returned."""
+    monkeypatch.setenv("NODEKIN_SERVE_TOKEN", "")
     returned = {}
 
     def visit(look):
@@ -106,3 +109,37 @@ def test_a_token_is_taken_from_the_environment(indexed, visited, monkeypatch):
     status, file = returned["value"]
     assert status == 401
     assert file.endswith("setups.toml")
+
+
+def test_the_printed_address_alone_opens_the_page(nodekin, here, visited, monkeypatch):
+    monkeypatch.delenv("NODEKIN_SERVE_TOKEN")
+    opened = {}
+
+    def run(app, host, port, **config):
+        opened["client"] = Client(app, f"http://{host}:{port}")
+
+    monkeypatch.setattr(uvicorn, "run", run)
+    ran = nodekin("serve", "docs")
+    address = next(word for word in ran.err.split() if word.startswith("http"))
+    client = opened["client"]
+    assert client.get("/").status_code == 401
+    welcome = asyncio.run(client.request("GET", address))
+    assert (welcome.status_code, welcome.headers["location"]) == (303, "/")
+    cookie = {"cookie": welcome.headers["set-cookie"].split(";")[0]}
+    assert asyncio.run(client.request("GET", "/", headers=cookie)).status_code == 200
+    assert nodekin("serve", "docs").err.split("?token=")[1][:16] not in address  # another each time
+
+
+def test_a_folder_that_is_served_is_read_again(nodekin, here, visited, monkeypatch):
+    monkeypatch.setattr(serve_command, "SourceRefresh", lambda: SourceRefresh(0, lambda: 0.0))
+
+    def look(client):
+        before = client.post("/api/search", query="roasted").json()["results"]
+        (here / "docs" / "coffee.md").write_text("Coffee is roasted.", "utf-8")
+        return before, client.post("/api/search", query="roasted").json()["results"]
+
+    returned = visited(look)
+    assert nodekin("serve", "docs").status == 0
+    before, after = returned["value"]
+    assert "docs/coffee.md" not in {one["document"] for one in before}
+    assert after[0]["document"] == "docs/coffee.md"

