@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         split_sentences,
     )
     from .store import Changes, NodeStore
+    from .vector_table import Nearest, TableState, ValueMatch, VectorRow, VectorTable
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -76,6 +77,7 @@ else:
                 "count_tokens markdown_headings split_paragraphs split_sentences"
             ),
             ".store": "Changes NodeStore",
+            ".vector_table": "Nearest TableState ValueMatch VectorRow VectorTable",
         },
     )
 
@@ -101,6 +103,7 @@ __all__ = [
     "MemoryStore",
     "ModelError",
     "ModelTimeoutError",
+    "Nearest",
     "Node",
     "NodeGraph",
     "NodeGroup",
@@ -118,9 +121,13 @@ __all__ = [
     "SentenceSplitter",
     "Stamp",
     "StoreError",
+    "TableState",
     "TransformError",
     "UnknownGroupError",
     "UnsupportedFilesError",
+    "ValueMatch",
+    "VectorRow",
+    "VectorTable",
     "as_search_text",
     "count_tokens",
     "declared_search_text",

@@ -35,6 +35,7 @@ from .splitters import SentenceSplitter
 from .store import Changes, NodeStore
 from .streamed_nodes import StreamedNodes
 from .structure import PREDEFINED_STRUCTURE
+from .vector_table import VectorTable
 
 if TYPE_CHECKING:
     from .models import Vectors
@@ -750,7 +751,7 @@ class NodeGraph:
             since: The revision.
             stream: Whether everything is read as it is iterated, while the graph is held.
         """
-        if stream and not since:
+        if stream and not self._store.follows(group, since):
             nodes = StreamedNodes(
                 lambda: map(self.attach, self._store.nodes(group)), self._store.count(group)
             )
@@ -759,6 +760,23 @@ class NodeGraph:
         for node in changes.added:
             self.attach(node)
         return changes
+
+    def ids(self, group: str) -> list[str]:
+        """Return the ids of a group's nodes, in document order; the graph must be held."""
+        return self._store.ids(group)
+
+    def existing_nodes(self, ids: Sequence[str]) -> list[Node]:
+        """Return those of some nodes that exist; the others have been removed or changed."""
+        return [self.attach(node) for node in self._store.get(ids) if node is not None]
+
+    def vector_table(self, group: str, name: str) -> VectorTable | None:
+        """Return where the store's engine has the vectors of a group; None where it has none.
+
+        Args:
+            group: The group.
+            name: What tells apart the tables of a group.
+        """
+        return self._store.vector_table(group, name)
 
     def index_file(self, name: str) -> Path | None:
         """Return where an index that can be made again may be kept, None where nothing lasts."""

@@ -28,6 +28,7 @@ from .derivation import (
 from .document import Document
 from .journal import Journal
 from .node import ROOT, Link, Node
+from .vector_table import VectorTable
 
 _STATE = "state"  # the kind and key of the value that counts all writes
 
@@ -161,6 +162,15 @@ class NodeStore(ABC):
         """
         return nullcontext()
 
+    def vector_table(self, group: str, name: str) -> VectorTable | None:
+        """Return a table of vectors that the store's engine searches; None where it can't.
+
+        Args:
+            group: The group whose nodes have the vectors.
+            name: What tells apart the tables of a group: the model, what is embedded.
+        """
+        return None
+
     def close(self) -> None:
         """Close files and connections; the next use opens them again."""
         return
@@ -182,6 +192,10 @@ class NodeStore(ABC):
         for document_id in self.stamps(group):
             if (derivation := self.derivation(group, document_id)) is not None:
                 yield from derivation.nodes
+
+    def ids(self, group: str) -> list[str]:
+        """Return the ids of the nodes of a group (also ``ROOT``), in document order."""
+        return [node.id for node in self.nodes(group)]
 
     def node_ids(self, group: str, document_id: str) -> list[str]:
         """Return the ids of the nodes of a derivation."""
@@ -214,6 +228,14 @@ class NodeStore(ABC):
             [link for link in links if link.source in existing and link.target in existing]
             for links in rows
         ]
+
+    def follows(self, group: str, since: int) -> bool:
+        """Return whether ``changes`` since a revision are less than everything."""
+        with self.snapshot():
+            revision = self.revision(group)
+            return bool(since) and (
+                since == revision or self.journal.changes(group, since) is not None
+            )
 
     # Documents and nodes
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
@@ -54,6 +55,8 @@ _FILTERS: tuple[Filters | None, ...] = (
     {"color": {"ne": "red"}, "document.id": {"gte": "d1"}},
 )
 
+_NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
+
 Row = tuple[str, float]  # id and score
 
 
@@ -64,6 +67,7 @@ def check_index(
     embed: Any = None,
     texts: Sequence[str] = TEXTS,
     queries: Sequence[str] = QUERIES,
+    graph_options: Callable[[], Mapping[str, Any]] = dict,
 ) -> None:
     """Check that a similarity and its index keep what retrievers rely on.
 
@@ -86,6 +90,9 @@ def check_index(
             default.
         texts: Texts of some lines, a few of which are equal; at least three.
         queries: Queries that match some of the lines.
+        graph_options: Returns what ``NodeGraph`` takes besides, for a new, empty graph: ``{"store":
+            address}``. Called for every graph that is checked; those with which it is compared
+            are in memory.
 
     Raises:
         AssertionError: If a check fails; the message says which, and what was returned instead.
@@ -95,7 +102,9 @@ def check_index(
         >>> check_index("bm25")
         >>> check_index("cosine")
     """
-    check = _IndexCheck(similarity, index, embed or _count_letters, tuple(texts), tuple(queries))
+    check = _IndexCheck(
+        similarity, index, embed or _count_letters, tuple(texts), tuple(queries), graph_options
+    )
     check.check_ranking()
     check.check_history()
     check.check_search_text()
@@ -110,6 +119,7 @@ def check_retriever(
     embed: Any = None,
     texts: Sequence[str] = TEXTS,
     queries: Sequence[str] = QUERIES,
+    graph_options: Callable[[], Mapping[str, Any]] = dict,
 ) -> None:
     """Check that a retriever keeps what strategies, fusions and engines rely on.
 
@@ -123,6 +133,7 @@ def check_retriever(
         embed: The graph's embedding model; one that counts letters by default.
         texts: The documents.
         queries: Queries that match some of them.
+        graph_options: Returns what ``NodeGraph`` takes besides, for a new, empty graph.
 
     Raises:
         AssertionError: If a check fails; the message says which, and what was returned instead.
@@ -131,7 +142,7 @@ def check_retriever(
         >>> check_retriever(lambda graph: Retriever(graph, "line", target="ROOT"))
     """
     corpus = _Corpus(texts, embed or _count_letters)
-    graph = corpus.graph()
+    graph = corpus.graph(graph_options())
     retriever = make(graph)
     corpus.put("d0", texts[-1], "red", graph)
     corpus.remove("d1", graph)
@@ -175,8 +186,10 @@ class _Corpus:
         del self.documents[id]
         graph.remove(id)
 
-    def graph(self, store: Path | None = None, search_text: SearchTextOption = None) -> NodeGraph:
-        graph = NodeGraph(store=store, embed=self.embed, progress=False)
+    def graph(
+        self, options: Mapping[str, Any] = _NO_OPTIONS, search_text: SearchTextOption = None
+    ) -> NodeGraph:
+        graph = NodeGraph(embed=self.embed, progress=False, **options)
         graph.create_node_group("line", str.splitlines, search_text=search_text)
         graph.add([*self.documents.values()])
         return graph
@@ -200,6 +213,10 @@ class _IndexCheck:
     embed: Any
     texts: tuple[str, ...]
     queries: tuple[str, ...]
+    graph_options: Callable[[], Mapping[str, Any]]
+
+    def checked_graph(self, corpus: _Corpus) -> NodeGraph:
+        return corpus.graph(self.graph_options())
 
     def retriever(self, graph: NodeGraph, **options: Unpack[_Options]) -> Retriever:
         settings: _Options = {"top_k": 10_000, **options}
@@ -210,7 +227,7 @@ class _IndexCheck:
         return [_retrieve(retriever, query) for query in self.queries]
 
     def check_ranking(self) -> None:
-        graph = _Corpus(self.texts, self.embed).graph()
+        graph = self.checked_graph(_Corpus(self.texts, self.embed))
         nodes = {node.id: node for node in graph.nodes("line")}
         place = {node_id: at for at, node_id in enumerate(nodes)}
         rankings = self.rankings(graph)
@@ -233,7 +250,7 @@ class _IndexCheck:
 
     def check_history(self) -> None:
         corpus, rng = _Corpus(self.texts, self.embed), random.Random(7)
-        graph = corpus.graph()
+        graph = self.checked_graph(corpus)
         self.compare(graph, corpus.graph(), "the first documents were added")
         for _ in range(_STEPS):
             number = rng.randrange(len(self.texts) + 2)
@@ -255,7 +272,7 @@ class _IndexCheck:
 
     def check_search_text(self) -> None:
         corpus = _Corpus(self.texts, self.embed)
-        graph = corpus.graph()
+        graph = self.checked_graph(corpus)
         self.rankings(graph)
         for search_text in (_twice, "color", None):
             graph.create_node_group("line", str.splitlines, search_text=search_text, replace=True)
@@ -268,12 +285,12 @@ class _IndexCheck:
             for file, text in zip(files, self.texts, strict=True):
                 file.write_text(text, encoding="utf-8")
 
-            def read() -> NodeGraph:
-                graph = NodeGraph(folder, embed=self.embed, progress=False)
+            def read(options: Mapping[str, Any] = _NO_OPTIONS) -> NodeGraph:
+                graph = NodeGraph(folder, embed=self.embed, progress=False, **options)
                 graph.create_node_group("line", str.splitlines)
                 return graph
 
-            with read() as graph:
+            with read(self.graph_options()) as graph:
                 self.rankings(graph)
                 files[0].unlink()
                 files[1].write_text(self.texts[-1] + "\n" + self.texts[0], encoding="utf-8")
@@ -285,12 +302,12 @@ class _IndexCheck:
     def check_reopening(self) -> None:
         corpus = _Corpus(self.texts * _COPIES, self.embed)
         with TemporaryDirectory() as folder:
-            store = Path(folder, "graph.db")
-            with corpus.graph(store) as graph:
+            options = self.graph_options() or {"store": Path(folder, "graph.db")}
+            with corpus.graph(options) as graph:
                 before = self.rankings(graph)
             for damaged in (False, True, False):
                 what = "the index's files were damaged" if damaged else "the graph was reopened"
-                with NodeGraph(store=store, embed=self.embed, progress=False) as graph:
+                with NodeGraph(embed=self.embed, progress=False, **options) as graph:
                     graph.create_node_group("line", str.splitlines)
                     if damaged:
                         _damage(graph.index_file("any"))
@@ -303,7 +320,7 @@ class _IndexCheck:
 
     def check_threads(self) -> None:
         corpus = _Corpus(self.texts, self.embed)
-        graph = corpus.graph()
+        graph = self.checked_graph(corpus)
         states = [self.rankings(graph)]
         corpus.put("more", self.texts[0], None)
         states.append(self.rankings(corpus.graph()))

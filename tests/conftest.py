@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from engines import ENGINES, Engine
 from hypothesis import HealthCheck, settings
+from postgres_server import RunningServer, running_server
 
 # No test depends on the clock: it passes on a busy machine, too. Everyone's runs look for new
 # counterexamples; CI judges a change by the same ones each time.
@@ -46,6 +48,19 @@ def data(request: pytest.FixtureRequest) -> Path:
     if not folder.is_dir():
         pytest.skip(f"no data sets in {folder}; say where they are with --data=PATH")
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[RunningServer]:
+    """Yield a PostgreSQL server that all tests of this process share."""
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
+    """Yield every engine that a graph can be on: a test of a contract runs over all."""
+    return ENGINES[request.param](request, tmp_path)
 
 
 @pytest.fixture(scope="session")

@@ -114,11 +114,11 @@ PUBLIC = {
     "nodekin.nodegraph": """
         CORPUS CachedLLM Changes Derivation Document Embedder EmbeddingError EntityExtractor Failure
         Family GroupSummary Kin LLM LLMExtractor Link LinkedText MarkdownSplitter MemoryStore
-        ModelError ModelTimeoutError Node NodeGraph NodeGroup NodeStore
+        ModelError ModelTimeoutError Nearest Node NodeGraph NodeGroup NodeStore
         Observation OutsideHoldError PassageSplitter ROOT ReadError ReadOptions ReadReport
         RecursiveSplitter
-        Refresh SearchText SearchTextOption SentenceSplitter Stamp StoreError TransformError
-        UnknownGroupError UnsupportedFilesError
+        Refresh SearchText SearchTextOption SentenceSplitter Stamp StoreError TableState
+        TransformError UnknownGroupError UnsupportedFilesError ValueMatch VectorRow VectorTable
         as_search_text count_tokens declared_search_text fingerprint explain_names
         file_name_of headings_of markdown_headings source_title
         limit_concurrency nearest_names observing register_reader run_in_tasks run_in_threads

@@ -10,6 +10,8 @@ SCHEMES = ("postgresql", "postgres")
 
 _DEFAULT_SCHEMA = "nodekin"
 
+VECTORS = ("auto", "pgvector", "memory")
+
 _LONGEST = 63  # bytes of a name, above which PostgreSQL cuts it off without an error
 
 
@@ -21,17 +23,21 @@ class PostgresAddress:
         conninfo: What libpq takes: a URI, with a password if there was one.
         schema: The schema.
         shown: The address without the password, for error messages.
+        vectors: Where vectors are searched: in the database, by ``"pgvector"``; in the
+            ``"memory"`` of each process; or ``"auto"``: in the database where it has pgvector.
     """
 
     conninfo: str
     schema: str
     shown: str
+    vectors: str = "auto"
 
     @classmethod
     def parse(cls, address: str) -> PostgresAddress:
         """Read ``postgresql://user:password@host:port/database?schema=name``.
 
-        All other parameters are libpq's: ``sslmode``, ``host`` (of a socket), ``options``.
+        ``vectors`` says where vectors are searched. All other parameters are libpq's:
+        ``sslmode``, ``host`` (of a socket), ``options``.
 
         Raises:
             ValueError: If it is no such address, or the schema is no name.
@@ -62,13 +68,21 @@ class PostgresAddress:
                 f"schema={schema!r:.80} is longer than {_LONGEST} bytes, which PostgreSQL cuts "
                 "off; give a shorter name"
             )
-        others = urlencode([(k, v) for k, v in pairs if k != "schema"], quote_via=quote)
+        vectors = [value for key, value in pairs if key == "vectors"] or ["auto"]
+        if len(vectors) > 1 or vectors[0] not in VECTORS:
+            raise ValueError(
+                f"vectors={vectors[-1]!r:.80} says not where vectors are searched; write one of "
+                f"{', '.join(VECTORS)}"
+            )
+        own = ("schema", "vectors")
+        others = urlencode([(k, v) for k, v in pairs if k not in own], quote_via=quote)
         conninfo = f"postgresql://{parts.netloc}{parts.path}" + (f"?{others}" if others else "")
         user, _, place = parts.netloc.rpartition("@")
         user = unquote(user.partition(":")[0])
         host = place or dict(pairs).get("host", "")
         where = f"{user}@{host}" if user else host
-        return cls(conninfo, schema, f"postgresql://{where}{parts.path}?schema={schema}")
+        shown = f"postgresql://{where}{parts.path}?schema={schema}"
+        return cls(conninfo, schema, shown, vectors[0])
 
     def lock(self, purpose: str) -> int:
         """Return the number of this graph's advisory lock for a purpose."""

@@ -25,7 +25,9 @@ _PERIOD = 0.02  # seconds between attempts to get the lock, or to reach a server
 
 _CACHED = 4_000_000  # characters of nodes, above which a cache is begun anew
 
-_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT number FROM nodekin_graph"
+_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+_LONG_PERIOD = 0.2  # seconds between attempts to get a lock that another may have for minutes
 
 _FORMAT = "SELECT to_regclass('nodekin_graph') IS NOT NULL"
 
@@ -74,6 +76,7 @@ class GraphDatabase:
     def __init__(self, address: PostgresAddress, timeout: float) -> None:
         self.address = address
         self.contexts: dict[bytes, NodeContext] = {}  # by their hash: they never change
+        self.snapshot_settings = ""  # statements with which every snapshot begins
         self._timeout = timeout
         self._set_up()
         self._give_back(self._opened(), self._generation)  # so that what is wrong is said now
@@ -90,7 +93,7 @@ class GraphDatabase:
         self._writer: ServerConnection | None = None
         self._owner = 0  # the thread whose transaction is open
         self._touched = False
-        self._name = os.urandom(8).hex()
+        self._name = random_name()
         self._transactions = 0
         self._holders = 0  # threads that keep other processes from writing
         self._locked: ServerConnection | None = None  # the connection that has the lock for them
@@ -237,7 +240,8 @@ class GraphDatabase:
             generation = self._generation
             connection, new = self._borrowed()
             try:
-                ((number,),) = connection.run_script(_BEGIN)
+                query = f"{_BEGIN}; {self.snapshot_settings}SELECT number FROM nodekin_graph"
+                ((number,),) = connection.run_script(query)
                 return connection, int(number)
             except BaseException as error:
                 with suppress(ServerLostError):
@@ -310,6 +314,40 @@ class GraphDatabase:
                     "PostgresStore(address, timeout=...)"
                 )
             time.sleep(_PERIOD)
+
+    @contextmanager
+    def exclusive(self, purpose: str, wait: bool) -> Iterator[ServerConnection | None]:
+        """Hold a lock for what is made of the graph, which ends with its connection.
+
+        Args:
+            purpose: What it is for.
+            wait: Whether to wait for who has it, as long as it takes; else the block gets None.
+        """
+        self._follow_fork()
+        lock = self.address.lock(purpose)
+        while True:
+            generation = self._generation
+            connection, new = self._borrowed()
+            free = False
+            try:
+                try:
+                    query = "SELECT pg_try_advisory_lock(%s)"
+                    while not (free := connection.rows(query, [lock])[0][0]) and wait:
+                        time.sleep(_LONG_PERIOD)
+                except ServerLostError:
+                    if new:
+                        raise
+                    continue
+                try:
+                    yield connection if free else None
+                finally:
+                    if free:
+                        with suppress(ServerLostError):  # the lock has ended with it
+                            connection.roll_back()
+                            connection.rows("SELECT pg_advisory_unlock(%s)", [lock])
+                return
+            finally:
+                self._give_back(connection, generation)
 
     @contextmanager
     def transaction(self) -> Iterator[ServerConnection]:
@@ -411,3 +449,8 @@ class GraphDatabase:
                     with suppress(StoreError):
                         writer.run("DELETE FROM writers WHERE id = %s", [bytes.fromhex(self._name)])
                 writer.close()
+
+
+def random_name() -> str:
+    """Return a name that no other process has."""
+    return os.urandom(8).hex()

@@ -8,9 +8,12 @@ from typing import Any
 
 from ..codec import encode
 from ..derivation import CORPUS, Amendment, Derivation, Stamp
+from ..errors import StoreError
+from ..hashing import digest
 from ..journal import Journal
 from ..node import ROOT, Link, Node
 from ..store import NodeStore
+from ..vector_table import VectorTable
 from .address import PostgresAddress
 from .columns import (
     NodeContext,
@@ -25,6 +28,7 @@ from .columns import (
     to_metadata,
 )
 from .graph_database import GraphDatabase
+from .pgvector_table import PostgresVectorTable, drop_outdated, find_pgvector
 from .server_connection import ServerConnection, Values
 
 _OBJECT = 500  # characters that would take as much memory as a node without its text, about
@@ -80,12 +84,14 @@ class PostgresStore(NodeStore):
 
     Every write is a transaction; what has returned is as durable as the server makes it. Any
     number of processes read while one writes, each of them one state. Several graphs are in one
-    database by the names of their schemas. Indexes are in the memory of each process.
+    database by the names of their schemas. Where the database has pgvector, or its user may install
+    it, vectors are searched there; other indexes are in the memory of each process.
 
     Args:
         address: ``postgresql://user:password@host/database?schema=name``, with any other
             parameter of libpq; without ``schema`` it is "nodekin". The schema and its tables are
-            made where they are missing.
+            made where they are missing. ``vectors=pgvector`` demands pgvector, ``vectors=memory``
+            does without.
         timeout: Seconds to wait while another process writes.
 
     Raises:
@@ -105,6 +111,7 @@ class PostgresStore(NodeStore):
     def _set_up(self) -> None:
         self._database = GraphDatabase(PostgresAddress.parse(self.address), self.timeout)
         self._journal = Journal(_JournalValues(self._database))
+        self._pgvector: tuple[str | None] | None = None  # its schema, once it was looked for
 
     def __getstate__(self) -> dict[str, Any]:
         return {"address": self.address, "timeout": self.timeout}
@@ -141,8 +148,30 @@ class PostgresStore(NodeStore):
         """Close all connections; the next use opens new ones."""
         self._database.close()
 
+    def vector_table(self, group: str, name: str) -> VectorTable | None:
+        """Return a table of vectors where the database has pgvector; None where it has not.
+
+        Raises:
+            StoreError: If the address demands pgvector, and it can't be had.
+        """
+        address = self._database.address
+        if address.vectors == "memory":
+            return None
+        if self._pgvector is None:
+            self._pgvector = (find_pgvector(self._database),)
+        (schema,) = self._pgvector
+        if schema is None and address.vectors == "pgvector":
+            raise StoreError(
+                f"{address.shown} has no pgvector 0.8 or later, and its user may not install it; "
+                "have CREATE EXTENSION vector run in the database, or leave vectors=pgvector out"
+            )
+        if schema is None:
+            return None
+        return PostgresVectorTable(self._database, schema, group, digest(group, name))
+
     def compact(self) -> None:
         """Delete what nothing refers to any more; the server frees the space by itself."""
+        drop_outdated(self._database, self.revision)
         with self._database.transaction() as db:
             db.run(
                 "DELETE FROM contexts c WHERE NOT EXISTS "
@@ -287,6 +316,15 @@ class PostgresStore(NodeStore):
         ):
             for rows in stream:
                 yield from self._nodes_of(rows)
+
+    def ids(self, group: str) -> list[str]:
+        """Return the ids of the nodes of a group."""
+        rows = self._database.rows(
+            "SELECT n.id FROM nodes n JOIN derivations d ON d.key = n.derivation "
+            "WHERE d.grp = %b ORDER BY d.place, n.position",
+            [to_bytes(group)],
+        )
+        return [from_id(i) for (i,) in rows]
 
     def node_ids(self, group: str, document_id: str) -> list[str]:
         """Return the ids of the nodes of a derivation."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..errors import StoreError
@@ -20,6 +21,12 @@ Portions = Generator[list[Values], None, None]
 _FETCHED = 2_000  # rows that a stream has in memory
 
 _CONNECT_TIMEOUT = 10  # seconds
+
+
+class BinaryValue(bytes):
+    """A value in the server's binary form, of the type that the statement says."""
+
+    __slots__ = ()
 
 
 class ServerLostError(StoreError):
@@ -62,6 +69,7 @@ class ServerConnection:
                 f"{address.shown} can't be reached: {_line(error)}; see whether the server runs, "
                 "and whether the address, user and password are right"
             ) from error
+        self._db.adapters.register_dumper(BinaryValue, _binary_dumper())
         schema = address.schema.replace('"', '""')
         wait = int(timeout * 1000)
         try:
@@ -168,3 +176,20 @@ class ServerConnection:
 
 def _line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
+
+
+@cache
+def _binary_dumper() -> Any:
+    from psycopg.adapt import Dumper
+    from psycopg.pq import Format
+
+    class BinaryDumper(Dumper):
+        """Send bytes as they are."""
+
+        format = Format.BINARY
+        oid = 0  # the server knows
+
+        def dump(self, obj: bytes) -> bytes:
+            return bytes(obj)
+
+    return BinaryDumper

@@ -8,6 +8,7 @@ from .nearest_vectors import unit
 from .node_table import NodeTable
 from .scan_index import ScanIndex
 from .synced_index import SyncedIndex
+from .table_index import TableIndex
 from .text_index import TextIndex
 from .vector_index import VectorIndex
 
@@ -18,6 +19,7 @@ __all__ = [
     "Saturation",
     "ScanIndex",
     "SyncedIndex",
+    "TableIndex",
     "TermWeights",
     "TextIndex",
     "VectorIndex",

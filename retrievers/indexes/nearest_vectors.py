@@ -155,14 +155,14 @@ class NearestVectors:
             return [(np.zeros(0, np.int64), np.zeros(0))] * len(queries)
         if limit is None or limit >= count:
             rows = np.arange(len(vectors)) if allowed is None else np.flatnonzero(allowed)
-            return [(rows, _scores(vectors, rows, query)) for query in queries]
+            return [(rows, cosines(vectors, rows, query)) for query in queries]
         breadth = max(BREADTH, BREADTH_PER_HIT * limit) * len(vectors) // count
         if searched is flat or _FOLLOW_COST * breadth > min(len(vectors), _GATHER_COST * count):
             near = [] if allowed is None else _selected(flat, queries, limit, allowed)
             near = near or _compared(vectors, queries, limit, allowed)
         else:
             near = _followed(searched, vectors, queries, limit, allowed, breadth)
-        return [(rows, _scores(vectors, rows, q)) for rows, q in zip(near, queries, strict=True)]
+        return [(rows, cosines(vectors, rows, q)) for rows, q in zip(near, queries, strict=True)]
 
     def arrays(self) -> Arrays:
         """Return arrays for a file, from which ``from_arrays`` restores the vectors."""
@@ -259,8 +259,16 @@ def _followed(
     return nearest
 
 
-def _scores(vectors: Floats, rows: Numbers, query: Floats) -> Scores:
-    """Return the cosines of rows, the same for equal vectors in any row."""
+def cosines(vectors: Floats, rows: Numbers, query: Floats) -> Scores:
+    """Return the cosines of rows of unit vectors, the same for equal vectors in any row.
+
+    Args:
+        vectors: The vectors, (all rows, dimension).
+        rows: Which of them, (n,).
+        query: A unit vector, (dimension,).
+    """
+    if not len(rows):
+        return np.zeros(0)
     exactly = query.astype(np.float64)
     parts = [
         (vectors[rows[begin : begin + _BATCH]] * exactly).sum(axis=1)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ...nodegraph import NodeGraph
 
 if TYPE_CHECKING:
-    from ..indexes import VectorIndex
+    from ..indexes import TableIndex, VectorIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +40,29 @@ class Cosine:
     name: str = "cosine"
     mode: ClassVar[Literal["embedding"]] = "embedding"
 
-    def open(self, graph: NodeGraph, group: str, key: str | None = None) -> VectorIndex:
+    def open(
+        self, graph: NodeGraph, group: str, key: str | None = None
+    ) -> VectorIndex | TableIndex:
         """Return the index of a group's embeddings of one key, shared by all retrievers.
+
+        Where the engine of the graph's store searches vectors, the index is there.
 
         Raises:
             LookupError: If the graph has no such embedding.
         """
-        from ..indexes import VectorIndex
+        from ..indexes import TableIndex, VectorIndex
 
         embed_key = "default" if key is None else key
-        name = ("vector index", group, embed_key)
-        return graph.shared(name, lambda: VectorIndex(graph, group, embed_key))
+        graph.embeddings.embedder(embed_key)
+
+        def make() -> VectorIndex | TableIndex:
+            in_store = graph.vector_table(group, embed_key) is not None
+            return (TableIndex if in_store else VectorIndex)(graph, group, embed_key)
+
+        return graph.shared(("vector index", group, embed_key), make)
 
     def prepare(
-        self, query: npt.NDArray[np.float32], indexes: Sequence[VectorIndex]
+        self, query: npt.NDArray[np.float32], indexes: Sequence[VectorIndex | TableIndex]
     ) -> npt.NDArray[np.float32]:
         """Return the query's vector as it is."""
         return query

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from node_texts import split_lines
-from postgres_server import RunningServer, running_server
+from postgres_server import RunningServer
 
 import nodekin.nodegraph.memory_store
 from nodekin.nodegraph import Document, MemoryStore, NodeGraph, NodeStore
@@ -41,13 +41,6 @@ def graph() -> NodeGraph:
     graph.create_node_group("line", split_lines)
     graph.create_node_group("word", str.split, parent="line")
     return graph
-
-
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[RunningServer]:
-    """Yield a PostgreSQL server that all tests of this process share."""
-    with running_server() as server:
-        yield server
 
 
 @pytest.fixture(params=["memory", "file", "server"])

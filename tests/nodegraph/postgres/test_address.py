@@ -61,3 +61,14 @@ def test_graphs_of_a_database_have_locks_of_their_own() -> None:
 def test_what_is_no_address_is_refused(address: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         PostgresAddress.parse(address)
+
+
+def test_vectors_are_searched_where_the_address_says() -> None:
+    assert PostgresAddress.parse("postgresql://db/texts").vectors == "auto"
+    address = PostgresAddress.parse("postgresql://db/texts?vectors=pgvector&sslmode=require")
+    assert (address.vectors, address.conninfo) == (
+        "pgvector",
+        "postgresql://db/texts?sslmode=require",
+    )
+    with pytest.raises(ValueError, match=r"vectors='faiss' .* auto, pgvector, memory"):
+        PostgresAddress.parse("postgresql://db/texts?vectors=faiss")

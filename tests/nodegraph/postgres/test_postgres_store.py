@@ -18,16 +18,7 @@ from store_machine import StoreMachine
 
 from nodekin.nodegraph import Document, NodeGraph, NodeStore, StoreError
 from nodekin.nodegraph.postgres import PostgresStore
-from nodekin.nodegraph.testing import check_store
 from nodekin.retrievers import Retriever
-
-
-@pytest.mark.slow
-def test_the_store_passes(postgres_server: RunningServer) -> None:
-    check_store(
-        lambda: PostgresStore(postgres_server.address()),
-        reopen=lambda store: PostgresStore(getattr(store, "address", "")),
-    )
 
 
 @pytest.mark.slow

@@ -1,0 +1,363 @@
+"""The vectors that PostgreSQL searches: the same results, by its graph too; one table for all."""
+
+import json
+import random
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import psycopg
+import pytest
+from postgres_server import RunningServer
+
+import nodekin.nodegraph.postgres.pgvector_table as postgres_table
+from nodekin.nodegraph import Document, Embedder, EmbeddingError, NodeGraph, StoreError
+from nodekin.nodegraph.postgres.pgvector_table import PostgresVectorTable
+from nodekin.retrievers import Retriever
+from nodekin.retrievers.indexes import TableIndex, VectorIndex, table_index
+
+FILTERS: list[dict[str, Any] | None] = [None, {"part": 3}, {"part": {"lt": 6}}, {"part": {"ne": 1}}]
+
+
+@pytest.fixture
+def address(postgres_server: RunningServer) -> str:
+    return f"{postgres_server.address()}&vectors=pgvector"
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let some hundred nodes be many."""
+    monkeypatch.setattr(postgres_table, "LINKED", 50)
+    monkeypatch.setattr(table_index, "_FEW", 60)
+    monkeypatch.setattr(table_index, "_BATCH", 64)
+
+
+@pytest.fixture
+def searched_by_graph(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Note of each search of a table whether all rows were compared."""
+    searches: list[bool] = []
+    nearest = PostgresVectorTable.nearest
+
+    def noting(self: PostgresVectorTable, *args: Any) -> Any:
+        searches.append(args[-1])
+        if not args[-1]:  # the planner compares so few rows, if it may
+            self._database.rows("SELECT set_config('enable_seqscan', 'off', true)")
+            self._database.rows("SELECT set_config('enable_bitmapscan', 'off', true)")
+        return nearest(self, *args)
+
+    monkeypatch.setattr(PostgresVectorTable, "nearest", noting)
+    return searches
+
+
+def random_vectors(dimension: int) -> Embedder:
+    def embed(texts: list[str]) -> Any:
+        """Return a vector for each text, the same for equal ones."""
+        return np.array(
+            [
+                np.random.default_rng(crc32(text.encode())).standard_normal(dimension)
+                for text in texts
+            ]
+        )
+
+    return Embedder(embed, f"random {dimension}")
+
+
+def opened(store: str | None, dimension: int = 8) -> NodeGraph:
+    graph = NodeGraph(store=store, embed=random_vectors(dimension), progress=False)
+    graph.create_node_group("line", str.splitlines)
+    return graph
+
+
+def documents(count: int, lines: int = 10) -> list[Document]:
+    return [
+        Document("\n".join(f"line {d} {n}" for n in range(lines)), {"part": d % 12}, id=str(d))
+        for d in range(count)
+    ]
+
+
+def rows(results: list[Any]) -> list[tuple[str, float]]:
+    return [(result.node.id, result.score) for result in results]
+
+
+def table_rows(server: RunningServer, graph: NodeGraph) -> list[tuple[Any, ...]]:
+    """Return what is known of a graph's tables: name, state, size, who wrote them last."""
+    schema = graph._store._database.address.schema  # type: ignore[attr-defined]
+    with psycopg.connect(server.uri) as db:
+        query = f"SELECT name, state, size, writer FROM {schema}.vector_tables ORDER BY name"
+        return db.execute(query).fetchall()
+
+
+def recall(graph: NodeGraph, expected: NodeGraph, queries: list[str], filters: Any) -> float:
+    """Return how many of the best ten are there; a tie counts as well as another."""
+    right = total = 0
+    for query in queries:
+        best = rows(Retriever(expected, "line", "cosine", top_k=10, filters=filters)(query))
+        got = rows(Retriever(graph, "line", "cosine", top_k=10, filters=filters)(query))
+        assert len(got) == len(best)
+        total += len(best)
+        right += sum(score >= best[-1][1] for _, score in got)
+        scores = dict(got)
+        assert all(scores[i] == score for i, score in best if i in scores)
+    return right / total if total else 1.0
+
+
+def test_the_graph_of_vectors_finds_what_comparing_all_finds(
+    address: str, small: None, searched_by_graph: list[bool]
+) -> None:
+    graph, expected = opened(address), opened(None)
+    queries = [f"query {number}" for number in range(20)]
+    for each in (graph, expected):
+        each.add(documents(60))
+    for third in range(2):
+        for filters in FILTERS:
+            assert recall(graph, expected, queries, filters) >= 0.99
+        assert {True, False} <= {*searched_by_graph}  # few are left by one of the filters
+        for each in (graph, expected):  # rows are removed from, and added to, the graph
+            each.remove([str(number) for number in range(third, 60, 3)])
+            each.add([Document(f"new line {n}", {"part": 1}, id=f"new {n}") for n in range(40)])
+    graph.close()
+
+
+def test_ties_and_many_hits_come_in_document_order(
+    address: str, small: None, searched_by_graph: list[bool]
+) -> None:
+    graph, expected = opened(address), opened(None)
+    for each in (graph, expected):
+        each.add([Document("the same line\n" * 9 + f"another {n}", id=str(n)) for n in range(30)])
+    for top_k in (1, 7, 250, 2_000):
+        for query in ("the same line", "else"):
+            retrievers = [Retriever(g, "line", "cosine", top_k=top_k) for g in (graph, expected)]
+            got, best = (rows(retriever(query)) for retriever in retrievers)
+            assert got == best
+    assert False in searched_by_graph
+    graph.close()
+
+
+def test_a_process_uses_the_table_that_another_has_written(
+    address: str, postgres_server: RunningServer
+) -> None:
+    first, second = opened(address), opened(address)
+    first.add(documents(3))
+    retrievers = [Retriever(graph, "line", "cosine") for graph in (first, second)]
+    best = rows(retrievers[0]("line 1 1"))
+    before = table_rows(postgres_server, first)
+    assert rows(retrievers[1]("line 1 1")) == best
+    assert table_rows(postgres_server, first) == before  # nobody wrote
+    second.add(Document("line 1 1", id="copy"))
+    assert [r.node.document_id for r in retrievers[0]("line 1 1")][:2] == ["1", "copy"]
+    (row,) = table_rows(postgres_server, first)
+    assert row[2] == 31
+    assert not any(isinstance(index, VectorIndex) for index in second._shared.values())
+    for graph in (first, second):
+        graph.close()
+
+
+def test_what_the_table_has_missed_is_compared_beside_it(address: str, small: None) -> None:
+    graph, expected, other = opened(address), opened(None), opened(address)
+    for each in (graph, expected):
+        each.add(documents(20))
+    retrievers = [Retriever(g, "line", "cosine", top_k=8) for g in (graph, expected)]
+    assert rows(retrievers[0]("x")) == rows(retrievers[1]("x"))
+    table = other.vector_table("line", "x")
+    assert table is not None
+    Retriever(other, "line", "cosine")("x")
+    (index,) = (i for i in other._shared.values() if isinstance(i, TableIndex))
+    with index._table().updating() as free:  # another process is at it
+        assert free
+        for each in (graph, expected):
+            each.remove("3")
+            each.add([Document("line 0 0\nline 5 5", {"part": 3}, id="0"), *documents(22)[20:]])
+        for query in ("x", "line 0 0", "line 21 3"):
+            for filters in FILTERS:
+                got, best = (rows(r.retrieve(query, filters=filters)) for r in retrievers)
+                assert got == best
+    assert rows(retrievers[0]("x")) == rows(retrievers[1]("x"))
+    for each in (graph, other):
+        each.close()
+
+
+def test_a_table_that_was_being_written_is_finished_by_the_next(
+    address: str, small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, expected = opened(address), opened(None)
+    for each in (graph, expected):
+        each.add(documents(30))
+    write, calls = PostgresVectorTable.write, iter(range(100))
+
+    def failing(self: PostgresVectorTable, *args: Any) -> None:
+        if next(calls) == 2:
+            raise KeyboardInterrupt
+        write(self, *args)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PostgresVectorTable, "write", failing)
+        with pytest.raises(KeyboardInterrupt):
+            Retriever(graph, "line", "cosine")("x")
+    for each in (graph, expected):
+        each.remove("1")
+    retrievers = [Retriever(g, "line", "cosine") for g in (opened(address), expected)]
+    assert rows(retrievers[0]("x")) == rows(retrievers[1]("x"))
+    graph.close()
+
+
+def test_threads_that_search_and_write_see_whole_states(address: str) -> None:
+    graph = opened(address)
+    graph.add(documents(5))
+    retriever = Retriever(graph, "line", "cosine", top_k=100)
+    sizes, errors, stop = {50, 60}, [], threading.Event()
+
+    def read() -> None:
+        try:
+            while not stop.is_set():
+                assert len(retriever("x")) in sizes
+        except BaseException as error:
+            errors.append(error)
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for _ in range(10):
+        graph.add(documents(6)[5:])
+        graph.remove("5")
+    stop.set()
+    for reader in readers:
+        reader.join(120)
+    assert not errors
+    graph.close()
+
+
+@pytest.mark.parametrize("dimension", [2_001, 4_001])
+def test_long_vectors_are_searched(
+    address: str, small: None, searched_by_graph: list[bool], dimension: int
+) -> None:
+    graph, expected = opened(address, dimension), opened(None, dimension)
+    for each in (graph, expected):
+        each.add(documents(8))
+    assert recall(graph, expected, ["a", "b", "c"], None) >= 0.99
+    graph.close()
+
+
+def test_vectors_that_are_too_long_are_refused(address: str) -> None:
+    graph = opened(address, 16_001)
+    graph.add("text")
+    with pytest.raises(StoreError, match=r"up to 16,000 numbers.*vectors=memory"):
+        Retriever(graph, "line", "cosine")("x")
+    graph.close()
+
+
+def test_a_query_of_another_dimension_is_an_error(address: str) -> None:
+    graph = opened(address)
+    graph.add("text")
+    retriever = Retriever(graph, "line", "cosine")
+    retriever("x")
+    with pytest.raises(EmbeddingError, match="3 numbers, and those of group 'line' have 8"):
+        retriever.batch_vectors(["x"], lambda graph, key: [[1.0, 2.0, 3.0]])
+    graph.close()
+
+
+def test_a_model_of_another_dimension_has_a_table_of_its_own(
+    address: str, postgres_server: RunningServer
+) -> None:
+    for dimension in (8, 12):
+        with opened(address, dimension) as graph:
+            if dimension == 8:
+                graph.add(documents(2))
+            assert len(Retriever(graph, "line", "cosine", top_k=50)("x")) == 20
+    assert [json.loads(row[1])[2] for row in table_rows(postgres_server, graph)] != []
+    assert {json.loads(row[1])[2] for row in table_rows(postgres_server, graph)} == {8, 12}
+
+
+def test_compacting_drops_tables_that_nobody_follows(
+    address: str, postgres_server: RunningServer
+) -> None:
+    for dimension in (8, 12):
+        with opened(address, dimension) as graph:
+            graph.add(documents(dimension))
+            Retriever(graph, "line", "cosine")("x")
+    graph.compact()
+    assert len(table_rows(postgres_server, graph)) == 2  # somebody may be using it
+    schema = graph._store._database.address.schema  # type: ignore[attr-defined]
+    with psycopg.connect(postgres_server.uri) as db:
+        db.execute(f"UPDATE {schema}.vector_tables SET seen = now() - interval '2 days'")
+    graph.compact()
+    (row,) = table_rows(postgres_server, graph)
+    assert json.loads(row[1])[2] == 12  # up to date, however long ago it was written
+    assert len(Retriever(opened(address, 8), "line", "cosine", top_k=200)("x")) == 120
+
+
+def test_the_address_says_where_vectors_are_searched(postgres_server: RunningServer) -> None:
+    kinds = {}
+    for vectors in ("", "&vectors=auto", "&vectors=memory", "&vectors=pgvector"):
+        with opened(f"{postgres_server.address()}{vectors}") as graph:
+            graph.add("text")
+            retriever = Retriever(graph, "line", "cosine")
+            assert len(retriever("x")) == 1
+            (kinds[vectors],) = map(type, graph._shared.values())
+    assert [*kinds.values()] == [TableIndex, TableIndex, VectorIndex, TableIndex]
+
+
+@pytest.fixture
+def without_pgvector(postgres_server: RunningServer) -> Iterator[str]:
+    """Yield the address of a database without pgvector, whose user may not install it."""
+    with psycopg.connect(postgres_server.uri, autocommit=True) as db:
+        db.execute("CREATE ROLE plain LOGIN")
+        db.execute("CREATE DATABASE plain OWNER plain")
+        uri = postgres_server.uri.replace("postgres:@/postgres?", "plain@/plain?")
+        yield uri
+        db.execute("DROP DATABASE plain WITH (FORCE)")
+        db.execute("DROP ROLE plain")
+
+
+def test_without_pgvector_vectors_are_in_memory(without_pgvector: str) -> None:
+    with opened(without_pgvector) as graph:
+        graph.add("text")
+        assert len(Retriever(graph, "line", "cosine")("x")) == 1
+        assert [type(index) for index in graph._shared.values()] == [VectorIndex]
+    graph = opened(f"{without_pgvector}&vectors=pgvector")
+    with pytest.raises(StoreError, match=r"plain@.* has no pgvector.*CREATE EXTENSION vector"):
+        Retriever(graph, "line", "cosine")("x")
+    graph.close()
+
+
+@pytest.mark.slow
+@pytest.mark.data
+def test_questions_on_cmrc_have_the_results_of_comparing_all(
+    data: Path, address: str, monkeypatch: pytest.MonkeyPatch, searched_by_graph: list[bool]
+) -> None:
+    """The bound for an approximate engine: recall@10, and the first result."""
+    wordllama = pytest.importorskip("wordllama", reason="no static vectors: pip install wordllama")
+    folder = data / "cmrc2018"
+    if not (folder / "kb").is_dir():
+        pytest.skip(f"no CMRC 2018 in {data}")
+    monkeypatch.setattr(postgres_table, "LINKED", 1_000)
+    cache = Path(wordllama.__file__).parent
+    model = Embedder(
+        wordllama.WordLlama.load(cache_dir=cache, disable_download=True).embed, "wordllama"
+    )
+    texts = [file.read_text("utf-8") for file in sorted((folder / "kb").glob("*.txt"))]
+    clauses = [c for t in texts for c in t.replace("，", "。").split("。") if c.strip()]
+    random.Random(7).shuffle(clauses)
+    lines = (folder / "questions.jsonl").read_text("utf-8").splitlines()
+    questions = [json.loads(line)["question"] for line in lines]
+    graphs = [NodeGraph(store=s, embed=model, progress=False) for s in (address, None)]
+    results = []
+    for graph in graphs:
+        graph.create_node_group("line", str.splitlines)
+        graph.add(["\n".join(clauses[at : at + 100]) for at in range(0, len(clauses), 100)])
+        results.append(Retriever(graph, "line", "cosine", top_k=10).batch(questions))
+    assert False in searched_by_graph
+    right = total = same = 0
+    for got, best in zip(*results, strict=True):
+        assert len(got) == len(best)
+        if not best:  # a question without a word that the model knows
+            continue
+        total += 1
+        right += sum(result.score >= best[-1].score for result in got) / len(best)
+        same += got[0].score == best[0].score
+    assert total > 900
+    assert right / total >= 0.99
+    assert same / total >= 0.99
+    graphs[0].close()

@@ -1,0 +1,169 @@
+"""A graph means the same on every engine: results, scores, filters, evidence, deletes."""
+
+from datetime import date
+from typing import Any
+
+import pytest
+from engines import Engine
+
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.retrievers import FusionRetriever, Retriever
+from nodekin.retrievers.testing import check_index, check_retriever
+
+LETTERS = "aeiounrtbmk河茶"
+
+DOCUMENTS = [
+    Document(
+        "green tea\nblack tea with milk\nriver water",
+        {"year": 1999, "tags": ["a", "b"], "read": date(2024, 1, 31), "or": 1},
+        id="tea",
+    ),
+    Document("the river bank\nthe river bed\ntea", {"year": 2005.5, "author": "Ann"}, id="river"),
+    Document(
+        "money in the bank\n长江是中国最长的河流", {"year": "2010", "author": None}, id="河'\"%_"
+    ),
+    Document(
+        "green tea\n茶是一种饮品\nriver", {"read": "2024-02-01", "author": "Bo"}, id="2024-01-31"
+    ),
+    Document("milk\nmilk\nmilk", {"year": True, "tags": ("b",), "author": ""}, id="milk"),
+    Document("no metadata at all", id="bare"),
+]
+
+FILTERS: list[dict[str, Any]] = [
+    {"year": 1999},
+    {"year": {"gte": 2000}},
+    {"year": {"lt": 2010, "gt": 1000}},
+    {"year": {"ne": 1999}},
+    {"year": [1999, "2010", True]},
+    {"tags": "b"},
+    {"tags": ["a", "x"]},
+    {"tags": {"contains": "a"}},
+    {"tags": {"all": ["a", "b"]}},
+    {"tags": {"any": ["b"]}},
+    {"author": {"like": "a%"}},
+    {"author": {"like_case": "_o"}},
+    {"author": {"exists": True}},
+    {"author": {"exists": False}},
+    {"author": {"empty": True}},
+    {"author": {"empty": False}},
+    {"author": {"nin": ["Ann", "Bo"]}},
+    {"read": date(2024, 1, 31)},
+    {"read": {"gt": "2024-01-15"}},
+    {"read": "2024-01-31"},
+    {"metadata.or": 1},
+    {"document.id": "tea"},
+    {"document.id": ["tea", "河'\"%_", "nothing"]},
+    {"document.id": date(2024, 1, 31)},
+    {"document.id": {"like": "%i%"}},
+    {"not": {"year": {"exists": True}}},
+    {"not": {"or": [{"tags": "a"}, {"author": "Ann"}]}},
+    {"or": [{"year": 1999}, {"not": {"author": "Bo"}}]},
+    {"and": [{"year": {"exists": True}}, {"author": {"exists": True}}]},
+    {"nothing": {"empty": True}},
+    {"tags": {"ne": "b"}, "document.id": {"gte": "m"}},
+]
+
+QUERIES = ("tea", "green tea", "river bank", "长江 river", "milk and money", "xyz", " ")
+
+
+def letters(texts: list[str]) -> list[list[float]]:
+    return [[*(text.count(letter) for letter in LETTERS), 0.25] for text in texts]
+
+
+def built(**options: Any) -> NodeGraph:
+    graph = NodeGraph(embed=letters, progress=False, **options)
+    graph.create_node_group("line", str.splitlines)
+    graph.create_node_group("word", str.split, parent="line")
+    return graph
+
+
+def filled(graph: NodeGraph) -> NodeGraph:
+    graph.add(DOCUMENTS)
+    graph.link("tea", ["river", "milk"])
+    return graph
+
+
+def rows(results: list[Any]) -> list[Any]:
+    """Return all that a result says."""
+    return [
+        (
+            *(r.node.id, r.node.text, r.node.group, r.score),
+            [(e.node.id, e.score, e.similarity, e.embed_key, e.filters) for e in r.evidence],
+        )
+        for r in results
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("similarity", ["bm25", "cosine"])
+def test_an_index_is_right_after_any_change(engine: Engine, similarity: str) -> None:
+    check_index(similarity, graph_options=engine.options)
+
+
+@pytest.mark.slow
+def test_retrievers_are_right_after_any_change(engine: Engine) -> None:
+    def both(graph: NodeGraph) -> FusionRetriever:
+        words = Retriever(graph, "line", "bm25", target="ROOT")
+        return FusionRetriever([words, Retriever(graph, "line", "cosine", target="ROOT")])
+
+    check_retriever(both, graph_options=engine.options)
+
+
+@pytest.mark.parametrize("similarity", ["bm25", "cosine"])
+def test_results_are_those_of_memory(engine: Engine, similarity: str) -> None:
+    graph, expected = filled(built(**engine.options())), filled(built())
+    for settings in (
+        {},
+        {"target": "ROOT"},
+        {"target": "word"},
+        {"target": "ROOT", "lift": "sum", "top_k": 2},
+        {"target": "ROOT", "lift": "mean"},
+        {"target": "ROOT", "child_k": 3},
+        {"similarity_cut_off": 0.7, "top_k": 3},
+        {"top_k": 1},
+    ):
+        on_engine = Retriever(graph, "line", similarity, **settings)
+        in_memory = Retriever(expected, "line", similarity, **settings)
+        for query in QUERIES:
+            assert rows(on_engine(query)) == rows(in_memory(query)), (settings, query)
+        results = zip(on_engine.batch(QUERIES), in_memory.batch(QUERIES), strict=True)
+        assert all(rows(of_engine) == rows(of_memory) for of_engine, of_memory in results)
+    graph.close()
+
+
+@pytest.mark.parametrize("similarity", ["bm25", "cosine"])
+def test_filters_mean_the_same(engine: Engine, similarity: str) -> None:
+    graph, expected = filled(built(**engine.options())), filled(built())
+    on_engine = Retriever(graph, "line", similarity, top_k=4)
+    in_memory = Retriever(expected, "line", similarity, top_k=4)
+    for filters in FILTERS:
+        for query in ("tea river", "milk bank", ""):
+            got = on_engine.retrieve(query, filters=filters)
+            assert rows(got) == rows(in_memory.retrieve(query, filters=filters)), filters
+    # New values of the same fields, of which the conditions have not been decided yet.
+    for each in (graph, expected):
+        each.add(Document("tea and milk", {"year": 2024, "tags": ["a"], "author": "Al"}, id="new"))
+        each.remove("river")
+        each.add(Document("river tea", {"year": 1999, "author": "Ann"}, id="tea"))
+    for filters in FILTERS:
+        got = on_engine.retrieve("tea river", filters=filters)
+        assert rows(got) == rows(in_memory.retrieve("tea river", filters=filters)), filters
+    graph.close()
+
+
+def test_a_graph_that_is_opened_again_is_the_same(engine: Engine) -> None:
+    if not engine.lasting:
+        pytest.skip("nothing lasts in memory")
+    options = engine.options()
+    with filled(built(**options)) as graph:
+        before = [rows(Retriever(graph, "line", s)("green tea")) for s in ("bm25", "cosine")]
+    with built(**options) as graph, built(**options) as another:
+        retrievers = [Retriever(graph, "line", s) for s in ("bm25", "cosine")]
+        assert [rows(retriever("green tea")) for retriever in retrievers] == before
+        another.add(Document("green green tea", id="green"))
+        another.remove("tea")
+        for retriever in retrievers:
+            texts = [result.node.text for result in retriever("green tea")]
+            assert "green green tea" in texts
+            assert "tea" not in {result.node.document_id for result in retriever("green tea")}
+        assert [link.target for link in graph.links("tea")] == []
