@@ -769,14 +769,14 @@ class NodeGraph:
         """Return those of some nodes that exist; the others have been removed or changed."""
         return [self.attach(node) for node in self._store.get(ids) if node is not None]
 
-    def vector_table(self, group: str, name: str) -> VectorTable | None:
+    def vector_table(self, group: str, *names: str) -> VectorTable | None:
         """Return where the store's engine has the vectors of a group; None where it has none.
 
         Args:
             group: The group.
-            name: What tells apart the tables of a group.
+            names: What tells apart the tables of a group.
         """
-        return self._store.vector_table(group, name)
+        return self._store.vector_table(group, *names)
 
     def index_file(self, name: str) -> Path | None:
         """Return where an index that can be made again may be kept, None where nothing lasts."""

@@ -162,12 +162,12 @@ class NodeStore(ABC):
         """
         return nullcontext()
 
-    def vector_table(self, group: str, name: str) -> VectorTable | None:
+    def vector_table(self, group: str, *names: str) -> VectorTable | None:
         """Return a table of vectors that the store's engine searches; None where it can't.
 
         Args:
             group: The group whose nodes have the vectors.
-            name: What tells apart the tables of a group: the model, what is embedded.
+            names: What tells apart the tables of a group: the model, what is embedded.
         """
         return None
 

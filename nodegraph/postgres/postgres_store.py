@@ -148,7 +148,7 @@ class PostgresStore(NodeStore):
         """Close all connections; the next use opens new ones."""
         self._database.close()
 
-    def vector_table(self, group: str, name: str) -> VectorTable | None:
+    def vector_table(self, group: str, *names: str) -> VectorTable | None:
         """Return a table of vectors where the database has pgvector; None where it has not.
 
         Raises:
@@ -167,7 +167,7 @@ class PostgresStore(NodeStore):
             )
         if schema is None:
             return None
-        return PostgresVectorTable(self._database, schema, group, digest(group, name))
+        return PostgresVectorTable(self._database, schema, group, digest(group, *names))
 
     def compact(self) -> None:
         """Delete what nothing refers to any more; the server frees the space by itself."""

@@ -19,7 +19,6 @@ from ...nodegraph import (
     VectorRow,
     VectorTable,
 )
-from ...nodegraph.hashing import digest
 from ...nodegraph.progress import track
 from ..filters import Filter
 from ..results import Hits
@@ -131,7 +130,7 @@ class TableIndex:
         text = self._graph.search_version(self._group)[0]
         tables = self._tables
         if text not in tables:
-            table = self._graph.vector_table(self._group, digest(self._model, text))
+            table = self._graph.vector_table(self._group, self._model, text)
             if table is None:
                 raise ValueError(
                     f"the store of {self._graph!r:.80} has no engine that searches vectors; open "
