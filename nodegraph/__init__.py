@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .models import LLM, CachedLLM, Embedder
     from .node import ROOT, Kin, Link, LinkedText, Node
     from .observation import Observation, OutsideHoldError, observing
+    from .progress import track
     from .readers import ReadOptions, ReadReport, register_reader
     from .search_text import SearchText, SearchTextOption, as_search_text
     from .source_names import file_name_of, headings_of, source_title
@@ -69,6 +70,7 @@ else:
             ".models": "LLM CachedLLM Embedder",
             ".node": "ROOT Kin Link LinkedText Node",
             ".observation": "Observation OutsideHoldError observing",
+            ".progress": "track",
             ".readers": "ReadOptions ReadReport register_reader",
             ".search_text": "SearchText SearchTextOption as_search_text",
             ".source_names": "file_name_of headings_of source_title",
@@ -145,4 +147,5 @@ __all__ = [
     "source_title",
     "split_paragraphs",
     "split_sentences",
+    "track",
 ]

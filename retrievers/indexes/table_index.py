@@ -18,8 +18,8 @@ from ...nodegraph import (
     ValueMatch,
     VectorRow,
     VectorTable,
+    track,
 )
-from ...nodegraph.progress import track
 from ..filters import Filter
 from ..results import Hits
 from .nearest_vectors import Floats, Numbers, Scores, cosines, unit

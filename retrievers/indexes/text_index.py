@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import Stemmer
 
-from ...nodegraph import Node, NodeGraph
+from ...nodegraph import Node, NodeGraph, track
 from ...nodegraph.hashing import fingerprint
-from ...nodegraph.progress import track
 from ..analysis import MOST_TEXTS, Analyzer, InvertedTexts, invert
 from ..filters import Filter
 from ..results import Hits
