@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import logging
 import re
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, cast
 
+from llama_index.core.bridge.pydantic import ValidationError
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms import LLM
 from llama_index.core.output_parsers.base import OutputParserException
@@ -29,6 +31,8 @@ from ..tool_filters import FilterError, FilterField
 from .metadata_filters import as_filters
 from .prompt_templates import default_llm
 from .retriever import NodeGraphRetriever
+
+_log = logging.getLogger(__name__)
 
 _TYPES: Mapping[str, type] = {
     **{"str": str, "string": str, "text": str, "bool": bool, "boolean": bool},
@@ -152,10 +156,13 @@ class NodeGraphAutoRetriever(VectorIndexAutoRetriever):
         answer = _TRUTH_VALUE.sub(r'\1"\2"', clean(output))
         try:
             spec = cast(VectorStoreQuerySpec, self._output_parser.parse(answer).parsed_output)
-        except OutputParserException as error:
+        except (OutputParserException, ValidationError) as error:  # the second one in 0.13
             if _CONDITION.search(answer):
                 raise ValueError(f"the model's conditions can't be read: {error}") from error
-            return cast(VectorStoreQuerySpec, super()._parse_generated_spec(output, query_bundle))
+            _log.warning(
+                "the model's answer can't be read, the question is searched for: %s", error
+            )
+            return VectorStoreQuerySpec(query=query_bundle.query_str, filters=[])
         if not spec.query.strip() and not spec.filters:
             spec.query = query_bundle.query_str
         spec.filters = [_typed(part, self._types.get(part.key)) for part in spec.filters]

@@ -101,8 +101,11 @@ def vector_index() -> VectorStoreIndex:
     return VectorStoreIndex(nodes(), embed_model=Words())
 
 
+IN_014 = version("llama-index-core") >= "0.14"
+"""In 0.13 an answer that can't be read is an error."""
+
 in_014 = pytest.mark.skipif(
-    version("llama-index-core") < "0.14",
+    not IN_014,
     reason="the store of LlamaIndex 0.13 takes no value that is missing for one that differs",
 )
 
@@ -246,13 +249,12 @@ def test_an_answer_without_conditions_leaves_the_question(
     caplog: pytest.LogCaptureFixture,
     answer: str,
 ) -> None:
-    theirs = VectorIndexAutoRetriever(
-        vector_index, INFO, scripted(answer), similarity_top_k=2
-    ).retrieve("A dream machine")
-    caplog.clear()
+    theirs = VectorIndexAutoRetriever(vector_index, INFO, scripted(answer), similarity_top_k=2)
+    if not IN_014:
+        theirs = vector_index.as_retriever(similarity_top_k=2)
     ours = NodeGraphAutoRetriever(index, INFO, scripted(answer), similarity_top_k=2)
-    assert ids(ours.retrieve("A dream machine")) == ids(theirs)
-    assert "Failed to parse query spec" in caplog.text
+    assert ids(ours.retrieve("A dream machine")) == ids(theirs.retrieve("A dream machine"))
+    assert "the model's answer can't be read" in caplog.text
     ours = NodeGraphAutoRetriever(
         index, INFO, scripted(answer), similarity_top_k=5, extra_filters={"year": {"lt": 2000}}
     )
