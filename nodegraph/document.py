@@ -89,6 +89,7 @@ def declared_search_text(item: object) -> SearchText | None:
         separator=getattr(item, "metadata_separator", "\n"),
         list_separator=None,
         template=getattr(item, "text_template", "{metadata_str}\n\n{content}"),
+        excluded_llm=getattr(item, "excluded_llm_metadata_keys", ()),
     )
 
 

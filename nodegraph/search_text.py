@@ -48,6 +48,8 @@ class SearchText:
         fields: Names of metadata fields, in the order they are put; fields that a node does not
             have are left out. None for all of its metadata; ``()`` for none.
         excluded: Fields that are left out of all.
+        excluded_llm: Fields that language models are not to read where a framework shows them
+            all; they are searched. LlamaIndex's documents declare them.
         groups: Names of groups: the texts of the node's kin there are put before the fields, for
             example a summary of the document it is from. Searching builds these groups.
         field_template: How a field is put: a format string of ``{key}`` and ``{value}``.
@@ -76,6 +78,7 @@ class SearchText:
     separator: str
     list_separator: str | None
     template: str
+    excluded_llm: tuple[str, ...]
 
     def __init__(
         self,
@@ -87,6 +90,7 @@ class SearchText:
         separator: str = "\n",
         list_separator: str | None = " > ",
         template: str = "{metadata}\n{text}",
+        excluded_llm: str | Iterable[str] = (),
     ) -> None:
         _check_template("field_template", field_template, ("key", "value"))
         _check_template("template", template, _PLACES)
@@ -98,6 +102,7 @@ class SearchText:
             "separator": separator,
             "list_separator": list_separator,
             "template": template,
+            "excluded_llm": tuple(sorted(set(_names("excluded_llm", excluded_llm)))),
         }
         for name, value in settings.items():
             object.__setattr__(self, name, value)
@@ -152,12 +157,13 @@ class SearchText:
 
     def to_row(self) -> list[Any]:
         """Return the settings as JSON has them, for ``from_row``."""
-        return [list(v) if isinstance(v, tuple) else v for v in astuple(self)]
+        row = [list(v) if isinstance(v, tuple) else v for v in astuple(self)]
+        return row if self.excluded_llm else row[:-1]  # as it was before there was this one
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> SearchText:
         """Restore what ``to_row`` returned."""
-        fields, excluded, groups, field_template, separator, list_separator, template = row
+        fields, excluded, groups, field_template, separator, list_separator, template, *more = row
         return cls(
             fields,
             excluded=excluded,
@@ -166,6 +172,7 @@ class SearchText:
             separator=separator,
             list_separator=list_separator,
             template=template,
+            excluded_llm=more[0] if more else (),
         )
 
 

@@ -19,6 +19,9 @@ Mode = Literal["rrf", "relative", "distribution", "concat"]
 
 RANK_CONSTANT = 60
 
+_IMPORTED_ID = "llama_index_id"
+"""The metadata field in which a node that was imported has the id by which its old index has it."""
+
 
 def fuse(
     results: Sequence[Sequence[ScoredNode]],
@@ -79,7 +82,8 @@ def by_node(results: Iterable[ScoredNode], merge_by: str | None = None) -> list[
         node = result.node
         value = None if merge_by is None else node.metadata.get(merge_by)
         # Two graphs may give the same id to documents with different texts.
-        key = (node.id, node.text) if value is None else (type(value).__name__, repr(value))
+        own_id = node.own_metadata.get(_IMPORTED_ID, node.id) if node.own_metadata else node.id
+        key = (own_id, node.text) if value is None else (type(value).__name__, repr(value))
         same.setdefault(key, []).append(result)
     return list(same.values())
 

@@ -210,10 +210,11 @@ def _search_text(record: Mapping[str, Any], name: str) -> SearchText | None:
 
 
 def embed_properties(searched: SearchText, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return by which properties LlamaIndex embeds what is searched here of all metadata."""
+    """Return by which properties LlamaIndex embeds, and shows, what is declared here."""
     template = searched.template.replace("{metadata}", "{metadata_str}")
     return {
         "embed": [name for name in metadata if name in searched.excluded],
+        "llm": [name for name in metadata if name in searched.excluded_llm],
         "metadata_template": searched.field_template,
         "metadata_separator": searched.separator,
         "text_template": template.replace("{text}", "{content}"),

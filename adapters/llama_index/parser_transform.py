@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -105,6 +105,7 @@ class ParserTransform:
         if (searched := _of_llama_index(node)) is not None:
             properties = embed_properties(searched, node.metadata)
             document.excluded_embed_metadata_keys = [*searched.excluded]
+            document.excluded_llm_metadata_keys = [*searched.excluded_llm]
             document.metadata_template = properties["metadata_template"]
             document.metadata_separator = properties["metadata_separator"]
             document.text_template = properties["text_template"]
@@ -114,27 +115,29 @@ class ParserTransform:
         if any(chunk.parent_node and chunk.parent_node.node_id in ids for chunk in chunks):
             raise _several_levels(self.__parser)
         use_start = not isinstance(self.__parser, NodeParser)
-        excluded = {*document.excluded_embed_metadata_keys}
-        return [_node(chunk, node, use_start, excluded) for chunk in chunks]
+        return [_node(chunk, node, use_start) for chunk in chunks]
 
 
-def _node(chunk: BaseNode, parent: Node, use_start: bool, excluded: Set[str]) -> Node:
+def _node(chunk: BaseNode, parent: Node, use_start: bool) -> Node:
     """Return the node of a chunk.
 
     Args:
-        chunk: The chunk.
+        chunk: The chunk, which may have more fields that are not searched or not shown.
         parent: What was parsed.
         use_start: Whether the chunk's start may be true.
-        excluded: The fields of the parent that are not searched; the chunk may have more of them.
     """
     text = chunk.get_content()
     start = getattr(chunk, "start_char_idx", None)
     if not use_start or not is_start(start, text, parent.text):
         start = None
-    own, names = _of_llama_index(parent), {*chunk.excluded_embed_metadata_keys}
-    own = None if own is None or names == excluded else replace(own, excluded=tuple(names))
+    declared = _of_llama_index(parent)
+    own = declared and replace(
+        declared,
+        excluded=tuple(chunk.excluded_embed_metadata_keys),
+        excluded_llm=tuple(chunk.excluded_llm_metadata_keys),
+    )
     metadata = own_metadata(chunk.metadata, parent.metadata)
-    return Node(text, metadata, start=start, search_text=own)
+    return Node(text, metadata, start=start, search_text=None if own == declared else own)
 
 
 def _of_llama_index(node: Node) -> SearchText | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal
@@ -28,7 +29,7 @@ from ...retrievers.plans import Compute, Plan, arun, run
 from ...retrievers.strategies import StrategyName, is_tools, make_strategy, without_answers
 from .prompt_templates import llm_or_settings
 from .retrieval_record import RecordingRetriever, RetrievalRecord
-from .retriever import NodeGraphRetriever
+from .retriever import NodeGraphRetriever, undecorated
 from .synthesizers import (
     SYNTHESIS_OPTIONS,
     LlamaIndexSynthesizer,
@@ -193,6 +194,32 @@ class NodeGraphQueryEngine(BaseQueryEngine):
     def retriever(self) -> NodeGraphRetriever:
         """The retriever, with its strategy."""
         return self._retriever
+
+    def query(
+        self, str_or_query_bundle: QueryType, filters: MetadataFilters | Filters | None = None
+    ) -> RESPONSE_TYPE:
+        """Return the answer to a question.
+
+        Args:
+            str_or_query_bundle: The question.
+            filters: Conditions of this call alone, in addition to the engine's: those of a user
+                of an engine that many share.
+        """
+        return undecorated(BaseQueryEngine.query)(self._narrowed(filters), str_or_query_bundle)
+
+    async def aquery(
+        self, str_or_query_bundle: QueryType, filters: MetadataFilters | Filters | None = None
+    ) -> RESPONSE_TYPE:
+        """Return the same without blocking the event loop."""
+        call = undecorated(BaseQueryEngine.aquery)
+        return await call(self._narrowed(filters), str_or_query_bundle)
+
+    def _narrowed(self, filters: MetadataFilters | Filters | None) -> NodeGraphQueryEngine:
+        if filters is None:
+            return self
+        other = copy.copy(self)
+        other._retriever = self._retriever.narrowed(filters)
+        return other
 
     def retrieve(self, query_bundle: QueryType) -> list[NodeWithScore]:
         """Return the nodes that an answer would be made from, best first."""

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Iterator, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
 from llama_index.core.prompts import BasePromptTemplate
-from llama_index.core.schema import BaseNode, Document, IndexNode, NodeWithScore, QueryBundle
+from llama_index.core.schema import (
+    BaseNode,
+    Document,
+    IndexNode,
+    NodeWithScore,
+    QueryBundle,
+    QueryType,
+)
 from llama_index.core.storage.docstore.types import BaseDocumentStore
 from llama_index.core.utils import print_text
 from llama_index.core.vector_stores.types import MetadataFilters
@@ -25,6 +33,7 @@ from ...retrievers import (
     RetrieverProtocol,
     ScoredNode,
     Span,
+    all_of,
     as_retriever,
     limit_concurrency,
     trace,
@@ -43,6 +52,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 dispatcher = get_dispatcher(__name__)
+
+T = TypeVar("T")
 
 
 class NodeGraphRetriever(BaseRetriever):
@@ -199,6 +210,32 @@ class NodeGraphRetriever(BaseRetriever):
             verbose=verbose,
         )
 
+    def retrieve(
+        self, str_or_query_bundle: QueryType, filters: MetadataFilters | Filters | None = None
+    ) -> list[NodeWithScore]:
+        """Return the results of a query, best first.
+
+        Args:
+            str_or_query_bundle: The query; a blank one lists what meets the conditions.
+            filters: Conditions of this call alone, in addition to the retriever's.
+        """
+        return undecorated(BaseRetriever.retrieve)(self.narrowed(filters), str_or_query_bundle)
+
+    async def aretrieve(
+        self, str_or_query_bundle: QueryType, filters: MetadataFilters | Filters | None = None
+    ) -> list[NodeWithScore]:
+        """Return the same without blocking the event loop."""
+        call = undecorated(BaseRetriever.aretrieve)
+        return await call(self.narrowed(filters), str_or_query_bundle)
+
+    def narrowed(self, filters: MetadataFilters | Filters | None) -> NodeGraphRetriever:
+        """Return a copy with further conditions, the retriever itself without any."""
+        if filters is None:
+            return self
+        other = copy.copy(self)
+        other.filters = all_of(self.filters, as_filters(filters))
+        return other
+
     @property
     def native_retriever(self) -> RetrieverProtocol:
         """The retriever, with this one's settings: what ``as_retriever`` returns."""
@@ -281,6 +318,11 @@ class NodeGraphRetriever(BaseRetriever):
 
     def _update_prompts(self, prompts_dict: dict[str, BasePromptTemplate]) -> None:
         self.retriever = replace_templates(self.retriever, prompts_dict)
+
+
+def undecorated(method: Callable[..., T]) -> Callable[..., T]:
+    """Return a method of a class of LlamaIndex without its span: what overrides it has one."""
+    return cast(Callable[..., T], inspect.unwrap(method))
 
 
 class MeanRetriever(PlannedRetriever):

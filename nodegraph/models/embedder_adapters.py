@@ -28,9 +28,12 @@ EmbedTexts = Callable[[list[str]], Any]
 AsyncEmbedTexts = Callable[[list[str]], Awaitable[Any]]
 
 _FRAMEWORKS = (
-    ("get_text_embedding_batch", "get_query_embedding"),  # LlamaIndex
-    ("embed_documents", "embed_query"),  # LangChain
+    ("get_text_embedding_batch", "get_query_embedding", "_aget_text_embeddings"),  # LlamaIndex
+    ("embed_documents", "embed_query", "aembed_documents"),  # LangChain
 )
+"""Methods for passages and for a query, and the one that a class overrides which embeds passages
+async. LlamaIndex's ``_aget_text_embedding``, for one text, often calls the sync method.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +57,15 @@ def adapt_embedder(model: Any) -> EmbedderCalls:
         "load it, for example SentenceTransformer({name}), or name it to a server: "
         "OpenAIEmbedder({name}), from nodekin.adapters.openai",
     )
-    for passages, query in _FRAMEWORKS:
+    for passages, query, overridden in _FRAMEWORKS:
         if has(model, passages, query):
             aquery = getattr(model, f"a{query}", None)
+            has_async = _own_method(model, overridden) is not None
             return EmbedderCalls(
                 getattr(model, passages),
                 partial(_one_by_one, getattr(model, query)),
                 partial(_all_at_once, aquery) if callable(aquery) else None,
-                _own_method(model, f"a{passages}"),
+                getattr(model, f"a{passages}", None) if has_async else None,
             )
     if has(model, "encode"):  # sentence-transformers and its relatives
         encoder = Encoder(model)

@@ -71,6 +71,17 @@ def test_what_is_searched(search_text: Any, expected: str) -> None:
     assert (node.text, node.content, node.start, node.end) == ("It grew by 57%.",) * 2 + (0, 15)
 
 
+def test_what_models_are_not_to_read_is_stored_and_searched() -> None:
+    searched = SearchText(None, excluded_llm=["year", "title"])
+    assert searched(Node("It grew.", {"year": 2021})) == "2021\nIt grew."
+    for one in (searched, SearchText(None)):
+        assert SearchText.from_row(one.to_row()) == one
+    assert len(SearchText(None).to_row()) == 7  # as graphs have it that were written before
+    assert searched.version != SearchText(None).version
+    with pytest.raises(TypeError, match="excluded_llm of a SearchText are names"):
+        SearchText(excluded_llm=[1])  # type: ignore[list-item]
+
+
 def test_a_document_declares_it_for_all_nodes_below() -> None:
     graph = NodeGraph()
     graph.add(Document("One. Two.", {"a": 1, "title": "T"}, id="d", search_text="a"))

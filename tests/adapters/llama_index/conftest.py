@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nodekin.nodegraph import Document, NodeGraph, split_paragraphs, split_sentences
+from nodekin.nodegraph import NodeGraph, split_paragraphs, split_sentences
 from nodekin.retrievers import Retriever
 
 if find_spec("llama_index") is None:
@@ -19,6 +19,7 @@ else:
     from llama_index.core.instrumentation.event_handlers import BaseEventHandler
     from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
     from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
+    from llama_index.core.schema import Document as LlamaIndexDocument
 
     from nodekin.adapters.llama_index import NodeGraphRetriever
 
@@ -67,12 +68,17 @@ def scripted() -> Callable[[Any], Any]:
 @pytest.fixture
 def graph() -> NodeGraph:
     graph = NodeGraph()
-    graph.add(
-        [
-            Document(TEA, {"topic": "tea", "year": 1999, "file_size": 7}, id="tea"),
-            Document(PANDA, {"topic": "panda", "year": 2005}, id="panda"),
-        ]
-    )
+    unread = ["file_size"]  # as SimpleDirectoryReader says of it
+    for name, text, year in (("tea", TEA, 1999), ("panda", PANDA, 2005)):
+        graph.add(
+            LlamaIndexDocument(
+                text=text,
+                id_=name,
+                metadata={"topic": name, "year": year, "file_size": 7},
+                excluded_embed_metadata_keys=unread,
+                excluded_llm_metadata_keys=unread,
+            )
+        )
     graph.create_node_group("paragraph", split_paragraphs)
     graph.create_node_group("sentence", split_sentences, parent="paragraph")
     return graph

@@ -5,6 +5,7 @@ import hashlib
 import json
 import pickle
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,10 @@ from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
 from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import (
     HierarchicalNodeParser,
+    MarkdownNodeParser,
     SentenceSplitter,
+    SentenceWindowNodeParser,
+    TokenTextSplitter,
     get_leaf_nodes,
     get_root_nodes,
 )
@@ -27,6 +31,7 @@ from llama_index.core.storage.docstore import SimpleDocumentStore
 from nodekin.adapters.llama_index import (
     NodeGraphDocstore,
     NodeGraphRetriever,
+    as_transform,
     export_nodes,
     import_nodes,
     to_node_with_score,
@@ -374,14 +379,24 @@ def test_roots_and_leaves_of_exported_nodes_are_those_of_the_parser(
 # Graphs with LlamaIndex's splitters
 
 
+SPLITTERS: dict[str, Callable[[], Any]] = {
+    "sentences": lambda: splitter(40),
+    "tokens": lambda: TokenTextSplitter(chunk_size=40, chunk_overlap=0),
+    "metadata-aware": lambda: as_transform(splitter(60)),
+    "windows": lambda: as_transform(
+        SentenceWindowNodeParser.from_defaults(sentence_splitter=split_sentences)
+    ),
+    "Markdown": lambda: as_transform(MarkdownNodeParser()),
+}
+
+
+@pytest.mark.parametrize("name", SPLITTERS)
 def test_a_graph_with_a_splitter_of_llama_index_is_copied_and_pickled(
-    documents: list[Document],
+    documents: list[Document], name: str
 ) -> None:
     graph = NodeGraph()
     graph.add(documents)
-    graph.create_node_group(
-        "chunk", SentenceSplitter(chunk_size=40, chunk_overlap=0, chunking_tokenizer_fn=str.split)
-    )
+    graph.create_node_group("chunk", SPLITTERS[name]())
     retriever = NodeGraphRetriever(Retriever(graph, "chunk", top_k=2))
     wanted = [r.node_id for r in retriever.retrieve("Green tea")]
     for way in (copy.deepcopy, lambda both: pickle.loads(pickle.dumps(both))):

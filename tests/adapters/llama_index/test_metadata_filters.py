@@ -15,7 +15,7 @@ from llama_index.core.vector_stores.types import (
 
 from nodekin.adapters.llama_index import NodeGraphRetriever
 from nodekin.adapters.llama_index.metadata_filters import as_filters
-from nodekin.nodegraph import Document, Node, NodeGraph
+from nodekin.nodegraph import Node, NodeGraph
 from nodekin.retrievers import Retriever, parse_filters
 
 FIELDS: list[dict[str, Any]] = [
@@ -78,7 +78,9 @@ def theirs(given: MetadataFilters) -> list[int]:
 @pytest.fixture(scope="module")
 def teas() -> Retriever:
     graph = NodeGraph(progress=False)
-    graph.add([Document("tea", fields, id=str(n)) for n, fields in enumerate(FIELDS)])
+    graph.add(
+        [TextNode(text="tea", metadata=fields, id_=str(n)) for n, fields in enumerate(FIELDS)]
+    )
     return Retriever(graph, "ROOT", top_k=99)
 
 

@@ -283,7 +283,7 @@ def test_auto_merging_retriever(documents: list[Document], question: str) -> Non
     graph = NodeGraph(embed=Words(), progress=False)
     import_nodes(graph, nodes, documents=documents, groups=["large", "small"])
     small = Retriever(graph, "small", "cosine", top_k=4)
-    mine = ours(AutoMergeRetriever(small, ratio=0.5, target="large"), question)
+    mine = ours(AutoMergeRetriever(small, ratio=0.5), question)
     assert set(names(mine)) == set(theirs)
     hits = names(ours(small, question))
     kept = [name for name in names(mine) if name in hits]
@@ -317,6 +317,9 @@ def test_sentence_windows(graph: NodeGraph, question: str) -> None:
     for node in mine:  # ours knows where the window stands
         source = TEXTS[node.node.ref_doc_id]
         assert source[node.node.start_char_idx : node.node.end_char_idx] == node.text
+    assert all("window" in node.metadata for node in nodes)  # three sentences in every node
+    assert all(node.text in TEXTS[node.document_id] for node in graph.nodes("sentence"))
+    assert not any("window" in node.metadata for node in graph.nodes("sentence"))
     merged = ours(WindowRetriever(sentences, before=1, after=1), question)
     assert len(merged) <= len(mine)  # windows that overlap are one
 

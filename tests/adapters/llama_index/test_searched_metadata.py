@@ -143,6 +143,36 @@ def test_excluded_keys_templates_and_separators_are_honoured() -> None:
     assert embedded(map(to_text_node, graph.nodes("copy"))) == expected
 
 
+def test_what_models_are_not_to_read_is_not_shown_to_them(tmp_path: Path) -> None:
+    """As LlamaIndex shows its own nodes: of documents, chunks of a parser and imported nodes."""
+    (document, *_) = filings(
+        excluded_llm_metadata_keys=["secret"], metadata_template="{key}={value}"
+    )
+    (chunk,) = sentence_splitter(200).get_nodes_from_documents([document])
+    expected = chunk.get_content(MetadataMode.LLM)
+    assert expected == "company=Lyft\n\nIts revenue was 3.2 billion in 2021."
+    made: dict[str, NodeGraph] = {name: NodeGraph() for name in ("text", "parser", "imported")}
+    made["file"] = NodeGraph(store=tmp_path / "graph")
+    for name in ("text", "parser", "file"):
+        made[name].add(document)
+        split: Any = as_transform(window()) if name == "parser" else lambda text: [text]
+        made[name].create_node_group("chunk", split)
+    import_nodes(made["imported"], [chunk], documents=[document], groups=["chunk"])
+    made["file"].build()
+    made["file"].close()
+    made["file"] = NodeGraph(store=tmp_path / "graph")
+    for name, graph in made.items():
+        for group in ("ROOT",) if name == "file" else ("ROOT", "chunk"):
+            (result,) = NodeGraphRetriever(Retriever(graph, group, top_k=1)).retrieve("zebra Lyft")
+            assert result.get_content(MetadataMode.LLM) == expected
+            assert "secret" in result.node.excluded_llm_metadata_keys
+            assert "zebra" in result.get_content(MetadataMode.EMBED)  # but it is searched
+    later = document.model_copy(update={"excluded_llm_metadata_keys": ["company"]})
+    made["text"].add(later)
+    (result,) = NodeGraphRetriever(Retriever(made["text"], "chunk", top_k=1)).retrieve("Lyft")
+    assert result.get_content(MetadataMode.LLM) == later.get_content(MetadataMode.LLM)
+
+
 @given(
     st.dictionaries(
         st.sampled_from(["title", "headings", "a", "b c", "{", "file_path"]),
