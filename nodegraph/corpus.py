@@ -302,7 +302,7 @@ class Corpus:
                 raise unsupported
             passed_over[""] = Failure(found.root.name, ROOT, unsupported)
         self.report.passed_over += found.passed_over
-        self.report.unsupported += len(found.unsupported)
+        self.report.unsupported += found.unsupported
         return found
 
     def _read(

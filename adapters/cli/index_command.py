@@ -41,7 +41,8 @@ passages are found by their own words and by those of their sentences.
 With --json: {{"format": 1, "command": "index", "store", "documents", "added": [ids],
   "changed", "removed", "renamed": [[old, new]], "unchanged": number,
   "groups": {{name: nodes}}, "embeddings": the model or null,
-  "failures": [{{"document", "group", "error"}}], "notes": [texts]}}
+  "failures": [{{"document", "group", "error"}}], "notes": [texts],
+  "skipped": {{path: why}}}}
 """
 
 
@@ -159,6 +160,10 @@ def _index(
             for f in failures
         ],
         "notes": list(report.notes.values()),
+        "skipped": {
+            **{path: error.kind for path, error in report.skipped.items()},
+            **dict.fromkeys(report.unsupported, "without a reader"),
+        },
     }
     if as_json:
         echo(to_json(record))

@@ -30,7 +30,7 @@ class FolderScan:
         files: The files to read, by document id.
         unsupported: Paths of files without a reader.
         passed_over: How many entries were passed over by a rule, by the rule's name: ``"hidden"``,
-            ``"ignored"``, ``"links"``; a folder counts as one.
+            ``"ignored"``, ``"installed packages"``, ``"links"``; a folder counts as one.
     """
 
     root: Path
@@ -65,9 +65,9 @@ def scan(source: str | Path, options: ReadOptions | None = None) -> FolderScan:
 
     A file's id is made of the folder's name and the path below it (``docs/guide/intro.md``), or
     of the last two parts of its path when it is named alone: stable when the whole moves.
-    Hidden files and folders, those that ``.gitignore`` or ``.nodekinignore`` name, and symbolic
-    links out of the folder are passed over and counted; so are files without a reader, with a
-    warning in the log that lists them.
+    Hidden files and folders, those of installed packages, those that ``.gitignore`` or
+    ``.nodekinignore`` name, and symbolic links out of the folder are passed over and counted; so
+    are files without a reader, with a warning in the log that says how many of which kind.
 
     Raises:
         ReadError: If there is no such file or folder.
@@ -88,12 +88,8 @@ def scan(source: str | Path, options: ReadOptions | None = None) -> FolderScan:
             found.files[f"{full.name}/{file.relative_to(path).as_posix()}".lstrip("/")] = file
         else:
             found.unsupported.append(str(file))
-    if skipped := found.unsupported:
-        logger.warning(
-            "left out, having no reader: %s%s; add one with register_reader",
-            ", ".join(skipped[:20]),
-            f" and {len(skipped) - 20} more" if len(skipped) > 20 else "",
-        )
+    if error := found.unsupported_error():
+        logger.warning("%s", error)
     found.files = dict(sorted(found.files.items()))
     return found
 
@@ -127,6 +123,8 @@ def _walk(root: Path, options: ReadOptions, passed_over: Counter[str]) -> Iterat
             reason = ""
             if entry.startswith(".") and not options.hidden:
                 reason = "hidden"
+            elif is_folder and entry in options.skip_folders:
+                reason = "installed packages"
             elif _is_ignored(path, is_folder, rules[folder]):
                 reason = "ignored"
             elif path.is_symlink() and not options.links and _leads_away(path, root, is_folder):

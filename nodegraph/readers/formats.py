@@ -51,6 +51,16 @@ _TEXT = (
     ".cfg .conf .properties .org .srt .vtt .po"
 )
 
+_NAMES = frozenset(
+    """
+    authors bsdmakefile building bugs changelog changes citation codeowners contributing
+    contributors copying credits dockerfile gemfile gnumakefile history install jenkinsfile
+    justfile license licence maintainers makefile manifest news notice procfile rakefile readme
+    security thanks todo vagrantfile version
+    """.split()
+)
+"""Names without a suffix that texts of projects have, in lower case."""
+
 FORMATS = (
     FileFormat("text", tuple(_TEXT.split()), read_text, isolated=False, binary=False),
     FileFormat("program", tuple(_CODE.split()), read_text, isolated=False, binary=False),
@@ -78,7 +88,7 @@ def has_lines(file_name: str) -> bool:
         >>> has_lines("tea.md"), has_lines("tea.pdf")
         (True, False)
     """
-    file_format = BY_SUFFIX.get(Path(file_name).suffix.lower())
+    file_format = format_by_name(file_name)
     return file_format is None or file_format.name in ("text", "program", "JSON lines")
 
 
@@ -88,6 +98,22 @@ SUFFIXES = tuple(sorted(BY_SUFFIX))
 """The suffixes of the formats that can be read."""
 
 _BY_NAME = {format.name: format for format in FORMATS}
+
+
+def format_by_name(name: str | Path) -> FileFormat | None:
+    """Return the format that a file has by its name: its suffix, or ``README``, ``Makefile``.
+
+    Example:
+        >>> [format.name for format in map(format_by_name, ("a.PDF", "docs/Makefile")) if format]
+        ['PDF', 'text']
+        >>> format_by_name("a.out"), format_by_name("core")
+        (None, None)
+    """
+    path = Path(name)
+    if not path.suffix and path.name.lower() in _NAMES:
+        return _BY_NAME["text"]
+    return BY_SUFFIX.get(path.suffix.lower())
+
 
 _NOT_DOCUMENTS = (
     (b"\x1f\x8b", "archive"),
@@ -118,7 +144,7 @@ def format_of(path: Path) -> FileFormat | None:
             name says.
         OSError: If it can't be opened.
     """
-    by_name = BY_SUFFIX.get(path.suffix.lower())
+    by_name = format_by_name(path)
     with path.open("rb") as file:
         head = file.read(2048)
     by_content = _by_content(path, head)

@@ -13,6 +13,9 @@ _EDITION = 1  # of the readers; another one reads again what an interrupted run 
 Ocr = Callable[[Any], str]
 """Takes the image of a page (``PIL.Image.Image``), returns its text."""
 
+INSTALLED = ("node_modules", "bower_components", "site-packages", "__pycache__")
+"""Folders of packages that were installed, and of what is compiled."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
@@ -26,6 +29,8 @@ class ReadOptions:
             an image (``PIL.Image.Image``) to its text, such as ``pytesseract.image_to_string``.
             It is called in this process, from several threads.
         ignore_files: Names of files with patterns of what is passed over, in the manner of git.
+        skip_folders: Names of folders that are passed over, wherever they are below the folder
+            that is read: packages that were installed there.
         hidden: Whether files and folders are read whose names begin with a dot.
         links: Whether symbolic links are followed, to folders and out of the folder, too.
         max_bytes: Larger files are passed over.
@@ -44,6 +49,7 @@ class ReadOptions:
     encoding: str | None = None
     ocr: Ocr | None = None
     ignore_files: tuple[str, ...] = (".gitignore", ".nodekinignore")
+    skip_folders: tuple[str, ...] = INSTALLED
     hidden: bool = False
     links: bool = False
     max_bytes: int = 200_000_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,9 +20,10 @@ class ReadReport:
         unchanged: How many were as they were, and not read again.
         skipped: Why files could not be read, by their paths.
         notes: What is to be known of files that were read, by their paths: pages without a text.
+        encodings: How many texts are in which encoding, those in UTF-8 left out.
         passed_over: How many files and folders no one looked into, by the rule that says so:
-            ``"hidden"``, ``"ignored"``, ``"links"``.
-        unsupported: How many files have no reader.
+            ``"hidden"``, ``"ignored"``, ``"installed packages"``, ``"links"``.
+        unsupported: Paths of files without a reader.
 
     Example:
         >>> report = ReadReport(read=1204)
@@ -36,13 +37,15 @@ class ReadReport:
     unchanged: int = 0
     skipped: dict[str, ReadError] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
+    encodings: Counter[str] = field(default_factory=Counter)
     passed_over: Counter[str] = field(default_factory=Counter)
-    unsupported: int = 0
+    unsupported: list[str] = field(default_factory=list)
 
     @property
     def is_remarkable(self) -> bool:
         """Whether there is more to say than how many files were read."""
-        return bool(self.skipped or self.notes or self.passed_over or self.unsupported)
+        seen = (self.skipped, self.notes, self.encodings, self.passed_over, self.unsupported)
+        return any(map(bool, seen))
 
     def include(self, other: ReadReport) -> None:
         """Add what another reading did."""
@@ -50,11 +53,14 @@ class ReadReport:
         self.unchanged += other.unchanged
         self.skipped.update(other.skipped)
         self.notes.update(other.notes)
+        self.encodings += other.encodings
         self.passed_over += other.passed_over
         self.unsupported += other.unsupported
 
-    def note(self, path: Path, documents: Iterable[Document]) -> None:
-        """Note which pages of a file that was read have no text."""
+    def note(self, path: Path, documents: Sequence[Document]) -> None:
+        """Note which pages of a file that was read have no text, and which encoding it is in."""
+        names = {str(document.metadata.get("encoding", "")) for document in documents}
+        self.encodings.update(names - {""})
         for document in documents:
             if pages := document.metadata.get("unread_pages"):
                 self.notes[str(path)] = (
@@ -69,11 +75,14 @@ class ReadReport:
             counts.append(f"{self.unchanged:,} unchanged")
         kinds = Counter(error.kind for error in self.skipped.values())
         if self.unsupported:
-            kinds["without a reader"] += self.unsupported
+            kinds["without a reader"] += len(self.unsupported)
         if kinds:
             reasons = ", ".join(f"{n:,} {_plural(kind, n)}" for kind, n in kinds.most_common())
             counts.append(f"{sum(kinds.values()):,} skipped: {reasons}")
         text = ", ".join(counts)
+        if self.encodings:
+            names = ", ".join(f"{n:,} {name}" for name, n in self.encodings.most_common())
+            text += f"; not in UTF-8: {names}"
         if self.notes:
             text += f"; {len(self.notes):,} read in part"
         rest = ", ".join(f"{count:,} {rule}" for rule, count in self.passed_over.most_common())

@@ -9,7 +9,7 @@ from typing import Any, overload
 
 from ..document import Document
 from .foreign_loaders import as_reader
-from .formats import SUFFIXES
+from .formats import SUFFIXES, format_by_name
 
 Reader = Callable[[Path], "Iterable[Document] | Document | str"]
 """Takes a path; returns the file's text, a document, or several whose ids are unique in it."""
@@ -94,4 +94,4 @@ def supported_suffixes() -> list[str]:
 
 def can_read(path: Path) -> bool:
     """Tell whether there is a reader for files of this name."""
-    return path.suffix.lower() in SUFFIXES or registered_reader(path) is not None
+    return format_by_name(path) is not None or registered_reader(path) is not None

@@ -49,6 +49,7 @@ def test_json_tells_all(nodekin, here):
         "embeddings": None,
         "failures": [],
         "notes": [],
+        "skipped": {},
     }
 
 

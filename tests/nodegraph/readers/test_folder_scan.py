@@ -34,7 +34,7 @@ def read(folder: Path, **options) -> list[str]:
 
 
 EVERYTHING = [
-    *("a.txt", "build/out.txt", "node_modules/x/y.md", "src/b.txt", "src/c.log"),
+    *("a.txt", "build/out.txt", "src/b.txt", "src/c.log"),
     *("src/deep/d.txt", "src/deep/e.txt", "src/keep.log"),
 ]
 
@@ -42,13 +42,39 @@ EVERYTHING = [
 def test_hidden_files_are_passed_over_unless_asked_for(folder: Path) -> None:
     graph = NodeGraph(folder, progress=False)
     assert len(graph.nodes("ROOT")) == len(EVERYTHING)
-    assert str(graph.read_report) == "8 read; 2 hidden"
+    assert str(graph.read_report) == "7 read; 2 hidden, 1 installed packages"
     assert {".git/config.txt", ".hidden.txt"} < set(read(folder, hidden=True))
 
 
+def test_installed_packages_are_passed_over_unless_asked_for(folder: Path) -> None:
+    for name in ("lib/site-packages/x/readme.md", "src/__pycache__/a.txt"):
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_text(name)
+    assert read(folder) == EVERYTHING
+    everything = {"node_modules/x/y.md", "lib/site-packages/x/readme.md", "src/__pycache__/a.txt"}
+    assert set(read(folder, skip_folders=())) == everything | set(EVERYTHING)
+    graph = NodeGraph(folder / "node_modules", progress=False)  # named, so it is wanted
+    assert [node.id for node in graph.nodes("ROOT")] == ["node_modules/x/y.md"]
+
+
+def test_texts_of_projects_need_no_suffix(folder: Path) -> None:
+    for name in ("README", "Makefile", "src/LICENSE", "src/Dockerfile", "src/core", "src/a.out"):
+        (folder / name).write_text(f"{name} about kettles")
+    (folder / "src" / "NEWS").write_bytes(b"\x89PNG" + bytes(99))
+    graph = NodeGraph(folder, progress=False)
+    named = {"README", "Makefile", "src/LICENSE", "src/Dockerfile"}
+    ids = {node.id.removeprefix("docs/") for node in graph.nodes("ROOT")}
+    assert ids == {*EVERYTHING, *named}
+    assert sorted(graph.read_report.unsupported) == [
+        str(folder / "src" / name) for name in ("a.out", "core")
+    ]
+    assert [error.kind for error in graph.read_report.skipped.values()] == ["picture"]
+
+
 def test_ignore_files_hold_as_in_git(folder: Path) -> None:
-    (folder / ".gitignore").write_text("build/\n*.log\n!keep.log\n/node_modules\n")
+    (folder / ".gitignore").write_text("build/\n*.log\n!keep.log\n/scrap\n")
     (folder / "src" / ".gitignore").write_text("/deep/e.txt\n")
+    (folder / "scrap").mkdir()
     graph = NodeGraph(folder, progress=False)
     ids = [node.id.removeprefix("docs/") for node in graph.nodes("ROOT")]
     assert ids == ["a.txt", "src/b.txt", "src/deep/d.txt", "src/keep.log"]
@@ -78,6 +104,7 @@ def test_links_out_of_the_folder_are_not_followed(folder: Path, tmp_path: Path) 
     assert sorted({*EVERYTHING, "inside.txt"}) == ids
     assert dict(graph.read_report.passed_over) == {
         "hidden": 2,
+        "installed packages": 1,
         "links": 3,
         "not regular files": 1,
     }
@@ -91,9 +118,10 @@ def test_the_report_counts_and_names(folder: Path) -> None:
     (folder / "huge.txt").write_text("x" * 2000)
     graph = NodeGraph(folder, progress=False, reading=ReadOptions(max_bytes=1000))
     assert str(graph.read_report) == (
-        "8 read, 4 skipped: 2 without a reader, 1 too large, 1 archive; 2 hidden"
+        "7 read, 4 skipped: 2 without a reader, 1 too large, 1 archive; 2 hidden, "
+        "1 installed packages"
     )
     assert str(folder / "huge.txt") in graph.read_report.skipped
     graph.refresh()
-    assert graph.read_report.unchanged == 8
+    assert graph.read_report.unchanged == 7
     assert graph.read_report.read == 0

@@ -1,0 +1,15 @@
+"""What is said of a reading."""
+
+from pathlib import Path
+
+from nodekin.nodegraph import NodeGraph
+
+
+def test_encodings_that_are_not_utf_8_are_counted(tmp_path: Path) -> None:
+    for name, encoding in (("a", "gb18030"), ("b", "gb18030"), ("c", "utf-16"), ("d", "utf-8-sig")):
+        (tmp_path / f"{name}.txt").write_bytes(f"红茶是全发酵茶。{name}".encode(encoding))
+    graph = NodeGraph(tmp_path, progress=False)
+    assert str(graph.read_report) == "4 read; not in UTF-8: 2 gb18030, 1 utf-16"
+    assert graph.read_report.is_remarkable
+    assert [node.text[-1] for node in graph.nodes("ROOT")] == ["a", "b", "c", "d"]
+    assert not any("\ufeff" in node.text for node in graph.nodes("ROOT"))
