@@ -106,6 +106,7 @@ def as_document(item: object) -> Document:
         _check_no_path(item)
         return Document(item)
     metadata = getattr(item, "metadata", None)
+    metadata = getattr(metadata, "own_fields", metadata)  # without what a search added to it
     if isinstance(metadata, Mapping):
         search_text = declared_search_text(item)
         if isinstance(text := getattr(item, "page_content", None), str):  # LangChain

@@ -74,19 +74,47 @@ def to_document(item: Node | ScoredNode, *, details: Details = False) -> Documen
     metadata.pop(DOCUMENT_ID_KEY, None)
     content = node.content if isinstance(node.content, str) else str(node.content)
     if details == "nested":
-        metadata[NODE_KEY] = _nested(item, node, content, metadata)
+        metadata = ResultMetadata(metadata, {NODE_KEY: _nested(item, node, content, metadata)})
     elif details:
-        for field, value in _match_fields(item).items():
-            if field in metadata:
-                raise ValueError(
-                    f"details=True would replace the field {field!r} of node {node.id!r}; give "
-                    f'details="nested", which puts all of it into metadata[{NODE_KEY!r}]'
-                )
-            metadata[field] = value
+        fields = _match_fields(item)
+        if replaced := next((field for field in fields if field in metadata), None):
+            raise ValueError(
+                f"details=True would replace the field {replaced!r} of node {node.id!r}; give "
+                f'details="nested", which puts all of it into metadata[{NODE_KEY!r}]'
+            )
+        metadata = ResultMetadata(metadata, fields)
     return _document({"page_content": content, "metadata": metadata, "id": _own_id(node)})
 
 
 _document = PlainModel(Document(""))
+
+
+class ResultMetadata(dict[str, Any]):
+    """The metadata of a document that was found, with fields that say so.
+
+    A document that is put into a graph again, edited or not, is put there without them.
+
+    Args:
+        metadata: The document's own fields, perhaps with some that were added before.
+        added: The fields to add, in place of those of the same name.
+    """
+
+    def __init__(self, metadata: Mapping[str, Any], added: Mapping[str, Any]) -> None:
+        super().__init__({**metadata, **added})
+        own = own_fields(metadata)
+        self._added = frozenset({*added, *(field for field in metadata if field not in own)})
+        self._replaced = {field: own[field] for field in self._added if field in own}
+
+    @property
+    def own_fields(self) -> dict[str, Any]:
+        """The fields of the document itself, with what was changed in them since."""
+        own = {field: value for field, value in self.items() if field not in self._added}
+        return {**own, **self._replaced}
+
+
+def own_fields(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return metadata without what a search added to it."""
+    return metadata.own_fields if isinstance(metadata, ResultMetadata) else metadata
 
 
 def _own_id(node: Node) -> str | None:
@@ -158,14 +186,14 @@ def from_document(document: Document) -> Node | SourceDocument:
         >>> from_document(Document("Tea is a drink.", id="tea"))
         Document(text='Tea is a drink.', metadata={}, id='tea')
     """
-    metadata = deepcopy(document.metadata)
     if nested_details(document) is None:
         return SourceDocument(
             document.page_content,
-            metadata,
+            deepcopy(own_fields(document.metadata)),
             id=document.id or None,
             search_text=declared_search_text(document),
         )
+    metadata = deepcopy(dict(document.metadata))
     details = metadata.pop(NODE_KEY)
     restore = details["restore"]
     if "replaced" in restore:
@@ -229,7 +257,7 @@ def put_documents(
         [
             SourceDocument(
                 document.page_content,
-                deepcopy(document.metadata),
+                deepcopy(own_fields(document.metadata)),
                 id=own or document.id or None,
                 search_text=declared_search_text(document),
             )

@@ -18,7 +18,7 @@ from ...nodegraph import Node
 from ...retrievers import Reranker, ScoredNode
 from ..conversion import evidence_dicts, input_positions, node_of
 from .callbacks import achild_runs, child_runs
-from .documents import from_document, nested_details
+from .documents import ResultMetadata, from_document, nested_details
 
 
 class NodeGraphReranker(BaseDocumentCompressor):
@@ -156,7 +156,7 @@ class NodeGraphReranker(BaseDocumentCompressor):
             details["evidence"][:0] = evidence
             details["score"] = score
         if self.score_key is not None:
-            document.metadata[self.score_key] = score
+            document.metadata = ResultMetadata(document.metadata, {self.score_key: score})
 
 
 def _unique_ids(documents: Sequence[Document]) -> list[str]:

@@ -1,7 +1,9 @@
 """Programs as LangChain's users write them, with nodekin in the place of LangChain's own part."""
 
 import asyncio
+import copy
 import json
+import pickle
 from typing import ClassVar
 
 import pytest
@@ -124,9 +126,25 @@ def test_d1_a_field_of_one_document_does_not_come_into_another(ours):
 
 
 @pytest.mark.parametrize("put", ["graph", "store", "index"])
-def test_d1_an_edited_hit_that_is_put_back_pollutes_nothing(graph, ours, put):
-    (hit,) = ours.invoke("coffee", k=1)
-    hit.page_content = "Coffee is roasted and ground."
+@pytest.mark.parametrize("details", [False, True, "nested"])
+@pytest.mark.parametrize("copied", [None, copy.deepcopy, copy.copy, "pickled", "reranked"])
+def test_d1_an_edited_hit_that_is_put_back_pollutes_nothing(graph, put, details, copied):
+    """The details that were asked for are not put back, what was edited is."""
+    search = Retriever(graph, "ROOT", "bm25", top_k=3)
+    (hit,) = NodeGraphRetriever(retriever=search, details=details).invoke("steamed", k=1)
+    added = {False: set(), True: {"evidence", "start", "end"}, "nested": {"nodekin"}}[details]
+    assert added <= hit.metadata.keys() - LOADED[0].metadata.keys()
+    if copied == "pickled":
+        hit = pickle.loads(pickle.dumps(hit))
+    elif copied == "reranked":
+        model = Reranker("ModuleReranker", model=lambda query, texts: [1.0] * len(texts))
+        reranker = NodeGraphReranker(reranker=model, score_key="relevance_score")
+        (hit,) = reranker.compress_documents([hit], "steamed")
+        assert hit.metadata["relevance_score"] == 1.0
+    elif copied:
+        hit = copied(hit)
+    hit.page_content = "Green tea is steamed, and dried."
+    hit.metadata["checked"] = True
     add = {
         "graph": graph.add,
         "store": NodeGraphVectorStore(graph).add_documents,
@@ -134,8 +152,9 @@ def test_d1_an_edited_hit_that_is_put_back_pollutes_nothing(graph, ours, put):
     }[put]
     add([hit])
     assert len(graph.nodes("ROOT")) == len(LOADED)
-    node = graph.node("4")
-    assert (node.text, node.metadata) == (hit.page_content, LOADED[3].metadata)
+    node = graph.node("1")
+    metadata = {**LOADED[0].metadata, "checked": True}
+    assert (node.text, node.metadata) == (hit.page_content, metadata)
 
 
 def test_d1_an_edited_piece_of_a_document_is_refused(graph):
