@@ -83,8 +83,11 @@ def unit(vectors: Any) -> Any:
 
 def recalls(nearest: Any, queries: Any, allowed: Any = None) -> tuple[float, float, float]:
     """Return the share of the exact ten that is found, the least of a question, and its ms."""
+    from nodekin.retrievers.indexes.nearest_vectors import AllowedVectors
+
+    counting = None if allowed is None else AllowedVectors(allowed)
     took, found = seconds(
-        lambda: [nearest.search(q[np.newaxis], TOP_K, allowed)[0] for q in queries]
+        lambda: [nearest.search(q[np.newaxis], TOP_K, counting)[0] for q in queries]
     )
     cosines = queries @ nearest.vectors().T
     if allowed is not None:

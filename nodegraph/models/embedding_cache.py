@@ -127,6 +127,8 @@ class EmbeddingCache:
             EmbeddingError: If the model fails, or makes no usable vectors.
         """
         embedder = self.embedder(key)
+        if (known := self._queries.known(key, queries)) is not None:
+            return self._in_order(queries, known, embedder)
         with closing(self._query_steps(queries, key)) as steps:
             step = next(steps)
             while isinstance(step, list | Future):
@@ -143,10 +145,10 @@ class EmbeddingCache:
 
         embedder = self.embedder(key)
         if embedder.aembed_queries is None or not queries:
-            cached = self._queries.get(key, queries)
-            if len(cached) < len(set(queries)) or not queries:
+            known = self._queries.known(key, queries)
+            if known is None or not queries:
                 return await asyncio.to_thread(self.query_vectors, queries, key)
-            return self._in_order(queries, cached, embedder)
+            return self._in_order(queries, known, embedder)
         with closing(self._query_steps(queries, key, asyncio.get_running_loop())) as steps:
             step = next(steps)
             while isinstance(step, list | Future):
@@ -206,7 +208,7 @@ class EmbeddingCache:
         vectors = [by_query[query] for query in queries]
         for vector in vectors:
             check_dimension(embedder, len(vectors[0]), len(vector))
-        return np.stack(vectors)
+        return np.array(vectors)
 
 
 MAX_QUERIES = 512
@@ -264,10 +266,17 @@ class QueryVectorCache:
                     self._in_progress[loop, key, query] = future
         return claim
 
-    def get(self, key: str, queries: Iterable[str]) -> dict[str, Vector]:
-        """Return the cached vectors."""
+    def known(self, key: str, queries: Iterable[str]) -> dict[str, Vector] | None:
+        """Return the cached vectors of queries; None where one of them has none."""
+        found: dict[str, Vector] = {}
         with self._lock:
-            return {q: self._vectors[key, q] for q in queries if (key, q) in self._vectors}
+            for query in queries:
+                vector = self._vectors.get((key, query))
+                if vector is None:
+                    return None
+                self._vectors.move_to_end((key, query))
+                found[query] = vector
+        return found
 
     def put(self, key: str, new: Mapping[str, Vector], loop: object = None) -> None:
         """Cache vectors, and pass them to those who wait."""

@@ -28,7 +28,7 @@ from .row_columns import DocumentColumn, MetadataColumn
 
 logger = logging.getLogger(__name__)
 
-_MAX_MASKS = 8  # filters whose rows a table remembers
+_MASKS = 8, 256, 16_000_000  # filters whose rows a table remembers: at least, at most, in bytes
 
 _GAPS = 1_000  # empty rows up to which gaps are never worth closing
 
@@ -145,11 +145,17 @@ class NodeTable:
         mask = masks.get(key)
         if mask is None:
             mask = filter.mask(self._meets)
-            if mask is not None and len(masks) < _MAX_MASKS:
+            if mask is not None and len(masks) < self.most_masks:
                 masks[key] = mask
             elif mask is not None:
                 self._masks = {key: mask}
         return mask
+
+    @property
+    def most_masks(self) -> int:
+        """How many filters it is worth remembering the rows of: there may be many tenants."""
+        least, most, size = _MASKS
+        return max(least, min(most, size // (len(self.ids) + 1)))
 
     def _meets(self, field: str | None, condition: Condition) -> Mask:
         column = self._columns.get(field)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ...nodegraph.hashing import digest
 from ..filters import Filter
 from ..results import Hits
 from .array_files import Arrays
-from .nearest_vectors import Floats, NearestVectors, Numbers, Scores, unit
+from .nearest_vectors import AllowedVectors, Floats, NearestVectors, Numbers, Scores, unit
 from .node_table import Mask, NodeTable
 from .synced_index import SyncedIndex
 
@@ -56,8 +56,7 @@ class VectorIndex(SyncedIndex):
         self.table = NodeTable()
         self._vectors: NearestVectors | None = None  # None until the dimension is known
         self._vector_rows = VectorRows()
-        self._living: Mask | None = None  # vectors that a node has, None for all
-        self._latest_filter: tuple[Mask, int, Mask, Mask | None] | None = None
+        self._note_living()
 
     @property
     def size(self) -> int:
@@ -118,27 +117,35 @@ class VectorIndex(SyncedIndex):
             allowed = None if self.size == len(self.table) else self.table.alive
             allowed_vectors = self._living
         else:
-            allowed, allowed_vectors = self._allowed(matching)
-        units = unit(np.stack(queries))
+            allowed, allowed_vectors, _ = self._selection(matching)
+        units = unit(np.array(queries))
         nearest = self._vectors.search(units, limit, allowed_vectors)
         return [
             self._hits(vectors, scores, limit, allowed) if query.any() else Hits([], [])
             for query, (vectors, scores) in zip(units, nearest, strict=True)
         ]
 
-    def _allowed(self, matching: Mask) -> tuple[Mask, Mask | None]:
+    def _note_living(self) -> None:
+        """Note which vectors a node has, and forget what was remembered of filters."""
+        used = self._vector_rows.used_by(self.table.alive)
+        self._living = None if used is None else AllowedVectors(used)
+        self._selections: dict[int, _Selection] = {}
+
+    def _selection(self, matching: Mask) -> _Selection:
         """Return which nodes meet a filter, and which vectors they have, remembered for the next.
 
         Args:
             matching: From the table, which returns the same array for the same filter.
         """
-        latest = self._latest_filter
-        if latest is not None and latest[0] is matching and latest[1] == self.table.living:
-            return latest[2], latest[3]
-        allowed = matching & self.table.alive
-        vectors = self._vector_rows.used_by(allowed)
-        self._latest_filter = matching, self.table.living, allowed, vectors
-        return allowed, vectors
+        selection = self._selections.get(id(matching))
+        if selection is None:
+            if len(self._selections) >= self.table.most_masks:
+                self._selections = {}
+            nodes = matching & self.table.alive
+            vectors = self._vector_rows.used_by(nodes)
+            allowed = None if vectors is None else AllowedVectors(vectors)
+            selection = self._selections[id(matching)] = _Selection(nodes, allowed, matching)
+        return selection
 
     def _check_dimension(self, query: Floats, dimension: int) -> None:
         if query.shape != (dimension,):
@@ -154,7 +161,7 @@ class VectorIndex(SyncedIndex):
     ) -> Hits:
         """Return the nodes that have the vectors, best first."""
         rows, scores = self._vector_rows.node_rows(vectors, scores)
-        if allowed is not None:
+        if allowed is not None and self._vector_rows.has_copies:
             selected = allowed[rows]
             rows, scores = rows[selected], scores[selected]
         ranking = np.lexsort((self.table.orders[rows], -scores))[:limit]
@@ -201,7 +208,7 @@ class VectorIndex(SyncedIndex):
                 vectors = np.searchsorted(used, vectors)
             self._vector_rows = VectorRows()
             self._vector_rows.extend(vectors, len(self._vectors))
-        self._living = self._vector_rows.used_by(self.table.alive)
+        self._note_living()
 
     # The file
 
@@ -230,8 +237,22 @@ class VectorIndex(SyncedIndex):
         if rows.shape != (len(table),):
             raise ValueError(f"it has the vectors of {len(rows)} nodes of {len(table)}")
         self._vector_rows.extend(rows, len(vectors))
-        self._living = self._vector_rows.used_by(table.alive)
         self.table, self._vectors = table, vectors
+        self._note_living()
+
+
+class _Selection(NamedTuple):
+    """Hold which nodes meet a filter, and which vectors these have.
+
+    Attributes:
+        nodes: Which rows of the table.
+        vectors: None for all vectors.
+        matching: What it was made of, so that its id stays its own.
+    """
+
+    nodes: Mask
+    vectors: AllowedVectors | None
+    matching: Mask
 
 
 class VectorRows:
@@ -261,6 +282,11 @@ class VectorRows:
             else:
                 self._all.setdefault(vector, [self._first[vector]]).append(row)
         self.vectors = np.concatenate([self.vectors, vectors])
+
+    @property
+    def has_copies(self) -> bool:
+        """Whether several nodes have the same vector."""
+        return bool(self._all)
 
     def used_by(self, nodes: Mask) -> Mask | None:
         """Return which vectors any of these nodes has, None for all vectors."""

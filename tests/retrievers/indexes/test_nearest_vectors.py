@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nodekin.retrievers.indexes import nearest_vectors
-from nodekin.retrievers.indexes.nearest_vectors import NearestVectors, unit
+from nodekin.retrievers.indexes.nearest_vectors import AllowedVectors, NearestVectors, unit
 
 
 def random_vectors(count: int, dimension: int = 24, seed: int = 0) -> np.ndarray:
@@ -15,7 +15,8 @@ def recall(
     vectors: NearestVectors, all_: np.ndarray, queries: np.ndarray, k: int, allowed
 ) -> float:
     found = 0
-    for query, (rows, scores) in zip(queries, vectors.search(queries, k, allowed), strict=True):
+    counting = None if allowed is None else AllowedVectors(allowed)
+    for query, (rows, scores) in zip(queries, vectors.search(queries, k, counting), strict=True):
         cosines = np.where(allowed, all_ @ query, -2) if allowed is not None else all_ @ query
         best = np.sort(cosines)[-k]
         assert len(rows) >= k
@@ -73,3 +74,43 @@ def test_two_vectors_with_one_hash(monkeypatch: pytest.MonkeyPatch) -> None:
     assert vectors.add(some).tolist() == [0, 1, 0, 2]
     assert vectors.add(some[1:2]).tolist() == [3]
     assert sorted(vectors.search(some[1:2], 1)[0][0].tolist()) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("size", [1, 5, 63, 640, 1000, 5000])
+@pytest.mark.parametrize("limit", [1, 7, 40])
+def test_the_highest_are_those_of_a_full_sort(size: int, limit: int) -> None:
+    if limit >= size:
+        pytest.skip("all are wanted then")
+    rng = np.random.default_rng(size + limit)
+    for cosines in (
+        rng.standard_normal(size).astype(np.float32),
+        rng.integers(0, 4, size).astype(np.float32),  # many ties
+        np.where(rng.random(size) < 0.01, rng.random(size), -np.inf).astype(np.float32),
+        np.sort(rng.random(size)).astype(np.float32),
+    ):
+        last = np.sort(cosines)[-limit]
+        rows = nearest_vectors._highest(cosines, limit)
+        assert rows.tolist() == np.flatnonzero(cosines >= last - nearest_vectors._MARGIN).tolist()
+
+
+def test_what_a_filter_allows_is_copied_where_it_is_little(monkeypatch) -> None:
+    monkeypatch.setattr(nearest_vectors, "_HELD", 100)
+    all_, queries = random_vectors(3000), random_vectors(5, seed=1)
+    vectors = NearestVectors(24)
+    vectors.add(all_)
+    for share in (0.01, 0.2, 0.6):
+        allowed = np.random.default_rng(3).random(3000) < share
+        counting = AllowedVectors(allowed)
+        first = vectors.search(queries, 10, counting)
+        again = vectors.search(queries, 10, counting)
+        one_by_one = [vectors.search(query[np.newaxis], 10, counting)[0] for query in queries]
+        for rows, scores in (*first, *again, *one_by_one):
+            assert allowed[rows].all()
+            assert len(rows) == len(scores) >= 10
+        for some in (again, one_by_one):
+            assert [pairs(*one) for one in some] == [pairs(*one) for one in first]
+        assert recall(vectors, all_, queries, 10, allowed) == 1
+
+
+def pairs(rows: np.ndarray, scores: np.ndarray) -> list[tuple[int, float]]:
+    return sorted(zip(rows.tolist(), scores.tolist(), strict=True))

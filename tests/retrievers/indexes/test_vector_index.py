@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.nodegraph.errors import EmbeddingError
 from nodekin.nodegraph.models.embedder import Embedder
+from nodekin.retrievers import Retriever
 from nodekin.retrievers.filters import Filter, parse_filters
 from nodekin.retrievers.indexes import nearest_vectors, node_table, synced_index, vector_index
 from nodekin.retrievers.indexes.array_files import load_arrays, save_arrays
@@ -413,3 +414,39 @@ def test_every_answer_is_that_of_one_state() -> None:
             future.result()
     synced(index, graph)
     assert [i for i, _ in ask(index, "ab", 5)] == [i for i, _ in brute(graph, "ab", 5, None)]
+
+
+def test_filters_that_come_again_are_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    class Counted(nearest_vectors.AllowedVectors):
+        def __init__(self, mask) -> None:
+            made.append(mask)
+            super().__init__(mask)
+
+    monkeypatch.setattr(vector_index, "AllowedVectors", Counted)
+
+    def letters(texts: list[str]) -> list[list[float]]:
+        return [[text.count(letter) + 0.1 for letter in "abcde"] for text in texts]
+
+    graph = NodeGraph(embed=letters, progress=False)
+    graph.add([Document(f"{'a' * n}b", {"tenant": n % 20}, id=str(n)) for n in range(60)])
+    retriever = Retriever(graph, "ROOT", "cosine", top_k=60)
+
+    def found() -> tuple[list[list[str]], int]:
+        made.clear()
+        ids = [
+            [r.node.id for r in retriever.retrieve("a", filters={"tenant": tenant})]
+            for tenant in range(20)
+        ]
+        return [sorted(one, key=int) for one in ids], len(made)
+
+    expected = [[str(n) for n in range(tenant, 60, 20)] for tenant in range(20)]
+    assert found() == (expected, 20)
+    assert found() == (expected, 0)
+    graph.add(Document("aab", {"tenant": 3}, id="60"))  # with the vector of another one
+    expected[3].append("60")
+    assert found() == (expected, 20)
+    graph.remove("3")
+    expected[3].remove("3")
+    assert found()[0] == expected
