@@ -18,6 +18,14 @@
 
   const say = (key, values = {}) =>
     words[state.language][key].replace(/\{(\w+)\}/g, (all, name) => values[name] ?? all);
+  // What an evaluation says, by the patterns of the language
+  function phrase(text) {
+    for (const [pattern, wording] of words.phrases[state.language] ?? []) {
+      const match = new RegExp(`^(?:${pattern})$`, "su").exec(text);
+      if (match) return wording.replace(/\$(\d)/g, (all, place) => phrase(match[place] ?? ""));
+    }
+    return text;
+  }
   const count = (number) => new Intl.NumberFormat(state.language).format(number);
 
   function make(tag, attributes, ...children) {
@@ -49,6 +57,9 @@
     for (const element of document.querySelectorAll("[data-word]")) {
       const values = JSON.parse(element.dataset.values ?? "{}");
       element.textContent = say(element.dataset.word, values);
+    }
+    for (const element of document.querySelectorAll("[data-phrase]")) {
+      element.textContent = phrase(element.dataset.phrase);
     }
     document.title = document.querySelector("h1").textContent;
     byId("language").textContent = language === "zh" ? "English" : "中文";
@@ -374,7 +385,7 @@
     const rows = data.metrics.map(([metric], n) => make("tr", { "aria-current": n === state.metric ? "true" : null },
       make("th", { scope: "row" }, metric),
       ...both.map((record) => make("td", {}, make("b", {}, valueText(record[1][n])), " ",
-        written("span", full(record[1][n][1]), { class: "quiet" })))));
+        written("span", phrase(full(record[1][n][1])), { class: "quiet" })))));
     const heads = both.map((record, side) => make("th", { scope: "col" }, letter(side), name(side)));
     return make("details", {}, make("summary", {}, say("judged_as")),
       make("div", { class: "scroll" }, make("table", {},
@@ -401,7 +412,7 @@
       answer === null ? null
         : make("div", { class: "answer" }, make("b", {}, say("answer")), passage(answer, [])),
       unknown === null ? null
-        : make("p", { class: "wrong" }, say("gold_unknown", { reason: full(unknown) })),
+        : make("p", { class: "wrong" }, say("gold_unknown", { reason: phrase(full(unknown)) })),
       items.length || error !== null ? null : make("p", { class: "quiet" }, say("no_results")),
       list);
   }
@@ -513,8 +524,8 @@
         continue;
       }
       const template = data.rows[node][5 + place];
-      output.push(template.replace(/[\u0001-\u0003]/g, (mark) => (
-        mark === "\u0001" ? quoted : mark === "\u0002" ? lines[at++] : score.toFixed(4))));
+      output.push(phrase(template.replace(/[\u0001-\u0003]/g, (mark) => (
+        mark === "\u0001" ? quoted : mark === "\u0002" ? lines[at++] : score.toFixed(4)))));
     }
     return make("details", { class: "evidence", open: true },
       make("summary", {}, say("evidence")), written("pre", output.join("\n")));

@@ -12,7 +12,16 @@ from ..intervals import Difference, Figure, format_number
 from .evaluation_like import EvaluationLike
 from .page_data import LIMITS, PackedQuestions, difference_numbers, pack, pairs
 from .plots import plot_differences, plot_quality
-from .wording import PageLanguage, Wording, asset, element, markup, words
+from .wording import (
+    PageLanguage,
+    Wording,
+    asset,
+    element,
+    markup,
+    phrases,
+    translated,
+    words,
+)
 
 _logger = logging.getLogger("nodekin")
 
@@ -72,7 +81,8 @@ class _Frame:
             "base-uri 'none'; form-action 'none'"
         )
         title = self.wording.text("title", dataset=self.evaluation.dataset.name)
-        spoken = json.dumps(words(), ensure_ascii=False).replace("<", "\\u003c")
+        said = {**words(), "phrases": phrases()}
+        spoken = json.dumps(said, ensure_ascii=False).replace("<", "\\u003c")
         chosen = {"data-language": self.language} if self.language else {}
         cut = ""
         if packed.limits[1] is not None:
@@ -200,16 +210,16 @@ class _Frame:
         )
 
     def _notes(self) -> str:
-        say = self.wording.span
+        say, language = self.wording.span, self.wording.language
         parts = []
         if notes := self.evaluation.notes():
-            parts.append(_fold(say("notes"), notes, opened=len(notes) < 7, language="en"))
+            parts.append(_fold(say("notes"), notes, opened=len(notes) < 7, language=language))
         if missing := self.evaluation.missing_gold:
             lines = [str(one) for one in missing[:_MISSING_SHOWN]]
             more = len(missing) - len(lines)
             rest = f"<p>{say('missing_more', count=f'{more:,}')}</p>" if more else ""
             parts.append(
-                _fold(say("missing", count=f"{len(missing):,}"), lines, rest, language="en")
+                _fold(say("missing", count=f"{len(missing):,}"), lines, rest, language=language)
             )
         if sentences := [self._sentence(one) for one in self.differences.values()]:
             parts.append(_list(say("in_words"), sentences))
@@ -264,7 +274,9 @@ def _hash(text: str) -> str:
 def _fold(
     summary: str, lines: Iterable[str], rest: str = "", *, opened: bool = False, language: str
 ) -> str:
-    items = "".join(element("li", markup(line), {"lang": language}) for line in lines)
+    items = "".join(
+        element("li", markup(translated(line, language)), {"data-phrase": line}) for line in lines
+    )
     start = "<details open>" if opened else "<details>"
     return f"{start}<summary>{summary}</summary><ul>{items}</ul>{rest}</details>"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -59,6 +59,31 @@ def words() -> Mapping[str, Mapping[str, str]]:
     """Return the words by language and key."""
     loaded: dict[str, dict[str, str]] = json.loads(asset("words.json"))
     return loaded
+
+
+@cache
+def phrases() -> Mapping[str, Sequence[Sequence[str]]]:
+    """Return by language what is made of what evaluations say: patterns, and what to write.
+
+    What ``$1`` stands for is translated in the same way.
+    """
+    loaded: dict[str, list[list[str]]] = json.loads(asset("phrases.json"))
+    return loaded
+
+
+def translated(text: str, language: str) -> str:
+    """Return a note, a reason or evidence in a language; as it is where there is no pattern.
+
+    Example:
+        >>> translated("the set-up failed: OSError", "zh")
+        '方案失败：OSError'
+    """
+    for pattern, wording in phrases().get(language, ()):
+        if match := re.fullmatch(pattern, text, re.DOTALL):
+            parts = ["", *(translated(part, language) for part in match.groups(""))]
+            texts = re.split(r"\$(\d)", wording)  # texts, and between them numbers of parts
+            return "".join(parts[int(t)] if n % 2 else t for n, t in enumerate(texts))
+    return text
 
 
 def asset(name: str) -> str:

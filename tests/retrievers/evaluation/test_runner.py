@@ -1,6 +1,7 @@
 """Evaluations as people run them, with retrievers of every framework."""
 
 import json
+import pickle
 import threading
 from types import SimpleNamespace
 
@@ -329,3 +330,24 @@ def test_gold_by_a_metadata_field_is_in_the_documents():
         "2: 'te.md' is in no document; nearest: 'tea.md'"
     ]
     assert result.judgements["recall@1"]["words"]["1"].value == 1.0
+
+
+def test_how_items_were_retrieved_can_be_read_when_the_graph_is_closed(tmp_path, questions):
+    with NodeGraph(store=tmp_path / "graph.db", progress=False) as stored:
+        stored.add([Document(text, {"title": id}, id=id) for id, text in TEXTS.items()])
+        retriever = Retriever(stored, "ROOT")
+        evaluation = evaluate({"words": retriever}, questions, ["recall@1"])
+        expected = retriever.retrieve(questions.questions[0].text)[0].explain()
+    item = evaluation.records["words"]["1"].items[0]
+    assert item.explanation == expected
+    assert "itself, searched with title" in expected
+    assert pickle.loads(pickle.dumps(item)) == item
+
+
+def test_tokens_of_a_model_are_counted(words, questions):
+    rewriting = QueryRewriteRetriever(words, lambda prompt: "green tea")
+    evaluation = evaluate({"words": words, "rewrite": rewriting}, questions, ["recall@1"])
+    assert evaluation.costs("words")["model_tokens"] == 0
+    assert evaluation.costs("rewrite")["model_tokens"] > 3 * 10
+    header, *_ = evaluation.table().splitlines()
+    assert header.endswith("model calls  their tokens")

@@ -224,8 +224,16 @@ def test_it_speaks_the_readers_language_and_changes_it(visit):
     assert "长江是中国最长的河流。" in shown
     assert page.locator(".passage span", has_text="长江是中国").first.get_attribute("lang") == "zh"
     assert page.locator(".passage span", has_text="The Rhine").first.get_attribute("lang") == ""
+    page.locator("details", has_text="各指标的评判").last.locator("summary").first.click()
+    assert "标准内容的位次：1" in page.locator(".detail").inner_text()
+    assert '查询 "长江流入哪个海？"：自身' in page.locator(".evidence pre").first.inner_text()
+    notes = page.locator("#h-figures ~ details").first
+    assert "在 8 个问题中有 1 个失败；问题 '5'：ConnectionError" in notes.text_content()
+    assert "questions" not in notes.text_content()
     opened.screenshot("page_zh", full_page=True)
     page.get_by_role("button", name="English").click()
+    assert "failed on 1 of 8 questions; question '5': ConnectionError" in notes.text_content()
+    assert "gold at 1" in page.locator(".detail").inner_text()
     assert page.locator("h1").inner_text() == "Evaluation of Tea & rivers <b>"
     assert page.evaluate("document.title") == "Evaluation of Tea & rivers <b>"
     assert "★ gold" in page.locator(".rankings").inner_text()

@@ -1,11 +1,21 @@
 """The page's own words."""
 
 import re
+from pathlib import Path
 from string import Formatter
 
 import pytest
 
-from nodekin.retrievers.evaluation.page.wording import Wording, asset, element, markup, words
+from nodekin.retrievers.evaluation import matching
+from nodekin.retrievers.evaluation.page.wording import (
+    Wording,
+    asset,
+    element,
+    markup,
+    phrases,
+    translated,
+    words,
+)
 
 
 def test_both_languages_have_the_same_words_with_the_same_values():
@@ -43,3 +53,43 @@ def test_values_are_no_templates():
 def test_another_language_is_an_error_that_names_those_there_are():
     with pytest.raises(ValueError, match=r"'en'.*'zh'"):
         Wording("fr")
+
+
+def test_all_that_an_evaluation_says_is_translated(evaluation):
+    judgements = [
+        judgement
+        for by_setup in evaluation.judgements.values()
+        for of in by_setup.values()
+        for judgement in of.values()
+    ]
+    said = {*evaluation.notes(), *map(str, evaluation.missing_gold)}
+    said |= {judgement.evidence or judgement.reason for judgement in judgements}
+    for records in evaluation.records.values():
+        for record in records.values():
+            said |= {line for item in record.items for line in item.explanation.split("\n")[1:]}
+    assert len(said) > 40
+    assert {text for text in said if translated(text, "zh") == text} == set()
+    assert {translated(text, "en") for text in said} == said
+
+
+def test_phrases_are_translated_as_far_as_they_are_known():
+    evidence = "2 of 3 statements; 1 yes: Much of it; 2 no; 3 yes"
+    assert translated(evidence, "zh") == "3 条陈述中的 2 条；1 是: Much of it；2 否；3 是"
+    note = "a, b, recall@1: 2 of 3 questions are not judged; the question has no gold"
+    assert translated(note, "zh") == "a, b，recall@1：3 个问题中有 2 个未评判；该问题没有标准内容"
+    match = '  1.2  s  bm25 for "a: b": itself, searched with title, which gave 0.5000'
+    assert (
+        translated(match, "zh") == '  1.2  s  bm25，查询 "a: b"：自身，同时检索 title，贡献 0.5000'
+    )
+    assert translated("OSError: no disk", "zh") == "OSError: no disk"
+
+
+def test_phrases_are_those_of_the_code():
+    """Every reason that a question is not judged for has a translation."""
+    folder = Path(matching.__file__).parent
+    source = "".join(path.read_text("utf-8") for path in folder.glob("*.py"))
+    for said in re.findall(r'NotJudgedError\(\s*f?"([^"]*)"', source):
+        filled = re.sub(r"\{[^}]*\}", "7", said)
+        end = "7; raise it" if said.endswith("takes ") else ""
+        assert translated(filled + end, "zh") != filled + end, said
+    assert all(re.compile(pattern) for pattern, _ in phrases()["zh"])

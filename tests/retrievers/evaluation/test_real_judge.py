@@ -1,0 +1,110 @@
+"""A real model, small as it is, writes questions about Chinese passages and judges by them.
+
+What is asserted is what makes them useful: gold that is where it says, figures that are numbers,
+and right passages that are judged better than others. ``make test-models`` starts a model.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodekin.nodegraph import NodeGraph
+from nodekin.retrievers import QueryEngine, Retriever, ScoredNode
+from nodekin.retrievers.evaluation import (
+    Dataset,
+    GoldSpan,
+    Judge,
+    evaluate,
+    generate_questions,
+    load_squad,
+)
+
+_logger = logging.getLogger(__name__)  # --log-cli-level=INFO shows what the model wrote
+
+pytestmark = [pytest.mark.models, pytest.mark.enable_socket]
+
+METRICS = (
+    *("judged_context_recall@1", "judged_context_relevance@1", "judged_sentence_relevance@1"),
+    *("groundedness@1", "answer_relevance", "answer_correctness"),
+)
+
+
+@pytest.fixture(scope="module")
+def squad(data: Path) -> Dataset:
+    path = data / "cmrc2018" / "dev.json"
+    if not path.is_file():
+        pytest.skip(f"no {path}")
+    return load_squad(path, "documents")
+
+
+@pytest.fixture(scope="module")
+def graph(squad: Dataset) -> Any:
+    with NodeGraph(progress=False) as graph:
+        graph.add([d for d in squad.documents if len(d.text) < 400][:12])
+        yield graph
+
+
+class Wrong:
+    """Return the passage that was not asked for."""
+
+    def __init__(self, graph: NodeGraph, inner: Retriever) -> None:
+        self.graph, self.inner = graph, inner
+
+    def retrieve(self, query: str, *, top_k: Any = None, filters: Any = None) -> Sequence[Any]:
+        right = {result.node.id for result in self.inner.retrieve(query, top_k=6)}
+        return [ScoredNode(n, 1.0) for n in self.graph.nodes("ROOT") if n.id not in right][:1]
+
+    async def aretrieve(self, query: str, **options: Any) -> Sequence[Any]:
+        return self.retrieve(query)
+
+
+def test_questions_have_their_answers_where_they_say(graph: NodeGraph, language_model: Any) -> None:
+    generated = generate_questions(
+        graph, language_model, 4, shares={"single": 3, "unanswerable": 1}, progress=False
+    )
+    _logger.info("%s", generated)
+    texts = {node.id: node.text for node in graph.nodes("ROOT")}
+    for question in generated.dataset.questions:
+        _logger.info("%s %s", question.text, question.answers)
+        for gold in question.gold:
+            assert isinstance(gold, GoldSpan)
+            assert texts[gold.document_id][gold.start : gold.end] == gold.text
+    assert generated.counts["single"] >= 2
+    assert not generated.dataset.missing_gold(graph)
+
+
+def test_right_passages_are_judged_better_and_nothing_is_nan(
+    squad: Dataset, graph: NodeGraph, language_model: Any
+) -> None:
+    ids = {node.id for node in graph.nodes("ROOT")}
+    one_each: dict[str, Any] = {}
+    for question in squad.questions:
+        document = getattr(question.gold[0], "document_id", "")
+        if document in ids:
+            one_each.setdefault(document, question)
+    data = Dataset([*one_each.values()][:4], name="CMRC 2018 dev")
+    right = Retriever(graph, "ROOT", top_k=1)
+    setups = {
+        "right": QueryEngine(right, language_model),
+        "wrong": QueryEngine(Wrong(graph, right), language_model),
+    }
+    judge = Judge(language_model)
+    evaluation = evaluate(setups, data, judge.metrics(*METRICS), progress=False, documents=())
+    _logger.info("%s", evaluation)
+    evaluation.to_json()  # refuses what is no number
+    for name, by_setup in evaluation.judgements.items():
+        for setup, judgements in by_setup.items():
+            for judgement in judgements.values():
+                _logger.info("%s of %s: %s", name, setup, judgement)
+                assert judgement.judged or judgement.reason
+                assert judgement.value is None or 0 <= judgement.value <= 1
+    for name in ("judged_context_relevance@1", "judged_sentence_relevance@1"):
+        good, bad = (evaluation.figure(setup, name) for setup in setups)
+        assert good.judged + bad.judged >= 5
+        assert (good.value or 0) > (bad.value or 0)
+    assert evaluation.figure("right", "answer_correctness").value
