@@ -24,6 +24,7 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQuerySpec,
 )
 
+from ...nodegraph import nearest_names
 from ...nodegraph.models.output import clean
 from ...retrievers import Filters, RetrieverLike, all_of
 from ...retrievers.validation import whole
@@ -54,7 +55,8 @@ class NodeGraphAutoRetriever(VectorIndexAutoRetriever):
     blank query lists what meets all conditions, in the order of the documents.
 
     Values become what ``vector_store_info`` declares (``"1999"`` is the number 1999 in a field of
-    type ``int``). Conditions that can't be read are an error, never left out. An answer without
+    type ``int``). Conditions that can't be read, or are on other fields, are an error, never left
+    out. An answer without
     any that can't be read leaves the question itself, with a warning in the log, as in LlamaIndex.
 
     Args:
@@ -165,7 +167,7 @@ class NodeGraphAutoRetriever(VectorIndexAutoRetriever):
             return VectorStoreQuerySpec(query=query_bundle.query_str, filters=[])
         if not spec.query.strip() and not spec.filters:
             spec.query = query_bundle.query_str
-        spec.filters = [_typed(part, self._types.get(part.key)) for part in spec.filters]
+        spec.filters = [self._declared(part) for part in spec.filters]
         return spec
 
     def _build_retriever_from_spec(  # type: ignore[override]
@@ -186,18 +188,22 @@ class NodeGraphAutoRetriever(VectorIndexAutoRetriever):
         retriever.filters = all_of(self.retriever.filters, filters)
         return retriever, QueryBundle(spec.query)
 
+    def _declared(self, part: MetadataFilter) -> MetadataFilter:
+        """Return a condition with values of the declared type of its field.
 
-def _typed(part: MetadataFilter, type: str | None) -> MetadataFilter:
-    """Return a condition with values of the declared type of its field.
-
-    Raises:
-        ValueError: If a value is none of that type.
-    """
-    field = FilterField("", type=_TYPES.get((type or "").strip().lower()))
-    several = part.value if isinstance(part.value, list) else [part.value]
-    try:
-        values = [value if value is None else field.read(value) for value in several]
-    except FilterError as error:
-        raise ValueError(f"the model's condition on {part.key!r}: {error}") from error
-    value = values if isinstance(part.value, list) else values[0]
-    return part.model_copy(update={"value": value})  # a truth value is none for LlamaIndex
+        Raises:
+            ValueError: If the field is not declared, or a value is none of that type.
+        """
+        if part.key not in self._types:
+            raise ValueError(
+                f"the model's condition is on {part.key!r}, which vector_store_info does not "
+                f"declare; it has {nearest_names(part.key, self._types)}"
+            )
+        field = FilterField("", type=_TYPES.get(self._types[part.key].strip().lower()))
+        several = part.value if isinstance(part.value, list) else [part.value]
+        try:
+            values = [value if value is None else field.read(value) for value in several]
+        except FilterError as error:
+            raise ValueError(f"the model's condition on {part.key!r}: {error}") from error
+        value = values if isinstance(part.value, list) else values[0]
+        return part.model_copy(update={"value": value})  # a truth value is none for LlamaIndex

@@ -281,6 +281,22 @@ class NodeGraphRetriever(BaseRetriever):
             )
         return self._shown(await asyncio.to_thread(_nodes_with_scores, results), span)
 
+    # LlamaIndex 0.13 drops results of equal text here, also those of different documents.
+
+    def _handle_recursive_retrieval(
+        self, query_bundle: QueryBundle, nodes: list[NodeWithScore]
+    ) -> list[NodeWithScore]:
+        if any(isinstance(result.node, IndexNode) for result in nodes):
+            return super()._handle_recursive_retrieval(query_bundle, nodes)
+        return nodes
+
+    async def _ahandle_recursive_retrieval(
+        self, query_bundle: QueryBundle, nodes: list[NodeWithScore]
+    ) -> list[NodeWithScore]:
+        if any(isinstance(result.node, IndexNode) for result in nodes):
+            return await super()._ahandle_recursive_retrieval(query_bundle, nodes)
+        return nodes
+
     def _observed(self) -> AbstractContextManager[Span | None]:
         """Report the stages of the block to LlamaIndex, and record them if they are printed."""
         return self._recorded() if self._verbose else report_spans(self.callback_manager)

@@ -234,6 +234,8 @@ def test_values_become_those_of_the_declared_types(
         found(("year", "==", "many"))
     with pytest.raises(ValueError, match="use the operator is_empty"):
         found(("year", "==", None))
+    with pytest.raises(ValueError, match="on 'years', which vector_store_info does not declare"):
+        found(("years", "==", 1995))
     theirs = VectorIndexAutoRetriever(
         vector_index, INFO, scripted(written("film", ("year", ">", "2000")))
     )

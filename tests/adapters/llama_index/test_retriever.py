@@ -11,6 +11,7 @@ from fixed_retriever import FixedRetriever
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent
 from llama_index.core.llms import MockLLM
+from llama_index.core.schema import Document as LlamaIndexDocument
 from llama_index.core.schema import IndexNode, QueryBundle, TextNode
 
 from nodekin.adapters.llama_index import (
@@ -19,7 +20,7 @@ from nodekin.adapters.llama_index import (
     NodeWithEvidence,
     from_text_node,
 )
-from nodekin.nodegraph import Node, NodeGraph
+from nodekin.nodegraph import Node, NodeGraph, split_sentences
 from nodekin.retrievers import Bm25, FusionRetriever, Retriever, ScoredNode
 
 QUERY = "Which tea is fermented? 红茶"
@@ -260,6 +261,16 @@ class Lone:
         self, query: str, *, top_k: Any = None, filters: Any = None
     ) -> list[ScoredNode]:
         return self.retrieve(query, top_k=top_k, filters=filters)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_equal_texts_stay_results_of_their_own(is_async: bool) -> None:
+    graph = NodeGraph(progress=False)
+    graph.add([LlamaIndexDocument(text="Tea. Milk. Tea.", id_=name) for name in "ab"])
+    graph.create_node_group("sentence", split_sentences)
+    retriever = NodeGraphRetriever(Retriever(graph, "sentence", top_k=9))
+    found = asyncio.run(retriever.aretrieve("tea")) if is_async else retriever.retrieve("tea")
+    assert [result.text for result in found] == ["Tea."] * 4
 
 
 def test_pickle_and_copy(retriever: NodeGraphRetriever) -> None:

@@ -8,6 +8,7 @@ import distances
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from llama_index.core.schema import Document as LlamaIndexDocument
 from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQueryResult
 
@@ -52,10 +53,10 @@ def made(size: int = 40, embed: Any = None, **settings: Any) -> NodeGraph:
     graph = NodeGraph(embed=embed or Model(), progress=False, **settings)
     graph.add(
         [
-            Document(
-                f"{WORDS[at % len(WORDS)]} {'o' * (at % 7)}. {WORDS[at * 3 % len(WORDS)]}!",
-                {"even": at % 2, "at": at},
-                id=f"d{at}",
+            LlamaIndexDocument(
+                text=f"{WORDS[at % len(WORDS)]} {'o' * (at % 7)}. {WORDS[at * 3 % len(WORDS)]}!",
+                metadata={"even": at % 2, "at": at},
+                id_=f"d{at}",
             )
             for at in range(size)
         ]
