@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         split_sentences,
     )
     from .store import Changes, NodeStore
+    from .store_configuration import store_options
     from .vector_table import Nearest, TableState, ValueMatch, VectorRow, VectorTable
 else:
     __getattr__, __dir__ = lazy_names(
@@ -79,6 +80,7 @@ else:
                 "count_tokens markdown_headings split_paragraphs split_sentences"
             ),
             ".store": "Changes NodeStore",
+            ".store_configuration": "store_options",
             ".vector_table": "Nearest TableState ValueMatch VectorRow VectorTable",
         },
     )
@@ -147,5 +149,6 @@ __all__ = [
     "source_title",
     "split_paragraphs",
     "split_sentences",
+    "store_options",
     "track",
 ]

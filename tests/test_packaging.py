@@ -122,7 +122,7 @@ PUBLIC = {
         as_search_text count_tokens declared_search_text fingerprint explain_names
         file_name_of headings_of markdown_headings source_title
         limit_concurrency nearest_names observing register_reader run_in_tasks run_in_threads
-        split_paragraphs split_sentences track
+        split_paragraphs split_sentences store_options track
     """,
     "nodekin.nodegraph.postgres": "PostgresAddress PostgresStore",
     "nodekin.nodegraph.sqlite": "SQLiteStore",

@@ -14,12 +14,11 @@ from ..errors import StoreError
 from ..node import Node
 from .address import PostgresAddress
 from .columns import NodeContext
+from .idle_connections import idle_connections
 from .server_connection import Portions, ServerConnection, ServerLostError, Values
 from .tables import FORMAT, TABLES
 
 _OF_OTHER_PROCESSES: list[object] = []  # closing them here would disturb their makers
-
-_IDLE = 8  # connections that wait for the next reader
 
 _PERIOD = 0.02  # seconds between attempts to get the lock, or to reach a server that restarts
 
@@ -85,8 +84,7 @@ class GraphDatabase:
         self._pid = os.getpid()
         self._local = threading.local()
         self._mutex = threading.RLock()  # held by who writes
-        self._pool = threading.Lock()
-        self._idle: list[ServerConnection] = []
+        self._idle = idle_connections(self.address)
         self._generation = 0  # counts how often all was closed
         self._pinned: dict[int, _Pinned] = {}  # by thread
         self._cache = NodeCache()
@@ -100,9 +98,9 @@ class GraphDatabase:
 
     def __del__(self) -> None:
         if getattr(self, "_pid", None) == os.getpid():
-            for connection in (*self._idle, self._writer):
-                if connection is not None:
-                    connection.close()
+            self._idle.close(self.address.schema)
+            if self._writer is not None:
+                self._writer.close()
 
     def _follow_fork(self) -> None:
         """In a process that was forked off, leave the connections to the one that made them."""
@@ -152,30 +150,40 @@ class GraphDatabase:
 
     def _borrowed(self) -> tuple[ServerConnection, bool]:
         """Return a connection, and whether it is a new one."""
-        with self._pool:
-            if self._idle:
-                return self._idle.pop(), False
+        connection = self._idle.take(self.address.schema)
+        if connection is not None:
+            try:
+                connection.serve(self.address, self._timeout)
+            except ServerLostError:
+                self._idle.close()  # the others have most likely ended with it
+            else:
+                return connection, False
         return self._opened(), True
 
     def _give_back(self, connection: ServerConnection, generation: int) -> None:
-        with self._pool:
-            if not connection.lost:
-                if generation == self._generation and len(self._idle) < _IDLE:
-                    self._idle.append(connection)
-                    return
-                connection.close()
-                return
-            stale, self._idle = self._idle, []  # the others have most likely ended with it
+        if connection.lost:
+            self._idle.close()
             self._cache = NodeCache()
-        for other in stale:
-            other.close()
+        elif generation == self._generation:
+            self._idle.put(connection)
+        else:
+            connection.close()
 
     def _writing_connection(self) -> ServerConnection:
         with self._mutex:
-            if self._writer is None or self._writer.lost:
+            if self._writer is not None and self._writer.lost:
+                self._idle.close()
                 self._writer = None
-                self._writer = self._opened()
+            if self._writer is None:
+                self._writer, _ = self._borrowed()
             return self._writer
+
+    def _release_writer(self) -> None:
+        """Let others use the connection by which nobody writes any more."""
+        writer = self._writer
+        if writer is not None and not self._owner and not self._holders:
+            self._writer = None
+            self._give_back(writer, self._generation)
 
     # Reading
 
@@ -283,6 +291,7 @@ class GraphDatabase:
                     if locked is not None and locked is self._writer and not locked.lost:
                         with suppress(ServerLostError):  # the lock has ended with it
                             locked.rows("SELECT pg_advisory_unlock(%s)", [self._lock])
+                    self._release_writer()
 
     @property
     def _lock(self) -> int:
@@ -369,6 +378,7 @@ class GraphDatabase:
                 raise
             finally:
                 self._owner = 0
+                self._release_writer()
 
     def _begun_to_write(self) -> ServerConnection:
         self._transactions += 1
@@ -436,19 +446,20 @@ class GraphDatabase:
         """
         self._follow_fork()
         with self._mutex:
-            with self._pool:
-                self._generation += 1
-                idle, self._idle = self._idle, []
-                self._cache = NodeCache()
-            for connection in idle:
-                connection.close()
-            writer = self._writer
-            if writer is not None and not self._owner and not self._holders:
-                self._writer = None
-                if not writer.lost:
-                    with suppress(StoreError):
-                        writer.run("DELETE FROM writers WHERE id = %s", [bytes.fromhex(self._name)])
-                writer.close()
+            self._generation += 1
+            self._cache = NodeCache()
+            if self._transactions and not self._owner and not self._holders:
+                self._forget_writer()
+            self._idle.close(self.address.schema)
+
+    def _forget_writer(self) -> None:
+        """Delete the note of this writer's last transaction, if that costs no new connection."""
+        connection = self._idle.take(self.address.schema)
+        if connection is not None and connection.schema == self.address.schema:
+            with suppress(StoreError):
+                connection.run("DELETE FROM writers WHERE id = %s", [bytes.fromhex(self._name)])
+        if connection is not None and not connection.lost:
+            self._idle.put(connection)
 
 
 def random_name() -> str:

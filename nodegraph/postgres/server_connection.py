@@ -70,13 +70,37 @@ class ServerConnection:
                 "and whether the address, user and password are right"
             ) from error
         self._db.adapters.register_dumper(BinaryValue, _binary_dumper())
+        self._serves: tuple[str, float] | None = None
+        self.serve(address, timeout)
+
+    @property
+    def schema(self) -> str:
+        """The schema that statements are about."""
+        return self._address.schema
+
+    def serve(self, address: PostgresAddress, timeout: float) -> None:
+        """Run the next statements in the schema of a graph on the same server.
+
+        Nothing that was set or locked for another one is kept; what was prepared is parsed anew by
+        the server, for the new ``search_path`` (see its documentation of PREPARE).
+
+        Raises:
+            ServerLostError: If the connection has ended.
+        """
+        if self._serves == (address.schema, timeout):
+            return
+        self._address = address
         schema = address.schema.replace('"', '""')
         wait = int(timeout * 1000)
+        clean = "" if self._serves is None else "RESET ALL; SELECT pg_advisory_unlock_all(); "
         try:
-            self.run_script(f"SET search_path TO \"{schema}\"; SET lock_timeout TO '{wait}ms'")
+            self.run_script(
+                f"{clean}SET search_path TO \"{schema}\"; SET lock_timeout TO '{wait}ms'"
+            )
         except BaseException:
             self.close()
             raise
+        self._serves = address.schema, timeout
 
     @property
     def lost(self) -> bool:

@@ -79,7 +79,7 @@ class TableIndex:
     the table has not taken in yet is compared here, so that a search sees the graph as it is.
 
     Call ``ready`` before the graph is held: it embeds what is new and updates the table, for all
-    processes; ``sync`` and ``search`` while it is held.
+    processes; ``search`` while it is held.
 
     Args:
         graph: The node graph.
@@ -100,7 +100,6 @@ class TableIndex:
         self._model = graph.embeddings.embedder(key).name
         self._tables: dict[str, VectorTable] = {}  # by what is embedded of a node
         self._matcher = ValueMatcher(self._table())
-        self._local = threading.local()
         self._lock = threading.Lock()
         self._recent: tuple[object, _Recent] | None = None  # of the latest states
         self._counts: dict[Hashable, tuple[int, int]] = {}  # by filter: size of the table, count
@@ -197,11 +196,14 @@ class TableIndex:
         return unit(self._graph.embeddings.vectors(texts, self._key, what=self._group))
 
     def sync(self) -> None:
-        """Find out what the table has missed, in the state that this thread reads."""
+        """Do nothing: a search finds out what the table has, in the state that it reads."""
+
+    def _view(self) -> _View:
+        """Return what there is to search in the state that this thread reads."""
         table, version = self._table(), self._version()
         state = table.state()
         recent = None if _is_current(state, version) else self._missed(state, version)
-        self._local.view = _View(table, state, recent)
+        return _View(table, state, recent)
 
     def _missed(self, state: TableState | None, version: Version) -> _Recent:
         with self._lock:
@@ -236,7 +238,7 @@ class TableIndex:
         self, queries: Sequence[Floats], limit: int | None, filter: Filter
     ) -> list[Hits]:
         """Return what ``search`` returns for each query."""
-        view: _View = self._local.view
+        view = self._view()
         for query in queries:
             self._check_dimension(query, view)
         passed_over = view.recent is not None and view.recent.complete

@@ -3,7 +3,6 @@
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import psycopg
 import pytest
@@ -11,7 +10,7 @@ from postgres_server import RunningServer, running_server
 
 from nodekin.nodegraph import Document, NodeGraph, StoreError
 from nodekin.nodegraph.postgres import PostgresStore
-from nodekin.nodegraph.postgres.server_connection import ServerLostError
+from nodekin.nodegraph.postgres.server_connection import ServerConnection, ServerLostError
 from nodekin.retrievers import Retriever
 
 
@@ -167,18 +166,17 @@ def test_a_commit_whose_answer_is_lost_is_looked_up(
 ) -> None:
     store = PostgresStore(address)
     store.change_documents([document("a")])
-    writer: Any = store._database._writer
-    run = writer.run_script
+    run = ServerConnection.run_script
 
-    def run_and_lose(script: str) -> object:
+    def run_and_lose(self: ServerConnection, script: str) -> object:
         if "COMMIT" in script and script.startswith("UPDATE"):
             if written:
-                run(script)
-            writer.close()
+                run(self, script)
+            self.close()
             raise ServerLostError("lost; nothing was changed")
-        return run(script)
+        return run(self, script)
 
-    monkeypatch.setattr(writer, "run_script", run_and_lose)
+    monkeypatch.setattr(ServerConnection, "run_script", run_and_lose)
     if written:
         store.change_documents([document("b")])
         assert store.document_ids() == ["a", "b"]

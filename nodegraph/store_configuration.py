@@ -1,0 +1,146 @@
+"""Read the configuration of stores that LazyLLM's programs have: ``store_conf``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from .errors import nearest_names
+
+_ROLES = ("segment_store", "vector_store")
+
+_FILE = "graph.nodekin"  # in a folder that is given for a file
+
+_NOT_YET = {
+    "segment_store": {"opensearch": "OpenSearch"},
+    "vector_store": {
+        "chroma": "Chroma",
+        "chromadb": "Chroma",
+        "milvus": "Milvus",
+        "opensearch": "OpenSearch",
+    },
+}
+
+Options = dict[str, Any]
+
+
+def store_options(store_conf: Mapping[str, Any] | None) -> Options:
+    """Return what ``NodeGraph`` takes for a configuration of stores.
+
+    Choose it to keep the configuration of a program that had ``segment_store`` and
+    ``vector_store``; else ``NodeGraph(store=...)`` is shorter.
+
+    Args:
+        store_conf: ``{"segment_store": {"type": ..., "kwargs": {...}}, "vector_store": {...}}``,
+            each of which may be missing or empty. Types of ``segment_store``: ``"map"`` (in
+            memory, or in the file or folder ``uri``), ``"sqlite"`` (in the file or folder
+            ``uri``), ``"postgresql"`` (at the address ``uri``). Of ``vector_store``: ``"map"``
+            (built in), ``"pgvector"`` (in the same PostgreSQL).
+
+    Raises:
+        TypeError: If a part is no mapping.
+        ValueError: If a type or an argument is unknown, or of an engine that is not supported.
+
+    Example:
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> store_options({"segment_store": {"type": "map", "kwargs": {"uri": "texts.db"}}})
+        {'store': 'texts.db'}
+        >>> graph = NodeGraph(**store_options({"segment_store": {"type": "map"}}))
+    """
+    conf = _mapping(store_conf or {}, "store_conf")
+    for role in conf:
+        if role not in _ROLES:
+            raise ValueError(
+                f"store_conf has the part {role!r}; it has {nearest_names(str(role), _ROLES)}, "
+                'each with a "type" and "kwargs"'
+            )
+    options: Options = {}
+    for role in _ROLES:
+        part = _mapping(conf.get(role) or {}, role)
+        if not part:
+            continue
+        for name in part:
+            if name not in ("type", "kwargs"):
+                raise ValueError(
+                    f'{role} has {name!r}; it has a "type" and "kwargs", which has all settings'
+                )
+        kind, kwargs = part.get("type"), _mapping(part.get("kwargs") or {}, f"kwargs of {role}")
+        readers = _READERS[role]
+        if kind in _NOT_YET[role]:
+            raise ValueError(
+                f"{role} has the type {kind!r}, and a graph can't be on {_NOT_YET[role][kind]} "
+                f"yet; take one of {nearest_names('', readers)}"
+            )
+        if kind not in readers:
+            raise ValueError(
+                f"{role} has the type {kind!r}; there is {nearest_names(str(kind), readers)}"
+            )
+        readers[kind](f"{role} of type {kind!r}", dict(kwargs), options)
+    return options
+
+
+def _mapping(value: Any, name: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise TypeError(
+            f"{name} is a mapping, not {value!r:.80}; write "
+            '{"segment_store": {"type": "map", "kwargs": {"uri": "graph.db"}}}'
+        )
+    return value
+
+
+def _uri(name: str, kwargs: dict[str, Any], *, required: bool) -> str | None:
+    """Return the only setting there is."""
+    uri = kwargs.pop("uri", None)
+    if kwargs:
+        raise ValueError(f"the {name} takes 'uri' alone, not {', '.join(map(repr, kwargs))}")
+    if uri is None and not required:
+        return None
+    if not isinstance(uri, str | Path) or not str(uri):
+        raise ValueError(f"the {name} needs 'uri', a path or an address, not {uri!r:.80}")
+    return str(uri)
+
+
+def _file(name: str, kwargs: dict[str, Any], options: Options, required: bool = False) -> None:
+    uri = _uri(name, kwargs, required=required)
+    if uri is not None and "://" in uri:
+        raise ValueError(f"the {name} takes the path of a file or folder as 'uri', not {uri!r:.80}")
+    if uri is not None:
+        is_folder = uri.endswith(("/", "\\")) or Path(uri).is_dir()
+        options["store"] = str(Path(uri, _FILE)) if is_folder else uri
+
+
+def _required_file(name: str, kwargs: dict[str, Any], options: Options) -> None:
+    _file(name, kwargs, options, required=True)
+
+
+def _postgresql(name: str, kwargs: dict[str, Any], options: Options) -> None:
+    uri = _uri(name, kwargs, required=True) or ""
+    if not uri.startswith(("postgresql://", "postgres://")):
+        raise ValueError(  # a password is never in a message
+            f"the {name} needs an address like 'postgresql://user@host/database?schema=name' as "
+            "'uri'"
+        )
+    options["store"] = uri
+
+
+def _built_in(name: str, kwargs: dict[str, Any], options: Options) -> None:
+    if kwargs:
+        raise ValueError(f"the {name} takes no settings, not {', '.join(map(repr, kwargs))}")
+
+
+def _pgvector(name: str, kwargs: dict[str, Any], options: Options) -> None:
+    _built_in(name, kwargs, options)
+    store = options.get("store", "")
+    if not store.startswith("postgres"):
+        raise ValueError(
+            f"the {name} is in the PostgreSQL of the graph; give segment_store the type "
+            "'postgresql'"
+        )
+    options["store"] = f"{store}{'&' if '?' in store else '?'}vectors=pgvector"
+
+
+_READERS: dict[str, dict[str, Callable[[str, dict[str, Any], Options], None]]] = {
+    "segment_store": {"map": _file, "sqlite": _required_file, "postgresql": _postgresql},
+    "vector_store": {"map": _built_in, "pgvector": _pgvector},
+}
