@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from . import readers  # what parses is imported when a file is read
+from .codec import decode, encode
 from .document import Document
 from .errors import ReadError
 from .progress import track
@@ -44,7 +44,7 @@ class ParsedFiles:
         """
         keys = {i: f"{contents[i]} {self._options.signature}" for i in files}
         stored = self._stored(list(keys.values()))
-        known = {i: json.loads(stored[key]) for i, key in keys.items() if key in stored}
+        known = {i: decode(stored[key].decode()) for i, key in keys.items() if key in stored}
         waiting = {i: path for i, path in files.items() if i not in known}
         new: dict[str, bytes] = {}
 
@@ -62,7 +62,7 @@ class ParsedFiles:
                     yield file_id, records
                     continue
                 if is_parsed and self._lasts:
-                    new[keys[file_id]] = json.dumps(records).encode()
+                    new[keys[file_id]] = encode(records).encode()
                     if len(new) >= _AT_ONCE:
                         self._store.put_values(_KIND, new)
                         new = {}

@@ -10,10 +10,11 @@ from typing import Any
 
 from ..document import Document
 from ..errors import ReadError
+from ..search_text import SearchText
 
 Records = list[list[Any]]
-"""What a file holds: text, metadata and id in the file of each document (of one with a search
-text of its own that, too)."""
+"""What a file holds: text, metadata and id in the file of each document, and of one with a search
+text of its own the row that it is stored as. ``codec`` writes it."""
 
 
 def records_of(read: Document | Iterable[Document]) -> list[list[Any]]:
@@ -21,6 +22,21 @@ def records_of(read: Document | Iterable[Document]) -> list[list[Any]]:
     if isinstance(read, Document):
         return [[*_record(read)[:2], ""]]
     return [_record(document) for document in read]
+
+
+def records_of_foreign(read: str | Document | Iterable[Document]) -> Records:
+    """Return what a reader of a user's returned as records."""
+    if isinstance(read, str):
+        return [[read, {}, ""]]
+    if isinstance(read, Document):
+        return [_foreign_record(read, "")]
+    return [_foreign_record(part, part.id) for part in read]
+
+
+def _foreign_record(document: Document, own_id: str) -> list[Any]:
+    search_text = document.search_text
+    row = [] if search_text is None else [search_text.to_row()]
+    return [document.text, dict(document.metadata), own_id, *row]
 
 
 def _record(document: Document) -> list[Any]:
@@ -47,9 +63,9 @@ def documents_of(path: Path, file_id: str, records: Records) -> list[Document]:
             text,
             {**attributes, **metadata},
             id=f"{file_id}#{own_id}" if own_id else file_id,
-            search_text=search_text[0] if search_text else None,
+            search_text=SearchText.from_row(row[0]) if row else None,
         )
-        for text, metadata, own_id, *search_text in records
+        for text, metadata, own_id, *row in records
     ]
 
 

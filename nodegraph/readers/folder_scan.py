@@ -106,7 +106,8 @@ def _has_reader(file: Path) -> bool:
 
 def _walk(root: Path, options: ReadOptions, passed_over: Counter[str]) -> Iterator[Path]:
     """Yield the files of a folder and those below it that no rule passes over."""
-    rules: dict[Path, Sequence[tuple[Path, GitIgnoreSpec]]] = {}
+    full = root.resolve()
+    rules = _IgnoreRules(root, options.ignore_files)
     seen: set[Path] = set()
     for name, folders, names in os.walk(root, followlinks=options.links):
         folder = Path(name)
@@ -115,8 +116,6 @@ def _walk(root: Path, options: ReadOptions, passed_over: Counter[str]) -> Iterat
                 folders.clear()
                 continue
             seen.add(folder.resolve())
-        above = rules.get(folder.parent, ()) if folder != root else ()
-        rules[folder] = [*above, *_ignore_rules(folder, names, options)]
 
         def stays(entry: str, is_folder: bool, folder: Path = folder) -> bool:
             path = folder / entry
@@ -125,11 +124,19 @@ def _walk(root: Path, options: ReadOptions, passed_over: Counter[str]) -> Iterat
                 reason = "hidden"
             elif is_folder and entry in options.skip_folders:
                 reason = "installed packages"
-            elif _is_ignored(path, is_folder, rules[folder]):
+            elif rules.name(path, is_folder):
                 reason = "ignored"
-            elif path.is_symlink() and not options.links and _leads_away(path, root, is_folder):
-                reason = "links"
-            elif not is_folder and not path.is_file():
+            elif path.is_symlink():
+                target = path.resolve()
+                if full in target.parents and rules.name_with_folders(
+                    root / target.relative_to(full), is_folder
+                ):
+                    reason = "ignored"
+                elif not options.links and (
+                    is_folder or not path.is_file() or full not in target.parents
+                ):  # what a link to a folder inside leads to is read there
+                    reason = "links"
+            if not reason and not is_folder and not path.is_file():
                 reason = "not regular files"  # a pipe would wait for ever
             if reason:
                 passed_over[reason] += 1
@@ -139,36 +146,43 @@ def _walk(root: Path, options: ReadOptions, passed_over: Counter[str]) -> Iterat
         yield from (folder / entry for entry in sorted(names) if stays(entry, False))
 
 
-def _leads_away(path: Path, root: Path, is_folder: bool) -> bool:
-    """Tell whether a symbolic link leads out of the folder, to another folder, or nowhere.
+class _IgnoreRules:
+    """Tell which paths the ignore files of a folder, and of those below it, name."""
 
-    What it leads to inside the folder is read there.
-    """
-    return True if is_folder else not path.is_file() or root.resolve() not in path.resolve().parents
+    def __init__(self, root: Path, names: Sequence[str]) -> None:
+        self._root = root
+        self._names = names
+        self._rules: dict[Path, Sequence[tuple[Path, GitIgnoreSpec]]] = {}
+
+    def name(self, path: Path, is_folder: bool) -> bool:
+        """Tell whether they name a path; the last rule that says something of it decides."""
+        ignored = False
+        for base, spec in self._rules_for(path.parent):
+            name = path.relative_to(base).as_posix() + ("/" if is_folder else "")
+            verdict = spec.check_file(name).include
+            if verdict is not None:
+                ignored = verdict
+        return ignored
+
+    def name_with_folders(self, path: Path, is_folder: bool) -> bool:
+        """Tell whether they name a path, or a folder that it is in."""
+        above = [folder for folder in path.parents if self._root in folder.parents]
+        return self.name(path, is_folder) or any(self.name(folder, True) for folder in above)
+
+    def _rules_for(self, folder: Path) -> Sequence[tuple[Path, GitIgnoreSpec]]:
+        if folder not in self._rules:
+            above = () if folder == self._root else self._rules_for(folder.parent)
+            self._rules[folder] = [*above, *_rules_in(folder, self._names)]
+        return self._rules[folder]
 
 
-def _ignore_rules(
-    folder: Path, names: Sequence[str], options: ReadOptions
-) -> list[tuple[Path, GitIgnoreSpec]]:
-    rules = []
-    for name in options.ignore_files:
-        if name in names:
+def _rules_in(folder: Path, names: Sequence[str]) -> Iterator[tuple[Path, GitIgnoreSpec]]:
+    for name in names:
+        if (folder / name).is_file():
             from pathspec import GitIgnoreSpec
 
             try:
                 lines = (folder / name).read_text(encoding="utf-8", errors="replace").splitlines()
-                rules.append((folder, GitIgnoreSpec.from_lines(lines)))
+                yield folder, GitIgnoreSpec.from_lines(lines)
             except (OSError, ValueError) as error:
                 logger.warning("can't use %s: %s; nothing is ignored by it", folder / name, error)
-    return rules
-
-
-def _is_ignored(path: Path, is_folder: bool, rules: Sequence[tuple[Path, GitIgnoreSpec]]) -> bool:
-    """Tell whether rules name a path; the last that says something of it decides."""
-    ignored = False
-    for base, spec in rules:
-        name = path.relative_to(base).as_posix() + ("/" if is_folder else "")
-        verdict = spec.check_file(name).include
-        if verdict is not None:
-            ignored = verdict
-    return ignored

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 
 from ..document import Document
 from .source_file import SourceFile, parser
@@ -10,7 +11,8 @@ from .text import decoded
 
 _TITLE = re.compile(r"<title[^>]*>(.*?)</title>", re.I | re.S)
 
-_LOST_LINES = re.compile(r"\n{3,}")
+_LINK_WITHIN = re.compile(r"\[([^\[\]\n]*)\]\(#[^)\s]*\)")
+"""A link to another place of the page, which a text does not have; with a number, to a note."""
 
 _EMPHASIS = ["b", "strong", "i", "em", "u", "s", "font", "span", "mark", "ins"]
 
@@ -20,7 +22,7 @@ def read_html(source: SourceFile) -> Document:
     html, encoding = decoded(source, declared=True)
     metadata = {} if encoding in ("utf-8", "utf8") else {"encoding": encoding}
     match = _TITLE.search(html)
-    if match and (title := markdown(match[1]).replace("\n", " ").strip()):
+    if match and (title := " ".join(unescape(match[1]).split())):
         metadata["title"] = title
     return Document(markdown(html), metadata)
 
@@ -37,4 +39,8 @@ def markdown(html: str) -> str:
         skip_images=True, compact_tables=True, extract_metadata=False, strip_tags=_EMPHASIS
     )
     text = convert(html, options).content or ""
-    return _LOST_LINES.sub("\n\n", text).strip()
+    while "\n\n\n" in text:  # what is left of what was left out
+        text = text.replace("\n\n\n", "\n\n")
+    if "](#" in text:
+        text = _LINK_WITHIN.sub(lambda m: f"[{m[1]}]" if m[1].isdecimal() else m[1], text)
+    return text.strip()

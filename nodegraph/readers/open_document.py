@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from ..document import Document
 from .html import markdown
-from .pages import join_pages
+from .pages import join_pages, markdown_table
 from .source_file import SourceFile, opened_zip, parser
 
 if TYPE_CHECKING:
@@ -87,11 +89,60 @@ def _html(element: ElementTree.Element) -> Iterator[str]:
     yield f"<{tag}>{text}</{tag}>" if tag else text
 
 
+_FOOTNOTE = re.compile(r"\{\s*(?:\\\*)?\\footnote\b")
+
+_BRACE = re.compile(r"\\.|[{}]", re.S)
+
+_OUTLINE_LEVEL = re.compile(r"\\outlinelevel([0-5])(?!\d) ?")
+
+_MARKS = {"\ue020": "- "} | {chr(0xE010 + n): f"{'#' * (n + 1)} " for n in range(6)}
+"""Stand in a rich text where an item of a list begins, or a heading of a level."""
+
+
+_NOTE_BEGIN = re.compile(r"\s*\ue021\s*")
+
+_PRIVATE = re.compile("[\ue000-\uf8ff]")  # these marks, and bullets of symbol fonts
+
+
 def read_rtf(source: SourceFile) -> Document:
-    """Read rich text as plain paragraphs."""
+    """Read rich text: headings, lists, tables, footnotes where they are called."""
     with parser("striprtf"):
         from striprtf.striprtf import rtf_to_text
     data = source.path.read_bytes().decode("latin-1")
+    data = _with_footnotes(data).replace("{\\listtext", f"{{\\u{0xE020}?}}{{\\listtext")
+    data = _OUTLINE_LEVEL.sub(lambda match: rf"{{\u{0xE010 + int(match[1])}?}}", data)
     text = str(rtf_to_text(data, errors="replace"))  # type: ignore[no-untyped-call]
+    return Document("\n\n".join(_rtf_blocks(text)))
+
+
+def _with_footnotes(data: str) -> str:
+    """Return a rich text in which footnotes, which are left out otherwise, stand in brackets."""
+    parts: list[str] = []
+    at = 0
+    for match in _FOOTNOTE.finditer(data):
+        if match.start() < at:
+            continue
+        depth, end = 1, len(data)
+        for brace in _BRACE.finditer(data, match.end()):
+            depth += {"{": 1, "}": -1}.get(brace[0], 0)
+            if not depth:
+                end = brace.start()
+                break
+        parts += (data[at : match.start()], f"{{\\u{0xE021}?", data[match.end() : end], ")")
+        at = end
+    return "".join([*parts, data[at:]])
+
+
+def _rtf_blocks(text: str) -> Iterator[str]:
+    """Yield paragraphs, headings, items and tables of what ``striprtf`` returns."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return Document("\n\n".join(lines))
+    for is_row, group in groupby(lines, lambda line: line.endswith("|")):
+        block = list(group)
+        if is_row and len(block) > 1:
+            yield markdown_table(line[:-1].split("|") for line in block)
+            continue
+        for line in block:
+            mark = _MARKS.get(line[0], "")
+            plain = _PRIVATE.sub("", _NOTE_BEGIN.sub(" (", line))
+            if plain := " ".join(plain.split()):
+                yield f"{mark}{plain}"

@@ -5,16 +5,28 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from ..document import Document
 from ..errors import ReadError
-from .pdf_layout import PageLines, TextLine, garbage_share, normalized, pages_as_text
+from .pdf_layout import (
+    Lines,
+    TextLine,
+    garbage_share,
+    lines_of_text,
+    normalized,
+    pages_as_text,
+)
+from .pdf_tables import with_tables
+from .pdfium import pdfium, pointer_of
 from .source_file import SourceFile, parser
 
 _MAX_GARBAGE = 0.25  # the share of a page's characters that mean nothing, above which it is no text
 
-_SAMPLE = 120  # characters of a page that are asked whether they have a meaning
+_SAMPLE = 48  # characters of a page that are asked whether they have a meaning
+
+_UPRIGHT = {90: 270, 180: 180, 270: 90}  # how a page is turned whose text is turned so
 
 _PASSWORD = 4  # FPDF_ERR_PASSWORD
 
@@ -32,7 +44,7 @@ def read_pdf(source: SourceFile) -> Document:
         ReadError: If it is damaged, encrypted, or no page has a text.
     """
     with _opened(source) as pdf:
-        pages: list[PageLines] = []
+        pages: list[Lines] = []
         unread: list[int] = []
         for number in range(len(pdf)):
             page = pdf[number]
@@ -43,7 +55,7 @@ def read_pdf(source: SourceFile) -> Document:
             page.close()
         outline = list(_outline(pdf))
         metadata = _properties(pdf)
-    if unread and not any(page.lines for page in pages):
+    if unread and not any(pages):
         raise ReadError(
             f"{source.path} has no text on its {len(pages):,} pages, only images or characters "
             "without a meaning, as a scan has: give ReadOptions(ocr=...) to read them, or put a "
@@ -93,23 +105,32 @@ def _outline(pdf: Any) -> Iterator[tuple[int, int, str]]:
             yield page, bookmark.level + 1, bookmark.get_title()
 
 
-def _read_page(page: Any, source: SourceFile) -> tuple[PageLines, bool]:
+def _read_page(page: Any, source: SourceFile) -> tuple[Lines, bool]:
     """Return the lines of a page, and whether it could be read."""
     textpage = page.get_textpage()
-    text = normalized(textpage.get_text_range())
+    text = textpage.get_text_range()
+    angle = _angle(textpage, text)
+    if angle in _UPRIGHT and not page.get_rotation():  # else each of its letters may be a line
+        page.set_rotation(_UPRIGHT[angle])
+        textpage.close()
+        textpage = page.get_textpage()
+        text = textpage.get_text_range()
+    text = normalized(text)
     garbage = max(garbage_share(text), _unmapped_share(textpage))
     has_text = bool(text.strip()) and garbage <= _MAX_GARBAGE
     if has_text:
-        lines = PageLines(tuple(_lines(textpage, text)), page.get_height())
+        lines: Lines = _lines(textpage, text, is_upward=angle == 270)
+        if not angle:
+            lines = with_tables(page, textpage, lines)
         textpage.close()
         return lines, True
     textpage.close()
     if not text.strip() and not _has_content(page):
-        return PageLines((), page.get_height()), True  # a blank one
+        return (), True  # a blank one
     if source.ocr is not None:
         recognized = source.ocr(_png(page))
-        return PageLines.of_text(recognized), bool(recognized.strip())
-    return PageLines((), page.get_height()), False
+        return lines_of_text(recognized), bool(recognized.strip())
+    return (), False
 
 
 def _has_content(page: Any) -> bool:
@@ -122,49 +143,60 @@ def _png(page: Any) -> bytes:
     return buffer.getvalue()
 
 
+def _angle(textpage: Any, text: str) -> int:
+    """Return by how much most characters of a page are turned, in degrees, clockwise."""
+    from math import degrees
+
+    get_angle, handle = pdfium().get_angle, pointer_of(textpage)
+    places = range(0, len(text), len(text) // 20 + 1)
+    angles = [get_angle(handle, i) for i in places if not text[i].isspace()]
+    return round(degrees(sorted(angles)[len(angles) // 2])) if any(angles) else 0
+
+
 def _unmapped_share(textpage: Any) -> float:
     """Return which share of a page's characters have no meaning that their font knows of."""
-    from pypdfium2 import raw
-
     count = textpage.count_chars()
     places = range(0, count, max(1, count // _SAMPLE))
-    bad = sum(raw.FPDFText_HasUnicodeMapError(textpage.raw, i) == 1 for i in places)
-    return bad / len(places) if count else 0
+    has_no_meaning, handle = pdfium().has_no_meaning, pointer_of(textpage)
+    return sum(has_no_meaning(handle, i) == 1 for i in places) / len(places) if count else 0
 
 
-def _lines(textpage: Any, text: str) -> Iterator[TextLine]:
-    """Yield the lines of a page with their places, measured at their first and last characters.
+def _lines(textpage: Any, text: str, *, is_upward: bool = False) -> list[TextLine]:
+    """Return the lines of a page with their places, measured at their first and last characters.
 
-    Of vertical lines the places are those that they would have if the page were turned.
+    Of vertical lines, and of those that go upward, the places are those that they would have if
+    the page were turned.
     """
     from ctypes import byref, c_double
     from math import hypot
 
     from pypdfium2 import raw
 
-    is_aligned = len(text) == textpage.count_chars()
-    handle = textpage.raw
+    if len(text) != textpage.count_chars():  # it is not known which character is which
+        return lines_of_text(text)
+    functions, handle = pdfium(), pointer_of(textpage)
+    get_origin, get_box = functions.get_origin, functions.get_box
+    get_matrix, get_size = functions.get_matrix, functions.get_size
     box, matrix, x, y = raw.FS_RECTF(), raw.FS_MATRIX(), c_double(), c_double()
-    box_pointer, matrix_pointer, x_pointer, y_pointer = map(byref, (box, matrix, x, y))
-    get_origin, get_box = raw.FPDFText_GetCharOrigin, raw.FPDFText_GetLooseCharBox
-    at = 0
+    to_box, to_matrix, to_x, to_y = map(byref, (box, matrix, x, y))
+    lines, following = [], 0
+    line_of = partial(tuple.__new__, TextLine)  # in a third of the time of TextLine(...)
     for line in text.split("\r\n"):
-        begin, at = at, at + len(line) + 2
+        begin, following = following, following + len(line) + 2
         stripped = line.strip()
         if not stripped:
             continue
-        first = begin + len(line) - len(line.lstrip())
-        last = begin + len(line.rstrip()) - 1
-        if not is_aligned or not get_origin(handle, first, x_pointer, y_pointer):
-            yield TextLine(stripped)
-            continue
-        left, baseline = x.value, y.value
-        size = raw.FPDFText_GetFontSize(handle, first)
-        if raw.FPDFText_GetMatrix(handle, first, matrix_pointer):
-            size *= hypot(matrix.c, matrix.d)
-        get_origin(handle, last, x_pointer, y_pointer)
-        get_box(handle, last, box_pointer)
-        if last > first and baseline - y.value > abs(x.value - left):
-            yield TextLine(stripped, -baseline, size - y.value, left, size)
+        if len(stripped) < len(line):
+            begin += line.index(stripped)
+        get_origin(handle, begin, to_x, to_y)
+        left, baseline, size = x.value, y.value, get_size(handle, begin)
+        if get_matrix(handle, begin, to_matrix):
+            size *= matrix.d if matrix.c == 0 < matrix.d else hypot(matrix.c, matrix.d)
+        get_box(handle, begin + len(stripped) - 1, to_box)
+        if (top := box.top) < baseline and baseline - top > abs(box.left - left):
+            lines.append(line_of((stripped, begin, -baseline, -box.bottom, left, size, False)))
+        elif is_upward:
+            lines.append(line_of((stripped, begin, baseline, box.top, -left, size, False)))
         else:
-            yield TextLine(stripped, left, max(box.right, x.value), baseline, size)
+            lines.append(line_of((stripped, begin, left, box.right, baseline, size, False)))
+    return lines

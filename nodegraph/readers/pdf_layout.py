@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import string
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from math import inf
+from typing import NamedTuple
 
 from ..places import PAGE_BREAK
 
@@ -15,6 +18,8 @@ _HYPHEN = "\ufffe"  # what PDFium puts in the place of a hyphen at the end of a 
 _UNSPACED = "\u2e80-\u9fff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\u3000-\u303f\U00020000-\U0003ffff"
 
 _CJK = re.compile(f"[{_UNSPACED}]")
+
+_FIRST_UNSPACED = "\u2e80"
 
 _MEANINGLESS = re.compile("[\ufffd\ue000-\uf8ff\U000f0000-\U0010fffd\x00-\x08\x0e-\x1f]")
 
@@ -27,28 +32,42 @@ _ITEM = re.compile(
     r"(?:[-•▪◦‣·*–]|\(?\d{1,3}[.)]|[（(][一二三四五六七八九十\d]+[）)]|[a-z]\))\s|[•▪◦‣\ue000-\uf8ff]"
 )
 
+_ITEM_BEGINS = frozenset("-•▪◦‣·*–(（0123456789abcdefghijklmnopqrstuvwxyz") | {
+    chr(code) for code in range(0xE000, 0xF900)
+}
+
 _BULLET = re.compile("[•▪◦‣●■□➢\uf0b7\uf0a7\uf0d8\uf076\uf0fc\uf02d\ue000-\uf8ff][ \u00a0]?")
 
 # What stands before a heading on the page, and not in the outline.
+_NUMBER_BEGINS = "0123456789caps"
+
+_AFTER_LETTER = " .:"
+
 _NUMBER = re.compile(r"(?:chapter|appendix|part|section)?\s*(?:\d+|[A-Z])(?:\.\d+)*[.:]?\s+", re.I)
 
-_HYPHENATED = re.compile(f"([^\\W\\d_]+){_HYPHEN}([^\\W\\d_]*)")
+_LAST_LETTERS = re.compile(r"[^\W\d_]{1,40}\Z")
 
-_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_FIRST_LETTERS = re.compile(r"[^\W\d_]*")
+
+_MARKS = string.punctuation.replace("-", "").encode()
+
+_WITHOUT_MARKS = bytes.maketrans(_MARKS, b" " * len(_MARKS))
 
 
-@dataclass(frozen=True, slots=True)
-class TextLine:
+class TextLine(NamedTuple):
     """A line, its place on the page and its size, in points; zeros if they are unknown.
 
-    The baseline grows upwards.
+    It begins with the character of that number on the page; the baseline grows upwards. A table
+    is one line, whose text is Markdown.
     """
 
     text: str
+    begin: int = 0
     left: float = 0
     right: float = 0
     baseline: float = 0
     size: float = 0
+    is_table: bool = False
 
     @property
     def is_placed(self) -> bool:
@@ -56,17 +75,13 @@ class TextLine:
         return self.right > self.left and self.size > 0
 
 
-@dataclass(frozen=True, slots=True)
-class PageLines:
-    """The lines of a page in reading order."""
+Lines = Sequence[TextLine]
+"""The lines of a page in reading order."""
 
-    lines: tuple[TextLine, ...]
-    height: float = 0
 
-    @classmethod
-    def of_text(cls, text: str) -> PageLines:
-        """Return the lines of a text whose places are unknown."""
-        return cls(tuple(TextLine(line.strip()) for line in text.splitlines() if line.strip()))
+def lines_of_text(text: str) -> list[TextLine]:
+    """Return the lines of a text whose places are unknown."""
+    return [TextLine(line.strip()) for line in text.splitlines() if line.strip()]
 
 
 def normalized(text: str) -> str:
@@ -81,31 +96,34 @@ def normalized(text: str) -> str:
         form = unicodedata.normalize("NFKC", match[0])
         return form if len(form) == 1 else match[0]
 
-    return _VARIANTS.sub(usual, text)
+    return text if text.isascii() else _VARIANTS.sub(usual, text)
 
 
-_LIGATURES = re.compile("[\ufb00-\ufb06]")
+_LIGATURES = "\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"
 
 
 def garbage_share(text: str) -> float:
     """Return which share of a text's characters have no meaning: replaced and private ones.
 
+    Of a long text it is that of a thousand characters.
+
     Example:
         >>> garbage_share("ab\ue001\ufffd"), garbage_share("")
         (0.5, 0.0)
     """
-    meaningless = len(_MEANINGLESS.findall(text))
-    return meaningless / len("".join(text.split())) if meaningless else 0.0
+    sample = text[:: len(text) // 1000 + 1]
+    meaningless = len(_MEANINGLESS.findall(sample))
+    return meaningless / len("".join(sample.split())) if meaningless else 0.0
 
 
-def pages_as_text(pages: Sequence[PageLines], outline: Iterable[tuple[int, int, str]]) -> str:
+def pages_as_text(pages: Sequence[Lines], outline: Iterable[tuple[int, int, str]]) -> str:
     """Return the text of pages: a block for each paragraph, headings as in Markdown.
 
     A paragraph goes on from one column or page to the next where its last line is full and ends
     no sentence; there is one page break between two pages.
 
     Args:
-        pages: The pages.
+        pages: The lines of each page.
         outline: The headings that the file lists: page (from 0), level (from 1), title.
     """
     titles: dict[int, dict[str, int]] = {}
@@ -113,124 +131,171 @@ def pages_as_text(pages: Sequence[PageLines], outline: Iterable[tuple[int, int, 
         titles.setdefault(number, {})[_squeezed(title)] = level
     levels = {} if titles else _levels_by_size(pages)
     parts: list[str] = []
-    last: TextLine | None = None
-    for number, page in enumerate(pages):
-        blocks = list(_blocks(page, titles.get(number, {}), levels))
+    last: TextLine | None = None  # the full line with which a page ends
+    for number, lines in enumerate(pages):
+        columns = _columns(lines)
+        blocks = _blocks(lines, _headings(lines, titles.get(number, {}), levels), columns)
         if number:
             goes_on = (
                 last is not None
                 and bool(blocks)
                 and not blocks[0].level
-                and _may_go_on(last, blocks[0].lines[0])
+                and _may_go_on(last, lines[0])
             )
             parts.append(PAGE_BREAK if goes_on else f"\n\n{PAGE_BREAK}\n\n")
-        parts.append("\n\n".join(block.text() for block in blocks))
+        parts.append("\n\n".join([_block_text(lines, block) for block in blocks]))
         if blocks:
-            last = None if blocks[-1].level else blocks[-1].lines[-1]
-            if blocks[-1].level == 0 and not blocks[-1].is_full:
-                last = None
+            end = lines[-1]
+            last = end if not blocks[-1].level and _is_full(end, end, columns.edges[-1]) else None
     return _hyphens_resolved("".join(parts)).strip("\n ")
 
 
-@dataclass(slots=True)
-class _Paragraph:
-    """A paragraph, or a heading of a level from 1; the line is full that reaches its right end."""
+class _PageBlock(NamedTuple):
+    """Lines of a page that are a paragraph, or a heading of a level from 1."""
 
-    lines: list[TextLine]
-    level: int = 0
-    is_full: bool = True
-    margin: float = 0  # where the lines after the first begin
-
-    def text(self) -> str:
-        text = self.lines[0].text
-        for line in self.lines[1:]:
-            text = _joined(text, line.text)
-        if self.level:
-            return f"{'#' * min(self.level, 6)} {text}"
-        return f"\\{text}" if text.startswith("#") else _BULLET.sub("- ", text)
+    begin: int
+    end: int
+    level: int
 
 
-def _joined(text: str, following: str) -> str:
-    if text.endswith(_HYPHEN):
-        return text + following
-    if text[-1] == "-" and text[-2:-1].isalpha():
-        return text[:-1] + _HYPHEN + following
-    spaced = not (_CJK.match(text[-1]) and _CJK.match(following))
-    return f"{text} {following}" if spaced else text + following
+def _block_text(lines: Lines, block: _PageBlock) -> str:
+    begin, end, level = block
+    if lines[begin].is_table:
+        return _BULLET.sub("- ", lines[begin].text)
+    text = joined([line.text for line in lines[begin:end]])
+    if level:
+        return f"{'#' * min(level, 6)} {text}"
+    if text.isascii():
+        return f"\\{text}" if text[0] == "#" else text
+    return _BULLET.sub("- ", text)
+
+
+def joined(lines: Sequence[str]) -> str:
+    """Return lines as one, with a space between two words of a script that has them."""
+    if len(lines) == 1:
+        return lines[0]
+    parts: list[str] = []
+    for line, following in pairwise(lines):
+        end = line[-1]
+        if end == _HYPHEN:
+            parts.append(line)
+        elif end == "-" and line[-2:-1].isalpha():
+            parts += (line[:-1], _HYPHEN)
+        elif end >= _FIRST_UNSPACED and _CJK.match(end) and _CJK.match(following):
+            parts.append(line)
+        else:
+            parts += (line, " ")
+    return "".join([*parts, lines[-1]])
 
 
 def _blocks(
-    page: PageLines, titles: Mapping[str, int], levels: Mapping[float, int]
-) -> Iterator[_Paragraph]:
-    lines = page.lines
-    edges = _right_edges(lines)
-    at = 0
-    while at < len(lines):
-        heading = _heading(lines, at, titles, levels)
-        if heading:
-            level, count = heading
-            yield _Paragraph(list(lines[at : at + count]), level)
-            at += count
+    lines: Lines, headings: Mapping[int, tuple[int, int]], columns: _Columns
+) -> list[_PageBlock]:
+    """Return the headings and paragraphs of a page."""
+    is_below, edges, is_surely_full = columns
+    blocks: list[_PageBlock] = []
+    at, count = 0, len(lines)
+    while at < count:
+        begin = at
+        if heading := headings.get(at):
+            level, height = heading
+            at += height
+            blocks.append(_PageBlock(begin, at, level))
             continue
-        block = _Paragraph([lines[at]])
+        line = lines[at]
+        margin = line.left
         at += 1
-        while (
-            at < len(lines)
-            and not _heading(lines, at, titles, levels)
-            and _continues(block, lines[at - 1], lines[at], edges[at - 1])
-        ):
-            left = lines[at].left
-            block.margin = left if len(block.lines) == 1 else min(block.margin, left)
-            block.lines.append(lines[at])
-            at += 1
-        block.is_full = _is_full(lines[at - 1], lines[at - 1], edges[at - 1])
-        yield block
-
-
-def _heading(
-    lines: Sequence[TextLine], at: int, titles: Mapping[str, int], levels: Mapping[float, int]
-) -> tuple[int, int] | None:
-    """Return the level of the heading that begins at a line, and how many lines it has."""
-    if titles:
-        number = _NUMBER.match(lines[at].text)
-        for begin in (0, number.end()) if number else (0,):
-            text = _squeezed(lines[at].text[begin:])
-            for count in (1, 2, 3):
-                if text in titles:
-                    return titles[text], count
-                if at + count >= len(lines) or not any(t.startswith(text) for t in titles):
+        while at < count and at not in headings:
+            following = lines[at]
+            if is_below[at]:
+                indent = following.left - margin
+                if (
+                    not (is_surely_full[at - 1] or _is_full(line, following, edges[at - 1]))
+                    or (indent > 0.8 * line.size and not _ITEM.match(lines[begin].text))
+                    or (following.text[0] in _ITEM_BEGINS and _ITEM.match(following.text))
+                ):  # a line that ends early, or begins further to the right, or an item
                     break
-                text += _squeezed(lines[at + count].text)
-    line = lines[at]
-    level = levels.get(_size(line)) if line.is_placed else None
-    if level is None or len(line.text) > 150 or not any(c.isalpha() for c in line.text):
-        return None
-    count = 1
+                margin = following.left if at == begin + 1 else min(margin, following.left)
+            elif not _goes_on(line, following, edges[at - 1]):
+                break
+            else:
+                margin = following.left
+            line = following
+            at += 1
+        blocks.append(_PageBlock(begin, at, 0))
+    return blocks
+
+
+def _headings(
+    lines: Lines, titles: Mapping[str, int], levels: Mapping[float, int]
+) -> dict[int, tuple[int, int]]:
+    """Return which lines begin a heading: its level, and how many lines it has."""
+    found: dict[int, tuple[int, int]] = {}
+    begins = {title[:1] for title in titles}
+    for at, (text, _, left, right, _, size, _) in enumerate(lines):
+        if titles:
+            first = text[0].casefold()
+            may_be = first in begins or (
+                (first in _NUMBER_BEGINS or text[1:2] in _AFTER_LETTER) and _NUMBER.match(text)
+            )
+            if may_be and (heading := _heading_by_title(lines, at, titles)):
+                found[at] = heading
+        elif levels and size in levels and right > left and _may_be_heading(text):
+            found[at] = (levels[size], _heading_height(lines, at))
+    return found
+
+
+def _may_be_heading(text: str) -> bool:
+    return len(text) <= 150 and any(character.isalpha() for character in text)
+
+
+def _heading_by_title(lines: Lines, at: int, titles: Mapping[str, int]) -> tuple[int, int] | None:
+    """Return the level and the lines of the heading at a line that the outline has."""
+    number = _NUMBER.match(lines[at].text)
+    for begin in (0, number.end()) if number else (0,):
+        text = _squeezed(lines[at].text[begin:])
+        for count in (1, 2, 3):
+            if text in titles:
+                return titles[text], count
+            if at + count >= len(lines) or not any(t.startswith(text) for t in titles):
+                break
+            text += _squeezed(lines[at + count].text)
+    return None
+
+
+def _heading_height(lines: Lines, at: int) -> int:
+    """Return how many lines the heading has that begins at a line, by their size."""
+    line, count = lines[at], 1
     while (
         at + count < len(lines)
         and count < 3
-        and _size(lines[at + count]) == _size(line)
+        and _rounded(lines[at + count].size) == _rounded(line.size)
         and 0 < line.baseline - lines[at + count].baseline < 2 * line.size * count
     ):
         count += 1
-    return level, count
+    return count
 
 
 def _squeezed(text: str) -> str:
-    return "".join(unicodedata.normalize("NFKC", text).split()).casefold()
+    text = "".join(text.split())
+    return (text if text.isascii() else unicodedata.normalize("NFKC", text)).casefold()
 
 
-def _size(line: TextLine) -> float:
-    return round(line.size * 2) / 2
+def _rounded(size: float) -> float:
+    return round(size * 2) / 2
 
 
-def _levels_by_size(pages: Sequence[PageLines]) -> dict[float, int]:
+def _levels_by_size(pages: Sequence[Lines]) -> dict[float, int]:
     """Return which sizes are those of headings: larger than the text, and seldom."""
+    exact: dict[float, int] = {}
+    for lines in pages:
+        for text, _, left, right, _, size, _ in lines:
+            if right > left:
+                exact[size] = exact.get(size, 0) + len(text)
     characters: Counter[float] = Counter()
-    for page in pages:
-        for line in page.lines:
-            if line.is_placed:
-                characters[_size(line)] += len(line.text)
+    for size, number in exact.items():
+        if size > 0:
+            characters[_rounded(size)] += number
     if not characters:
         return {}
     total = characters.total()
@@ -238,92 +303,120 @@ def _levels_by_size(pages: Sequence[PageLines]) -> dict[float, int]:
     larger = [s for s, n in characters.items() if s >= body * 1.12 and n <= total * 0.15]
     if sum(characters[size] for size in larger) > total * 0.25:
         return {}
-    return {size: level for level, size in enumerate(sorted(larger, reverse=True)[:6], start=1)}
+    levels = {size: n for n, size in enumerate(sorted(larger, reverse=True)[:6], start=1)}
+    return {size: levels[_rounded(size)] for size in exact if _rounded(size) in levels}
 
 
-def _right_edges(lines: Sequence[TextLine]) -> list[float]:
-    """Return where the column ends to the right in which each line stands."""
-    edges = [0.0] * len(lines)
-    begin = 0
-    for at in range(1, len(lines) + 1):
-        if at < len(lines) and _same_column(lines[at - 1], lines[at]):
-            continue
-        edge = max((line.right for line in lines[begin:at]), default=0.0)
-        edges[begin:at] = [edge] * (at - begin)
-        begin = at
-    return edges
+class _Columns(NamedTuple):
+    """What the lines around each line say of it.
+
+    Whether it stands close below the one before, where its column ends to the right, and whether
+    it is full whatever the next line begins with.
+    """
+
+    is_below: list[bool]
+    edges: list[float]
+    is_surely_full: list[bool]
 
 
-def _same_column(line: TextLine, following: TextLine) -> bool:
-    """Whether a line stands close below another."""
-    if not (line.is_placed and following.is_placed):
+def _columns(lines: Lines) -> _Columns:
+    count = len(lines)
+    is_below, edges, reaches = [False] * count, [0.0] * count, [-inf] * count
+    begin, edge = 0, 0.0
+    above_left = above_base = above_size = 0.0
+    for at, (text, _, left, right, baseline, size, _) in enumerate(lines):
+        advance = (right - left) / len(text)
+        has_gaps = advance > 1.3 * size
+        if not has_gaps:
+            reaches[at] = right + advance + 0.3 * size
+        if (
+            above_size
+            and right > left
+            and 0.2 * above_size < above_base - baseline < 1.9 * above_size
+            and -0.1 * above_size <= above_size - size <= 0.1 * above_size
+            and -5 * above_size < left - above_left < 5 * above_size
+        ):
+            is_below[at] = True
+            if right > edge:
+                edge = right
+            if has_gaps:
+                reaches[at - 1] = -inf  # the next line is a row of a table
+        else:
+            edges[begin:at] = [edge] * (at - begin)
+            begin, edge = at, right
+        above_left, above_base, above_size = left, baseline, size if right > left else 0.0
+    edges[begin:] = [edge] * (count - begin)
+    is_surely_full = [
+        reach >= edge and ". . . ." not in line.text
+        for reach, edge, line in zip(reaches, edges, lines, strict=True)
+    ]
+    return _Columns(is_below, edges, is_surely_full)
+
+
+def _goes_on(line: TextLine, following: TextLine, edge: float) -> bool:
+    """Whether a line that does not stand below another belongs to its paragraph."""
+    if line.is_table or following.is_table:
         return False
-    distance = line.baseline - following.baseline
-    return (
-        0.2 * line.size < distance < 1.9 * line.size
-        and abs(line.size - following.size) <= line.size / 10
-        and abs(following.left - line.left) < 5 * line.size
-    )
-
-
-def _continues(block: _Paragraph, line: TextLine, following: TextLine, edge: float) -> bool:
-    """Whether the next line belongs to the paragraph."""
     if not (line.is_placed and following.is_placed):
         return not _SENTENCE_END.search(line.text) and not _ITEM.match(following.text)
-    if abs(line.size - following.size) > line.size / 10 or _ITEM.match(following.text):
-        return False
-    if not _same_column(line, following):
-        is_elsewhere = following.baseline > line.baseline  # at the top of another column
-        return is_elsewhere and _is_full(line, following, edge) and _may_go_on(line, following)
-    margin = block.margin if len(block.lines) > 1 else line.left
-    if following.left > margin + 0.8 * line.size and not _ITEM.match(block.lines[0].text):
-        return False  # the first line of a paragraph is indented
-    return _is_full(line, following, edge)
+    is_elsewhere = following.baseline > line.baseline  # at the top of another column
+    return is_elsewhere and _may_go_on(line, following) and _is_full(line, following, edge)
 
 
 def _is_full(line: TextLine, following: TextLine, edge: float) -> bool:
     """Whether the next line's first word had no room any more at the end of this one."""
-    if not line.is_placed:
-        return True
-    advance = _advance(line)
-    if max(advance, _advance(following)) > 1.3 * line.size:
-        return False  # the row of a table, with gaps
+    text, _, left, right, _, size, is_table = line
+    if right <= left or size <= 0:
+        return not is_table
+    advance = (right - left) / len(text)  # how wide a character is
+    following_advance = (following.right - following.left) / len(following.text)
+    if advance > 1.3 * size or following_advance > 1.3 * size or ". . . ." in text:
+        return False  # the row of a table, or an entry of a list of contents, with gaps
     word = 1 if _CJK.match(following.text) else len(following.text.split(None, 1)[0]) + 1
-    slack = line.size * (1.5 if _CJK.search(line.text[-3:]) else 0.3)
-    return line.right + min(word, 30) * advance + slack >= edge
-
-
-def _advance(line: TextLine) -> float:
-    """Return how wide a character is."""
-    return (line.right - line.left) / max(1, len(line.text))
+    slack = size * (1.5 if _CJK.search(text[-3:]) else 0.3)
+    return right + min(word, 30) * advance + slack >= edge
 
 
 def _may_go_on(line: TextLine, following: TextLine) -> bool:
     """Whether a paragraph may go on from one column or page to the next."""
     first = following.text[0]
     return (
-        not _SENTENCE_END.search(line.text)
-        and not _ITEM.match(following.text)
-        and (first.islower() or bool(_CJK.match(first)) or line.text[-1] in ",，、-" + _HYPHEN)
+        (first.islower() or bool(_CJK.match(first)) or line.text[-1] in ",，、-" + _HYPHEN)
         and abs(line.size - following.size) <= line.size / 10
+        and not (line.is_table or following.is_table)
+        and not _SENTENCE_END.search(line.text)
+        and not _ITEM.match(following.text)
     )
 
 
 def _hyphens_resolved(text: str) -> str:
     """Join words that were parted at the end of a line, by how they are written elsewhere."""
-    text = _LIGATURES.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
+    if any(ligature in text for ligature in _LIGATURES):
+        text = "".join(unicodedata.normalize("NFKC", c) if c in _LIGATURES else c for c in text)
     if _HYPHEN not in text:
         return text
-    words = set(_WORD.findall(text.replace(_HYPHEN, " ").casefold()))
+    first, *others = text.split(_HYPHEN)
+    pairs = []
+    for other in others:
+        begin, end = _LAST_LETTERS.search(first[-40:]), _FIRST_LETTERS.match(other)
+        pairs.append((begin[0] if begin else "", end[0] if end else ""))
+        first = other
+    forms = {form for pair in pairs for form in (*pair, "".join(pair), "-".join(pair))}
+    plain = text.replace(_HYPHEN, " ").casefold().encode().translate(_WITHOUT_MARKS)
+    known = {form.casefold().encode() for form in forms}.intersection(plain.split())
+    words = {form for form in forms if form.casefold().encode() in known}
+    parts = [text[: text.index(_HYPHEN)]]
+    for pair, other in zip(pairs, others, strict=True):
+        parts += (other,) if _is_one_word(*pair, words) else ("-", other)
+    return "".join(parts)
 
-    def resolved(match: re.Match[str]) -> str:
-        first, second = match[1], match[2]
-        with_hyphen = f"{first}-{second}"
-        if f"{first}{second}".casefold() in words:
-            return first + second
-        if with_hyphen.casefold() in words or not second[:1].islower():
-            return with_hyphen
-        both = {first.casefold(), second.casefold()} <= words
-        return with_hyphen if both and len(second) > 2 else first + second
 
-    return _HYPHENATED.sub(resolved, text).replace(_HYPHEN, "-")
+def _is_one_word(first: str, second: str, words: set[str]) -> bool:
+    """Whether the parts of a word are written together, by the other words of the text."""
+    if not (first and second):
+        return False
+    if first + second in words:
+        return True
+    if f"{first}-{second}" in words or not second[0].islower():
+        return False
+    return not (first in words and second in words and len(second) > 2)

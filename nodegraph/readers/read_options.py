@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import check_integer
 
-_EDITION = 1  # of the readers; another one reads again what an interrupted run has read
+_EDITION = 2  # of the readers; another one reads again what an interrupted run has read
 
 Ocr = Callable[[Any], str]
 """Takes the image of a page (``PIL.Image.Image``), returns its text."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import base64
+import logging
+import pickle
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, overload
@@ -11,21 +15,76 @@ from ..document import Document
 from .foreign_loaders import as_reader
 from .formats import SUFFIXES, format_by_name
 
+logger = logging.getLogger(__name__)
+
 Reader = Callable[[Path], "Iterable[Document] | Document | str"]
 """Takes a path; returns the file's text, a document, or several whose ids are unique in it."""
 
-_READERS: dict[str, Reader] = {}
+
+@dataclass(slots=True)
+class RegisteredReader:
+    """A reader of a user's, and where it is to run.
+
+    Attributes:
+        reader: What was registered.
+        read: Reads a file with it.
+        isolated: Whether it runs in a process of its own; None for where it can.
+    """
+
+    reader: object
+    read: Reader
+    isolated: bool | None = None
+
+    def pickled(self, pattern: str) -> bytes | None:
+        """Return it for another process; None if it is to run in this one.
+
+        Raises:
+            TypeError: If no other process can have it, and it is to run there.
+        """
+        if self.isolated is False:
+            return None
+        try:
+            data = pickle.dumps(self.reader)
+            reason = "it is part of the main program" if b"__main__" in data else ""
+        except Exception as error:  # of the object's own methods, too
+            data, reason = b"", f"{type(error).__name__}: {error}"
+        if not reason:
+            return data
+        if self.isolated:
+            raise TypeError(
+                f"the reader of {pattern!r} can't run in a process of its own: {reason}; put its "
+                "function or class into a module, or register it with isolated=False"
+            )
+        self.run_here(pattern, reason)
+        return None
+
+    def run_here(self, pattern: str, reason: str) -> None:
+        """Run in this process from now on, and say once why."""
+        if self.isolated is None:
+            self.isolated = False
+            logger.warning(
+                "the reader of %r runs in this process, where nothing limits its time and memory: "
+                "no other one can have it (%s). Put its function or class into a module, or say "
+                "that it is meant: register_reader(..., isolated=False)",
+                pattern,
+                reason[:200],
+            )
+
+
+_READERS: dict[str, RegisteredReader] = {}
 
 
 @overload
-def register_reader(pattern: str, reader: object, /) -> None: ...
+def register_reader(pattern: str, reader: object, /, *, isolated: bool | None = None) -> None: ...
 
 
 @overload
-def register_reader(*suffixes: str) -> Callable[[Reader], Reader]: ...
+def register_reader(*suffixes: str, isolated: bool | None = None) -> Callable[[Reader], Reader]: ...
 
 
-def register_reader(*arguments: Any) -> Callable[[Reader], Reader] | None:
+def register_reader(
+    *arguments: Any, isolated: bool | None = None
+) -> Callable[[Reader], Reader] | None:
     """Register what reads files of given names, in place of what reads them otherwise.
 
     Either a decorator of a function, with the suffixes: ``@register_reader(".upper")``. Or a
@@ -34,8 +93,16 @@ def register_reader(*arguments: Any) -> Callable[[Reader], Reader] | None:
     (the class or an instance, whose ``load_data`` is called with the path), a converter of
     Docling, ``unstructured``'s ``partition``; known by their methods.
 
-    The reader registered last goes first. It runs in this process, where it may be stopped by
-    nothing; whatever it raises becomes a ``ReadError`` with the path.
+    The reader registered last goes first; whatever it raises becomes a ``ReadError`` with the
+    path. It runs in a process of its own, with the limits of ``ReadOptions`` for time and memory,
+    if another process can have it: if it pickles, as functions and classes of modules do. Else
+    (a lambda, something of the main program, what holds a lock) it runs in this process, where
+    nothing ends it, and the log says so once.
+
+    Args:
+        arguments: Suffixes, or a pattern and a reader.
+        isolated: True for an error where a process of its own can't have it; False to run it in
+            this process, for a reader that keeps something here.
 
     Raises:
         ValueError: If a suffix does not begin with a dot.
@@ -53,14 +120,14 @@ def register_reader(*arguments: Any) -> Callable[[Reader], Reader] | None:
             pattern
             if any(c in pattern for c in "*?[") or "." in pattern[1:]
             else f"*{_suffix(pattern)}",
-            as_reader(reader),
+            RegisteredReader(reader, as_reader(reader), isolated),
         )
         return None
     suffixes = [_suffix(suffix) for suffix in arguments]
 
     def register(reader: Reader) -> Reader:
         for suffix in suffixes:
-            _put(f"*{suffix}", reader)
+            _put(f"*{suffix}", RegisteredReader(reader, reader, isolated))
         return reader
 
     return register
@@ -72,18 +139,45 @@ def _suffix(suffix: Any) -> str:
     return suffix.lower()
 
 
-def _put(pattern: str, reader: Reader) -> None:
+def _put(pattern: str, reader: RegisteredReader) -> None:
     _READERS.pop(pattern.lower(), None)
     _READERS[pattern.lower()] = reader
 
 
-def registered_reader(path: Path) -> Reader | None:
-    """Return the reader that was registered for a file, the last one first."""
+def registered_reader(path: Path) -> tuple[str, RegisteredReader] | None:
+    """Return the pattern and the reader that were registered for a file, the last ones first."""
     name = path.name.lower()
     for pattern, reader in reversed(_READERS.items()):
         if fnmatchcase(name, pattern):
-            return reader
+            return pattern, reader
     return None
+
+
+def readers_to_send() -> list[list[str]]:
+    """Return the patterns and pickles of readers that another process can have, in order."""
+    pairs = ((pattern, reader.pickled(pattern)) for pattern, reader in _READERS.items())
+    return [[pattern, base64.b64encode(data).decode()] for pattern, data in pairs if data]
+
+
+def receive_readers(sent: Iterable[Sequence[str]]) -> None:
+    """Register what another process sent; what can't be loaded raises when it is called."""
+    for pattern, data in sent:
+        try:
+            reader = pickle.loads(base64.b64decode(data))
+            _put(pattern, RegisteredReader(reader, as_reader(reader)))
+        except Exception as error:  # of a module that it imports
+            _put(pattern, RegisteredReader(None, _unloadable(error)))
+
+
+def _unloadable(error: Exception) -> Reader:
+    def read(path: Path) -> str:
+        raise UnloadableError(f"{type(error).__name__}: {error}")
+
+    return read
+
+
+class UnloadableError(Exception):
+    """What a process of its own can't load, or not hand back."""
 
 
 def supported_suffixes() -> list[str]:

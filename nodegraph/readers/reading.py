@@ -1,4 +1,4 @@
-"""Read files: those of other formats in processes of their own, texts and others' readers here."""
+"""Read files: texts in this process, all others in processes of their own where that can be."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from pathlib import Path
 
 from ..document import Document
 from ..errors import ReadError, nearest_names
-from .file_records import Records, documents_of, records_of
+from .file_records import Records, documents_of, records_of, records_of_foreign
 from .formats import FileFormat, format_of
 from .read_options import ReadOptions
-from .reader_registry import Reader, registered_reader, supported_suffixes
+from .reader_registry import (
+    RegisteredReader,
+    UnloadableError,
+    registered_reader,
+    supported_suffixes,
+)
 from .source_file import SourceFile
 
 
@@ -37,15 +42,15 @@ def read_files(
     The third says whether a process of its own parsed it: those come after the others, as they
     are ready.
     """
-    here: dict[str, Reader | FileFormat] = {}
+    here: dict[str, RegisteredReader | FileFormat] = {}
     isolated: list[tuple[str, Path]] = []
     for file_id, path in files.items():
         try:
-            reader = _reader(path, options)
+            reader, is_isolated = _reader(path, options)
         except ReadError as error:
             yield file_id, error, False
             continue
-        if isinstance(reader, FileFormat) and reader.isolated:
+        if is_isolated:
             isolated.append((file_id, path))
         else:
             here[file_id] = reader
@@ -58,14 +63,18 @@ def read_files(
             except ReadError as error:
                 yield file_id, error, False
         for file_id, read in parsed:
-            yield file_id, read, True
+            if isinstance(read, UnloadableError):
+                yield file_id, _read_where_it_can_be(files[file_id], read, options), False
+            else:
+                yield file_id, read, True
 
 
-def _reader(path: Path, options: ReadOptions) -> Reader | FileFormat:
-    """Return what reads a file.
+def _reader(path: Path, options: ReadOptions) -> tuple[RegisteredReader | FileFormat, bool]:
+    """Return what reads a file, and whether in a process of its own.
 
     Raises:
         ReadError: If nothing does.
+        TypeError: If no process of its own can have a reader that is registered for one.
     """
     try:
         size = path.stat().st_size
@@ -76,7 +85,10 @@ def _reader(path: Path, options: ReadOptions) -> Reader | FileFormat:
                 "too large",
                 skippable=True,
             )
-        reader = registered_reader(path) or format_of(path)
+        if registered := registered_reader(path):
+            pattern, own = registered
+            return own, own.pickled(pattern) is not None
+        reader = format_of(path)
     except OSError as error:
         raise ReadError(f"can't read {path}: {error.strerror or error}", "unreadable") from error
     if reader is None:
@@ -86,19 +98,29 @@ def _reader(path: Path, options: ReadOptions) -> Reader | FileFormat:
             f'@register_reader("{path.suffix or ".txt"}"), or give the text itself',
             "without a reader",
         )
-    return reader
+    return reader, reader.isolated
 
 
-def _read_here(path: Path, reader: Reader | FileFormat, options: ReadOptions) -> Records:
+def _read_where_it_can_be(
+    path: Path, error: UnloadableError, options: ReadOptions
+) -> Records | ReadError:
+    """Read a file here by a reader that another process could not load."""
+    registered = registered_reader(path)
+    if registered is None or registered[1].isolated:
+        return ReadError(f"can't read {path}: its process can't load its reader: {error}")
+    pattern, reader = registered
+    reader.run_here(pattern, str(error))
+    try:
+        return _read_here(path, reader, options)
+    except ReadError as other:
+        return other
+
+
+def _read_here(path: Path, reader: RegisteredReader | FileFormat, options: ReadOptions) -> Records:
     try:
         if isinstance(reader, FileFormat):
             return records_of(reader.read(SourceFile(path, options)))
-        read = reader(path)
-        if isinstance(read, str):
-            return [[read, {}, ""]]
-        if isinstance(read, Document):
-            return [[read.text, read.metadata, "", read.search_text]]
-        return [[part.text, part.metadata, part.id, part.search_text] for part in read]
+        return records_of_foreign(reader.read(path))
     except ReadError:
         raise
     except OSError as error:

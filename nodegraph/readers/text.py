@@ -21,7 +21,7 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 
-_CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_CONTROL = bytes([*range(9), *range(14, 27), *range(28, 32), 127])
 
 _DECLARED = re.compile(
     rb"""<\?xml[^>]{0,80}?\bencoding=["']([\w.:-]+)|<meta[^>]{0,200}?\bcharset=["']?([\w.:-]+)""",
@@ -63,14 +63,17 @@ def decoded(source: SourceFile, *, declared: bool = False) -> tuple[str, str]:
 def decode(data: bytes, source: SourceFile, *, declared: bool = False) -> tuple[str, str]:
     """Return the text that some bytes are, and the name of their encoding."""
     text, encoding = _decoded(data, source, declared)
-    if len(found := _CONTROL.findall(text)) > len(text) // 1000 + ("\0" not in text):
+    found = len(data) - len(data.translate(None, _CONTROL))
+    if encoding.startswith(("utf-16", "utf-32")):  # of which half the bytes are
+        found = len(text) - len(text.translate(dict.fromkeys(_CONTROL)))
+    if found > len(text) // 1000 + ("\0" not in text):
         raise ReadError(
-            f"{source.path} is no text: it has {len(found):,} control characters among "
+            f"{source.path} is no text: it has {found:,} control characters among "
             f"{len(text):,}; remove it, or register a reader that knows it",
             "not text",
             skippable=True,
         )
-    return text.replace("\r\n", "\n").replace("\r", "\n"), encoding
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text, encoding
 
 
 def _decoded(data: bytes, source: SourceFile, declared: bool) -> tuple[str, str]:

@@ -14,10 +14,12 @@ import sys
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ..codec import encode
 from ..errors import ReadError
-from .file_records import records_of
+from .file_records import Records, records_of, records_of_foreign
 from .formats import format_of
 from .read_options import ReadOptions
+from .reader_registry import UnloadableError, receive_readers, registered_reader
 from .source_file import SourceFile
 
 
@@ -37,12 +39,14 @@ def read_message(stream: BinaryIO) -> Any:
     return json.loads(data)
 
 
-def parse(source: SourceFile) -> list[list[Any]]:
-    """Read a file of a known format; a document of its own has an empty id.
+def parse(source: SourceFile) -> Records:
+    """Read a file by a registered reader, or by its format; a single document has an empty id.
 
     Raises:
         ReadError: If it can't be read.
     """
+    if registered := registered_reader(source.path):
+        return records_of_foreign(registered[1].read(source.path))
     file_format = format_of(source.path)
     if file_format is None:
         raise ReadError(f"{source.path} has no format that is known here")
@@ -61,6 +65,7 @@ def main() -> None:
 
     settings = read_message(requests)
     has_ocr, seconds = settings.pop("ocr"), settings["seconds"]
+    receive_readers(settings.pop("readers"))
     options = ReadOptions(**settings)
     _limit_memory(options.memory_bytes)
     write_message(replies, ["ready"])
@@ -72,7 +77,13 @@ def main() -> None:
 
 def _reply(source: SourceFile) -> list[Any]:
     try:
-        return ["read", parse(source)]
+        records = parse(source)
+        try:
+            return ["read", encode(records)]
+        except TypeError as error:  # a user's reader gave metadata of a class of its own
+            return ["unloadable", str(error)]
+    except UnloadableError as error:
+        return ["unloadable", str(error)]
     except ReadError as error:
         return ["error", str(error), error.kind, error.skippable]
     except MemoryError:

@@ -16,8 +16,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
+from ..codec import decode
 from ..errors import ReadError
+from .file_records import Records
 from .read_options import Ocr, ReadOptions
+from .reader_registry import UnloadableError, readers_to_send
 from .worker import read_message, write_message
 
 K = TypeVar("K")
@@ -34,7 +37,7 @@ _PROGRAM = (
 @contextlib.contextmanager
 def parsing(
     files: Sequence[tuple[K, Path]], options: ReadOptions
-) -> Iterator[Iterator[tuple[K, list[list[Any]] | ReadError]]]:
+) -> Iterator[Iterator[tuple[K, Records | ReadError | UnloadableError]]]:
     """Begin to parse files on all cores; give each as it is ready, with what it holds.
 
     What is not parsed at the end of the block is left alone.
@@ -52,7 +55,7 @@ def parsing(
     for worker in workers:
         idle.put(worker)
 
-    def parse(path: Path) -> list[list[Any]]:
+    def parse(path: Path) -> Records:
         worker = idle.get()
         try:
             return worker.parse(path)
@@ -72,12 +75,12 @@ def parsing(
 
 
 def _results(
-    futures: Mapping[Future[list[list[Any]]], K],
-) -> Iterator[tuple[K, list[list[Any]] | ReadError]]:
+    futures: Mapping[Future[Records], K],
+) -> Iterator[tuple[K, Records | ReadError | UnloadableError]]:
     for future in as_completed(futures):
         try:
             yield futures[future], future.result()
-        except ReadError as error:
+        except (ReadError, UnloadableError) as error:
             yield futures[future], error
 
 
@@ -99,11 +102,12 @@ class Worker:
         self._closed = False
         self._lock = threading.Lock()
 
-    def parse(self, path: Path) -> list[list[Any]]:
+    def parse(self, path: Path) -> Records:
         """Return the records of what a file holds.
 
         Raises:
             ReadError: If it can't be read, or takes the parser too long, or ends it.
+            UnloadableError: If its reader is a user's that the process can't load.
         """
         for attempt in (1, 2):
             process, fresh = self._running()
@@ -119,9 +123,11 @@ class Worker:
                     continue  # perhaps what an earlier file left behind
                 raise self._lost(path, process, late)
             break
+        if reply[0] == "unloadable":
+            raise UnloadableError(reply[1])
         if reply[0] == "error":
             raise ReadError(reply[1], reply[2], skippable=reply[3])
-        return cast("list[list[Any]]", reply[1])
+        return cast("Records", decode(reply[1]))
 
     def _running(self) -> tuple[subprocess.Popen[bytes], bool]:
         with self._lock:
@@ -202,7 +208,7 @@ def _start(options: ReadOptions) -> subprocess.Popen[bytes]:
         stderr=subprocess.DEVNULL,
         env=environment,
     )
-    settings = {**_plain(options), "ocr": options.ocr is not None}
+    settings = {**_plain(options), "ocr": options.ocr is not None, "readers": readers_to_send()}
     write_message(cast("Any", process.stdin), settings)
     return process
 

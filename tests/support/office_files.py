@@ -44,6 +44,8 @@ def flat_document(blocks: Iterable[Block], *, vertical: bool = False) -> str:
         '<office:styles><style:style style:name="Standard" style:family="paragraph">'
         '<style:text-properties fo:font-size="11pt" style:font-size-asian="11pt"/></style:style>'
         f"{headings}</office:styles><office:automatic-styles>"
+        '<style:style style:name="Cell" style:family="table-cell"><style:table-cell-properties '
+        'fo:padding="0.1cm" fo:border="0.5pt solid #000000"/></style:style>'
         '<style:style style:name="Two" style:family="section"><style:section-properties>'
         '<style:columns fo:column-count="2" fo:column-gap="0.5cm"/></style:section-properties>'
         '</style:style><style:style style:name="Break" style:family="paragraph" '
@@ -87,7 +89,8 @@ def _xml(block: Block, notes: Any) -> str:
         rows = "".join(
             "<table:table-row>"
             + "".join(
-                f'<table:table-cell office:value-type="string"><text:p>{html.escape(cell)}'
+                '<table:table-cell table:style-name="Cell" office:value-type="string">'
+                f"<text:p>{html.escape(cell)}"
                 "</text:p></table:table-cell>"
                 for cell in row
             )
@@ -150,6 +153,8 @@ def fidelity(known: str, read: str) -> float:
     common = len(a) - state.bit_count()
     return 2 * common / (len(a) + len(b)) if a or b else 1.0
 
+
+FORMATS = ("pdf", "docx", "odt", "rtf", "html", "epub")
 
 HANDBOOK: Sequence[Block] = (
     ("h", 1, "1 The tea handbook"),
@@ -246,3 +251,27 @@ HANDBOOK_ZH: Sequence[Block] = (
         ],
     ),
 )
+
+FIXTURES = Path(__file__).parent / "libreoffice"
+"""What LibreOffice 7.4 wrote: ``python tests/support/office_files.py`` writes it again."""
+
+KNOWN = {"handbook": HANDBOOK, "手册": HANDBOOK_ZH, "直排": HANDBOOK_ZH[:3]}
+"""The known text of each; the last one runs from top to bottom."""
+
+
+def main() -> None:
+    """Write the files of known text, and those of the examples."""
+    examples = Path(__file__).parents[2] / "examples" / "files"
+    FIXTURES.mkdir(exist_ok=True)
+    for name, blocks in KNOWN.items():
+        source = FIXTURES / f"{name}.fodt"
+        source.write_text(flat_document(blocks, vertical=name == "直排"), encoding="utf-8")
+        convert(source, *(["pdf"] if name == "直排" else FORMATS))
+        source.unlink()
+    shutil.rmtree(FIXTURES / ".profile")
+    for name in ("handbook.pdf", "手册.docx"):
+        (FIXTURES / name).replace(examples / name)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,5 +1,6 @@
 """Small files of every format, made without LibreOffice."""
 
+import io
 import json
 import zipfile
 from email.message import EmailMessage
@@ -124,3 +125,33 @@ def _workbook(path: Path) -> None:
             f'<worksheet xmlns="{main}"><sheetData><row r="1"><c r="A1"><v>3</v></c></row>'
             "</sheetData></worksheet>",
         )
+
+
+def pdf_of(*pages: bytes, extra: bytes = b"", font: bytes = b"") -> bytes:
+    """Write a PDF by hand: each page is its content stream."""
+    objects = [b"<</Type/Catalog/Pages 2 0 R>>"]
+    kids = b" ".join(b"%d 0 R" % (4 + 2 * n) for n in range(len(pages)))
+    objects.append(b"<</Type/Pages/Count %d/Kids[%s]>>" % (len(pages), kids))
+    objects.append(font or b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>")
+    for number, content in enumerate(pages):
+        objects.append(
+            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 300]/Contents %d 0 R/Resources<</Font"
+            b"<</F 3 0 R>>/XObject<</I %d 0 R>>>>>>" % (5 + 2 * number, 4 + 2 * len(pages))
+        )
+        objects.append(b"<</Length %d>>stream\n%s\nendstream" % (len(content), content))
+    objects.append(
+        b"<</Type/XObject/Subtype/Image/Width 1/Height 1/ColorSpace/DeviceGray/BitsPerComponent 8"
+        b"/Length 1>>stream\n0\nendstream"
+    )
+    out = io.BytesIO(b"%PDF-1.4\n")
+    out.seek(0, 2)
+    places = []
+    for number, body in enumerate(objects, 1):
+        places.append(out.tell())
+        out.write(b"%d 0 obj%s endobj\n" % (number, body))
+    table = out.tell()
+    out.write(b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1))
+    out.write(b"".join(b"%010d 00000 n \n" % place for place in places))
+    out.write(b"trailer<</Size %d/Root 1 0 R%s>>" % (len(objects) + 1, extra))
+    out.write(b"\nstartxref\n%d\n%%%%EOF" % table)
+    return out.getvalue()

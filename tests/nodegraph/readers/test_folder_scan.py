@@ -111,6 +111,24 @@ def test_links_out_of_the_folder_are_not_followed(folder: Path, tmp_path: Path) 
     assert "out.txt" in read(folder, links=True)  # and the loop ends
 
 
+@pytest.mark.skipif(os.name == "nt", reason="symbolic links")
+@pytest.mark.parametrize("links", [False, True])
+def test_no_link_inside_the_folder_leads_to_what_is_ignored(folder: Path, links: bool) -> None:
+    (folder / ".nodekinignore").write_text("build/\nnode_modules/\n")
+    (folder / "src" / ".nodekinignore").write_text("*.log\n!keep.log\n")
+    (folder / "log.txt").symlink_to(folder / "src" / "c.log")
+    (folder / "out.txt").symlink_to(Path("build") / "out.txt")
+    (folder / "kept.txt").symlink_to(folder / "src" / "keep.log")
+    (folder / "src" / "modules").symlink_to(folder / "node_modules" / "x")
+    names = read(folder, links=links)
+    assert names == [
+        *("a.txt", "kept.txt", "src/b.txt"),
+        *("src/deep/d.txt", "src/deep/e.txt", "src/keep.log"),
+    ]
+    graph = NodeGraph(folder, progress=False, reading=ReadOptions(links=links))
+    assert graph.read_report.passed_over["ignored"] == 6
+
+
 def test_the_report_counts_and_names(folder: Path) -> None:
     (folder / "x.unknown").write_text("?")
     (folder / "y.unknown").write_text("?")

@@ -1,8 +1,13 @@
 """Readers of others for a pattern: LangChain, LlamaIndex, Docling, unstructured."""
 
+import os
+import re
+import sys
+from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 
+import outside_readers
 import pytest
 from langchain_community.document_loaders import TextLoader
 from langchain_core.document_loaders import BaseLoader
@@ -11,7 +16,14 @@ from llama_index.core import SimpleDirectoryReader
 from llama_index.core.readers.base import BaseReader
 from llama_index.core.schema import Document as LlamaIndexDocument
 
-from nodekin.nodegraph import Document, NodeGraph, ReadError, register_reader
+from nodekin.nodegraph import (
+    Document,
+    NodeGraph,
+    ReadError,
+    ReadOptions,
+    SearchText,
+    register_reader,
+)
 from nodekin.nodegraph.readers import reader_registry
 
 
@@ -160,4 +172,71 @@ def test_what_is_no_reader_is_refused(reader, message: str) -> None:
 def test_a_loader_that_fails_names_the_file(folder: Path) -> None:
     register_reader("*.msg", lambda path: MessageLoader(str(path.parent / "nowhere")))
     with pytest.raises(ReadError, match=r"can't read .*a\.msg: .*No such file"):
+        NodeGraph(folder, progress=False)
+
+
+def texts_of(folder: Path, **options) -> dict[str, str]:
+    graph = NodeGraph(
+        folder, progress=False, on_error="skip", reading=ReadOptions(workers=1, **options)
+    )
+    kinds = {Path(f.document).stem: f.error.kind for f in graph.failures}
+    return {Path(node.id).stem: node.text for node in graph.nodes("ROOT")} | kinds
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_a_reader_that_crashes_or_grows_takes_only_its_file(folder: Path) -> None:
+    register_reader("*.msg", outside_readers.read)
+    for name in ("crash", "exit", "fail", "grow", "good"):
+        (folder / f"{name}.msg").write_text(name)
+    read = texts_of(folder, memory_bytes=3_000_000_000)
+    name, pid = read.pop("good").split()
+    assert (name, int(pid) != os.getpid()) == ("good", True)
+    assert read.pop("a").startswith("Subject: Tea")
+    assert read == {
+        "b": "Plain.",
+        "crash": "crashing their parser",
+        "exit": "damaged",
+        "fail": "damaged",
+        "grow": "too large for the memory limit",
+    }
+
+
+def test_a_reader_that_hangs_is_ended(folder: Path) -> None:
+    register_reader("*.msg", outside_readers.read)
+    (folder / "hang.msg").write_text("hang")
+    assert texts_of(folder, seconds=6)["hang"] == "too slow to parse"
+
+
+def test_what_a_reader_gives_in_another_process_is_what_it_gives_here(folder: Path) -> None:
+    for isolated in (True, False):
+        register_reader("*.msg", outside_readers.DatedLoader, isolated=isolated)
+        node = NodeGraph(folder, progress=False).node("docs/a.msg")
+        assert (int(node.text) == os.getpid()) is not isolated
+        assert (node.metadata["sent"], node.metadata["to"]) == (date(2024, 5, 1), ("a", "b"))
+        assert node.search_text == SearchText("headings")  # of no other metadata
+
+
+@pytest.mark.parametrize(
+    ("reader", "why"),
+    [
+        (lambda path: str(os.getpid()), "Can't pickle|can't pickle|Can't get local"),
+        (outside_readers.OnlyHere(), "no module named elsewhere"),
+        (outside_readers.read_unwritable, "can't be kept in a file"),
+    ],
+    ids=["lambda", "not importable there", "not JSON"],
+)
+def test_what_no_other_process_can_have_runs_here_and_is_said_once(
+    folder: Path, reader, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    register_reader("*.msg", reader)
+    for _ in range(2):
+        assert texts_of(folder)["a"] == str(os.getpid())
+    (record,) = [r for r in caplog.records if "runs in this process" in r.message]
+    assert re.search(why, record.message)
+    register_reader("*.msg", reader, isolated=False)
+    caplog.clear()
+    assert texts_of(folder)["a"] == str(os.getpid())
+    assert not caplog.records
+    register_reader("*.msg", reader, isolated=True)
+    with pytest.raises((TypeError, ReadError), match=r"process of its own|can't load its reader"):
         NodeGraph(folder, progress=False)

@@ -29,3 +29,12 @@ def test_web_pages_by_what_they_are(tmp_path: Path, charset: str, name: str) -> 
         "| 茶 | 价 |\n| --- | --- |\n| 龙井 | 4 |\n\n```\n# boil\ngo\n```"
     )
     assert node.metadata["title"] == "茶 & 水"
+
+
+def test_links_within_a_page_are_text(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text(
+        '<html><body><p>Tea<a href="#n1">1</a>, see <a href="#water">Water</a> or '
+        '<a href="b.html#x">b</a>.</p><p id="n1">1 A note.</p></body></html>'
+    )
+    (node,) = NodeGraph(tmp_path / "a.html", progress=False).nodes("ROOT")
+    assert node.text == "Tea[1], see Water or [b](b.html#x).\n\n1 A note."

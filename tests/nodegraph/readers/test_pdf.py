@@ -1,42 +1,11 @@
 """PDF: pages without a text, fonts without a meaning, passwords, OCR."""
 
-import io
 from pathlib import Path
 
 import pytest
+from sample_files import pdf_of
 
 from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions
-
-
-def pdf_of(*pages: bytes, extra: bytes = b"", font: bytes = b"") -> bytes:
-    """Write a PDF by hand: each page is its content stream."""
-    objects = [b"<</Type/Catalog/Pages 2 0 R>>"]
-    kids = b" ".join(b"%d 0 R" % (4 + 2 * n) for n in range(len(pages)))
-    objects.append(b"<</Type/Pages/Count %d/Kids[%s]>>" % (len(pages), kids))
-    objects.append(font or b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>")
-    for number, content in enumerate(pages):
-        objects.append(
-            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 300]/Contents %d 0 R/Resources<</Font"
-            b"<</F 3 0 R>>/XObject<</I %d 0 R>>>>>>" % (5 + 2 * number, 4 + 2 * len(pages))
-        )
-        objects.append(b"<</Length %d>>stream\n%s\nendstream" % (len(content), content))
-    objects.append(
-        b"<</Type/XObject/Subtype/Image/Width 1/Height 1/ColorSpace/DeviceGray/BitsPerComponent 8"
-        b"/Length 1>>stream\n0\nendstream"
-    )
-    out = io.BytesIO(b"%PDF-1.4\n")
-    out.seek(0, 2)
-    places = []
-    for number, body in enumerate(objects, 1):
-        places.append(out.tell())
-        out.write(b"%d 0 obj%s endobj\n" % (number, body))
-    table = out.tell()
-    out.write(b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1))
-    out.write(b"".join(b"%010d 00000 n \n" % place for place in places))
-    out.write(b"trailer<</Size %d/Root 1 0 R%s>>" % (len(objects) + 1, extra))
-    out.write(b"\nstartxref\n%d\n%%%%EOF" % table)
-    return out.getvalue()
-
 
 TEXT = b"BT /F 12 Tf 20 250 Td (Tea is a drink.) Tj ET"
 IMAGE = b"q 200 0 0 200 20 20 cm /I Do Q"
@@ -109,3 +78,20 @@ def test_an_encrypted_pdf(tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(pdf_of(TEXT, extra=encrypted))
     with pytest.raises(ReadError, match=r"a\.pdf is encrypted"):
         NodeGraph(tmp_path / "a.pdf", progress=False)
+
+
+WORDS = "the kettle is emptied every evening and cleaned with vinegar on every Monday".split()
+
+
+@pytest.mark.parametrize(
+    "matrix", ["1 0 0 1 10 250", "0 1 -1 0 50 10", "0 -1 1 0 50 290", "-1 0 0 -1 290 50"]
+)
+def test_a_text_that_is_turned_is_read_as_it_would_be_upright(tmp_path: Path, matrix: str) -> None:
+    words = " ".join(f"({word} ) Tj" for word in WORDS[:7])
+    more = " ".join(f"({word} ) Tj" for word in WORDS[7:])
+    page = f"BT /F 8 Tf 10 TL {matrix} Tm {words} T* {more} T* (Seldom.) Tj T* T* (Next.) Tj ET"
+    (tmp_path / "a.pdf").write_bytes(pdf_of(page.encode()))
+    (node,) = NodeGraph(tmp_path / "a.pdf", progress=False).nodes("ROOT")
+    assert " ".join(node.text.split()) == " ".join([*WORDS, "Seldom. Next."])
+    if matrix[0] != "-":
+        assert node.text.endswith("Seldom.\n\nNext.")

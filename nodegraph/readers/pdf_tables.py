@@ -1,0 +1,292 @@
+"""Find the tables of a PDF's page that are ruled: whose cells stand between drawn lines."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any, NamedTuple
+
+from .pages import markdown_table
+from .pdf_layout import Lines, TextLine, joined
+from .pdfium import pdfium, pointer_of
+
+_PATH, _LINE_TO = 2, 0  # FPDF_PAGEOBJ_PATH, FPDF_SEGMENT_LINETO
+
+_NEAR = 3.0  # points between rules that are drawn as one
+
+_MAX_RULES = 300  # of each direction; a drawing has more
+
+_WORD = re.compile(r"\S+")
+
+
+def with_tables(page: Any, textpage: Any, lines: Lines) -> Lines:
+    """Return the lines of a page with each ruled table as one line, whose text is Markdown.
+
+    A table has two rows and two columns at least, between lines that are drawn. What stands in it
+    is in it once; where a line of text leads out of it, everything stays as it is.
+    """
+    if not _may_have_rows(lines):
+        return lines
+    horizontal, vertical = _rules(page)
+    for grid in _grids(horizontal, vertical):
+        inside = grid.lines_inside(lines)
+        if rows := _filled(grid, textpage, inside):
+            table = TextLine(markdown_table(rows), inside[0].begin, is_table=True)
+            gone = {line.begin for line in inside[1:]}
+            lines = [
+                table if line is inside[0] else line for line in lines if line.begin not in gone
+            ]
+    return lines
+
+
+def _may_have_rows(lines: Lines) -> bool:
+    """Whether a line has gaps, or two lines stand beside each other."""
+    above = inf
+    for text, _, left, right, baseline, size, _ in lines:
+        width = size * (0.35 * len(text) + 0.25 * len(text.encode()))  # of Chinese 1.1 a character
+        if right - left > width or abs(above - baseline) < 0.2 * size:
+            return True
+        above = baseline
+    return False
+
+
+class _Rule(NamedTuple):
+    """A straight line: where it stands across its direction, and from where to where it goes."""
+
+    at: float
+    begin: float
+    end: float
+
+    def reaches(self, place: float) -> bool:
+        return self.begin - _NEAR <= place <= self.end + _NEAR
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """Rules that touch each other, and where its columns (to the right) and rows (down) begin."""
+
+    horizontal: Sequence[_Rule]
+    vertical: Sequence[_Rule]
+    columns: Sequence[float]
+    rows: Sequence[float]
+
+    def lines_inside(self, lines: Lines) -> list[TextLine]:
+        """Return the lines that stand in it; none if there is one that leads out of it."""
+        left, right = self.columns[0] - _NEAR, self.columns[-1] + _NEAR
+        top, bottom = self.rows[0], self.rows[-1]
+        inside = []
+        for line in lines:
+            if bottom < line.baseline < top and line.right > left and line.left < right:
+                if line.left < left or line.right > right or line.is_table:
+                    return []
+                inside.append(line)
+        return inside
+
+    def cell(self, x: float, y: float) -> tuple[int, int]:
+        """Return the row and the column at a place; of cells that were merged the first."""
+        row = bisect_right(self.rows, -y, key=lambda at: -at) - 1
+        column = bisect_right(self.columns, x) - 1
+        row = min(max(row, 0), len(self.rows) - 2)
+        column = min(max(column, 0), len(self.columns) - 2)
+        while column and not _is_ruled(self.vertical, self.columns[column], y):
+            column -= 1
+        while row and not _is_ruled(self.horizontal, self.rows[row], x):
+            row -= 1
+        return row, column
+
+
+def _is_ruled(rules: Iterable[_Rule], at: float, place: float) -> bool:
+    return any(abs(rule.at - at) <= _NEAR and rule.reaches(place) for rule in rules)
+
+
+def _rules(page: Any) -> tuple[list[_Rule], list[_Rule]]:
+    """Return the straight lines that are drawn on a page: horizontal and vertical ones."""
+    from ctypes import byref, c_float
+
+    functions, handle = pdfium(), pointer_of(page)
+    get_object, get_type = functions.get_object, functions.get_type
+    left, bottom, right, top = c_float(), c_float(), c_float(), c_float()
+    bounds = tuple(map(byref, (left, bottom, right, top)))
+    horizontal: list[_Rule] = []
+    vertical: list[_Rule] = []
+    numbers = range(functions.count_objects(handle))
+    paths = [item for number in numbers if get_type(item := get_object(handle, number)) == _PATH]
+    if len(paths) > 10 * _MAX_RULES:
+        return [], []
+    for path in paths:
+        if not functions.get_bounds(path, *bounds):
+            continue
+        width, height = right.value - left.value, top.value - bottom.value
+        if height <= _NEAR < width:
+            horizontal.append(_Rule((top.value + bottom.value) / 2, left.value, right.value))
+        elif width <= _NEAR < height:
+            vertical.append(_Rule((left.value + right.value) / 2, bottom.value, top.value))
+        elif width > _NEAR:
+            for (x, y), (to_x, to_y) in _strokes(path):
+                if abs(y - to_y) < 1:
+                    horizontal.append(_Rule((y + to_y) / 2, min(x, to_x), max(x, to_x)))
+                elif abs(x - to_x) < 1:
+                    vertical.append(_Rule((x + to_x) / 2, min(y, to_y), max(y, to_y)))
+    return _merged(horizontal), _merged(vertical)
+
+
+def _strokes(path: Any) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
+    """Yield from where to where the straight lines of a path go."""
+    from ctypes import byref, c_float, c_int
+
+    from pypdfium2 import raw
+
+    functions = pdfium()
+    mode, is_stroked, matrix = c_int(), c_int(), raw.FS_MATRIX()
+    functions.get_draw_mode(path, byref(mode), byref(is_stroked))
+    count = functions.count_segments(path)
+    if not is_stroked.value or count > _MAX_RULES:
+        return
+    functions.get_object_matrix(path, byref(matrix))
+    x, y = c_float(), c_float()
+    start = before = (0.0, 0.0)
+    for number in range(count):
+        segment = functions.get_segment(path, number)
+        functions.get_point(segment, byref(x), byref(y))
+        point = (
+            matrix.a * x.value + matrix.c * y.value + matrix.e,
+            matrix.b * x.value + matrix.d * y.value + matrix.f,
+        )
+        if functions.get_segment_type(segment) == _LINE_TO:
+            yield before, point
+        else:
+            start = point
+        if functions.is_closed(segment):
+            yield point, start
+        before = point
+
+
+def _merged(rules: list[_Rule]) -> list[_Rule]:
+    """Return rules with those that go on from each other, or lie on each other, as one."""
+    merged: list[_Rule] = []
+    for rule in sorted(rules):
+        for number in range(len(merged) - 1, -1, -1):
+            other = merged[number]
+            if rule.at - other.at > _NEAR:
+                break
+            if rule.begin <= other.end + _NEAR and other.begin <= rule.end + _NEAR:
+                begin, end = min(rule.begin, other.begin), max(rule.end, other.end)
+                merged[number] = _Rule(other.at, begin, end)
+                break
+        else:
+            merged.append(rule)
+            continue
+        if rule.at - other.at > _NEAR:
+            merged.append(rule)
+    return merged
+
+
+def _grids(horizontal: list[_Rule], vertical: list[_Rule]) -> Iterator[_Grid]:
+    """Yield the groups of rules that touch each other and part two rows and two columns."""
+    if min(len(horizontal), len(vertical)) < 1 or max(len(horizontal), len(vertical)) > _MAX_RULES:
+        return
+    left = list(range(len(horizontal)))
+    while left:
+        rows, columns = {left.pop(0)}, set[int]()
+        grown = True
+        while grown:
+            across = {
+                number
+                for number, rule in enumerate(vertical)
+                if number not in columns
+                and any(
+                    rule.reaches(horizontal[row].at) and horizontal[row].reaches(rule.at)
+                    for row in rows
+                )
+            }
+            columns |= across
+            along = {
+                row
+                for row in left
+                if any(
+                    vertical[column].reaches(horizontal[row].at)
+                    and horizontal[row].reaches(vertical[column].at)
+                    for column in across
+                )
+            }
+            rows |= along
+            left = [row for row in left if row not in along]
+            grown = bool(along)
+        own_rows = [horizontal[row] for row in sorted(rows)]
+        own_columns = [vertical[column] for column in sorted(columns)]
+        xs, ys = _places(own_columns, own_rows), _places(own_rows, own_columns)
+        if len(xs) > 2 and len(ys) > 2:
+            yield _Grid(own_rows, own_columns, xs, ys[::-1])
+
+
+def _places(rules: Sequence[_Rule], across: Sequence[_Rule]) -> list[float]:
+    """Return where rules stand, and where those across them end if no rule is there."""
+    places: list[float] = []
+    ends = [end for rule in across for end in (rule.begin, rule.end)]
+    outer = (min(ends), max(ends)) if ends else ()
+    for at in sorted([*(rule.at for rule in rules), *outer]):
+        if not places or at - places[-1] > _NEAR:
+            places.append(at)
+    return places
+
+
+def _filled(grid: _Grid, textpage: Any, lines: Sequence[TextLine]) -> list[list[str]]:
+    """Return the cells of a grid with their texts; nothing if it is no table."""
+    texts: dict[int, dict[int, list[tuple[float, str]]]] = {}  # by row and column
+    for line in lines:
+        for (row, column), text in _parts(grid, textpage, line):
+            texts.setdefault(row, {}).setdefault(column, []).append((line.baseline, text))
+    ruled = [texts[number] for number in sorted(texts)]
+    columns = sorted({column for cells in ruled for column in cells})
+    rows: list[dict[int, list[str]]] = []
+    for cells in ruled:
+        count = _count_rows(cells) if len(grid.rows) <= 3 else 1  # a head and a body, or one
+        if count > 1:
+            rows += ({c: [cells[c][at][1]] for c in cells} for at in range(count))
+        else:
+            rows.append({c: [text for _, text in cells[c]] for c in cells})
+    filled = sum(len(row) for row in rows)
+    if min(len(rows), len(columns)) < 2 or filled < 0.4 * len(rows) * len(columns):
+        return []
+    return [[joined(row.get(column, [""])) for column in columns] for row in rows]
+
+
+def _count_rows(cells: Mapping[int, Sequence[tuple[float, str]]]) -> int:
+    """Return how many rows stand between two rules: each cell has a line at the same heights."""
+    first, *others = ([height for height, _ in cell] for cell in cells.values())
+    is_same = all(
+        len(heights) == len(first)
+        and all(abs(a - b) <= _NEAR for a, b in zip(heights, first, strict=True))
+        for heights in others
+    )
+    return len(first) if is_same and others else 1
+
+
+def _parts(grid: _Grid, textpage: Any, line: TextLine) -> Iterator[tuple[tuple[int, int], str]]:
+    """Yield the cells that a line leads through, and what of it stands in each."""
+    from ctypes import byref, c_double
+
+    functions, handle = pdfium(), pointer_of(textpage)
+    x, y = c_double(), c_double()
+    to_x, to_y = byref(x), byref(y)
+
+    def cell_at(number: int) -> tuple[int, int]:
+        functions.get_origin(handle, line.begin + number, to_x, to_y)
+        return grid.cell(x.value + 1, y.value + 1)
+
+    last: tuple[int, int] | None = None
+    begin = 0
+    for word in _WORD.finditer(line.text):
+        first, end = word.span()
+        is_one = cell_at(first) == cell_at(end - 1)
+        for at in (first,) if is_one else range(first, end):
+            cell = cell_at(at)
+            if last is not None and cell != last:
+                yield last, line.text[begin:at].strip()
+                begin = at
+            last = cell
+    if last is not None:
+        yield last, line.text[begin:].strip()

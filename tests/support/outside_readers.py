@@ -1,0 +1,66 @@
+"""Readers of users, in a module that other processes can import."""
+
+import os
+import signal
+import time
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from langchain_core.document_loaders import BaseLoader
+from langchain_core.documents import Document as LangChainDocument
+
+
+def read(path: Path) -> str:
+    """Do what the file says."""
+    text = path.read_text(encoding="utf-8")
+    if "crash" in text:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if "hang" in text:
+        time.sleep(3600)
+    if "grow" in text:
+        return " " * 10**11
+    if "exit" in text:
+        raise SystemExit(3)
+    if "fail" in text:
+        raise RuntimeError("no such luck")
+    return f"{text} {os.getpid()}"
+
+
+class DatedLoader(BaseLoader):
+    """A loader as LangChain's users write them."""
+
+    def __init__(self, file_path: str) -> None:
+        self.file_path = file_path
+
+    def lazy_load(self) -> Any:
+        yield LangChainDocument(
+            str(os.getpid()), metadata={"sent": date(2024, 5, 1), "to": ("a", "b")}
+        )
+
+
+class Unwritable:
+    """Metadata that can't be kept in a file."""
+
+
+def read_unwritable(path: Path) -> Any:
+    """Return a document with such metadata."""
+    from nodekin.nodegraph import Document
+
+    return Document(str(os.getpid()), {"value": Unwritable()})
+
+
+class OnlyHere:
+    """A reader that no other process can load, though it pickles."""
+
+    def __call__(self, path: Path) -> str:
+        return str(os.getpid())
+
+    def __reduce__(self) -> Any:
+        return _loaded, (os.getpid(),)
+
+
+def _loaded(pid: int) -> OnlyHere:
+    if pid != os.getpid():
+        raise ImportError("no module named elsewhere")
+    return OnlyHere()
