@@ -13,6 +13,7 @@ import click
 
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, as_command_error, printable
 from .options import debug_option, is_debugging
+from .settings_file import find_settings, option_defaults, read_settings
 
 _COMMANDS = {  # in the order in which one needs them
     "index": ("index_command", "Make an index of folders, or bring it up to date."),
@@ -114,10 +115,16 @@ def app(ctx: click.Context) -> None:
     nodekin ask Who drank tea         let a model answer from it
 
     An index lies in the folder .nodekin where the command is run, and is found from the folders
-    below it. Only "ask" needs a language model.
+    below it. So is nodekin.toml, with defaults of options: [ask] model = "NAME". Only "ask" needs
+    a language model.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
+        return
+    command = ctx.command.get_command(ctx, ctx.invoked_subcommand)  # type: ignore[attr-defined]
+    if command is not None and (path := find_settings()) is not None:
+        defaults = option_defaults(path, read_settings(path, _COMMANDS), command)
+        ctx.default_map = {ctx.invoked_subcommand: defaults}
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ from .documents_command import documents_of
 from .exit_status import EXIT_STATUSES, CommandError, ExitStatus, printable
 from .options import common_options, store_option
 from .output import FORMAT, echo, to_json
+from .settings_file import find_settings, read_settings
 from .workspace import Workspace, find_index, open_graph
 
 STATS_FORMAT = """\b
@@ -113,7 +114,12 @@ _EXTRAS = {
 @common_options
 def doctor(store: Path | None, as_json: bool, quiet: bool) -> int:
     """Look at the installation, the model and the index; say what is missing or wrong."""
-    checks = [*_installation(), *_model(), *_index(store)]
+    path = find_settings()
+    settings = {} if path is None else read_settings(path)
+    found = [] if path is None else [Check("settings", "ok", str(path))]
+    asking = {**settings, **settings.get("ask", {})}
+    model, url = (asking.get(name) for name in ("model", "base_url"))
+    checks = [*_installation(), *found, *_model(model, url), *_index(store)]
     if as_json:
         records = [check._asdict() for check in checks]
         echo(to_json({"format": FORMAT, "command": "doctor", "checks": records}))
@@ -146,8 +152,8 @@ def _installation() -> Iterator[Check]:
             yield Check(package, "missing", f"for {use}: pip install {name}")
 
 
-def _model() -> Iterator[Check]:
-    name, url = os.environ.get("OPENAI_MODEL"), os.environ.get("OPENAI_BASE_URL")
+def _model(name: str | None, url: str | None) -> Iterator[Check]:
+    name, url = name or os.environ.get("OPENAI_MODEL"), url or os.environ.get("OPENAI_BASE_URL")
     if name:
         yield Check("OPENAI_MODEL", "ok", name)
     else:
