@@ -1,9 +1,10 @@
-"""An agent that searches a folder by itself: LangGraph, and the retriever as its tool.
+"""An agent that reads a folder by itself: LangGraph, and the corpus as its five tools.
 
 The model is scripted, so that it runs without a key; put any chat model that calls tools in its
 place. Needs langgraph: pip install langgraph "nodekin[langchain]"
 """
 
+import re
 from pathlib import Path
 
 from langchain_core.language_models import BaseChatModel
@@ -12,13 +13,13 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 
-from nodekin.adapters.langchain import NodeGraphRetriever, retriever_tool
-from nodekin.nodegraph import NodeGraph, split_paragraphs, split_sentences
-from nodekin.retrievers import Retriever
+from nodekin.adapters.langchain import corpus_toolkit
+from nodekin.nodegraph import NodeGraph
+from nodekin.retrievers import CorpusTools, ToolSession
 
 
 class ScriptedModel(BaseChatModel):
-    """Search for what the user asks, then quote the best passage."""
+    """Search for what the user asks, read around the best passage, then quote what it found."""
 
     @property
     def _llm_type(self) -> str:
@@ -31,36 +32,41 @@ class ScriptedModel(BaseChatModel):
     def _generate(self, messages: list, *args: object, **kwargs: object) -> ChatResult:
         last = messages[-1]
         if isinstance(last, HumanMessage):
-            search = {"name": "search_notes", "args": {"query": last.content}, "id": "1"}
-            answer = AIMessage("", tool_calls=[search])
+            answer = AIMessage("", tool_calls=[_call("search", query=last.content)])
+        elif last.name == "search":
+            document, start, end = re.findall(r"^(\S+) \[(\d+):(\d+)\]", last.content)[0]
+            place = {"document": document, "start": int(start), "end": int(end)}
+            answer = AIMessage("", tool_calls=[_call("read", **place)])
         else:
-            best = last.content.splitlines()[1]
-            answer = AIMessage(f"My notes say: {best} [1]")
+            found = messages[-3].content.splitlines()
+            answer = AIMessage(f"My notes say: {found[1]} ({found[0].split(']')[0]}])")
         return ChatResult(generations=[ChatGeneration(message=answer)])
 
 
-notes = NodeGraph(Path(__file__).parent / "data" / "zh", progress=False)
-notes.create_node_group("paragraph", split_paragraphs)
-notes.create_node_group("sentence", split_sentences, parent="paragraph")
-search = Retriever(notes, "sentence", "bm25", target="paragraph", top_k=3)
-retriever = NodeGraphRetriever(retriever=search, details=True)  # scores and what matched, too
-tools = [retriever_tool(retriever, "search_notes", "My notes.")]
-model = ScriptedModel().bind_tools(tools)
+def _call(name: str, **arguments: object) -> dict:
+    return {"name": name, "args": arguments, "id": name}
 
-steps = StateGraph(MessagesState)
-steps.add_node("model", lambda state: {"messages": [model.invoke(state["messages"])]})
-steps.add_node("tools", ToolNode(tools))
-steps.add_edge(START, "model")
-steps.add_conditional_edges("model", tools_condition)
-steps.add_edge("tools", "model")
-agent = steps.compile()
+
+tools = CorpusTools(
+    NodeGraph(Path(__file__).parent / "data" / "zh", progress=False), max_tokens=200
+)
 
 for question in ("大熊猫每天要花多少时间吃东西？", "《茶经》是谁写的？"):
-    for message in agent.invoke({"messages": [("user", question)]})["messages"]:
-        print(f"{message.type:<6} {message.content or message.tool_calls[0]['args']}"[:100])
-        if isinstance(message, ToolMessage):
-            for number, document in enumerate(message.artifact, 1):  # the tool's documents
-                hit = document.metadata
-                where = f"{hit['file_name']}[{hit['start']}:{hit['end']}]"
-                print(f"       [{number}] {hit['score']:.2f} {where} {hit['evidence']}"[:100])
+    toolkit = corpus_toolkit(tools, ToolSession())  # a session for each conversation
+    model = ScriptedModel().bind_tools(toolkit)
+    steps = StateGraph(MessagesState)
+    steps.add_node(
+        "model", lambda state, model=model: {"messages": [model.invoke(state["messages"])]}
+    )
+    steps.add_node("tools", ToolNode(toolkit))
+    steps.add_edge(START, "model")
+    steps.add_conditional_edges("model", tools_condition)
+    steps.add_edge("tools", "model")
+    for message in steps.compile().invoke({"messages": [("user", question)]})["messages"]:
+        told = message.content or message.tool_calls[0]["args"]
+        for line in filter(None, str(told).splitlines()[:4]):
+            print(f"{message.type:<6} {line}"[:100])
+        if isinstance(message, ToolMessage):  # the same as data, with exact places
+            for entry in message.artifact.entries:
+                print(f"       {entry['document']} {entry['start']}-{entry['end']}")
     print()

@@ -287,6 +287,24 @@ def test_the_chat_example(
     assert third.endswith("没有找到可以回答这个问题的资料。\n")
 
 
+def test_the_example_of_an_agent_in_plain_python(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    runpy.run_path(str(REPO / "examples" / "agent_loop.py"), run_name="__main__")
+    pandas, tea = capsys.readouterr().out.strip().split("\n\n")
+    for shown, document, answer in (
+        (pandas, "zh/animals.md", "十几个小时"),
+        (tea, "zh/tea.md", "唐代"),
+    ):
+        _, search, *rest = shown.splitlines()
+        assert search.startswith("search | ")
+        assert rest[0].startswith(f"    {document} [")
+        assert any(line.startswith(f"read | {document} [") for line in rest)
+        assert rest[-1].startswith("answer | ")
+        assert answer in rest[-1]
+
+
 def test_the_chinese_corpus_answers_its_questions() -> None:
     graph = NodeGraph(REPO / "examples" / "data" / "zh")
     graph.create_node_group("paragraph", split_paragraphs)

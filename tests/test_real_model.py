@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import runpy
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import pytest
 
 from nodekin.nodegraph import LLM, Document, NodeGraph
 from nodekin.nodegraph.models.language import language_of
-from nodekin.retrievers import Retriever
+from nodekin.retrievers import CorpusTools, Retriever
 from nodekin.retrievers.answers import PROMPTS, QueryEngine
 from nodekin.retrievers.strategies import (
     AnsweredJudge,
@@ -360,3 +361,71 @@ def test_a_conversation_is_condensed_to_a_question(
     answer = QueryEngine(texts(question), language_model).query(question, history=history)
     assert has(answer.searched, *names)
     assert fact in answer.text
+
+
+# An agent with the tools of a corpus
+
+
+AGENT = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "agent_loop.py"))
+
+ASKED = [  # each with words of which the answer has one, and the document that says it
+    ("If Gallu is a demon Lilu is what?", ["spirit"], "Lilu"),
+    (HALL, ["1974"], "Toad Hall"),
+    ("Where was Kerry Saxby-Junna born?", ["Young"], "Kerry Saxby"),
+    (GAMES, ["yes", "both", "board"], "Senet"),
+    (BANDS, ["Exies"], "Exies"),
+    (BANK, ["胡志明"], ""),
+    ("尤金袋鼠为什么会被当成害虫？", ["农", "庄稼", "害虫", "作物", "草"], ""),
+    ("乍都节公园位于哪个国家？", ["泰国"], ""),
+    ("四加亭位于哪个国家？", ["马来西亚"], ""),
+    ("渡川之战发生于什么时候？", ["1575", "天正"], ""),
+]
+
+
+@pytest.fixture(scope="module")
+def corpus_tools(data: Path) -> CorpusTools:
+    """Return the tools of a corpus in both languages."""
+    chinese, english = data / "cmrc2018" / "kb", data / "hotpotqa" / "hotpotqa_train_corpus.json"
+    if not chinese.is_dir() or not english.is_file():
+        pytest.skip(f"no {chinese} or no {english}")
+    graph = NodeGraph(source=chinese, progress=False)
+    corpus = json.loads(english.read_text(encoding="utf-8"))
+    graph.add([Document("".join(text), {"title": name}, id=name) for name, text in corpus.items()])
+    return CorpusTools(graph)
+
+
+@pytest.fixture(scope="module")
+def agent_runs(language_model: Any, corpus_tools: CorpusTools) -> list[Any]:
+    """Return the ten questions with the steps of an agent; ``tests/artifacts`` has them to read."""
+    runs, lines = [], list[str]()
+    for question, words, name in ASKED:
+        steps = AGENT["ask"](language_model, corpus_tools, question)
+        runs.append((question, words, name, steps))
+        lines += [
+            f"> {question}",
+            *(f"{tool} | {argument}\n{text}" for tool, argument, text in steps),
+        ]
+    artifacts = Path(__file__).parent / "artifacts"
+    artifacts.mkdir(exist_ok=True)
+    (artifacts / "agent_transcripts.txt").write_text("\n\n".join(lines), encoding="utf-8")
+    return runs
+
+
+def test_an_agent_ends_with_an_answer_that_its_reading_says(agent_runs):
+    assert all(steps[-1][0] == "answer" for *_, steps in agent_runs)
+    assert all(steps[0][0] in ("search", "grep") for *_, steps in agent_runs)
+    right = [
+        question
+        for question, words, _, steps in agent_runs
+        if any(word.casefold() in steps[-1][1].casefold() for word in words)
+    ]
+    assert len(right) >= 5, right
+
+
+def test_an_agent_sees_the_passage_that_answers(agent_runs):
+    seen = [
+        question
+        for question, words, name, steps in agent_runs
+        if any(has(result, name) and has(result, word) for *_, result in steps for word in words)
+    ]
+    assert len(seen) >= 8, seen

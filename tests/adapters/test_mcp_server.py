@@ -353,6 +353,26 @@ async def serving(app):
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_ten_clients_at_once_by_http(server, tools, mode) -> None:
+    expected = tools.call("search", {"query": "tea"}).text
+    async with serving(server.http_app()) as port:
+
+        async def one() -> tuple[str, str, str]:
+            async with Client(f"http://127.0.0.1:{port}/mcp", mode=mode) as client:
+                begin = {"query": "tea", "conversation": "new"}
+                first = (await client.call_tool("search", begin)).structured_content
+                again = {"query": "tea", "conversation": first["conversation"]}
+                second = (await client.call_tool("search", again)).content[0].text
+                plain = (await client.call_tool("search", {"query": "tea"})).content[0].text
+                return first["conversation"], second, plain
+
+        results = await asyncio.gather(*(one() for _ in range(10)))
+    assert len({name for name, _, _ in results}) == 10
+    assert all("(shown before)" in second for _, second, _ in results)
+    assert {plain for *_, plain in results} == {expected}
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_by_http(server, mode) -> None:
     async with serving(server.http_app()) as port:
         async with Client(f"http://127.0.0.1:{port}/mcp", mode=mode) as client:
@@ -400,4 +420,9 @@ async def test_by_standard_input_of_the_command(tmp_path) -> None:
     )
     async with Client(command, read_timeout_seconds=300) as client:
         result = await client.call_tool("search", {"query": "steamed"})
+        await client.call_tool("related", {"document": "tea.md", "conversation": "new"})
+        (folder / "coffee.md").write_text("Coffee is roasted.", "utf-8")
+    files = {file.name: file.read_text("utf-8") for file in folder.iterdir()}
+    assert files == {"tea.md": "Green tea is steamed.", "coffee.md": "Coffee is roasted."}
+    assert [file.name for file in tmp_path.iterdir()] == ["docs"]
     assert result.structured_content["entries"][0]["document"] == "docs/tea.md"

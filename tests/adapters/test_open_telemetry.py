@@ -1,6 +1,8 @@
 """Stages as spans, read back from the SDK's exporter in memory."""
 
 import json
+import runpy
+from pathlib import Path
 
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
@@ -89,3 +91,17 @@ async def test_async_stages_are_spans_too(retriever, exporter, tracer) -> None:
     with telemetry_spans(tracer):
         await retriever.aretrieve("black tea")
     assert "retrieval fuse" in {span.name for span in exporter.get_finished_spans()}
+
+
+def test_the_example_shows_the_stages_as_a_tree(capsys, monkeypatch) -> None:
+    monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT", raising=False)
+    runpy.run_path(str(Path(__file__).parents[2] / "examples" / "traces.py"), run_name="__main__")
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.endswith("|")]
+    names = [line[:36].rstrip() for line in lines]
+    assert names[0] == "answer"
+    assert names[1] == "  retrieval retrieve"
+    assert names.count("        retrieval search") == 2
+    assert names[-1].startswith("  chat ")
+    kinds = [line[36:].split()[0] for line in lines]
+    assert {kinds[0], kinds[1], kinds[-1]} == {"CHAIN", "RETRIEVER", "LLM"}
+    assert all("#" in line.rsplit("|", 2)[1] for line in lines)

@@ -13,9 +13,16 @@ def test_the_agent_searches_reads_and_cites(capsys):
     runpy.run_path(str(EXAMPLE), run_name="__main__")
     pandas, tea = capsys.readouterr().out.strip().split("\n\n")
     for shown, question, place, answer in (
-        (pandas, "大熊猫每天要花多少时间吃东西？", "animals.md[112:152]", "大熊猫的学名"),
-        (tea, "《茶经》是谁写的？", "tea.md[42:68]", "陆羽生活在唐代"),
+        (pandas, "大熊猫每天要花多少时间吃东西？", ("zh/animals.md", 0, 252), "十几个小时"),
+        (tea, "《茶经》是谁写的？", ("zh/tea.md", 0, 191), "他在8世纪写成的《茶经》"),
     ):
-        assert f"human  {question}\nai     {{'query': '{question}'}}\ntool   [1]\n" in shown
-        assert place in shown.partition("[1] ")[2].splitlines()[0]
-        assert f"\nai     My notes say: {answer}" in shown
+        document, start, end = place
+        lines = shown.splitlines()
+        assert lines[:2] == [f"human  {question}", f"ai     {{'query': '{question}'}}"]
+        assert lines[2].startswith(f"tool   {document} [{start}:{end}]")
+        read = f"ai     {{'document': '{document}', 'start': {start}, 'end': {end}}}"
+        assert read in lines
+        assert f"       {document} {start}-" in shown.partition(read)[2]
+        assert lines[-1].startswith("ai     My notes say: ")
+        assert answer in lines[-1]
+        assert lines[-1].endswith(f"({document} [{start}:{end}])")

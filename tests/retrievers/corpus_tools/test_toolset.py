@@ -150,6 +150,46 @@ def test_a_retriever_of_ones_own(graph) -> None:
     assert tools.call("search", {"query": "Skien"}).entries[0]["why"] == "bm25 of line"
 
 
+@pytest.mark.parametrize("language", ["Chinese", "English"])
+def test_every_place_of_real_texts_is_exact(data, language) -> None:
+    """All that search, read, grep and related quote stands in its document where they say."""
+    if language == "Chinese":
+        files = sorted((data / "cmrc2018" / "kb").glob("*.txt"))[:8]
+        texts = {file.name: file.read_text("utf-8") for file in files}
+    else:
+        path = data / "hotpotqa" / "hotpotqa_train_corpus.json"
+        corpus = json.loads(path.read_text("utf-8")) if path.exists() else {}
+        texts = {title: "".join(parts) for title, parts in list(corpus.items())[:150]}
+    if not texts:
+        pytest.skip(f"no data in {data}")
+    graph = NodeGraph(progress=False)
+    graph.add([Document(text, {"title": name}, id=name) for name, text in texts.items()])
+    tools, session, quoted = CorpusTools(graph), ToolSession(), 0
+    for name, text in list(texts.items())[:20]:
+        middle = text[len(text) // 2 :][:20]
+        for tool, arguments in (
+            ("search", {"query": middle}),
+            ("read", {"document": name}),
+            ("grep", {"pattern": middle[:6] or name}),
+            ("related", {"document": name}),
+        ):
+            for entry in tools.call(tool, arguments, session=session).entries:
+                document = texts[entry["document"]]
+                assert 0 <= entry["start"] <= entry["end"] <= len(document)
+                assert entry["line"] == document[: entry["start"]].count("\n") + 1
+                if not entry.get("text"):
+                    continue
+                quoted += 1
+                if tool == "search":
+                    parts = [document[begin:end] for begin, end in entry["parts"]]
+                    assert entry["text"].strip("… ") == " … ".join(parts).strip("… ")
+                else:
+                    assert entry["text"] == document[entry["start"] : entry["end"]][:400] or (
+                        tool == "read" and entry["text"] == text_of(graph, entry)
+                    )
+    assert quoted > 40
+
+
 # grep
 
 

@@ -1,0 +1,102 @@
+"""An agent in plain Python: a model behind any OpenAI-compatible server, and a corpus as its tools.
+
+Set OPENAI_BASE_URL, OPENAI_MODEL and OPENAI_API_KEY (vLLM, Ollama, llama.cpp); no model has to know
+how to call tools, as JSON by a schema is enough. Without a server the replies are scripted.
+"""
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from nodekin.nodegraph import NodeGraph
+from nodekin.retrievers import CorpusTools, ToolError, ToolSession
+
+STEPS = 5
+ASK = """Question: {question}
+
+{results}
+
+The next step, as JSON:
+"found": the words of the results that answer the question, or "" if none do
+"tool": "answer" if something was found; else "search" for passages, "grep" for an exact name or
+number, or "read" a place of the results, such as "plays/brand.md [0:500]"
+"argument": a short answer in the language of the question; else what to look for, other than
+{earlier}
+"skip": 0, or how many results of a search to pass over"""
+
+
+def schema(*tools: str) -> dict[str, Any]:
+    """Return what a step may be, as a JSON schema."""
+    properties: dict[str, Any] = {
+        "found": {"type": "string"},
+        "tool": {"type": "string", "enum": tools},
+        "argument": {"type": "string"},
+        "skip": {"type": "integer", "minimum": 0},
+    }
+    closed = {"type": "object", "additionalProperties": False}
+    return {**closed, "properties": properties, "required": list(properties)}
+
+
+FIRST, NEXT, LAST = (
+    schema("search", "grep"),
+    schema("answer", "search", "grep", "read"),
+    schema("answer"),
+)
+
+
+def ask(model: Any, tools: CorpusTools, question: str) -> list[tuple[str, str, str]]:
+    """Return the steps: the tool, its argument, and what it returned; the last is the answer."""
+    session, steps = ToolSession(), list[tuple[str, str, str]]()
+    while len(steps) < STEPS:
+        results = "\n\n".join(result for *_, result in steps) or "(no results yet)"
+        earlier = ", ".join(repr(argument) for _, argument, _ in steps) or "the question"
+        prompt = ASK.format(question=question, results=results, earlier=earlier)
+        allowed = NEXT if steps else FIRST
+        step = model.complete_json(prompt, LAST if len(steps) == STEPS - 1 else allowed)
+        name, argument, skip = step["tool"], step["argument"], step["skip"]
+        if name == "answer":
+            return [*steps, (name, argument, "")]
+        place = re.fullmatch(r"(.+?) ?\[(\d+):(\d+)\].*", argument)
+        document, start, end = place.groups() if place else (argument, None, None)
+        arguments = {
+            "search": {"query": argument, "skip": skip},
+            "grep": {"pattern": argument, "skip": skip},
+            "read": {"document": document, "start": start, "end": end},
+        }[name]
+        try:
+            result = tools.call(name, arguments, session=session, max_tokens=250).text
+        except ToolError as error:  # it says what to do instead
+            result = str(error)
+        steps.append((name, argument, result))
+    return steps
+
+
+class Scripted:
+    """Search, read the place of the first result, and answer with its last sentence."""
+
+    def complete_json(self, prompt: str, schema: dict[str, Any]) -> dict[str, Any]:
+        """Return the next step."""
+        question, *results = prompt.removeprefix("Question: ").split("\n\n")
+        tools = schema["properties"]["tool"]["enum"]
+        place, found, *_ = [*results[0].split("\n"), ""]
+        if "answer" not in tools:
+            return {"found": "", "tool": "search", "argument": question, "skip": 0}
+        if "\n" + place not in prompt.partition(place)[2]:  # it was not read yet
+            return {"found": "", "tool": "read", "argument": place, "skip": 0}
+        return {"found": found, "tool": "answer", "argument": found, "skip": 0}
+
+
+if __name__ == "__main__":
+    model: Any = Scripted()
+    if os.environ.get("OPENAI_BASE_URL"):
+        from nodekin.adapters.openai_chat import OpenAIChat
+
+        model = OpenAIChat(os.environ.get("OPENAI_MODEL", "local"), max_tokens=200)
+    tools = CorpusTools(NodeGraph(Path(__file__).parent / "data" / "zh", progress=False))
+    for question in ("大熊猫每天要花多少时间吃东西？", "《茶经》的作者生活在哪个朝代？"):
+        print(f"> {question}")
+        for name, argument, result in ask(model, tools, question):
+            print(f"{name} | {argument}")
+            print("".join(f"    {line}\n" for line in result.splitlines()[:3]), end="")
+        print()
