@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         ReadError,
         StoreError,
         TransformError,
+        TransientStoreError,
         UnknownGroupError,
         UnsupportedFilesError,
         nearest_names,
@@ -60,7 +61,8 @@ else:
             ".document": "Document declared_search_text",
             ".errors": (
                 "EmbeddingError ModelError ModelTimeoutError ReadError StoreError "
-                "TransformError UnknownGroupError UnsupportedFilesError nearest_names"
+                "TransformError TransientStoreError UnknownGroupError UnsupportedFilesError "
+                "nearest_names"
             ),
             ".extractors": "EntityExtractor LLMExtractor",
             ".graph": "NodeGraph",
@@ -127,6 +129,7 @@ __all__ = [
     "StoreError",
     "TableState",
     "TransformError",
+    "TransientStoreError",
     "UnknownGroupError",
     "UnsupportedFilesError",
     "ValueMatch",

@@ -139,7 +139,8 @@ class Corpus:
             for path in paths
             if path not in parts
         }
-        with self._access.changing():
+
+        def take_in() -> None:
             self._check_free(put)
             from_files = [d for reading in readings for d in reading.documents.values()]
             same = self._same(from_files)
@@ -151,6 +152,8 @@ class Corpus:
             self._store.delete_values(_SOURCES, back)
             self._store.put_values(_SOURCES, kinds)
             self._parsed.forget()
+
+        self._access.change(take_in)
         return [[i for f in reading.files.values() for i in f.documents] for reading in readings]
 
     def remove(self, ids: list[str]) -> None:
@@ -234,8 +237,9 @@ class Corpus:
         retained = {
             i for i, f in records.items() if any(_below(Path(f.path), folder) for folder in lost)
         }
-        with self._access.changing():
-            return self._take_in(reading, records, retained | reading.unreadable)
+        return self._access.change(
+            lambda: self._take_in(reading, records, retained | reading.unreadable)
+        )
 
     def _take_in(
         self, reading: _Reading, records: Mapping[str, _File], retained: set[str]

@@ -94,6 +94,13 @@ class StoreError(RuntimeError):
     """A store could not be opened, read or written; what it held before is unharmed."""
 
 
+class TransientStoreError(StoreError):
+    """A store can't be reached, or gave way to others; nothing was changed, so it may be repeated.
+
+    What changes a graph is repeated for some seconds before this is raised.
+    """
+
+
 class ModelError(RuntimeError):
     """A language model failed, or gave an answer that can't be used."""
 

@@ -29,6 +29,7 @@ from .observation import current_observation
 from .places import pages_of, place_of
 from .random_ids import report_changed_files, stable_document
 from .readers import ReadOptions, ReadReport
+from .retries import retried
 from .search_text import DEFAULT, SearchTextOption, as_search_text, rule_sources
 from .search_text_registry import DeclaredSearchText, SearchTextRegistry
 from .splitters import SentenceSplitter
@@ -209,13 +210,16 @@ class NodeGraph:
         requested = [items] if isinstance(items, str | Path) else list(items)
         ids = [item for item in requested if not isinstance(item, Path)]
         self._check_outside()
-        with self._access.changing():
+
+        def remove() -> None:
             self._check_documents(ids)
             with self._store.transaction():
                 for item in requested:
                     if isinstance(item, Path):
                         self._corpus.forget(item)
                 self._corpus.remove(ids)
+
+        self._access.change(remove)
 
     def refresh(self) -> Refresh:
         """Read the source folders and files again; add, update and remove what has changed.
@@ -573,17 +577,16 @@ class NodeGraph:
         more = dict(metadata or {})
         links = [Link(_id(source), _id(end), type, float(weight), more) for end in targets]
         self._check_outside()
-        with self._access.changing():
-            self._store.link(links)
+        self._access.change(lambda: self._store.link(links))
 
     def unlink(
         self, source: Node | str, target: Node | str | Iterable[Node | str], type: str = "related"
     ) -> None:
         """Remove links; those that are not there do nothing."""
         targets = [target] if isinstance(target, str | Node) else list(target)
+        links = [Link(_id(source), _id(end), type) for end in targets]
         self._check_outside()
-        with self._access.changing():
-            self._store.unlink([Link(_id(source), _id(end), type) for end in targets])
+        self._access.change(lambda: self._store.unlink(links))
 
     def links(self, node: Node | str, *, incoming: bool = False) -> list[Link]:
         """Return the links from a node, or to it."""
@@ -704,7 +707,7 @@ class NodeGraph:
             # Where documents change as fast as groups are built, they are asked to wait.
             with self._access.change_lock if next(attempts) > 2 else nullcontext():
                 for name in groups:
-                    self._builder.build(self.ancestry(name), on_error)
+                    retried(partial(self._builder.build, self.ancestry(name), on_error))
                 held = self._begin_if_fresh(groups)
         return held
 

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Generic, TypeVar
 
 from .observation import current_observation
+from .retries import retried
 from .store import NodeStore
 
 T = TypeVar("T")
@@ -180,6 +181,18 @@ class Access:
         self.check_write()
         with self.change_lock, self.writing(builds=False):
             yield
+
+    def change(self, work: Callable[[], T]) -> T:
+        """Return what a call returns that changes documents or links, within ``changing``.
+
+        It is made again where the store fails for now.
+        """
+
+        def once() -> T:
+            with self.changing():
+                return work()
+
+        return retried(once)
 
     @contextmanager
     def writing_registry(self) -> Iterator[None]:

@@ -118,7 +118,8 @@ PUBLIC = {
         Observation OutsideHoldError PassageSplitter ROOT ReadError ReadOptions ReadReport
         RecursiveSplitter
         Refresh SearchText SearchTextOption SentenceSplitter Stamp StoreError TableState
-        TransformError UnknownGroupError UnsupportedFilesError ValueMatch VectorRow VectorTable
+        TransformError TransientStoreError UnknownGroupError UnsupportedFilesError
+        ValueMatch VectorRow VectorTable
         as_search_text count_tokens declared_search_text fingerprint explain_names
         file_name_of headings_of markdown_headings source_title
         limit_concurrency nearest_names observing register_reader run_in_tasks run_in_threads

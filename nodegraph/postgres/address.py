@@ -25,19 +25,21 @@ class PostgresAddress:
         shown: The address without the password, for error messages.
         vectors: Where vectors are searched: in the database, by ``"pgvector"``; in the
             ``"memory"`` of each process; or ``"auto"``: in the database where it has pgvector.
+        cache: A folder of this machine for other indexes; empty for none.
     """
 
     conninfo: str
     schema: str
     shown: str
     vectors: str = "auto"
+    cache: str = ""
 
     @classmethod
     def parse(cls, address: str) -> PostgresAddress:
         """Read ``postgresql://user:password@host:port/database?schema=name``.
 
-        ``vectors`` says where vectors are searched. All other parameters are libpq's:
-        ``sslmode``, ``host`` (of a socket), ``options``.
+        ``vectors`` says where vectors are searched, ``cache`` where other indexes are stored.
+        All other parameters are libpq's: ``sslmode``, ``host`` (of a socket), ``options``.
 
         Raises:
             ValueError: If it is no such address, or the schema is no name.
@@ -74,7 +76,10 @@ class PostgresAddress:
                 f"vectors={vectors[-1]!r:.80} says not where vectors are searched; write one of "
                 f"{', '.join(VECTORS)}"
             )
-        own = ("schema", "vectors")
+        caches = [value for key, value in pairs if key == "cache"] or [""]
+        if len(caches) > 1 or "\0" in caches[0]:
+            raise ValueError(f"cache={caches[-1]!r:.80} is no folder; give one path")
+        own = ("schema", "vectors", "cache")
         others = urlencode([(k, v) for k, v in pairs if k not in own], quote_via=quote)
         conninfo = f"postgresql://{parts.netloc}{parts.path}" + (f"?{others}" if others else "")
         user, _, place = parts.netloc.rpartition("@")
@@ -82,7 +87,7 @@ class PostgresAddress:
         host = place or dict(pairs).get("host", "")
         where = f"{user}@{host}" if user else host
         shown = f"postgresql://{where}{parts.path}?schema={schema}"
-        return cls(conninfo, schema, shown, vectors[0])
+        return cls(conninfo, schema, shown, vectors[0], caches[0])
 
     def lock(self, purpose: str) -> int:
         """Return the number of this graph's advisory lock for a purpose."""

@@ -400,6 +400,10 @@ class GraphDatabase:
             else:
                 return writer
 
+    def is_writing(self) -> bool:
+        """Return whether this thread has begun to write, and what it reads has to stay true."""
+        return self._owner == threading.get_ident() or bool(getattr(self._local, "writing", 0))
+
     def _check_lock(self) -> None:
         """Refuse to write what was read under a lock that has been lost."""
         if getattr(self._local, "writing", 0) and (self._locked is None or self._locked.lost):

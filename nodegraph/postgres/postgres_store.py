@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
+from pathlib import Path
 from typing import Any
 
 from ..codec import encode
@@ -12,6 +13,7 @@ from ..errors import StoreError
 from ..hashing import digest
 from ..journal import Journal
 from ..node import ROOT, Link, Node
+from ..retries import retried
 from ..store import NodeStore
 from ..vector_table import VectorTable
 from .address import PostgresAddress
@@ -91,7 +93,8 @@ class PostgresStore(NodeStore):
         address: ``postgresql://user:password@host/database?schema=name``, with any other
             parameter of libpq; without ``schema`` it is "nodekin". The schema and its tables are
             made where they are missing. ``vectors=pgvector`` demands pgvector, ``vectors=memory``
-            does without.
+            does without. ``cache=/var/cache/nodekin`` stores other indexes in a folder of this
+            machine, which its processes map.
         timeout: Seconds to wait while another process writes.
 
     Raises:
@@ -127,6 +130,23 @@ class PostgresStore(NodeStore):
     def journal(self) -> Journal:
         """The revisions of the groups."""
         return self._journal
+
+    @property
+    def index_folder(self) -> Path | None:
+        """Return where this machine stores indexes that can be built again: below ``cache``."""
+        address = self._database.address
+        if not address.cache:
+            return None
+        folder = Path(address.cache).expanduser() / f"nodekin-{digest(address.shown)}"
+        if not folder.is_dir():
+            try:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it has words of the texts
+            except OSError as error:
+                raise StoreError(
+                    f"the folder {str(folder)!r} for indexes can't be made: {error}; give another "
+                    "one by cache= in the address, or none"
+                ) from error
+        return folder
 
     def snapshot(self) -> AbstractContextManager[int]:
         """Read one state in this thread until the block ends."""
@@ -478,7 +498,13 @@ class PostgresStore(NodeStore):
         return values
 
     def put_values(self, kind: str, values: Mapping[str, bytes]) -> None:
-        """Store values."""
+        """Store values; what models made is paid, so that it is tried again for some seconds."""
+        if self._database.is_writing():
+            self._put_values(kind, values)
+        elif values:
+            retried(lambda: self._put_values(kind, values))
+
+    def _put_values(self, kind: str, values: Mapping[str, bytes]) -> None:
         if not values:
             return
         name = to_bytes(kind)

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ..errors import StoreError
+from ..errors import StoreError, TransientStoreError
 from .address import PostgresAddress
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ Portions = Generator[list[Values], None, None]
 
 _FETCHED = 2_000  # rows that a stream has in memory
 
+_OLDEST = 140_000
+
 _CONNECT_TIMEOUT = 10  # seconds
 
 
@@ -29,7 +31,7 @@ class BinaryValue(bytes):
     __slots__ = ()
 
 
-class ServerLostError(StoreError):
+class ServerLostError(TransientStoreError):
     """The server can't be reached, or a connection to it has ended."""
 
 
@@ -70,6 +72,13 @@ class ServerConnection:
                 "and whether the address, user and password are right"
             ) from error
         self._db.adapters.register_dumper(BinaryValue, _binary_dumper())
+        if self._db.info.server_version < _OLDEST:
+            version = self._db.info.server_version / 10_000
+            self.close()
+            raise StoreError(
+                f"{address.shown} is PostgreSQL {version:.0f}; a graph needs "
+                f"{_OLDEST // 10_000} or later: upgrade the server, or give another one"
+            )
         self._serves: tuple[str, float] | None = None
         self.serve(address, timeout)
 
@@ -182,11 +191,24 @@ class ServerConnection:
                 f"{where}: the connection to the server was lost: {_line(error)}; nothing was "
                 "changed; try again when the server runs"
             )
+        if isinstance(error, errors.SerializationFailure | errors.DeadlockDetected):
+            return TransientStoreError(
+                f"{where}: {_line(error)}: another process was in the way; nothing was changed; "
+                "try again"
+            )
         if isinstance(error, errors.LockNotAvailable):
             remedy = (
                 "another process has been writing for too long; wait for it, or allow more time: "
                 "PostgresStore(address, timeout=...)"
             )
+        elif isinstance(error, errors.QueryCanceled):
+            remedy = (
+                "nothing was changed; the server was too slow, or somebody cancelled the "
+                "statement: see its load, or raise its statement_timeout (in the address: "
+                "options=-c%20statement_timeout%3D60s)"
+            )
+        elif isinstance(error, errors.OutOfMemory):
+            remedy = "nothing was changed; the server has too little memory, see its work_mem"
         elif isinstance(error, errors.DiskFull):
             remedy = "nothing was changed; make room on the server's disk and try again"
         elif isinstance(error, errors.InsufficientPrivilege):

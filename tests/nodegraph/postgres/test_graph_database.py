@@ -8,8 +8,8 @@ import psycopg
 import pytest
 from postgres_server import RunningServer, running_server
 
-from nodekin.nodegraph import Document, NodeGraph, StoreError
-from nodekin.nodegraph.postgres import PostgresStore
+from nodekin.nodegraph import Document, NodeGraph, StoreError, TransientStoreError
+from nodekin.nodegraph.postgres import PostgresAddress, PostgresStore, server_connection
 from nodekin.nodegraph.postgres.server_connection import ServerConnection, ServerLostError
 from nodekin.retrievers import Retriever
 
@@ -205,3 +205,79 @@ def test_one_process_writes_at_a_time(address: str) -> None:
     assert one.get_values("vectors") == {"a": b"1", "b": b"1"}
     one.close()
     other.close()
+
+
+def refusing(server: RunningServer, address: str, sqlstate: str) -> None:
+    """Let the server refuse to insert nodes, once they are nodes of a document "bad"."""
+    schema = PostgresAddress.parse(address).schema
+    with psycopg.connect(server.uri) as db:
+        db.execute(
+            f"CREATE FUNCTION {schema}.refuse() RETURNS trigger LANGUAGE plpgsql AS "
+            f"$$ BEGIN RAISE EXCEPTION 'as told' USING ERRCODE = '{sqlstate}'; END $$"
+        )
+        db.execute(
+            f"CREATE TRIGGER refuse BEFORE INSERT ON {schema}.nodes FOR EACH ROW "
+            f"WHEN (NEW.text = 'bad') EXECUTE FUNCTION {schema}.refuse()"
+        )
+
+
+@pytest.mark.parametrize(
+    ("sqlstate", "remedy"),
+    [
+        ("53100", "make room on the server's disk"),
+        ("53200", "too little memory"),
+        ("57014", "raise its statement_timeout"),
+        ("40001", "another process was in the way; nothing was changed; try again"),
+        ("40P01", "another process was in the way"),
+        ("42501", "lacks the right"),
+        ("25006", "write to its primary"),
+    ],
+)
+def test_an_error_of_the_server_says_what_to_do(
+    postgres_server: RunningServer, address: str, sqlstate: str, remedy: str
+) -> None:
+    store = PostgresStore(address)
+    store.change_documents([document("a")])
+    refusing(postgres_server, address, sqlstate)
+    with pytest.raises(StoreError, match=remedy) as caught:
+        store.change_documents([document("b"), Document("bad", id="c")])
+    assert "schema=" in str(caught.value)
+    assert isinstance(caught.value, TransientStoreError) == (sqlstate[:2] == "40")
+    assert store.document_ids() == ["a"]
+    store.close()
+
+
+def test_a_graph_repeats_what_gave_way(postgres_server: RunningServer, address: str) -> None:
+    graph = NodeGraph(store=address, progress=False)
+    schema = PostgresAddress.parse(address).schema
+    with psycopg.connect(postgres_server.uri) as db:  # the first two attempts are refused
+        db.execute(f"CREATE SEQUENCE {schema}.attempts")
+        db.execute(
+            f"CREATE FUNCTION {schema}.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+            f"IF nextval('{schema}.attempts') < 3 THEN RAISE EXCEPTION USING ERRCODE = '40001'; "
+            "END IF; RETURN NEW; END $$"
+        )
+        db.execute(
+            f"CREATE TRIGGER refuse BEFORE INSERT ON {schema}.nodes FOR EACH ROW "
+            f"EXECUTE FUNCTION {schema}.refuse()"
+        )
+    assert graph.add(document("a")) == ["a"]
+    assert graph.document_ids() == ["a"]
+    graph.close()
+
+
+def test_an_old_server_is_named(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_connection, "_OLDEST", 990_000)
+    with pytest.raises(StoreError, match=r"is PostgreSQL 1\d; a graph needs 99 or later"):
+        PostgresStore(address)
+
+
+def test_paid_vectors_survive_a_lost_connection(
+    postgres_server: RunningServer, address: str
+) -> None:
+    store = PostgresStore(address)
+    for number in range(5):
+        end_connections(postgres_server.uri)
+        store.put_values("vectors", {str(number): b"1"})
+    assert len(store.get_values("vectors")) == 5
+    store.close()

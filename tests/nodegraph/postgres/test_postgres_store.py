@@ -8,6 +8,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.synchronize import Event
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -17,7 +18,7 @@ from postgres_server import RunningServer
 from store_machine import StoreMachine
 
 from nodekin.nodegraph import Document, NodeGraph, NodeStore, StoreError
-from nodekin.nodegraph.postgres import PostgresStore
+from nodekin.nodegraph.postgres import PostgresAddress, PostgresStore
 from nodekin.retrievers import Retriever
 
 
@@ -236,3 +237,43 @@ def test_the_password_is_not_shown(address: str) -> None:
         PostgresStore("postgresql://me:secret@/x?host=/nowhere")
     assert "postgresql://me@/nowhere/x?schema=nodekin can't be reached" in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+def test_an_index_of_words_is_stored_on_the_machine(address: str, tmp_path: Path) -> None:
+    cached = f"{address}&cache={tmp_path / 'cache'}"
+    with opened(cached) as graph:
+        graph.add([Document(f"line {n} tea\nwater {n}", id=str(n)) for n in range(200)])
+        before = [(r.node.id, r.score) for r in Retriever(graph, "line")("tea 7")]
+    (folder,) = (tmp_path / "cache").iterdir()
+    assert folder.stat().st_mode & 0o077 == 0
+    assert [*folder.iterdir()]
+    with opened(cached) as graph, opened(address) as other:
+        assert [(r.node.id, r.score) for r in Retriever(graph, "line")("tea 7")] == before
+        (index,) = graph._shared.values()
+        assert index._loaded  # type: ignore[attr-defined]
+        other.add(Document("tea 7", id="new"))
+        other.remove("3")
+        expected = [(r.node.id, r.score) for r in Retriever(other, "line")("tea 7")]
+        assert [(r.node.id, r.score) for r in Retriever(graph, "line")("tea 7")] == expected
+
+
+def test_a_stored_index_of_another_graph_of_the_same_name_is_not_used(
+    postgres_server: RunningServer, address: str, tmp_path: Path
+) -> None:
+    cached = f"{address}&cache={tmp_path}"
+    for word in ("tea", "milk"):
+        with opened(cached) as graph:
+            graph.add([Document(f"{word} {n}", id=str(n)) for n in range(300)])
+            found = Retriever(graph, "line", top_k=1_000)(word)
+            assert len(found) == 300
+            schema = PostgresAddress.parse(address).schema
+        with psycopg.connect(postgres_server.uri) as db:
+            db.execute(f"DROP SCHEMA {schema} CASCADE")
+
+
+def test_a_cache_that_can_not_be_made_is_named(address: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    graph = opened(f"{address}&cache={tmp_path / 'file'}")
+    with pytest.raises(StoreError, match=r"can't be made.*cache= in the address"):
+        graph.add("text")
+    graph._store.close()
