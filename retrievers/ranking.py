@@ -11,7 +11,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from ..nodegraph import Node, nearest_names
+from ..nodegraph import Document, Node, nearest_names
 from .results import Evidence, Hits, QueryVariant, ScoredNode
 from .validation import check_number
 
@@ -21,6 +21,9 @@ RANK_CONSTANT = 60
 
 _IMPORTED_ID = "llama_index_id"
 """The metadata field in which a node that was imported has the id by which its old index has it."""
+
+_SCORE_FIELD = "relevance_score"
+"""The metadata field in which rerankers of LangChain write a score."""
 
 
 def fuse(
@@ -76,16 +79,57 @@ def fuse(
 
 
 def by_node(results: Iterable[ScoredNode], merge_by: str | None = None) -> list[list[ScoredNode]]:
-    """Return the results of each node, or metadata value, in the order of each one's first."""
+    """Return the results of each node, or metadata value, in the order of each one's first.
+
+    A document of a framework is also the same as one with its text and metadata: a store gives
+    another id to a document that has none, and a retriever that holds the document gives none.
+    """
+    results = list(results)
+    keys = [_node_key(result.node, merge_by) for result in results]
+    if any(_is_foreign(result.node) for result in results):
+        keys = _keys_by_content(keys, results)
     same: dict[tuple[str, str], list[ScoredNode]] = {}
-    for result in results:
-        node = result.node
-        value = None if merge_by is None else node.metadata.get(merge_by)
-        # Two graphs may give the same id to documents with different texts.
-        own_id = node.own_metadata.get(_IMPORTED_ID, node.id) if node.own_metadata else node.id
-        key = (own_id, node.text) if value is None else (type(value).__name__, repr(value))
+    for key, result in zip(keys, results, strict=True):
         same.setdefault(key, []).append(result)
     return list(same.values())
+
+
+def _node_key(node: Node, merge_by: str | None) -> tuple[str, str]:
+    value = None if merge_by is None else node.metadata.get(merge_by)
+    if value is not None:
+        return type(value).__name__, repr(value)
+    # Two graphs may give the same id to documents with different texts.
+    return node.own_metadata.get(_IMPORTED_ID, node.id) if node.own_metadata else node.id, node.text
+
+
+def _keys_by_content(
+    keys: Sequence[tuple[str, str]], results: Sequence[ScoredNode]
+) -> list[tuple[str, str]]:
+    """Return one key for a framework's documents, and one node of a graph, of equal content.
+
+    Nodes of graphs are told apart by their ids: a text may be in a document twice.
+    """
+    resolved: dict[tuple[str, str], tuple[str, str]] = {}
+    of_content: dict[str, tuple[str, str]] = {}
+    with_node: set[tuple[str, str]] = set()
+    for key, result in zip(keys, results, strict=True):
+        if key not in resolved:
+            foreign = _is_foreign(result.node)
+            first = of_content.setdefault(_content_id(result.node), key)
+            resolved[key] = first if foreign or first not in with_node else key
+            if not foreign:
+                with_node.add(resolved[key])
+    return [resolved[key] for key in keys]
+
+
+def _is_foreign(node: Node) -> bool:
+    return hasattr(node, "original")  # a ``ForeignNode``
+
+
+def _content_id(node: Node) -> str:
+    """Return the id that a document of a node's text and metadata has if it has none."""
+    fields = {field: value for field, value in node.metadata.items() if field != _SCORE_FIELD}
+    return Document(node.text, fields).id
 
 
 def merge(node: Node, results: Sequence[ScoredNode], score: float) -> ScoredNode:

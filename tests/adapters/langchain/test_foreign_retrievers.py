@@ -28,6 +28,7 @@ from nodekin.adapters.langchain import (
     NodeGraphRetriever,
     NodeGraphVectorStore,
     as_retriever,
+    fuse_documents,
     retriever_tool,
     to_document,
 )
@@ -497,6 +498,45 @@ def test_a_fusion_orders_as_langchains_ensemble(store, question):
     theirs = EnsembleRetriever(retrievers=retrievers, weights=weights).invoke(question)
     ours = FusionRetriever(retrievers, weights=weights, top_k=9).retrieve(question)
     assert list(map(to_document, ours)) == theirs
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_documents_without_ids_are_merged_as_by_langchains_ensemble(question):
+    """A store gives them random ids, a list of them none, a graph ids made from them."""
+    loaded = [Document(d.page_content, metadata=dict(d.metadata)) for d in DOCUMENTS]
+    store = InMemoryVectorStore.from_documents(loaded, WordEmbeddings())
+    held = RunnableLambda(lambda query: [loaded[int(d.id)] for d in numbered.invoke(query)])
+    numbered = NodeGraphRetriever.from_documents(
+        [Document(d.page_content, id=str(n)) for n, d in enumerate(loaded)], group="ROOT"
+    )
+    graph = NodeGraphRetriever.from_documents(loaded, group="ROOT")
+    assert {d.id for d in held.invoke(question)} == {None}
+    retrievers: list[Any] = [held, store.as_retriever(), graph]
+    for chosen in (retrievers, retrievers[:2], retrievers[1:]):
+        weights = [0.5, 0.3, 0.2][: len(chosen)]
+        theirs = EnsembleRetriever(retrievers=chosen, weights=weights).invoke(question)
+        fused = NodeGraphRetriever(retriever=FusionRetriever(chosen, weights=weights, top_k=9))
+        found = fused.invoke(question)
+        assert [(d.page_content, d.metadata) for d in found] == [
+            (d.page_content, d.metadata) for d in theirs
+        ]
+        lists = [retriever.invoke(question) for retriever in chosen]
+        assert fuse_documents(weights=weights).invoke(lists) == found
+
+
+def test_what_only_the_text_is_the_same_of_stays_apart(store):
+    other = Document("Green tea is steamed.", metadata={"topic": "tea", "year": 2024})
+    graph = NodeGraph(progress=False)
+    graph.add(Document("Tea. Tea.", id="twice"))
+    graph.create_node_group("sentence", lambda text: ["Tea.", "Tea."])
+    plain = Document("Tea.")
+    fused = FusionRetriever(
+        [store, RunnableLambda(lambda query: [other, plain]), Retriever(graph, "sentence")],
+        top_k=20,
+    )
+    texts = [result.node.text for result in fused("tea steamed green")]
+    assert texts.count("Green tea is steamed.") == 2
+    assert texts.count("Tea.") == 2  # the two of the graph, one of which is the plain one
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

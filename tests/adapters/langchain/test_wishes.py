@@ -257,6 +257,8 @@ SHOWN: list[tuple[str, str, list[str]]] = [
      ["wishes.py::test_a_document_that_one_list_has_twice_counts_once"]),
     ("ensemble", "documents are merged by their id, or by a metadata key",
      ["migration.py::test_ensemble_retriever",
+      "foreign_retrievers.py::test_documents_without_ids_are_merged_as_by_langchains_ensemble",
+      "foreign_retrievers.py::test_what_only_the_text_is_the_same_of_stays_apart",
       "wishes.py::test_documents_of_one_key_are_merged_as_in_an_ensemble",
       "fuse_documents.py::test_documents_are_merged_by_a_field_on_request"]),
     ("#37215", "weights, also of a call, rank constant, depth before reranking",

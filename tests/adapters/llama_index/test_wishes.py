@@ -452,9 +452,10 @@ def test_reciprocal_ranks_have_weights() -> None:
 
 
 def test_two_indexes_are_merged_by_a_field_and_near_duplicates_collapsed() -> None:
-    one, two = chunks()[:4], chunks()[2:6]  # the same documents with other ids
+    one, two = chunks()[:4], chunks()[2:6]  # the same documents with other ids and fields
     for node in two:
         node.id_ = f"other {node.node_id}"
+        node.metadata["edition"] = 2
     for node in (*one, *two):
         node.metadata["place"] = f"{node.ref_doc_id} {node.start_char_idx}"
     indexes = [VectorStoreIndex(nodes, embed_model=Words()) for nodes in (one, two)]
