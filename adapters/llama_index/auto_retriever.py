@@ -145,6 +145,9 @@ class NodeGraphAutoRetriever(VectorIndexAutoRetriever):
         )
         self._types = {field.name: field.type for field in vector_store_info.metadata_info}
 
+    def __repr__(self) -> str:
+        return f"NodeGraphAutoRetriever({self.retriever!r})"
+
     def _get_prompt_modules(self) -> PromptMixinType:
         """Give the prompts of strategies in the retriever beside its own."""
         return {"retriever": self.retriever}

@@ -169,6 +169,9 @@ class NodeGraphQueryEngine(BaseQueryEngine):
         for postprocessor in self._postprocessors:
             postprocessor.callback_manager = callback_manager
 
+    def __repr__(self) -> str:
+        return f"NodeGraphQueryEngine({self._retriever!r})"
+
     @classmethod
     def from_args(
         cls, retriever: RetrieverLike | QueryEngine, llm: object = None, **options: Any

@@ -126,6 +126,11 @@ class NodeGraphRetriever(BaseRetriever):
         self.similarity_top_k = similarity_top_k
         self._filters = as_filters(filters)
 
+    def __repr__(self) -> str:
+        settings = {"similarity_top_k": self.similarity_top_k, "filters": self.filters}
+        shown = [f", {name}={value!r}" for name, value in settings.items() if value is not None]
+        return f"NodeGraphRetriever({self.retriever!r}{''.join(shown)})"
+
     @classmethod
     def from_documents(
         cls,

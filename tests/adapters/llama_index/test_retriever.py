@@ -299,3 +299,11 @@ async def test_num_workers_of_a_query_engine():
     engine.query("tea")
     await engine.aquery("tea")
     assert (gauge.calls, gauge.most) == (10, 2)
+
+
+def test_what_it_holds_is_shown(search: Retriever) -> None:
+    retriever = NodeGraphRetriever(search, similarity_top_k=2, filters={"year": 1999})
+    shown = f"NodeGraphRetriever({search!r}, similarity_top_k=2, filters={{'year': 1999}})"
+    assert repr(retriever) == shown
+    engine = NodeGraphQueryEngine(search, MockLLM(), similarity_top_k=2, filters={"year": 1999})
+    assert repr(engine) == f"NodeGraphQueryEngine({shown})"
