@@ -154,7 +154,7 @@ PUBLIC = {
     "nodekin.adapters.cli": "main",
     "nodekin.adapters.langchain": """
         corpus_toolkit
-        FilterField
+        FileLoader FilterField
         GraphEmbeddings NodeGraphIndex NodeGraphQueryEngine NodeGraphReranker NodeGraphRetriever
         NodeGraphStore NodeGraphVectorStore NodeTextSplitter StructuredFilter answer_tool
         as_embedder as_index as_llm as_retriever as_transform decompose_query expand_query
@@ -163,8 +163,8 @@ PUBLIC = {
     """,
     "nodekin.adapters.llama_index": """
         corpus_toolkit
-        ImportResult LiftPostprocessor NodeGraphAutoRetriever NodeGraphDocstore NodeGraphIndex
-        NodeGraphQueryEngine
+        FileReader ImportResult LiftPostprocessor NodeGraphAutoRetriever NodeGraphDocstore
+        NodeGraphIndex NodeGraphQueryEngine
         NodeGraphQueryTransform NodeGraphQuestionGenerator NodeGraphReranker NodeGraphRetriever
         NodeGraphTransform NodeWithEvidence SpanEndEvent SpanObserver SpanStartEvent
         as_embedder as_index as_llm as_retriever as_transform dump_nodes export_index_nodes

@@ -11,6 +11,7 @@ with extra("langchain", "langchain_core"):
     from .corpus_toolkit import corpus_toolkit
     from .document_index import NodeGraphIndex
     from .documents import from_document, to_document
+    from .file_loader import FileLoader
     from .fuse_documents import fuse_documents
     from .key_value_store import NodeGraphStore
     from .query_engine import NodeGraphQueryEngine
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from .text_splitter import NodeTextSplitter
 
 __all__ = [
+    "FileLoader",
     "FilterField",
     "GraphEmbeddings",
     "NodeGraphIndex",

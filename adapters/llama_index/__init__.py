@@ -9,6 +9,7 @@ with extra("llama-index", "llama_index"):
     from .corpus_function_tool import corpus_toolkit
     from .docstore import NodeGraphDocstore
     from .export_nodes import export_index_nodes, export_nodes
+    from .file_reader import FileReader
     from .graph_index import NodeGraphIndex
     from .graph_transform import NodeGraphTransform
     from .import_nodes import ImportResult, import_nodes
@@ -25,6 +26,7 @@ with extra("llama-index", "llama_index"):
     from .vector_store_backend import as_index
 
 __all__ = [
+    "FileReader",
     "ImportResult",
     "LiftPostprocessor",
     "NodeGraphAutoRetriever",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NamedTuple
 
@@ -72,6 +72,7 @@ class _Grid:
     vertical: Sequence[_Rule]
     columns: Sequence[float]
     rows: Sequence[float]
+    merged: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
 
     def lines_inside(self, lines: Lines) -> list[TextLine]:
         """Return the lines that stand in it; none if there is one that leads out of it."""
@@ -89,8 +90,15 @@ class _Grid:
         """Return the row and the column at a place; of cells that were merged the first."""
         row = bisect_right(self.rows, -y, key=lambda at: -at) - 1
         column = bisect_right(self.columns, x) - 1
-        row = min(max(row, 0), len(self.rows) - 2)
-        column = min(max(column, 0), len(self.columns) - 2)
+        at = min(max(row, 0), len(self.rows) - 2), min(max(column, 0), len(self.columns) - 2)
+        if at not in self.merged:
+            self.merged[at] = self._first(*at)
+        return self.merged[at]
+
+    def _first(self, row: int, column: int) -> tuple[int, int]:
+        """Return the first cell of those that no rule parts from a cell, to the left and above."""
+        x = (self.columns[column] + self.columns[column + 1]) / 2
+        y = (self.rows[row] + self.rows[row + 1]) / 2
         while column and not _is_ruled(self.vertical, self.columns[column], y):
             column -= 1
         while row and not _is_ruled(self.horizontal, self.rows[row], x):
