@@ -462,7 +462,8 @@ class NodeGraph:
         Raises:
             LookupError: If there is none, or none any more.
         """
-        return self.nodes_by_id([id])[0]
+        (node,) = self._store.get([id])
+        return node if node is not None and node.graph is self else self._attached(id, node)
 
     def nodes_by_id(self, ids: Sequence[str]) -> list[Node]:
         """Return nodes by their ids, in the order of the ids; quicker than one after the other.

@@ -29,6 +29,8 @@ _LOOK_UP_COST_EACH = 16
 
 _IN_PARTS = 4_000  # sums from which it is quicker to look at parts of them
 
+_SPREAD = 50_000  # sums from which it is quicker to find the high ones in parts, too
+
 _WIDTH = 32  # sums of which only the highest is looked at to leave out most rows
 
 
@@ -214,6 +216,9 @@ class _Parts:
     def reaching(self, bound: float) -> tuple[Ints, Floats]:
         """Return the rows whose sums are above 0 and reach a bound, and these sums."""
         bound = max(bound, _LEAST)
+        if len(self._sums) < _SPREAD:
+            rows = np.flatnonzero(self._sums >= bound).astype(np.int32)
+            return rows, self._sums[rows]
         parts = np.flatnonzero(self._highest >= bound)
         places = np.flatnonzero(self._table[:, parts] >= bound)
         end = self._width * _WIDTH

@@ -58,6 +58,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(max_score, "_LOOK_UP_COST_EACH", 0)
     monkeypatch.setattr(max_score, "_WIDTH", 2)
     monkeypatch.setattr(max_score, "_IN_PARTS", 0)
+    monkeypatch.setattr(max_score, "_SPREAD", 0)
     monkeypatch.setattr(text_index, "_CACHED", 0)
     monkeypatch.setattr(node_table, "_GAPS", 2)
 

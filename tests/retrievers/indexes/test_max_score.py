@@ -47,10 +47,11 @@ def test_the_best_are_those_of_brute_force(seed, limit, density) -> None:
 
 
 @settings(max_examples=200)
-@given(SEEDS, LIMITS, DENSITIES)
-def test_in_parts_as_well(seed, limit, density) -> None:
+@given(SEEDS, LIMITS, DENSITIES, st.sampled_from([0, 50_000]))
+def test_in_parts_as_well(seed, limit, density, spread) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(max_score, "_IN_PARTS", 0)
+        patched.setattr(max_score, "_SPREAD", spread)
         check(seed, limit, density, lowest=0.1)
 
 
