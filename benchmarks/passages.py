@@ -26,7 +26,7 @@ from nodekin.nodegraph import (
     split_paragraphs,
     split_sentences,
 )
-from nodekin.retrievers import FusionRetriever, Retriever
+from nodekin.retrievers import DefaultRetriever, FusionRetriever, Retriever
 
 HERE = Path(__file__).resolve().parent
 
@@ -140,6 +140,7 @@ def set_ups(graph: NodeGraph, top_k: int) -> Iterator[tuple[str, Any]]:
                 Retriever(graph, f"{name}: sentences", target=name, top_k=20),
             ]
             yield f"{name}, both fused", FusionRetriever(branches, mode="relative", top_k=top_k)
+            yield f"{name}, the default in Python", DefaultRetriever(graph, name, top_k=top_k)
 
 
 def main() -> None:

@@ -126,10 +126,10 @@ def json_at(text: str, begin: int = 0, *, repair: bool = True) -> Any:
         value, end = decoder.raw_decode(text, begin)
     except (ValueError, RecursionError):
         value = _python_literal(text[begin : begin + _MAX_LITERAL])
+        if value is None and repair and begins_like_json(text, begin):
+            value = _repaired(text, begin)
         if value is None and text.startswith("[", begin):
             value = _values(decoder, text, begin + 1) or None
-        if value is None and repair and begins_like_json(text, begin):
-            return _repaired(text, begin)
     else:
         if isinstance(value, dict) and (more := _values(decoder, text, end)):  # one a line
             value = [value, *more]
@@ -189,8 +189,10 @@ def _repaired(text: str, begin: int) -> Any:
         broken = text[begin : begin + _MAX_REPAIR].rstrip()
         if len(_OPENING.findall(broken)) > _MAX_OPENINGS:
             return None  # its time grows with the square of them
-        if not _is_closed(broken):
-            return None  # cut off in a text
+        if not _is_closed(broken):  # cut off in a text or a key, which is left out
+            broken = broken[: max(map(broken.rfind, "]}")) + 1]
+            if not broken:
+                return None
         value: Any = repair_json(broken, return_objects=True, skip_json_loads=True)
     except Exception:  # of its own, whatever it stumbles over
         return None
