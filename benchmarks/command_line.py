@@ -89,6 +89,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
         docs = folder / "docs"
         costs = {"a bare `nodekin --version`": command(folder, "--version")}
         if not docs.exists():
