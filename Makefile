@@ -76,6 +76,7 @@ bench: .venv/.bench  ## compare with the peers; ARGS="--sizes 10000" for less
 	$(BIN)/python benchmarks/passages.py --data "$(DATA)"
 	$(BIN)/python benchmarks/strategies.py --data "$(DATA)"
 	$(BIN)/python benchmarks/agents.py --data "$(DATA)"
+	$(BIN)/python benchmarks/serve.py --data "$(DATA)"
 	$(BIN)/python benchmarks/real_hnsw.py --data "$(DATA)" --most 6000
 	$(BIN)/python benchmarks/files.py --data "$(DATA)"
 	$(BIN)/python benchmarks/speed.py --data "$(DATA)" $(ARGS)

@@ -104,7 +104,8 @@ class SearchTools:
         parts = [new for part in parts for new in session.unseen(node.root, *part)]
         if not parts:
             entry |= {"shown_before": True, "text": None}
-            return builder.add(f"{heading_line(entry)}\n(shown before)", entry)
+            rest = "; read shows the rest" if session.unseen(node.root, *span) else ""
+            return builder.add(f"{heading_line(entry)}\n(shown before{rest})", entry)
         is_whole = parts == [span]
         text = node.root.text
         shown = " … ".join(text[a:b] for a, b in parts)

@@ -116,6 +116,7 @@ def test_what_was_shown_is_named_and_not_shown_again(tools) -> None:
     assert first["text"] == IBSEN
     assert (again.entries[0]["shown_before"], again.entries[0]["text"]) == (True, None)
     assert IBSEN not in again.text
+    assert "\n(shown before)" in again.text
     read = tools.call("read", {"document": "ibsen.txt"}, session=session)
     assert read.entries[0]["shown_before"] is True
     assert tools.call("search", query).entries[0]["text"] == IBSEN  # without the session
@@ -314,6 +315,8 @@ def test_what_a_search_showed_is_left_out_of_what_is_read(graph, tools) -> None:
     found = tools.call("search", {"query": "priest all or nothing"}, session=session).entries[0]
     (part,) = found["parts"]
     place = {"document": found["document"], "start": found["start"], "end": found["end"]}
+    repeated = tools.call("search", {"query": "priest all or nothing"}, session=session)
+    assert "(shown before; read shows the rest)" in repeated.text
     output = tools.call("read", place, session=session)
     assert BRAND[slice(*part)] not in output.text
     assert f"([{part[0]}:{part[1]}] shown before)" in output.text
