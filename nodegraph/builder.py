@@ -30,7 +30,7 @@ from .derivation import (
     derive,
     reusable,
 )
-from .errors import TransformError
+from .errors import StoreError, TransformError
 from .group_follower import GroupFollower, GroupFollowers
 from .groups import NodeGroup
 from .hashing import digest
@@ -176,6 +176,8 @@ class GroupBuilder:
                 try:
                     derived = _derived(group, job)
                     self._store.check(derived.nodes)
+                except StoreError:  # no fault of the transform: the document is not left out
+                    raise
                 except Exception as error:
                     if writer.revisions() != job.revisions:
                         continue  # it may have seen two states, and is done again

@@ -85,3 +85,20 @@ def test_whatever_changes_a_graph_is_repeated(waits: list[float]) -> None:
         assert len(waits) == before + 2
         assert store.failures == 0
     assert [node.text for node in graph.nodes("word")] == ["a", "b"]
+
+
+def test_a_store_that_fails_in_a_build_leaves_no_document_out(waits: list[float]) -> None:
+    class Checking(MemoryStore):
+        failures = 2
+
+        def check(self, nodes: object) -> None:
+            if self.failures:
+                self.failures -= 1
+                raise TransientStoreError("not now; nothing was changed")
+
+    graph = NodeGraph(store=Checking(), on_error="skip", progress=False)
+    graph.create_node_group("word", str.split)
+    graph.add("a b")
+    assert [node.text for node in graph.nodes("word")] == ["a", "b"]
+    assert graph.failures == []
+    assert len(waits) == 2
