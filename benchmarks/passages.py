@@ -8,12 +8,12 @@ guides, CMRC 2018's Chinese paragraphs; and CMRC's own 1,002 questions over its 
 from __future__ import annotations
 
 import json
-import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from pydoc_data.topics import topics
-from typing import Any, NamedTuple
+from typing import Any
 
+from comparing import compare
 from harness import arguments, show
 
 from nodekin.nodegraph import (
@@ -22,11 +22,18 @@ from nodekin.nodegraph import (
     NodeGraph,
     PassageSplitter,
     SentenceSplitter,
-    count_tokens,
     split_paragraphs,
     split_sentences,
 )
 from nodekin.retrievers import DefaultRetriever, FusionRetriever, Retriever
+from nodekin.retrievers.evaluation import (
+    Dataset,
+    GoldSpan,
+    Judgement,
+    Metric,
+    Question,
+    RetrievalCase,
+)
 
 HERE = Path(__file__).resolve().parent
 
@@ -35,21 +42,19 @@ CONTAIN_OTHERS = {"compound", "specialnames", "types"}  # topics that repeat sma
 TOP_K = 6  # what ``nodekin ask`` shows a model
 
 
-class Asked(NamedTuple):
-    """A question, the text that answers it and where in which document, how-to or fact."""
+def whole_answer(case: RetrievalCase) -> Judgement:
+    """Say whether one result has the whole answer: its place if that is known, else its text."""
+    question = case.question
+    if question.gold:
+        (span,) = (gold for gold in question.gold if isinstance(gold, GoldSpan))
+        places = (i for i in case.items if i.document_id == span.document_id and i.end is not None)
+        found = any((i.start or 0) <= span.start and span.end <= (i.end or 0) for i in places)
+    else:
+        found = any(_plain(question.answers[0]) in _plain(item.text) for item in case.items)
+    return Judgement(float(found))
 
-    question: str
-    answer: str
-    source: str
-    kind: str
-    start: int | None = None  # None for anywhere
 
-    def is_in(self, node: Any) -> bool:
-        """Whether a passage has the answer."""
-        if self.start is None:
-            return _plain(self.answer) in _plain(node.text)
-        end = self.start + len(self.answer)
-        return node.document_id == self.source and node.start <= self.start < end <= node.end
+WHOLE_ANSWER = Metric("whole answer", whole_answer)
 
 
 def texts(data: Path) -> Iterator[Document]:
@@ -66,21 +71,22 @@ def texts(data: Path) -> Iterator[Document]:
         yield Document(file.read_text(encoding="utf-8"), id=f"cmrc2018/{file.name}")
 
 
-def own_questions(sources: Mapping[str, str]) -> Iterator[Asked]:
-    """Yield the questions whose answer is in the text that is there, of this Python."""
-    skipped = 0
-    with (HERE / "passage_questions.jsonl").open(encoding="utf-8") as lines:
-        for line in lines:
-            asked = Asked(**json.loads(line))
-            if _plain(asked.answer) in _plain(sources.get(asked.source, "")):
-                yield asked
-            else:
-                skipped += 1
-    if skipped:
-        print(f"skipped: {skipped} questions whose answer is not in the texts that are here")
+def own_questions(sources: Mapping[str, str]) -> dict[str, Dataset]:
+    """Return, by kind, the questions whose answer is in the text that is there, of this Python."""
+    lines = (HERE / "passage_questions.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    here = [row for row in rows if _plain(row["answer"]) in _plain(sources.get(row["source"], ""))]
+    if len(here) < len(rows):
+        number = len(rows) - len(here)
+        print(f"skipped: {number} questions whose answer is not in the texts that are here")
+    kinds: dict[str, list[Question]] = {"how-to": [], "fact": []}
+    for number, row in enumerate(here):
+        question = Question(str(number), row["question"], answers=(row["answer"],))
+        kinds[row["kind"]].append(question)
+    return {f"{kind}s": Dataset(questions, name=kind) for kind, questions in kinds.items()}
 
 
-def cmrc_questions(data: Path, sources: Mapping[str, str]) -> Iterator[Asked]:
+def cmrc_questions(data: Path, sources: Mapping[str, str]) -> Iterator[Question]:
     """Yield CMRC's own questions, each with the place of its answer."""
     file = data / "cmrc2018" / "questions.jsonl"
     begins = {
@@ -92,8 +98,9 @@ def cmrc_questions(data: Path, sources: Mapping[str, str]) -> Iterator[Asked]:
     for line in file.read_text(encoding="utf-8").splitlines() if file.is_file() else ():
         record = json.loads(line)
         name, at = begins[record["context"].strip()]
-        start = at + record["answer_starts"][0]
-        yield Asked(record["question"], record["answers"][0], name, "CMRC", start)
+        start, answer = at + record["answer_starts"][0], record["answers"][0]
+        span = GoldSpan(name, start, start + len(answer), answer)
+        yield Question(record["id"], record["question"], (span,), (answer,))
 
 
 def _lines(text: str) -> Iterator[tuple[str, int]]:
@@ -105,16 +112,6 @@ def _lines(text: str) -> Iterator[tuple[str, int]]:
 
 def _plain(text: str) -> str:
     return " ".join(text.split())
-
-
-def share(retriever: Any, questions: Sequence[Asked]) -> tuple[int, float]:
-    """Return for how many questions the answer is in the context, and the context's tokens."""
-    hits, sizes = 0, []
-    for asked in questions:
-        results = retriever.retrieve(asked.question)
-        hits += any(asked.is_in(r.node) for r in results)
-        sizes.append(sum(count_tokens(r.node.text) for r in results))
-    return hits, statistics.mean(sizes)
 
 
 def set_ups(graph: NodeGraph, top_k: int) -> Iterator[tuple[str, Any]]:
@@ -152,21 +149,22 @@ def main() -> None:
     documents = list(texts(options.data))
     graph.add(documents)
     sources = {str(d.id): d.text for d in documents}
-    questions = list(own_questions(sources))
-    kinds: dict[str, list[Asked]] = {
-        "how-tos": [q for q in questions if q.kind == "how-to"],
-        "facts": [q for q in questions if q.kind == "fact"],
-        "CMRC": list(cmrc_questions(options.data, sources)),
-    }
+    kinds = own_questions(sources)
+    if cmrc := list(cmrc_questions(options.data, sources)):
+        kinds["CMRC"] = Dataset(cmrc, name="CMRC 2018")
     rows = []
     for name, retriever in set_ups(graph, options.top_k):
-        results = [share(retriever, asked) for asked in kinds.values()]
-        sizes = map(len, kinds.values())
-        counts = [f"{hits} of {size}" for (hits, _), size in zip(results, sizes, strict=True)]
-        tokens = [f"{size:.0f}" for _, size in results]
-        rows.append([name, *counts, tokens[0], tokens[2]])
+        results = [
+            compare(dataset, {name: retriever}, [WHOLE_ANSWER], top_k=options.top_k)
+            for dataset in kinds.values()
+        ]
+        hits = [result.figure(name, WHOLE_ANSWER.name).value or 0.0 for result in results]
+        sizes = [len(dataset) for dataset in kinds.values()]
+        counts = [f"{h * size:.0f} of {size}" for h, size in zip(hits, sizes, strict=True)]
+        tokens = [f"{result.costs(name)['tokens']:.0f}" for result in results]
+        rows.append([name, *counts, tokens[0], tokens[-1]])
         print(*rows[-1], flush=True)
-    header = ["cut and searched", *kinds, "tokens of a how-to's context", "of CMRC's"]
+    header = ["cut and searched", *kinds, "tokens of a how-to's context", f"of {[*kinds][-1]}"]
     show(f"The answer's text is in the first {options.top_k}", header, rows)
 
 

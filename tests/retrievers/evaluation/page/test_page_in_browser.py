@@ -233,7 +233,7 @@ def test_it_speaks_the_readers_language_and_changes_it(visit):
     opened.screenshot("page_zh", full_page=True)
     page.get_by_role("button", name="English").click()
     assert "failed on 1 of 8 questions; question '5': ConnectionError" in notes.text_content()
-    assert "gold at 1" in page.locator(".detail").inner_text()
+    assert "gold at 1" in page.locator(".detail").text_content()
     assert page.locator("h1").inner_text() == "Evaluation of Tea & rivers <b>"
     assert page.evaluate("document.title") == "Evaluation of Tea & rivers <b>"
     assert "★ gold" in page.locator(".rankings").inner_text()
