@@ -345,10 +345,12 @@ class SetupSearch:
                 "more a choice begins to say something"
             )
         if self.spent:
-            notes.append("the budget was spent before the search was at its end")
+            on = f"; the same search goes on from {self.kept.path}" if self.kept.path else ""
+            notes.append(f"the budget was spent before the search was at its end{on}")
         if self.left_out:
+            number = "1 set-up was" if self.left_out == 1 else f"{self.left_out} set-ups were"
             notes.append(
-                f"{self.left_out} set-ups were left out: there were no model calls left, or not "
+                f"{number} left out: there were no model calls left, or not "
                 "the time to build and embed their groups"
             )
         if failed := [trial for trial in self.trials if trial.error]:
