@@ -127,9 +127,14 @@ def _is_foreign(node: Node) -> bool:
 
 
 def _content_id(node: Node) -> str:
-    """Return the id that a document of a node's text and metadata has if it has none."""
+    """Return the id that a document of a node's text and metadata has if it has none.
+
+    LlamaIndex's nodes always have one: they are the same if they are of the same document, too.
+    """
     fields = {field: value for field, value in node.metadata.items() if field != _SCORE_FIELD}
-    return Document(node.text, fields).id
+    made = Document(node.text, fields).id
+    has_id = hasattr(getattr(node, "original", None), "node_id")
+    return f"{made} of {node.document_id or node.id}" if has_id else made
 
 
 def merge(node: Node, results: Sequence[ScoredNode], score: float) -> ScoredNode:
