@@ -41,7 +41,9 @@ def test_pages(graph: NodeGraph) -> None:
 
 
 def test_tables(graph: NodeGraph) -> None:
-    (table,) = graph.nodes("table")
+    ruled, table = graph.nodes("table")  # of the PDF, and of the Word file
+    assert ruled.metadata["columns"] == ["Tea", "Cup", "Pot"]
+    assert ruled.metadata["rows"] == 3
     assert table.own_metadata == {
         "columns": ["茶", "一杯", "一壶"],
         "rows": 2,
