@@ -67,18 +67,29 @@ def judge_records(
 
 
 def run_all(work: Sequence[Callable[[], T]], workers: int) -> Iterator[T]:
-    """Yield what functions return as it is ready; when interrupted, begin nothing more."""
+    """Yield what functions return as it is ready.
+
+    When one raises, or all is interrupted, nothing more begins, and what has been returned by then
+    comes before the error.
+    """
     if workers == 1:
         for task in work:
             yield task()
         return
     with ThreadPoolExecutor(workers, "nodekin-evaluate") as pool:
-        futures = [pool.submit(contextvars.copy_context().run, task) for task in work]
+        waiting = {pool.submit(contextvars.copy_context().run, task) for task in work}
         try:
-            for future in as_completed(futures):
+            for future in as_completed(tuple(waiting)):
+                waiting.discard(future)
                 yield future.result()
-        except BaseException:
+        except GeneratorExit:
             pool.shutdown(wait=False, cancel_futures=True)
+            raise
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            for future in waiting:
+                if not future.cancelled() and future.exception() is None:
+                    yield future.result()
             raise
 
 
