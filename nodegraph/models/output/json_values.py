@@ -33,7 +33,12 @@ _START = re.compile(rf"\[\s*[\"'“\[{{]|\{{\s*(?:[\"'“\[{{/#]|{_BARE_KEY}|\Z)
 
 _BARE_OBJECT = re.compile(r"[\"“]\w[\w -]{0,40}[\"”]\s{0,9}[:：]\s{0,9}[\[{\"“]")
 
-_LINE_START = re.compile(rf"^[ \t]*(?:\[\s*[\"'“{{]|\{{\s*(?:[\"'“]|{_BARE_KEY}))", re.M)
+# After some words in the first line, as in "Here they are: {...}", or at the beginning of any line.
+_LINE_START = re.compile(
+    r"(?:\A[\w ,'’]{1,60}[:：]|^)[ \t]*"
+    rf"(?P<json>\[\s*[\"'“{{]|\{{\s*(?:[\"'“]|{_BARE_KEY}))",
+    re.M,
+)
 
 _MAX_REPAIR = 10_000  # characters
 
@@ -108,7 +113,7 @@ def find_json(text: str) -> Any:
     if begins_like_json(text):
         return json_at(text)
     start = _LINE_START.search(text)
-    return None if start is None else json_at(text, start.end() - len(start[0].lstrip()))
+    return None if start is None else json_at(text, start.start("json"))
 
 
 def json_at(text: str, begin: int = 0, *, repair: bool = True) -> Any:
