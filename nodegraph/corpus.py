@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -50,20 +51,29 @@ class Refresh:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """The record of a file: its path, a hash of its bytes, and its documents' stamps."""
+    """The record of a file.
+
+    Attributes:
+        path: Where it is.
+        content: A hash of its bytes.
+        documents: Its documents' stamps.
+        version: What the file system says of it, see ``_version``; empty where that says nothing.
+    """
 
     path: str
     content: str
     documents: Mapping[str, Stamp]
+    version: Sequence[int] = ()
 
     def to_bytes(self) -> bytes:
         documents = {i: list(stamp) for i, stamp in self.documents.items()}
-        return encode([self.path, self.content, documents]).encode("utf-8", "surrogatepass")
+        row = [self.path, self.content, documents, list(self.version)]
+        return encode(row).encode("utf-8", "surrogatepass")
 
     @classmethod
     def from_bytes(cls, value: bytes) -> _File:
-        path, content, documents = decode(value.decode("utf-8", "surrogatepass"))
-        return cls(path, content, {i: Stamp(*stamp) for i, stamp in documents.items()})
+        path, content, documents, version = decode(value.decode("utf-8", "surrogatepass"))
+        return cls(path, content, {i: Stamp(*stamp) for i, stamp in documents.items()}, version)
 
 
 @dataclass(slots=True)
@@ -78,8 +88,9 @@ class _Reading:
 class Corpus:
     """Read files into a store, and read them again.
 
-    A file whose bytes are the same as before is not read again. What is known of the files lies
-    in the store, so that a graph that is opened again can be refreshed.
+    A file whose bytes are the same as before is not parsed again. As Git does it, bytes are not
+    looked at where a file's size and the times of its last changes are the same. What is known of
+    the files lies in the store, so that a graph that is opened again can be refreshed.
     """
 
     def __init__(
@@ -146,7 +157,7 @@ class Corpus:
             same = self._same(from_files)
             self._store.change_documents([d for i, d in put.items() if i not in same])
             for reading in readings:
-                self._keep(reading.files)
+                self._keep(reading.files, records)
             left_out = [p for p, kind in known.items() if kind == _LEFT_OUT]
             back = [p for p in left_out if any(_below(Path(p), path) for path in paths)]
             self._store.delete_values(_SOURCES, back)
@@ -266,7 +277,7 @@ class Corpus:
         missing_files = set(records) - set(reading.files) - retained
         self._store.delete_values(_FILES, missing_files)
         self._parsed.forget()
-        self._keep(reading.files)
+        self._keep(reading.files, records)
         names = {i for pair in renamed for i in pair}
         return Refresh(
             [i for i in added if i not in names],
@@ -326,16 +337,28 @@ class Corpus:
         if failures is not None:
             failures[:] = [f for f in failures if f.document not in files]
         contents: dict[str, str] = {}
+        versions: dict[str, Sequence[int]] = {}
         errors: dict[str, ReadError] = {}
+        known = {i: records[i] for i in files if i in records}
+        stored = self._store.stamps(ROOT, {i for file in known.values() for i in file.documents})
         for file_id, path in files.items():
+            old = known.get(file_id)
             try:
-                contents[file_id] = content = _hash(path)
+                versions[file_id] = version = _version(path)
+                is_same = old is not None and version and version == old.version
+                contents[file_id] = content = old.content if old and is_same else _hash(path)
             except ReadError as error:
                 errors[file_id] = error
                 continue
-            old = records.get(file_id)
-            if old is not None and old.content == content and self._unchanged(old):
-                reading.files[file_id] = _File(str(path), content, old.documents)
+            if old is None or old.content != content:
+                continue
+            if all(stored.get(i) == stamp for i, stamp in old.documents.items()):
+                where = str(path)
+                reading.files[file_id] = (
+                    old
+                    if is_same and old.path == where
+                    else _File(where, content, old.documents, version)
+                )
         changed = {i: path for i, path in files.items() if i in contents and i not in reading.files}
         for file_id, documents in self._parsed.documents(changed, contents):
             if isinstance(documents, ReadError):
@@ -344,7 +367,7 @@ class Corpus:
             stamps = {document.id: derive_root(document, 0).stamp for document in documents}
             path = files[file_id]
             self.report.note(path, documents)
-            reading.files[file_id] = _File(str(path), contents[file_id], stamps)
+            reading.files[file_id] = _File(str(path), contents[file_id], stamps, versions[file_id])
             reading.documents.update((document.id, document) for document in documents)
         reading.files = {i: reading.files[i] for i in files if i in reading.files}
         in_order = (i for file in reading.files.values() for i in file.documents)
@@ -387,27 +410,21 @@ class Corpus:
         files = [f for f in records.values() if _below(Path(f.path), source)]
         return bool(self._store.stamps(ROOT, {i for f in files for i in f.documents}))
 
-    def _unchanged(self, file: _File) -> bool:
-        """Return whether a file's documents are in the store as they were read."""
-        return self._store.stamps(ROOT, file.documents.keys()) == file.documents
-
     def _same(self, documents: Iterable[Document]) -> set[str]:
         """Return which documents are stored already, but for dates of the file system."""
         roots = {document.id: derive_root(document, 0).stamp for document in documents}
         stored = self._store.stamps(ROOT, roots.keys())
         return {i for i, old in stored.items() if old[:2] == roots[i][:2]}
 
-    def _keep(self, files: Mapping[str, _File]) -> None:
-        """Store the records of files, with the stamps that their documents have now."""
-        stored = self._store.stamps(ROOT, {i for f in files.values() for i in f.documents})
-        records = {
-            i: _File(
-                f.path, f.content, {d: stored[d] for d in f.documents if d in stored}
-            ).to_bytes()
-            for i, f in files.items()
-        }
-        old = self._store.get_values(_FILES, records.keys())
-        self._store.put_values(_FILES, {i: v for i, v in records.items() if old.get(i) != v})
+    def _keep(self, files: Mapping[str, _File], known: Mapping[str, _File]) -> None:
+        """Store the records of files that are new, with the stamps that documents have now."""
+        new = {i: file for i, file in files.items() if file is not known.get(i)}
+        stored = self._store.stamps(ROOT, {i for f in new.values() for i in f.documents})
+        values = {}
+        for i, file in new.items():
+            documents = {d: stored[d] for d in file.documents if d in stored}
+            values[i] = replace(file, documents=documents).to_bytes()
+        self._store.put_values(_FILES, values)
 
     def _records(self) -> dict[str, _File]:
         return {i: _File.from_bytes(v) for i, v in self._store.get_values(_FILES).items()}
@@ -489,6 +506,22 @@ def _add_document(put: dict[str, Document], document: Document) -> None:
             f"two different documents in one call have the id {document.id!r}; give each its own: "
             "Document(text, id=...)"
         )
+
+
+def _version(path: Path) -> Sequence[int]:
+    """Return a file's size, number and times of its last changes, in nanoseconds.
+
+    Empty where it was changed within the last two seconds: some file systems have no finer times,
+    and a second change would not show.
+    """
+    try:
+        stat = path.stat()
+    except OSError as error:
+        raise ReadError(f"can't read {path}: {error.strerror or error}") from error
+    last = max(stat.st_mtime_ns, stat.st_ctime_ns)
+    if time.time_ns() - last < 2_000_000_000:
+        return []
+    return [stat.st_size, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns]
 
 
 def _hash(path: Path) -> str:

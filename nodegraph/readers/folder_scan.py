@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,11 +83,14 @@ def scan(source: str | Path, options: ReadOptions | None = None) -> FolderScan:
             "with graph.add(text)"
         )
     found = FolderScan(full)
-    for file in _walk(path, options, found.passed_over):
-        if _has_reader(file):
-            found.files[f"{full.name}/{file.relative_to(path).as_posix()}".lstrip("/")] = file
-        else:
-            found.unsupported.append(str(file))
+    for folder, names in _walk(path, options, found.passed_over):
+        above = f"{full.name}/{folder.relative_to(path).as_posix()}/".replace("/./", "/")
+        for name in names:
+            file = folder / name
+            if _has_reader(file):
+                found.files[f"{above}{name}".lstrip("/")] = file
+            else:
+                found.unsupported.append(str(file))
     if error := found.unsupported_error():
         logger.warning("%s", error)
     found.files = dict(sorted(found.files.items()))
@@ -104,8 +107,10 @@ def _has_reader(file: Path) -> bool:
         return False
 
 
-def _walk(root: Path, options: ReadOptions, passed_over: Counter[str]) -> Iterator[Path]:
-    """Yield the files of a folder and those below it that no rule passes over."""
+def _walk(
+    root: Path, options: ReadOptions, passed_over: Counter[str]
+) -> Iterator[tuple[Path, list[str]]]:
+    """Yield a folder and those below it, with the names of files that no rule passes over."""
     full = root.resolve()
     rules = _IgnoreRules(root, options.ignore_files)
     seen: set[Path] = set()
@@ -116,11 +121,22 @@ def _walk(root: Path, options: ReadOptions, passed_over: Counter[str]) -> Iterat
                 folders.clear()
                 continue
             seen.add(folder.resolve())
+        regular = _regular_files(folder)
+        has_rules = rules.has_rules(folder)
 
-        def stays(entry: str, is_folder: bool, folder: Path = folder) -> bool:
+        def stays(
+            entry: str,
+            is_folder: bool,
+            folder: Path = folder,
+            regular: Set[str] = regular,
+            has_rules: bool = has_rules,
+        ) -> bool:
+            is_hidden = entry.startswith(".") and not options.hidden
+            if entry in regular and not (is_hidden or has_rules):
+                return True
             path = folder / entry
             reason = ""
-            if entry.startswith(".") and not options.hidden:
+            if is_hidden:
                 reason = "hidden"
             elif is_folder and entry in options.skip_folders:
                 reason = "installed packages"
@@ -143,7 +159,16 @@ def _walk(root: Path, options: ReadOptions, passed_over: Counter[str]) -> Iterat
             return not reason
 
         folders[:] = [entry for entry in sorted(folders) if stays(entry, True)]
-        yield from (folder / entry for entry in sorted(names) if stays(entry, False))
+        yield folder, [entry for entry in sorted(names) if stays(entry, False)]
+
+
+def _regular_files(folder: Path) -> Set[str]:
+    """Return the names of a folder's files that are no links, without a look at each file."""
+    try:
+        with os.scandir(folder) as entries:
+            return {entry.name for entry in entries if entry.is_file(follow_symlinks=False)}
+    except OSError:  # it went meanwhile
+        return frozenset()
 
 
 class _IgnoreRules:
@@ -153,6 +178,10 @@ class _IgnoreRules:
         self._root = root
         self._names = names
         self._rules: dict[Path, Sequence[tuple[Path, GitIgnoreSpec]]] = {}
+
+    def has_rules(self, folder: Path) -> bool:
+        """Tell whether there are any for what is in a folder."""
+        return bool(self._rules_for(folder))
 
     def name(self, path: Path, is_folder: bool) -> bool:
         """Tell whether they name a path; the last rule that says something of it decides."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -109,10 +110,11 @@ def format_by_name(name: str | Path) -> FileFormat | None:
         >>> format_by_name("a.out"), format_by_name("core")
         (None, None)
     """
-    path = Path(name)
-    if not path.suffix and path.name.lower() in _NAMES:
+    last = os.path.basename(name).lower()
+    suffix = os.path.splitext(last)[1]
+    if not suffix and last in _NAMES:
         return _BY_NAME["text"]
-    return BY_SUFFIX.get(path.suffix.lower())
+    return BY_SUFFIX.get(suffix)
 
 
 _NOT_DOCUMENTS = (

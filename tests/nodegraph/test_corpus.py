@@ -1,7 +1,9 @@
 """A graph of files that is kept: what happened to the files while it was closed."""
 
+import os
 import pickle
 import shutil
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from nodekin.nodegraph import (
     Document,
     NodeGraph,
     ReadError,
+    corpus,
 )
 
 
@@ -109,6 +112,47 @@ def test_bytes_that_are_the_same_are_not_read_again(
         assert read == ["docs/c.txt"]
         graph.add(Document("by hand", id="docs/a.txt"))
         assert graph.refresh().updated == ["docs/a.txt"]  # the file has the last word
+
+
+@pytest.fixture
+def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of files whose bytes are looked at; changes of just now count as old ones."""
+    names: list[str] = []
+    whole = corpus._hash
+    monkeypatch.setattr(corpus, "_hash", lambda path: names.append(path.name) or whole(path))
+    now = time.time_ns
+    monkeypatch.setattr(corpus.time, "time_ns", lambda: now() + 3_000_000_000)
+    return names
+
+
+def test_bytes_are_looked_at_where_size_or_times_say_that_they_changed(
+    docs: Path, tmp_path: Path, hashed: list[str]
+) -> None:
+    opened(docs, tmp_path).close()
+    assert hashed == ["a.txt", "b.txt", "c.txt"]
+    hashed.clear()
+    with opened(docs, tmp_path) as graph:
+        assert hashed == []
+        before = (docs / "b.txt").stat()
+        (docs / "b.txt").write_text("B one\nB two", encoding="utf-8")  # of the same length
+        os.utime(docs / "b.txt", ns=(before.st_atime_ns, before.st_mtime_ns))
+        os.utime(docs / "c.txt", ns=(0, 0))
+        assert graph.refresh().updated == ["docs/b.txt"]
+        assert hashed == ["b.txt", "c.txt"]
+        hashed.clear()
+        assert graph.refresh().unchanged == 3
+        assert hashed == []
+
+
+def test_bytes_of_files_that_changed_just_now_are_always_looked_at(
+    docs: Path, tmp_path: Path, hashed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newest = max(path.stat().st_ctime_ns for path in docs.iterdir())
+    monkeypatch.setattr(corpus.time, "time_ns", lambda: newest + 1_000_000_000)
+    with opened(docs, tmp_path) as graph:
+        hashed.clear()
+        graph.refresh()
+        assert hashed == ["a.txt", "b.txt", "c.txt"]
 
 
 def test_a_file_that_can_not_be_read_keeps_its_document(docs: Path, tmp_path: Path) -> None:
