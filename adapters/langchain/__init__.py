@@ -11,7 +11,6 @@ with extra("langchain", "langchain_core"):
     from .corpus_toolkit import corpus_toolkit
     from .document_index import NodeGraphIndex
     from .documents import from_document, to_document
-    from .file_loader import FileLoader
     from .fuse_documents import fuse_documents
     from .key_value_store import NodeGraphStore
     from .query_engine import NodeGraphQueryEngine
@@ -32,6 +31,7 @@ with extra("langchain", "langchain_core"):
     from .vector_store_backend import GraphEmbeddings, as_index
 
 if TYPE_CHECKING:
+    from .file_loader import FileLoader
     from .text_splitter import NodeTextSplitter
 
 __all__ = [
@@ -67,7 +67,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Its base is in langchain-text-splitters, which not everyone has and which takes long to load.
+    # Their bases load langchain-text-splitters, which not everyone has and which takes long.
+    if name == "FileLoader":
+        from .file_loader import FileLoader
+
+        return FileLoader
     if name == "NodeTextSplitter":
         from .text_splitter import NodeTextSplitter
 
