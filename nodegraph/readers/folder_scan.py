@@ -99,7 +99,7 @@ def scan(source: str | Path, options: ReadOptions | None = None) -> FolderScan:
 
 def _has_reader(file: Path) -> bool:
     """Tell whether a file can be read, by its name, or else by what it is."""
-    if can_read(file):
+    if can_read(file.name):
         return True
     try:
         return format_of(file) is not None

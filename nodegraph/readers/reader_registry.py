@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import logging
+import os
 import pickle
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -144,9 +145,9 @@ def _put(pattern: str, reader: RegisteredReader) -> None:
     _READERS[pattern.lower()] = reader
 
 
-def registered_reader(path: Path) -> tuple[str, RegisteredReader] | None:
+def registered_reader(path: str | Path) -> tuple[str, RegisteredReader] | None:
     """Return the pattern and the reader that were registered for a file, the last ones first."""
-    name = path.name.lower()
+    name = os.path.basename(path).lower()
     for pattern, reader in reversed(_READERS.items()):
         if fnmatchcase(name, pattern):
             return pattern, reader
@@ -186,6 +187,6 @@ def supported_suffixes() -> list[str]:
     return sorted({*SUFFIXES, *own})
 
 
-def can_read(path: Path) -> bool:
+def can_read(path: str | Path) -> bool:
     """Tell whether there is a reader for files of this name."""
     return format_by_name(path) is not None or registered_reader(path) is not None
