@@ -77,7 +77,7 @@ def parse_summary(answer: str) -> list[str]:
     if text is None:
         return []
     if value is not None:
-        texts = list(texts_in(value, ("summary", "摘要", "总结", "text", "content")))
+        texts = [*filter(None, texts_in(value, ("summary", "摘要", "总结", "text", "content")))]
         if not texts:
             raise ValueError("the answer is JSON without a text")
         return ["\n".join(texts)]

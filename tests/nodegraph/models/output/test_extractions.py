@@ -1,7 +1,7 @@
 import contextlib
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nodekin.nodegraph.models.output.cleaning import clean, is_no_answer
@@ -308,6 +308,7 @@ noise = st.text(st.sampled_from("aQA?？:：问答1.、-*\n {}[]\"',，无<think
 
 @pytest.mark.parametrize("task", PARSERS)
 @given(st.one_of(noise, st.text(max_size=60)))
+@example("{1:'")
 def test_something_or_an_error(task, answer):
     try:
         found = PARSERS[task](answer)
