@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -182,6 +183,7 @@ class ScoredNode(_DeferredEvidence):
         return "\n".join(lines)
 
 
+@functools.lru_cache(maxsize=1_000)  # a query, for each of its results
 def _quoted(text: str) -> str:
     line = " ".join(text.split(None, 60)[:60])  # sixty words are more than sixty characters
     return f'"{line}"' if len(line) <= 60 else f'"{line[:57]}..."'

@@ -145,7 +145,8 @@ PUBLIC = {
     "nodekin.retrievers.evaluation": """
         Dataset Difference Evaluation Figure GeneratedQuestions GoldDocument GoldPassage GoldSpan
         JUDGED_METRICS Judge Judgement METRICS
-        Matching Metric MissingGold Question RejectedQuestion RetrievalCase RetrievedItem
+        Matching Metric MissingGold NoQuestionsError Question RejectedQuestion RetrievalCase
+        RetrievedItem
         default_metrics edit_similarity evaluate generate_questions get_metric
         load_beir load_csv load_dataset load_jsonl load_langchain load_llama_index load_ragas
         load_log load_squad save_jsonl

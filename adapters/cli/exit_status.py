@@ -34,6 +34,7 @@ Exit status:
 """
 
 _BY_STATUS = {
+    ExitStatus.NO_RESULTS: ("NoQuestionsError",),
     ExitStatus.USAGE_ERROR: ("UnknownGroupError", "LookupError", "ValueError"),
     ExitStatus.INDEX_ERROR: ("ReadError", "StoreError", "TransformError", "OSError"),
     # An ImportError is an extra that is not installed.

@@ -3,7 +3,7 @@
 from .dataset import Dataset, GoldDocument, GoldPassage, GoldSpan, MissingGold, Question
 from .dataset_files import load_dataset
 from .framework_datasets import load_langchain, load_llama_index, load_ragas
-from .generated_questions import GeneratedQuestions, RejectedQuestion
+from .generated_questions import GeneratedQuestions, NoQuestionsError, RejectedQuestion
 from .generation import generate_questions
 from .intervals import Difference, Figure
 from .judges import JUDGED_METRICS, Judge
@@ -30,6 +30,7 @@ __all__ = [
     "Matching",
     "Metric",
     "MissingGold",
+    "NoQuestionsError",
     "Question",
     "RejectedQuestion",
     "RetrievalCase",

@@ -138,8 +138,9 @@ class Dataset:
         counts = Counter(question.id for question in items)
         twice = [identity for identity, count in counts.items() if count > 1]
         if twice:
+            count = "a question id" if len(twice) == 1 else f"{len(twice)} question ids"
             raise ValueError(
-                f"{name} has {len(twice)} question ids more than once: "
+                f"{name} has {count} more than once: "
                 f"{', '.join(map(repr, twice[:5]))}; give each question an id of its own"
             )
         for question in items:

@@ -13,6 +13,10 @@ QuestionKind = Literal["single", "linked", "unanswerable"]
 """By one passage, by two that are linked, or by none."""
 
 
+class NoQuestionsError(ValueError):
+    """No question passed the checks; the message counts the reasons."""
+
+
 @dataclass(frozen=True, slots=True)
 class RejectedQuestion:
     """Hold a question that was not taken.

@@ -29,7 +29,12 @@ from ...nodegraph.models.output import normalize
 from ..retriever import Retriever
 from ..validation import whole
 from .dataset import Dataset, Question
-from .generated_questions import GeneratedQuestions, QuestionKind, RejectedQuestion
+from .generated_questions import (
+    GeneratedQuestions,
+    NoQuestionsError,
+    QuestionKind,
+    RejectedQuestion,
+)
 from .passage_drawing import PassageDrawing
 from .question_writer import MODEL_FAILED, QuestionWriter
 
@@ -93,8 +98,8 @@ def generate_questions(
 
     Raises:
         TypeError: If the model or a number is none.
-        ValueError: If a number is out of range, a kind is unknown, there are no passages, or no
-            question passes.
+        NoQuestionsError: If no question passes, or no two passages are linked.
+        ValueError: If a number is out of range, a kind is unknown, or there are no passages.
         ModelError: If the model fails on all of the first passages.
 
     Example:
@@ -183,9 +188,14 @@ def _generated(
                     )
                     bar.update()
     if not questions:
+        if not rejected:
+            raise NoQuestionsError(
+                "no two passages share a name, so that nothing can be asked about two; add "
+                "documents, or ask for questions of another kind"
+            )
         reasons = Counter(one.reason for one in rejected).most_common()
-        tried = "; ".join(f"{n} {reason}" for reason, n in reasons) or "no passages are linked"
-        raise ValueError(f"no question passed the checks: {tried}; try a stronger model")
+        tried = "; ".join(f"{n} {reason}" for reason, n in reasons)
+        raise NoQuestionsError(f"no question passed the checks: {tried}; try a stronger model")
     generated = GeneratedQuestions(
         Dataset(questions, name="generated"), tuple(rejected), requested, calls, tokens
     )

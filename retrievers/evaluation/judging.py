@@ -51,16 +51,16 @@ def judge_records(
     ]
     done = run_all(work, max_workers if slow else 1)
     hidden = not slow or (None if progress is None else not progress)
-    judged = {
-        (setup, identity): judgements
-        for setup, identity, judgements in tqdm(
-            done, "judge", len(work), unit="question", disable=hidden
-        )
-    }
+    judged: dict[str, dict[str, dict[str, Judgement]]] = {setup: {} for setup in records}
+    for setup, identity, judgements in tqdm(
+        done, "judge", len(work), unit="question", disable=hidden
+    ):
+        judged[setup][identity] = judgements
+    ids = [question.id for question in dataset.questions]  # threads are done in another order
     return {
         metric.name: {
-            setup: {q.id: judged[setup, q.id][metric.name] for q in dataset.questions}
-            for setup in records
+            setup: {identity: of[identity][metric.name] for identity in ids}
+            for setup, of in judged.items()
         }
         for metric in metrics
     }
@@ -114,10 +114,8 @@ def _spans(span: Span) -> Iterator[Span]:
 def _judged(
     metrics: Sequence[Metric], setup: str, question: Question, record: Record, matching: Matching
 ) -> tuple[str, str, dict[str, Judgement]]:
+    if record.error:
+        failed = Judgement(None, reason=f"the set-up failed: {record.error}")
+        return setup, question.id, {metric.name: failed for metric in metrics}
     case = RetrievalCase(question, record.items, matching, record.answer)
-    failed = Judgement(None, reason=f"the set-up failed: {record.error}")
-    return (
-        setup,
-        question.id,
-        {metric.name: failed if record.error else metric.judge(case) for metric in metrics},
-    )
+    return setup, question.id, {metric.name: metric.judge(case) for metric in metrics}

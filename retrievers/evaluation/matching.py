@@ -227,12 +227,18 @@ class RetrievalCase:
 
     @cached_property
     def first_answer(self) -> tuple[int | None, str]:
-        """The rank of the first result that has an answer, and the answer; None where none has."""
-        answers = [answer for answer in self.question.answers if answer.strip()]
+        """The rank of the first result that has an answer, and the answer; None where none has.
+
+        Raises:
+            NotJudgedError: If the question has no answers.
+        """
+        answers = [(_normalized(one), one) for one in self.question.answers if one.strip()]
+        if not answers:
+            raise NotJudgedError("the question has no answers")
         for rank, item in enumerate(self.items, 1):
             text = _normalized(item.text)
-            for answer in answers:
-                if _has_words(text, _normalized(answer)):
+            for normalized, answer in answers:
+                if _has_words(text, normalized):
                     return rank, answer
         return None, ""
 
@@ -321,9 +327,13 @@ _WIDE = re.compile("[\uff01-\uff5e]")
 _NARROW = {chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
 
 
+def _to_narrow(letter: re.Match[str]) -> str:
+    return _NARROW[letter[0]]
+
+
 @functools.lru_cache(maxsize=20_000)
 def _normalized(text: str) -> str:
-    narrow = _WIDE.sub(lambda match: _NARROW[match[0]], text)  # then NFKC mostly has naught to do
+    narrow = _WIDE.sub(_to_narrow, text)  # then NFKC mostly has naught to do
     return " ".join(unicodedata.normalize("NFKC", narrow).casefold().split())
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -155,8 +155,11 @@ def ndcg(case: RetrievalCase, k: int | None) -> Judgement:
     of trec_eval). A result that is several gold at once gains the sum of their grades, and the
     ideal ranking then has these in one place, too, so that the value is 1 at most.
     """
-    grades = [gold.grade for gold in case.question.gold]
-    ranks = case.first_ranks(None)
+    return _ndcg(tuple([gold.grade for gold in case.question.gold]), case.first_ranks(), k)
+
+
+@functools.lru_cache(maxsize=10_000)  # most questions have one of a few
+def _ndcg(grades: Sequence[float], ranks: tuple[int | None, ...], k: int | None) -> Judgement:
     groups: dict[object, float] = {}
     for place, (grade, rank) in enumerate(zip(grades, ranks, strict=True)):
         key = ("missing", place) if rank is None else rank
@@ -204,15 +207,18 @@ def answer_in_context(case: RetrievalCase, k: int | None) -> Judgement:
 
     Letter case, width and white space apart, and as whole words where words have spaces.
     """
-    if not any(map(str.strip, case.question.answers)):
-        raise NotJudgedError("the question has no answers")
     rank, answer = case.first_answer
     if rank is None or (k is not None and rank > k):
         return _NO_ANSWER
-    return Judgement(1.0, evidence=f"{answer!r} at {rank}")
+    return _answer_at(answer, rank)
 
 
 _NO_ANSWER = Judgement(0.0, evidence="in no result")
+
+
+@functools.lru_cache(maxsize=100)  # the same for every number of results that counts
+def _answer_at(answer: str, rank: int) -> Judgement:
+    return Judgement(1.0, evidence=f"{answer!r} at {rank}")
 
 
 def abstention(case: RetrievalCase, k: int | None) -> Judgement:

@@ -60,8 +60,9 @@ def _row(value: object, names: Sequence[str]) -> dict[str, Any]:
 class RecordFile:
     """Append records to a file, and read those that it has.
 
-    Lines are on disk a second after their question is done, at the latest; one that was cut off in
-    the middle is left out and written anew. The file notes what each set-up is, and refuses
+    Lines are written together, and once a second: a killed process loses what it did within one,
+    beside the question that it was at. A line that was cut off in the middle is left out and
+    written anew. The file notes what each set-up is, and refuses
     another one by its name.
 
     Args:
@@ -78,7 +79,8 @@ class RecordFile:
         self.records: dict[tuple[str, str], Record] = {}
         self._noted: set[str] = set()
         self._file: IO[str] | None = None
-        self._flushed = 0.0
+        self._written = 0.0
+        self._waiting: list[Record] = []
         if self.path is not None and self.path.exists():
             self._read(self.path)
 
@@ -86,18 +88,23 @@ class RecordFile:
         if self.path is not None:
             self._file = self.path.open("a", encoding="utf-8")
             for name in self.setups.keys() - self._noted:
-                self._write({"setup": name, "is": self.setups[name]})
+                self._file.write(_to_json({"setup": name, "is": self.setups[name]}) + "\n")
         return self
 
     def __exit__(self, *error: object) -> None:
         if self._file is not None:
-            self._file.close()
+            try:
+                self._write()
+            finally:
+                self._file.close()
 
     def add(self, record: Record) -> None:
         """Append a record."""
         self.records[record.setup, record.question_id] = record
         if self._file is not None:
-            self._write(_row(record, _RECORD) | {"items": [_row(i, _ITEM) for i in record.items]})
+            self._waiting.append(record)
+            if time.monotonic() > self._written + 1:
+                self._write()
 
     def done(self, setup: str, question_id: str, question: str, top_k: int) -> bool:
         """Return whether a question has been searched, for so many results and without failure."""
@@ -109,12 +116,15 @@ class RecordFile:
             and record.top_k >= top_k
         )
 
-    def _write(self, row: Mapping[str, Any]) -> None:
+    def _write(self) -> None:
+        """Write what waits; together, which takes half as long as each by itself."""
         if self._file is not None:
-            self._file.write(_to_json(row) + "\n")
-            if time.monotonic() > self._flushed + 1:
-                self._file.flush()
-                self._flushed = time.monotonic()
+            for record in self._waiting:
+                items = [_row(item, _ITEM) for item in record.items]
+                self._file.write(_to_json(_row(record, _RECORD) | {"items": items}) + "\n")
+            self._file.flush()
+            self._waiting.clear()
+            self._written = time.monotonic()
 
     def _read(self, path: Path) -> None:
         data = path.read_bytes()

@@ -177,9 +177,9 @@ def search(
         error = f"{type(raised).__name__}: {raised}"
     finally:
         ASKS.reset(token)
+    tokens = model_tokens(asks) if asks else 0
     return Record(
-        *(name, question.id, question.text, top_k, items, answer, seconds),
-        *(len(asks), error, model_tokens(asks)),
+        name, question.id, question.text, top_k, items, answer, seconds, len(asks), error, tokens
     )
 
 

@@ -128,7 +128,7 @@ def test_unknown_names_name_the_nearest(measured, arguments, error):
 def test_bad_questions_are_one_line(measured, here):
     for rows, error in [
         ([], "q.jsonl has no questions"),
-        ([QUESTIONS[0], QUESTIONS[0]], "question ids more than once: '1'"),
+        ([QUESTIONS[0], QUESTIONS[0]], "question id more than once: '1'"),
         (
             [{"id": "1", "frage": "Tee?"}],
             "but 'id', 'frage'; say what it is called with --field",

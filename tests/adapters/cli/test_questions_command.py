@@ -48,6 +48,20 @@ def test_a_model_writes_questions_that_eval_takes(rhine, here):
     assert ran.json["figures"]["default"]["hit_rate@5"]["value"] == 1
 
 
+@pytest.mark.allow_hosts(["127.0.0.1"])
+@pytest.mark.usefixtures("socket_enabled")
+def test_that_no_question_passes_is_no_wrong_command_line(rhine, here):
+    pytest.importorskip("openai", reason="a server's model needs openai")
+    with serving(ChatServer()) as server:
+        server.text = "I would rather not."
+        ran = rhine("questions", "docs", "-n", "1", "--model", "writer", "--base-url", server.url)
+        assert (ran.status, "no question passed the checks" in ran.err) == (1, True)
+        command = ("questions", "docs", "--kind", "linked", "--model", "writer")
+        ran = rhine(*command, "--base-url", server.url)
+        assert (ran.status, "no two passages share a name" in ran.err) == (1, True)
+    assert not (here / "questions.jsonl").exists()
+
+
 def test_a_log_becomes_questions_with_the_clicked_documents(nodekin, here):
     rows = [
         {"query": "steamed tea", "clicked": ["docs/tea.md"], "count": 3},

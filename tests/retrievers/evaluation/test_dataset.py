@@ -28,7 +28,7 @@ def test_gold_that_is_in_no_document_is_listed_with_the_nearest():
 def test_a_data_set_refuses_what_cant_be_measured():
     with pytest.raises(ValueError, match="questions has no questions"):
         Dataset([])
-    with pytest.raises(ValueError, match="1 question ids more than once: 'a'"):
+    with pytest.raises(ValueError, match="has a question id more than once: 'a'"):
         Dataset([Question("a", "?"), Question("a", "!")])
     with pytest.raises(ValueError, match="a grade that is not above 0"):
         Dataset([Question("a", "?", (GoldDocument("d", float("nan")),))])

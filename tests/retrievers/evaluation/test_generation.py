@@ -17,6 +17,7 @@ from nodekin.retrievers import QueryEngine, Retriever
 from nodekin.retrievers.evaluation import (
     GoldPassage,
     GoldSpan,
+    NoQuestionsError,
     evaluate,
     generate_questions,
     load_jsonl,
@@ -193,7 +194,7 @@ def test_what_needs_only_one_passage_is_no_question_about_two(graph, question, a
     good = Writer(
         {"linked": {"Rhine rises": {"question": question, "answer": "1880"}}}, {question: answers}
     )
-    with pytest.raises(ValueError, match=f"no question passed the checks: 1 {reason}"):
+    with pytest.raises(NoQuestionsError, match=f"no question passed the checks: 1 {reason}"):
         generate_questions(graph, good, 1, shares={"linked": 1}, progress=False)
 
 
