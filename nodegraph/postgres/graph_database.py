@@ -303,6 +303,7 @@ class GraphDatabase:
         while True:
             with self._mutex:
                 if self._holders:
+                    self._check_held()  # else those who come would hold a lost lock for ever
                     self._holders += 1
                     return
                 writer = self._writing_connection()
@@ -406,7 +407,11 @@ class GraphDatabase:
 
     def _check_lock(self) -> None:
         """Refuse to write what was read under a lock that has been lost."""
-        if getattr(self._local, "writing", 0) and (self._locked is None or self._locked.lost):
+        if getattr(self._local, "writing", 0):
+            self._check_held()
+
+    def _check_held(self) -> None:
+        if self._locked is None or self._locked.lost:
             raise ServerLostError(
                 f"{self.address.shown}: the connection to the server was lost, and others may have "
                 "written meanwhile; nothing was changed; try again"

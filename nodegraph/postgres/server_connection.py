@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -145,14 +145,20 @@ class ServerConnection:
         name = f"stream_{next(self._streams)}"
         with self._explained():
             cursor = self._db.cursor(name, binary=True)
-            cursor.execute(statement, values)
-        with closing(cursor):
+        try:
+            with self._explained():
+                cursor.execute(statement, values)
             while True:
                 with self._explained():
                     rows = cursor.fetchmany(_FETCHED)
                 if not rows:
                     return
                 yield rows
+        finally:  # also where the server is lost: then nothing is sent the second time
+            try:
+                cursor.close()
+            except self._psycopg.Error:
+                cursor.close()
 
     def copy(
         self, table: str, columns: Sequence[str], types: Sequence[str], rows: Iterable[Values]

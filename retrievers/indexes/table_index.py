@@ -33,6 +33,8 @@ _MARGIN = 2e-6  # products of 32-bit numbers, and six decimals, differ by less
 
 _BATCH = 1_000  # nodes that are written at once
 
+_UPDATES = 3  # of the table before a search, which compares what others write meanwhile
+
 _LONG = 1_000  # nodes whose indexing is worth a progress bar
 
 _RECOUNT = 1.1  # how much a table grows or shrinks before it is counted anew what a filter leaves
@@ -114,7 +116,9 @@ class TableIndex:
             StoreError: If the engine can't be reached, or can't be written to.
             TransformError: If the group has to be built and its transform raises.
         """
-        while (behind := self._behind()) is not None:
+        for _ in range(_UPDATES):
+            if (behind := self._behind()) is None:
+                break
             table, state = behind
             # What another process is about to write is compared here, unless it is everything.
             with table.updating(wait=state is None) as free:

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+PATIENCE = 300  # seconds, on a busy machine
+
 
 class RunningServer:
     """A server that can be killed, and started again with what it has on its disk."""
@@ -36,14 +38,15 @@ class RunningServer:
         process.wait(30)
 
     def start(self) -> None:
-        for _ in range(100):
+        end = time.monotonic() + PATIENCE
+        while True:
             try:
                 self._server.ensure_postgres_running()
-            except subprocess.SubprocessError:  # processes of the killed one have yet to notice
-                time.sleep(0.1)
-            else:
                 return
-        raise AssertionError("the server doesn't start")
+            except (subprocess.SubprocessError, AssertionError):
+                # Processes of the killed one have yet to notice, or this one is not ready yet.
+                assert time.monotonic() < end, "the server doesn't start"
+                time.sleep(0.1)
 
 
 @contextmanager

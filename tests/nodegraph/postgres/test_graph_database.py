@@ -1,8 +1,10 @@
 """What happens when the server, or a connection to it, is gone."""
 
+import gc
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -130,6 +132,46 @@ def test_readers_do_not_notice_that_idle_connections_were_ended(
     store.close()
 
 
+def test_a_stream_that_is_cut_off_is_an_error_and_leaves_nothing_open(
+    postgres_server: RunningServer, address: str
+) -> None:
+    store = PostgresStore(address)
+    store.change_documents([document(str(number)) for number in range(5_000)])
+    database = store._database
+
+    def cut_off(statement: str, read_first: bool) -> None:
+        with store.snapshot():
+            stream = database.stream(statement)
+            if read_first:
+                next(stream)
+                end_connections(postgres_server.uri)
+            for _ in stream:
+                pass
+
+    for statement in ("SELECT id FROM nodes", "SELECT id FROM nodes LIMIT 10"):
+        with pytest.raises(ServerLostError, match="the connection to the server was lost"):
+            cut_off(statement, True)
+    with pytest.raises(StoreError, match="no_such_table"):
+        cut_off("SELECT id FROM no_such_table", False)
+    gc.collect()  # warnings of what is still open are errors
+    assert len(store.document_ids()) == 5_000
+    store.close()
+
+
+def test_who_has_read_everything_does_not_notice_that_the_connection_was_ended(
+    postgres_server: RunningServer, address: str
+) -> None:
+    store = PostgresStore(address)
+    store.change_documents([document("a")])
+    with store.snapshot():
+        nodes = store.nodes("ROOT")
+        assert next(iter(nodes)).id == "a"
+        end_connections(postgres_server.uri)
+        nodes.close()  # type: ignore[attr-defined]  # a generator
+    store.close()
+    gc.collect()
+
+
 def test_who_has_lost_the_lock_does_not_write(postgres_server: RunningServer, address: str) -> None:
     store = PostgresStore(address)
     with store.writing():
@@ -140,6 +182,27 @@ def test_who_has_lost_the_lock_does_not_write(postgres_server: RunningServer, ad
                 store.change_documents([document("b")])
     store.change_documents([document("c")])
     assert store.document_ids() == ["a", "c"]
+    store.close()
+
+
+def test_nobody_joins_those_who_have_lost_the_lock(
+    postgres_server: RunningServer, address: str
+) -> None:
+    store = PostgresStore(address)
+
+    def write() -> None:
+        with store.writing():
+            store.change_documents([document("b")])
+
+    with ThreadPoolExecutor(1) as other:
+        with store.writing():
+            end_connections(postgres_server.uri)
+            with pytest.raises(ServerLostError):
+                store.change_documents([document("a")])
+            with pytest.raises(ServerLostError, match="others may have written meanwhile"):
+                other.submit(write).result()
+        other.submit(write).result()
+    assert store.document_ids() == ["b"]
     store.close()
 
 

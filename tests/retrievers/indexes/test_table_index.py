@@ -179,6 +179,26 @@ def test_what_the_table_has_missed_is_compared_beside_it(address: str, small: No
         each.close()
 
 
+def test_a_search_does_not_follow_changes_for_ever(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = opened(address)
+    graph.add(documents(3))
+    retriever = Retriever(graph, "line", "cosine")
+    update, updates = TableIndex._update, []
+
+    def overtaken(self: TableIndex) -> None:
+        update(self)
+        updates.append(graph.add(Document(f"new {len(updates)}", id=f"new {len(updates)}")))
+        assert len(updates) < 10
+
+    monkeypatch.setattr(TableIndex, "_update", overtaken)
+    results = retriever("new 2")
+    assert len(updates) == 3
+    assert results[0].node.text == "new 2"  # compared beside the table
+    graph.close()
+
+
 def test_a_table_that_was_being_written_is_finished_by_the_next(
     address: str, small: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
