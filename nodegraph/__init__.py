@@ -48,7 +48,16 @@ if TYPE_CHECKING:
     )
     from .store import Changes, NodeStore
     from .store_configuration import store_options
-    from .vector_table import Nearest, TableState, ValueMatch, VectorRow, VectorTable
+    from .vector_table import (
+        Nearest,
+        TableAheadError,
+        TableState,
+        ValueMatch,
+        VectorRow,
+        VectorTable,
+        does_without_tables,
+        without_tables,
+    )
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -83,7 +92,8 @@ else:
             ),
             ".store": "Changes NodeStore",
             ".store_configuration": "store_options",
-            ".vector_table": "Nearest TableState ValueMatch VectorRow VectorTable",
+            ".vector_table": "Nearest TableAheadError TableState ValueMatch VectorRow VectorTable "
+            "does_without_tables without_tables",
         },
     )
 
@@ -127,6 +137,7 @@ __all__ = [
     "SentenceSplitter",
     "Stamp",
     "StoreError",
+    "TableAheadError",
     "TableState",
     "TransformError",
     "TransientStoreError",
@@ -138,6 +149,7 @@ __all__ = [
     "as_search_text",
     "count_tokens",
     "declared_search_text",
+    "does_without_tables",
     "explain_names",
     "file_name_of",
     "fingerprint",
@@ -154,4 +166,5 @@ __all__ = [
     "split_sentences",
     "store_options",
     "track",
+    "without_tables",
 ]

@@ -39,6 +39,7 @@ from .structure import PREDEFINED_STRUCTURE
 from .vector_table import VectorTable
 
 if TYPE_CHECKING:
+    from .engines import IndexEngine
     from .models import Vectors
 
 T = TypeVar("T")
@@ -65,6 +66,9 @@ class NodeGraph:
         store: Where the graph is kept: the path of a file, to be opened again later; memory by
             default. Or the address of a PostgreSQL server
             (``"postgresql://user@host/database?schema=name"``), or a ``NodeStore``.
+        index: The address of an engine that searches vectors beside the store, so that no process
+            has to hold them: ``"milvus://host:19530"``. None for the store's own (pgvector), else
+            the memory of each process.
         on_error: What a failing transform or an unreadable file does: ``"raise"``, or ``"skip"``
             to go on without the document and list it in ``failures``.
         search_text: What is searched and embedded of nodes, in all groups that declare nothing
@@ -94,6 +98,7 @@ class NodeGraph:
         *,
         embed: object = None,
         store: str | Path | NodeStore | None = None,
+        index: str | IndexEngine | None = None,
         on_error: OnError = "raise",
         search_text: SearchTextOption = None,
         reading: ReadOptions | None = None,
@@ -105,6 +110,11 @@ class NodeGraph:
         self.on_error: OnError = on_error
         self.progress = progress
         self._store = as_store(store)
+        self._engine: IndexEngine | None = None
+        if index is not None:
+            from .engines import as_engine  # most graphs have none
+
+            self._engine = as_engine(index)
         self._embedders = as_embedders(embed)
         self._registry = GroupRegistry(PREDEFINED_STRUCTURE)
         self._ancestries: dict[str, list[NodeGroup]] = {}  # of groups as they are declared now
@@ -280,6 +290,8 @@ class NodeGraph:
                     keep()
             self._shared.clear()
         self._access.forget()
+        if self._engine is not None:
+            self._engine.close()
         self._store.close()
 
     # Groups
@@ -774,12 +786,16 @@ class NodeGraph:
         return [self.attach(node) for node in self._store.get(ids) if node is not None]
 
     def vector_table(self, group: str, *names: str) -> VectorTable | None:
-        """Return where the store's engine has the vectors of a group; None where it has none.
+        """Return where an engine has the vectors of a group; None where there is none.
 
         Args:
             group: The group.
             names: What tells apart the tables of a group.
         """
+        if self._engine is not None:
+            from .engines import EngineTable
+
+            return EngineTable(self._store, self._engine, group, *names)
         return self._store.vector_table(group, *names)
 
     def index_file(self, name: str) -> Path | None:

@@ -12,9 +12,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Lock
+from weakref import WeakKeyDictionary
 
 from .derivation import (
     CORPUS,
@@ -29,6 +31,8 @@ from .document import Document
 from .journal import Journal
 from .node import ROOT, Link, Node
 from .vector_table import VectorTable
+
+_locks: WeakKeyDictionary[NodeStore, dict[str, Lock]] = WeakKeyDictionary()
 
 _STATE = "state"  # the kind and key of the value that counts all writes
 
@@ -161,6 +165,22 @@ class NodeStore(ABC):
             StoreError: If the wait has become too long, or the store can't be written to.
         """
         return nullcontext()
+
+    @property
+    def place(self) -> str:
+        """Where the store is, by which a copy elsewhere is told from it; empty if it won't last."""
+        return ""
+
+    def exclusive(self, purpose: str, *, wait: bool) -> AbstractContextManager[bool]:
+        """Keep threads and processes from what is made of the graph elsewhere, by one at a time.
+
+        A store that several processes share replaces it by a lock that ends with its process.
+
+        Args:
+            purpose: What they are kept from.
+            wait: Whether to wait for who is at it, as long as it takes; else the block gets False.
+        """
+        return _exclusive(_locks.setdefault(self, {}).setdefault(purpose, Lock()), wait)
 
     def vector_table(self, group: str, *names: str) -> VectorTable | None:
         """Return a table of vectors that the store's engine searches; None where it can't.
@@ -453,3 +473,13 @@ class NodeStore(ABC):
         with self.transaction():
             self.delete_links(links)
             self.touch()
+
+
+@contextmanager
+def _exclusive(lock: Lock, wait: bool) -> Iterator[bool]:
+    free = lock.acquire(blocking=wait)
+    try:
+        yield free
+    finally:
+        if free:
+            lock.release()

@@ -1,15 +1,19 @@
 """The contract of an engine that stores the vectors of a group, and searches them where they are.
 
-``NodeStore.vector_table`` returns one where the store's engine can do so; ``TableIndex`` of the
-retrievers is built on it.
+``NodeStore.vector_table`` returns one where the store's engine can do so; where the engine is
+another one, beside the store, ``EngineTable`` is one. ``TableIndex`` of the retrievers is built on
+it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+from .errors import TransientStoreError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,6 +22,31 @@ if TYPE_CHECKING:
     Vectors = npt.NDArray[np.float32]
 
     Numbers = npt.NDArray[np.int64]
+
+
+class TableAheadError(TransientStoreError):
+    """A table contains a later state of the graph than this thread reads, or is about to.
+
+    Another process has changed the graph meanwhile: read a newer state, and search again.
+    """
+
+
+_without_tables: ContextVar[bool] = ContextVar("without_tables", default=False)
+
+
+@contextmanager
+def without_tables() -> Iterator[None]:
+    """Let searches of this thread compare all vectors themselves where a table is ahead."""
+    token = _without_tables.set(True)
+    try:
+        yield
+    finally:
+        _without_tables.reset(token)
+
+
+def does_without_tables() -> bool:
+    """Return whether this thread is within ``without_tables``."""
+    return _without_tables.get()
 
 
 class TableState(NamedTuple):
@@ -89,11 +118,18 @@ class VectorTable(Protocol):
 
     Values of metadata have numbers, so that a filter means the same in every engine: whoever
     searches decides on each value of a field, and the engine selects rows by numbers. What reads
-    sees the same state as the store's ``snapshot`` of this thread.
+    sees the same state as the store's ``snapshot`` of this thread, or raises ``TableAheadError``.
     """
 
     def state(self) -> TableState | None:
-        """Return what the table contains; None before it is complete for the first time."""
+        """Return what the table contains; None before it is complete for the first time.
+
+        All that this thread reads from then on is in this state.
+
+        Raises:
+            TableAheadError: If that is later than the state of the graph that this thread reads,
+                for a table that is not in the store.
+        """
         ...
 
     def updating(self, *, wait: bool = True) -> AbstractContextManager[bool]:
@@ -128,6 +164,10 @@ class VectorTable(Protocol):
 
     def clear(self) -> None:
         """Remove everything, within ``updating``: vectors of another dimension are to come."""
+        ...
+
+    def close(self) -> None:
+        """Remove what is of no use to another process; the next use writes it again."""
         ...
 
     def link(self) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import chain, product
 from typing import Any, TypeVar
 
-from ..nodegraph import Kin, Node, NodeGraph, nearest_names
+from ..nodegraph import Kin, Node, NodeGraph, TableAheadError, nearest_names, without_tables
 from ..nodegraph.navigation import kin, path_to
 from .filters import Filter
 from .protocols import Index, Similarity
@@ -21,6 +21,8 @@ from .tracing import is_observed, start_span
 from .validation import check_number
 
 GraphT = TypeVar("GraphT", bound=Kin)
+
+_ATTEMPTS = 5  # to search a table that another process is changing
 
 _MAX_QUERIES = 64  # queries that are searched while the graphs are held once
 
@@ -120,6 +122,18 @@ class Search:
         return results
 
     def _search_together(
+        self, queries: Sequence[str], vectors: Sequence[Sequence[Any]]
+    ) -> list[list[ScoredNode]]:
+        """Search; again in a newer state where another process has gone on meanwhile."""
+        for _ in range(_ATTEMPTS):
+            try:
+                return self._search_once(queries, vectors)
+            except TableAheadError:
+                self.plans.latest = None
+        with without_tables():  # the caller may hold the graph: there is no newer state
+            return self._search_once(queries, vectors)
+
+    def _search_once(
         self, queries: Sequence[str], vectors: Sequence[Sequence[Any]]
     ) -> list[list[ScoredNode]]:
         """Hold the graphs, with all that is needed of them built and up to date, and search."""

@@ -227,6 +227,9 @@ class PostgresVectorTable:
             db.run("UPDATE vector_tables SET state = NULL, size = 0 WHERE name = %t", [self._name])
             db.run_script(f"DROP TABLE IF EXISTS {self._name}")
 
+    def close(self) -> None:
+        """Do nothing: every process searches the table."""
+
     def link(self) -> None:
         """Build the HNSW graph of a large table."""
         state = None if self._linked else self.state()

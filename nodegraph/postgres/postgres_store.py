@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +167,17 @@ class PostgresStore(NodeStore):
     def close(self) -> None:
         """Close all connections; the next use opens new ones."""
         self._database.close()
+
+    @property
+    def place(self) -> str:
+        """The address of the schema."""
+        return self._database.address.shown
+
+    @contextmanager
+    def exclusive(self, purpose: str, *, wait: bool) -> Iterator[bool]:
+        """Keep others from the same work, by a lock of the server."""
+        with self._database.exclusive(purpose, wait) as connection:
+            yield connection is not None
 
     def vector_table(self, group: str, *names: str) -> VectorTable | None:
         """Return a table of vectors where the database has pgvector; None where it has not.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..codec import encode
 from ..derivation import CORPUS, DOCUMENT_STRIDE, Amendment, Derivation, Stamp
+from ..errors import StoreError
+from ..hashing import digest
 from ..node import NO_METADATA, ROOT, Link, Node
 from ..store import NodeStore
 from . import rows as tables
@@ -107,6 +109,34 @@ class SQLiteStore(NodeStore):
     def index_folder(self) -> Path:
         """Where indexes that can be made again are kept: ``<file>-indexes``."""
         return self.path.with_name(self.path.name + "-indexes")
+
+    @property
+    def place(self) -> str:
+        """The path of the file, without links."""
+        return str(self.path.resolve())
+
+    @contextmanager
+    def exclusive(self, purpose: str, *, wait: bool) -> Iterator[bool]:
+        """Keep others from the same work, by a lock of a file beside the indexes."""
+        from filelock import FileLock, Timeout
+
+        path = self.index_folder / f"{digest(purpose)}.lock"
+        try:
+            path.parent.mkdir(exist_ok=True)
+            lock = FileLock(path, timeout=-1 if wait else 0, thread_local=False)
+            lock.acquire()
+        except Timeout:
+            yield False
+            return
+        except OSError as error:
+            raise StoreError(
+                f"{path} can't be written, which keeps other processes from writing to an index "
+                f"at the same time: {error}; nothing was changed"
+            ) from error
+        try:
+            yield True
+        finally:
+            lock.release()
 
     @property
     def journal(self) -> SQLiteJournal:

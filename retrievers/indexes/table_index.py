@@ -18,6 +18,7 @@ from ...nodegraph import (
     ValueMatch,
     VectorRow,
     VectorTable,
+    does_without_tables,
     track,
 )
 from ..filters import Filter
@@ -73,7 +74,7 @@ class _View:
 
 
 class TableIndex:
-    """Search the nodes of a group whose embedding is nearest to that of a query, in the store.
+    """Search the nodes of a group whose embedding is nearest to that of a query, in an engine.
 
     Results are those of ``VectorIndex``: a score is computed anew from the vector, and ties are in
     document order. Up to 10,000 nodes, and where a filter leaves no more, they are exact; above,
@@ -90,7 +91,7 @@ class TableIndex:
 
     Raises:
         LookupError: If the graph has no such embedding.
-        ValueError: If the graph's store has no engine that searches vectors.
+        ValueError: If the graph has no engine that searches vectors.
     """
 
     uses_search_text = True
@@ -116,6 +117,8 @@ class TableIndex:
             StoreError: If the engine can't be reached, or can't be written to.
             TransformError: If the group has to be built and its transform raises.
         """
+        if does_without_tables():
+            return
         for _ in range(_UPDATES):
             if (behind := self._behind()) is None:
                 break
@@ -136,8 +139,7 @@ class TableIndex:
             table = self._graph.vector_table(self._group, self._model, text)
             if table is None:
                 raise ValueError(
-                    f"the store of {self._graph!r:.80} has no engine that searches vectors; open "
-                    "a VectorIndex"
+                    f"{self._graph!r:.80} has no engine that searches vectors; open a VectorIndex"
                 )
             tables[text] = table
         return tables[text]
@@ -199,6 +201,11 @@ class TableIndex:
         texts = self._graph.searched_texts(nodes)
         return unit(self._graph.embeddings.vectors(texts, self._key, what=self._group))
 
+    def close(self) -> None:
+        """Let the engine forget what is of no use to another process."""
+        for table in self._tables.values():
+            table.close()
+
     def sync(self) -> None:
         """Do nothing: a search finds out what the table has, in the state that it reads."""
 
@@ -235,6 +242,7 @@ class TableIndex:
         Raises:
             EmbeddingError: If the vector has not the dimension of the nodes' vectors.
             StoreError: If the engine fails.
+            TableAheadError: If another process has changed the graph since this thread holds it.
         """
         return self.search_many([query], limit, filter)[0]
 

@@ -51,9 +51,22 @@ def _pgvector(request: pytest.FixtureRequest, folder: Path) -> Engine:
     return Engine(lambda: {"store": f"{server.address()}&vectors=pgvector"})
 
 
+def _milvus(request: pytest.FixtureRequest, folder: Path) -> Engine:
+    for name in ("pymilvus", "milvus_lite"):
+        pytest.importorskip(name, reason=f"no {name}: pip install nodekin[milvus] milvus-lite")
+    numbers = itertools.count()
+
+    def options() -> dict[str, Any]:
+        path = folder / f"engine{next(numbers)}"
+        return {"store": f"{path}.db", "index": f"milvus://{path}.milvus.db"}
+
+    return Engine(options)
+
+
 ENGINES: dict[str, Callable[[pytest.FixtureRequest, Path], Engine]] = {
     "memory": _memory,
     "sqlite": _sqlite,
     "postgresql": _postgresql,
     "pgvector": _pgvector,
+    "milvus": _milvus,
 }

@@ -1,0 +1,458 @@
+"""The vectors of a group in an engine beside the store, which knows what the engine has."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache, partial
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..errors import StoreError, TransientStoreError
+from ..hashing import digest
+from ..retries import retried
+from ..store import NodeStore
+from ..vector_table import (
+    Nearest,
+    TableAheadError,
+    TableState,
+    ValueMatch,
+    VectorRow,
+    does_without_tables,
+)
+from .index_engine import EngineRow, IndexEngine, MissingCollectionError
+from .value_numbers import ValueNumbers
+
+if TYPE_CHECKING:
+    from ..vector_table import Vectors
+
+T = TypeVar("T")
+
+_KIND = "index engine"  # of the values that say what is in an engine
+
+_BATCH = 1_000  # keys that are deleted at once
+
+_State = tuple[int, tuple[str, ...]]  # a revision, and what the texts depend on beside the nodes
+
+
+@dataclass(frozen=True, slots=True)
+class _Collection:
+    """A collection of the engine, by the name that it was made with.
+
+    Attributes:
+        name: Its name.
+        dimension: How many numbers its vectors have.
+        linked: Whether a graph of the vectors finds the nearest.
+        mark: What the engine says of itself if it has all that was written.
+        position: Which writes a search must see.
+        size: How many rows it has.
+    """
+
+    name: str
+    dimension: int
+    linked: bool
+    mark: str = ""
+    position: int = 0
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """What the store knows of a table.
+
+    Attributes:
+        writer: Names who is updating, or was last.
+        state: What the collection contains; None while there is no whole one.
+        target: What it is about to contain, from before the first change until ``state`` is that.
+        next_mark: The mark that the engine has from then on.
+        collection: What is searched; None where there is no row.
+        building: What is to take its place, while it is being filled.
+    """
+
+    writer: str = ""
+    state: _State | None = None
+    target: _State | None = None
+    next_mark: str = ""
+    collection: _Collection | None = None
+    building: _Collection | None = None
+
+
+class EngineTable:
+    """Search the vectors of one group in an engine beside the store.
+
+    The store is the truth, and has a record of what the engine has: the revision up to which a
+    collection was written, and, while it is being written, the one that it will have. Who searches
+    compares what has changed since beside it; what was interrupted is written again, row by row
+    the same. A whole group is written into a new collection, which takes the old one's place
+    when it is complete. A collection has a mark that changes with every update: where the engine
+    has another one, or none (an older backup, a new disk), the collection is made again.
+
+    Args:
+        store: The graph's store.
+        engine: The engine.
+        group: The group.
+        names: What tells apart the tables of a group.
+    """
+
+    def __init__(self, store: NodeStore, engine: IndexEngine, group: str, *names: str) -> None:
+        self._store = store
+        self._engine = engine
+        self._group = group
+        self._key = digest(store.place, engine.shown, group, *names)
+        self._updating = threading.Lock()
+        self._writer = ""  # names this table while it is updating
+        self._filling = False  # whether a whole group is being written
+        self._checked: set[str] = set()  # collections whose mark was right
+        self._numbers = ValueNumbers(store)
+        self._seen = threading.local()  # the record that this thread reads
+
+    # What it contains
+
+    def state(self) -> TableState | None:
+        """Return what the table contains, of what this thread's state of the graph has.
+
+        Raises:
+            TableAheadError: If it contains a later state, or is about to.
+            EngineUnavailableError: If the engine can't be reached.
+        """
+        record = self._record()
+        self._seen.record = record
+        if record.state is None or not self._is_whole(record):
+            return None
+        revision = self._store.revision(self._group)
+        later = record.target or record.state
+        if later[0] > revision and does_without_tables():
+            return None
+        if later[0] > revision:
+            raise TableAheadError(
+                f"{self._engine.shown} has a later state of group {self._group!r} than this thread "
+                "reads; another process has changed the graph: search again"
+            )
+        collection = record.collection
+        size, dimension = (collection.size, collection.dimension) if collection else (0, 0)
+        return TableState(*record.state, size, dimension)
+
+    def _is_whole(self, record: _Record) -> bool:
+        """Return whether the engine has the collection as it was written last."""
+        collection = record.collection
+        if collection is None or collection.name in self._checked:
+            return True
+        mark = self._call(partial(self._engine.mark, collection.name))
+        marks = [collection.mark, record.next_mark] if record.target else [collection.mark]
+        if mark not in marks:
+            return False
+        self._checked.add(collection.name)
+        return True
+
+    def dimension(self) -> int:
+        """Return how many numbers the vectors have of the collection that is being filled."""
+        building = self._record().building
+        return building.dimension if building else 0
+
+    def ids(self) -> Iterator[str]:
+        """Yield the ids of all rows of the collection that is being filled."""
+        building = self._record().building
+        if building is not None:
+            try:
+                for rows in self._engine.rows(building.name, None, building.position):
+                    yield from (_from_ascii(row.id) for row in rows)
+            except MissingCollectionError:
+                self._put(replace(self._record(), building=None))
+
+    # Writing
+
+    @contextmanager
+    def updating(self, *, wait: bool = True) -> Iterator[bool]:
+        """Keep others from updating the table, by a lock of the store."""
+        if not self._updating.acquire(blocking=wait):
+            yield False
+            return
+        try:
+            with self._store.exclusive(f"index {self._key}", wait=wait) as free:
+                if free:
+                    self._writer, self._filling = _random_name(), False
+                    self._put(replace(self._record(), writer=self._writer))
+                yield free
+        finally:
+            self._updating.release()
+
+    def write(
+        self, removed: Collection[str], rows: Sequence[VectorRow], state: TableState | None
+    ) -> None:
+        """Remove rows, then put rows; see the class for what is searched meanwhile.
+
+        Raises:
+            StoreError: If the engine can't store a row, or another process has taken over.
+            EngineUnavailableError: If the engine can't be reached; what was written so far is
+                written again the next time.
+        """
+        record = self._own_record()
+        if state is None:  # a whole group, batch by batch
+            self._fill(record, removed, rows)
+        elif self._filling or not state.dimension:
+            self._finish(record, state)
+        else:
+            self._update(record, removed, rows, state)
+
+    def _update(
+        self, record: _Record, removed: Collection[str], rows: Sequence[VectorRow], to: TableState
+    ) -> None:
+        target = to.revision, to.version
+        collection = record.collection
+        if collection is None:  # nothing was there, and nothing has come
+            self._put(replace(record, state=target))
+            return
+        mark = _random_name()
+        record = replace(record, target=target, next_mark=mark)
+        self._put(record)  # from here on, who reads an earlier state does without the table
+        try:
+            self._call(partial(self._engine.set_mark, collection.name, mark))
+            self._change(collection, removed, rows)
+            collection = self._completed(collection, mark)
+        except MissingCollectionError:
+            self._put(replace(record, state=None, target=None, collection=None))
+            return
+        self._own_record()
+        self._put(replace(record, state=target, target=None, collection=collection))
+
+    def _fill(self, record: _Record, removed: Collection[str], rows: Sequence[VectorRow]) -> None:
+        building, self._filling = record.building, True
+        if building is None:
+            if not rows:
+                return
+            building = self._created(len(rows[0].vector), self._store.count(self._group))
+            self._put(replace(record, building=building))
+        try:
+            self._change(building, removed, rows)
+        except MissingCollectionError:
+            self._put(replace(record, building=None))
+            raise TransientStoreError(
+                f"{self._engine.shown} has lost the vectors of group {self._group!r} while they "
+                "were written; try again"
+            ) from None
+        self._own_record()
+
+    def _finish(self, record: _Record, to: TableState) -> None:
+        """Let what was filled take the place of what is searched."""
+        old, unfinished = record.collection, None if self._filling else record.building
+        new = record.building if self._filling else None  # there is no row
+        if new is not None:
+            new = self._completed(new, _random_name())
+            self._checked.add(new.name)
+        whole = (to.revision, to.version)
+        self._own_record()
+        self._put(replace(record, state=whole, target=None, collection=new, building=None))
+        self._drop(old)
+        self._drop(unfinished)
+
+    def _created(self, dimension: int, size: int) -> _Collection:
+        name = f"nodekin_{self._key[:24]}_{_random_name()[:12]}"
+        limit = self._engine.linked_from
+        linked = limit is not None and size >= limit
+        self._call(lambda: self._engine.create(name, dimension, linked=linked))
+        return _Collection(name, dimension, linked)
+
+    def _completed(self, collection: _Collection, mark: str) -> _Collection:
+        """Return a collection as it is after the last write."""
+        position = self._call(lambda: self._engine.set_mark(collection.name, mark))
+        size = self._call(lambda: self._engine.count(collection.name, None, position))
+        return replace(collection, mark=mark, position=position, size=size)
+
+    def _change(
+        self, collection: _Collection, removed: Collection[str], rows: Sequence[VectorRow]
+    ) -> None:
+        new: dict[str, EngineRow] = {}
+        for row, tags in zip(rows, self._numbers.assign(rows), strict=True):
+            key = _key(row.id)
+            new[key] = EngineRow(key, _to_ascii(row.id), row.order, tags, row.vector)
+        gone = [key for key in map(_key, removed) if key not in new]
+        for begin in range(0, len(gone), _BATCH):
+            part = gone[begin : begin + _BATCH]
+            self._call(partial(self._engine.delete, collection.name, part))
+        put = list(new.values())
+        for begin in range(0, len(put), _BATCH):
+            self._call(partial(self._engine.put, collection.name, put[begin : begin + _BATCH]))
+
+    def clear(self) -> None:
+        """Have everything written anew: vectors of another dimension are to come."""
+        record = self._own_record()
+        self._put(replace(record, state=None, target=None, collection=None, building=None))
+        self._drop(record.collection)
+        self._drop(record.building)
+
+    def link(self) -> None:
+        """Make a collection that has become large anew, with a graph of its vectors."""
+        if not self._wants_link(self._record()):
+            return
+        with self.updating(wait=False) as free:
+            record = self._record()
+            old = record.collection
+            if not free or old is None or record.target or not self._wants_link(record):
+                return
+            self._drop(record.building)
+            new = self._created(old.dimension, old.size)
+            record = replace(record, building=new)
+            self._put(record)
+            for rows in self._engine.rows(old.name, None, old.position):
+                self._call(partial(self._engine.put, new.name, rows))
+            new = self._completed(new, _random_name())
+            self._own_record()
+            self._put(replace(record, collection=new, building=None))
+            self._drop(old)
+
+    def _wants_link(self, record: _Record) -> bool:
+        limit, collection = self._engine.linked_from, record.collection
+        if limit is None or collection is None or record.state is None:
+            return False
+        return not collection.linked and collection.size >= limit
+
+    def _drop(self, collection: _Collection | None) -> None:
+        if collection is None:
+            return
+        self._call(partial(self._engine.drop, collection.name))
+
+    def close(self) -> None:
+        """Remove what the engine has of a graph that doesn't last."""
+        if self._store.place:
+            return
+        record = self._record()
+        self._put(_Record())
+        with suppress(StoreError):  # an engine that is gone needs none of it
+            self._drop(record.collection)
+            self._drop(record.building)
+
+    # Searching
+
+    def values(
+        self, field: str | None, after: int, texts: Collection[str] | None = None
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield the values of a field with their numbers."""
+        return self._numbers.values(field, after, texts)
+
+    def count(self, match: ValueMatch, most: int) -> int:
+        """Return how many rows match."""
+        collection = self._searched()
+        count = partial(self._engine.count, collection.name, match, collection.position)
+        return min(most, self._read(count))
+
+    def nearest(
+        self,
+        query: Vectors,
+        limit: int | None,
+        match: ValueMatch | None,
+        without: Collection[str],
+        exact: bool,
+    ) -> Iterator[Nearest]:
+        """Yield the rows with the highest product with a query."""
+        collection, engine = self._searched(), self._engine
+        gone = [*map(_key, without)]
+        if limit is not None and limit <= engine.most:
+            searched = (collection.name, query, limit, match, gone, exact, collection.position)
+            rows = self._read(partial(engine.nearest, *searched))
+            yield rows._replace(ids=[*map(_from_ascii, rows.ids)])
+            return
+        left_out = frozenset(gone)
+
+        def portions() -> list[Nearest]:
+            parts = engine.rows(collection.name, match, collection.position)
+            kept = ([row for row in part if row.key not in left_out] for part in parts)
+            return [_as_nearest(part, len(query)) for part in kept]
+
+        yield from self._read(portions)
+
+    def _searched(self) -> _Collection:
+        collection: _Collection | None = self._seen.record.collection
+        if collection is None:
+            raise RuntimeError(f"group {self._group!r} has no rows to search")
+        return collection
+
+    def _read(self, work: Callable[[], T]) -> T:
+        """Return what a call returns if nobody has changed the table meanwhile.
+
+        Raises:
+            TableAheadError: If somebody has.
+        """
+        seen: _Record = self._seen.record
+        try:
+            result = self._call(work)
+        except MissingCollectionError:
+            self._checked.discard(self._searched().name)
+            raise self._changed() from None
+        now = self._record()
+        if (now.state, now.target, now.collection) != (seen.state, seen.target, seen.collection):
+            raise self._changed()
+        return result
+
+    def _changed(self) -> TableAheadError:
+        return TableAheadError(
+            f"another process has changed the vectors of group {self._group!r} in "
+            f"{self._engine.shown} meanwhile; search again"
+        )
+
+    # The record and the engine
+
+    def _record(self) -> _Record:
+        stored = self._store.get_values(_KIND, [self._key]).get(self._key)
+        return _Record() if stored is None else _read_record(stored)
+
+    def _own_record(self) -> _Record:
+        """Return the record, if nobody else has begun to update the table."""
+        record = self._record()
+        if record.writer != self._writer:
+            # What was just written may have replaced later rows of theirs.
+            self._put(replace(record, state=None, target=None))
+            raise TransientStoreError(
+                f"the connection to the store was lost, and another process updates group "
+                f"{self._group!r} in {self._engine.shown}; try again"
+            )
+        return record
+
+    def _put(self, record: _Record) -> None:
+        self._store.put_values(_KIND, {self._key: json.dumps(asdict(record)).encode()})
+
+    def _call(self, work: Callable[[], T]) -> T:
+        """Return what a call of the engine returns, made again where it could not for now."""
+        return retried(work)
+
+
+@lru_cache(64)
+def _read_record(stored: bytes) -> _Record:
+    fields = json.loads(stored)
+    for name in ("state", "target"):
+        if fields[name] is not None:
+            revision, version = fields[name]
+            fields[name] = revision, tuple(version)
+    for name in ("collection", "building"):
+        if fields[name] is not None:
+            fields[name] = _Collection(**fields[name])
+    return _Record(**fields)
+
+
+def _random_name() -> str:
+    return os.urandom(8).hex()
+
+
+def _key(node_id: str) -> str:
+    return blake2b(node_id.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _to_ascii(node_id: str) -> str:
+    return json.dumps(node_id)[1:-1]
+
+
+def _from_ascii(stored: str) -> str:
+    return str(json.loads(f'"{stored}"'))
+
+
+def _as_nearest(rows: Sequence[EngineRow], dimension: int) -> Nearest:
+    import numpy as np
+
+    vectors = np.zeros((len(rows), dimension), np.float32)
+    for at, row in enumerate(rows):
+        vectors[at] = row.vector[:dimension]
+    orders = np.array([row.order for row in rows], np.int64)
+    return Nearest([_from_ascii(row.id) for row in rows], orders, vectors)

@@ -1,0 +1,465 @@
+"""Milvus: a server, or a file of milvus-lite."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from ..errors import StoreError, nearest_names
+from ..vector_table import Nearest, ValueMatch
+from .index_engine import EngineRow, EngineUnavailableError, MissingCollectionError
+
+if TYPE_CHECKING:
+    from pymilvus import MilvusClient
+
+    from ..vector_table import Vectors
+
+T = TypeVar("T")
+
+_PORT = 19_530
+
+_MOST = 16_384  # rows that a query or a search returns
+
+_PORTION = 2_000  # rows that are read at once, about
+
+_DIGITS = "0123456789abcdef"  # of keys
+
+_MOST_TAGS = 4_096  # numbers in an array
+
+_LONGEST_ID = 65_535  # bytes of a text
+
+_LONGEST_VECTOR = 32_768
+
+LINKED_FROM = 10_001
+"""Rows from which a graph of vectors is made: up to there comparing all takes milliseconds."""
+
+# As for pgvector, which has the same graph: see nodegraph/postgres/pgvector_table.py.
+_NEIGHBOURS = 24
+
+_BUILD_BREADTH = 200
+
+BREADTH = 400
+"""How many of the best so far a search of the graph follows."""
+
+_MOST_BREADTH = 10_000  # where few are left by a filter: as many as there are then
+
+_MARK = "mark"  # the key of the row that has the mark of a collection
+
+_NOT_FOUND = 100  # code of an error: there is no such collection
+
+_INPUT = frozenset({1_100, 1_101})  # codes of errors in what was asked
+
+
+@dataclass(frozen=True, slots=True)
+class MilvusAddress:
+    """Where Milvus is.
+
+    Attributes:
+        uri: What its client takes: a path, or a URL.
+        token: User and password, or what else a server demands.
+        database: The database of a server.
+        timeout: Seconds to wait for an answer.
+        shown: The address without the password.
+    """
+
+    uri: str
+    token: str
+    database: str
+    timeout: float
+    shown: str
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a file of milvus-lite."""
+        return "://" not in self.uri
+
+    @classmethod
+    def parse(cls, address: str) -> MilvusAddress:
+        """Read ``milvus://user:password@host:port?database=name&secure=true&timeout=30``.
+
+        ``milvus:///folder/file.db`` and ``milvus:file.db`` are files of milvus-lite.
+
+        Raises:
+            ValueError: If it is no such address.
+        """
+        parts = urlsplit(address)  # a password is never in a message
+        own = {"database": "", "secure": "false", "timeout": "30", "token": ""}
+        for name, value in parse_qsl(parts.query, keep_blank_values=True):
+            if name not in own:
+                raise ValueError(
+                    f"the address of Milvus has the parameter {name!r}; it takes "
+                    f"{nearest_names(name, own)}"
+                )
+            own[name] = value
+        if own["secure"] not in ("true", "false"):
+            raise ValueError(f"secure={own['secure']!r:.40} is neither true nor false")
+        try:
+            timeout, port = float(own["timeout"]), parts.port or _PORT
+        except ValueError as error:
+            raise ValueError(
+                f"the port or the timeout of Milvus's address is no number: {error}; write "
+                "'milvus://host:19530?timeout=30'"
+            ) from error
+        if not 0 < timeout < math.inf:
+            raise ValueError(f"timeout={own['timeout']!r:.40} is no number of seconds above 0")
+        if parts.scheme != "milvus" or not (parts.hostname or parts.path.strip("/")):
+            raise ValueError(
+                "the address of Milvus names a server, 'milvus://host:19530', or a file, "
+                "'milvus:///folder/file.db' or 'milvus:file.db'"
+            )
+        if not parts.hostname:
+            path = unquote(parts.path)
+            return cls(path, "", "", timeout, f"Milvus in {path}")
+        if parts.path.strip("/"):
+            raise ValueError(
+                f"the address of Milvus has a path, {parts.path!r:.80}, after a host; write "
+                "?database=name for a database, or three slashes for a file"
+            )
+        token = own["token"]
+        if parts.username:
+            token = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+        kind = "https" if own["secure"] == "true" else "http"
+        database = own["database"]
+        shown = f"Milvus at milvus://{host}:{port}" + (f"?database={database}" if database else "")
+        return cls(f"{kind}://{host}:{port}", token, database, timeout, shown)
+
+
+class MilvusEngine:
+    """Search vectors by Milvus: up to 10,000 by comparing all, above by its HNSW.
+
+    Several processes need a server; a file of milvus-lite is for one process at a time. Tested
+    with milvus-lite 3.2 and Milvus 2.3.
+
+    Args:
+        address: See ``MilvusAddress.parse``.
+
+    Raises:
+        ValueError: If it is no such address.
+
+    Example:
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> graph = NodeGraph(index=MilvusEngine("milvus://db:19530"))  # connects when it searches
+    """
+
+    most = _MOST - 1  # beside the mark
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._address = MilvusAddress.parse(address)
+        self._set_up()
+
+    def _set_up(self) -> None:
+        self._connecting = threading.Lock()
+        self._client: MilvusClient | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"address": self.address, "_address": self._address}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._set_up()
+
+    def __repr__(self) -> str:
+        return f"MilvusEngine({self._address.shown!r})"
+
+    @property
+    def shown(self) -> str:
+        """What messages call it."""
+        return self._address.shown
+
+    @property
+    def linked_from(self) -> int:
+        """From how many rows on a graph of vectors is made."""
+        return LINKED_FROM
+
+    # Collections
+
+    def create(self, collection: str, dimension: int, *, linked: bool) -> None:
+        """Make a collection.
+
+        Raises:
+            StoreError: If the vectors are too long.
+        """
+        if dimension > _LONGEST_VECTOR:
+            raise StoreError(
+                f"{self.shown} stores vectors of up to {_LONGEST_VECTOR:,} numbers, and the "
+                f"embedding model makes {dimension:,}; open the graph without index="
+            )
+        from pymilvus import DataType, MilvusClient
+
+        schema = MilvusClient.create_schema(auto_id=False, enable_dynamic_field=False)
+        schema.add_field("key", DataType.VARCHAR, max_length=32, is_primary=True)
+        schema.add_field("id", DataType.VARCHAR, max_length=_LONGEST_ID)
+        schema.add_field("place", DataType.INT64)
+        schema.add_field(
+            "tags", DataType.ARRAY, element_type=DataType.INT64, max_capacity=_MOST_TAGS
+        )
+        schema.add_field("vector", DataType.FLOAT_VECTOR, dim=max(dimension, 2))
+        index = MilvusClient.prepare_index_params()
+        params = {"M": _NEIGHBOURS, "efConstruction": _BUILD_BREADTH} if linked else {}
+        kind = "HNSW" if linked else "FLAT"
+        index.add_index("vector", index_type=kind, metric_type="IP", params=params)
+
+        def create(client: MilvusClient) -> None:
+            if not client.has_collection(collection):
+                client.create_collection(
+                    collection, schema=schema, index_params=index, consistency_level="Strong"
+                )
+
+        self._call(create)
+
+    def drop(self, collection: str) -> None:
+        """Remove a collection."""
+
+        def drop(client: MilvusClient) -> None:
+            if client.has_collection(collection):
+                client.drop_collection(collection)
+
+        self._call(drop)
+
+    def mark(self, collection: str) -> str | None:
+        """Return the mark, which is a row."""
+
+        def read(client: MilvusClient) -> str | None:
+            if not client.has_collection(collection):
+                return None
+            rows = client.query(
+                collection,
+                filter=f'key == "{_MARK}"',
+                output_fields=["id"],
+                **self._seeing(0),
+            )
+            return str(rows[0]["id"]) if rows else None
+
+        return self._call(read)
+
+    def set_mark(self, collection: str, mark: str) -> int:
+        """Store the mark, and return the server's time of that."""
+
+        def write(client: MilvusClient) -> int:
+            (field,) = (
+                field
+                for field in client.describe_collection(collection)["fields"]
+                if field["name"] == "vector"
+            )
+            vector = [0.0] * int(field["params"]["dim"])
+            row = {"key": _MARK, "id": mark, "place": 0, "tags": [], "vector": vector}
+            return self._upsert(client, collection, [row])
+
+        return self._call(write)
+
+    def _upsert(self, client: MilvusClient, collection: str, rows: list[dict[str, Any]]) -> int:
+        result = client._get_connection().upsert_rows(
+            collection, rows, timeout=self._address.timeout
+        )
+        return int(result.timestamp)
+
+    # Rows
+
+    def put(self, collection: str, rows: Sequence[EngineRow]) -> None:
+        """Insert or replace rows.
+
+        Raises:
+            StoreError: If an id is too long, or a node has too many fields.
+        """
+        for row in rows:
+            if len(row.id) > _LONGEST_ID or len(row.tags) > _MOST_TAGS:
+                raise StoreError(
+                    f"{self.shown} stores ids of up to {_LONGEST_ID:,} bytes, and "
+                    f"{_MOST_TAGS:,} metadata fields of a node; {row.id!r:.80} has "
+                    f"{len(row.id):,} bytes and {len(row.tags):,} fields"
+                )
+        data = [
+            {
+                "key": row.key,
+                "id": row.id,
+                "place": row.order,
+                "tags": [*row.tags],
+                "vector": _padded(row.vector),
+            }
+            for row in rows
+        ]
+        self._call(lambda client: self._upsert(client, collection, data))
+
+    def delete(self, collection: str, keys: Sequence[str]) -> None:
+        """Delete rows."""
+        if keys:
+            self._call(lambda client: client.delete(collection, filter=f"key in {_texts(keys)}"))
+
+    def count(self, collection: str, match: ValueMatch | None, position: int) -> int:
+        """Return how many rows match."""
+        rows = self._call(
+            lambda client: client.query(
+                collection,
+                filter=_joined("and", [f'key != "{_MARK}"', *_conditions(match)]),
+                output_fields=["count(*)"],
+                **self._seeing(position),
+            )
+        )
+        return int(rows[0]["count(*)"])
+
+    def nearest(
+        self,
+        collection: str,
+        query: Vectors,
+        limit: int,
+        match: ValueMatch | None,
+        without: Collection[str],
+        exact: bool,
+        position: int,
+    ) -> Nearest:
+        """Return the nearest rows."""
+        conditions = _conditions(match)
+        if without:
+            conditions.append(f"key not in {_texts(without)}")
+        breadth = max(_MOST_BREADTH if exact else BREADTH, limit + 1)
+        hits = self._call(
+            lambda client: client.search(
+                collection,
+                data=[_padded(query)],
+                limit=limit + 1,
+                filter=_joined("and", conditions),
+                output_fields=["key", "id", "place", "vector"],
+                search_params={"metric_type": "IP", "params": {"ef": breadth}},
+                **self._seeing(position),
+            )
+        )[0]
+        rows = [hit["entity"] for hit in hits if hit["entity"]["key"] != _MARK]
+        return _as_nearest(rows[:limit], len(query))
+
+    def rows(
+        self, collection: str, match: ValueMatch | None, position: int
+    ) -> Iterator[Sequence[EngineRow]]:
+        """Yield all rows that match, by the first digits of their keys."""
+        prefixes, count = [""], self.count(collection, match, position)
+        while count > _PORTION * len(prefixes):
+            prefixes = [prefix + digit for prefix in prefixes for digit in _DIGITS]
+        for prefix in prefixes:
+            yield from self._begun(collection, match, position, prefix)
+
+    def _begun(
+        self, collection: str, match: ValueMatch | None, position: int, prefix: str
+    ) -> Iterator[Sequence[EngineRow]]:
+        """Yield the rows whose keys begin in one way."""
+        condition = f'key like "{prefix}%"' if prefix else f'key != "{_MARK}"'
+        found = self._call(
+            lambda client: client.query(
+                collection,
+                filter=_joined("and", [condition, *_conditions(match)]),
+                output_fields=["key", "id", "place", "tags", "vector"],
+                limit=_MOST,
+                **self._seeing(position),
+            )
+        )
+        if len(found) == _MOST:  # there are more
+            for digit in _DIGITS:
+                yield from self._begun(collection, match, position, prefix + digit)
+            return
+        import numpy as np
+
+        yield [
+            EngineRow(
+                *(row["key"], row["id"], int(row["place"]), [*map(int, row["tags"])]),
+                np.asarray(row["vector"], np.float32),
+            )
+            for row in found
+        ]
+
+    # The client
+
+    def _seeing(self, position: int) -> dict[str, Any]:
+        """Return what lets a search see what was written up to a time of the server."""
+        if self._address.is_file:  # which has no time, and where all is seen at once
+            return {"consistency_level": "Eventually"}
+        if not position:
+            return {"consistency_level": "Strong"}
+        return {"consistency_level": "Customized", "guarantee_timestamp": position}
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._connecting:
+            client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    def _connected(self) -> MilvusClient:
+        with self._connecting:
+            if self._client is None:
+                self._client = self._connect()
+            return self._client
+
+    def _connect(self) -> MilvusClient:
+        try:
+            from pymilvus import MilvusClient
+        except ImportError as error:
+            raise ImportError(
+                'an index in Milvus needs pymilvus: pip install "nodekin[milvus]"'
+            ) from error
+        address = self._address
+        return MilvusClient(
+            address.uri, token=address.token, db_name=address.database, timeout=address.timeout
+        )
+
+    def _call(self, work: Callable[[MilvusClient], T]) -> T:
+        """Return what the client does, with its errors in words."""
+        try:
+            return work(self._connected())
+        except (ImportError, StoreError):
+            raise
+        except Exception as error:
+            raise self._explained(error) from error
+
+    def _explained(self, error: Exception) -> StoreError:
+        code = getattr(error, "code", None)
+        message = " ".join(str(getattr(error, "message", "") or error).split())[:300]
+        if code == _NOT_FOUND or ("not found" in message and "collection" in message):
+            return MissingCollectionError(f"{self.shown} has lost a collection: {message}")
+        return EngineUnavailableError(
+            f"{self.shown} can't be reached, or failed: {message}; see whether it runs, and "
+            "whether the address, user and password are right. Searches by words, and all that is "
+            "no search by vectors, go on without it"
+        )
+
+
+def _texts(keys: Collection[str]) -> str:
+    return json.dumps([*keys])
+
+
+def _conditions(match: ValueMatch | None) -> list[str]:
+    return [] if match is None else [_condition(match)]
+
+
+def _condition(match: ValueMatch) -> str:
+    """Return what selects rows in Milvus's language."""
+    if match.join == "values":
+        if not match.numbers:
+            return f'key == "{_MARK}"'  # none
+        return f"array_contains_any(tags, {[*match.numbers]})"
+    parts = [_condition(part) for part in match.parts]
+    return f"(not {parts[0]})" if match.join == "not" else f"({_joined(match.join, parts)})"
+
+
+def _joined(join: str, conditions: Sequence[str]) -> str:
+    return f" {join} ".join(conditions)
+
+
+def _padded(vector: Vectors) -> list[float]:
+    """Return a vector as a list; Milvus has none of one number."""
+    numbers: list[float] = vector.tolist()
+    return numbers if len(numbers) > 1 else [*numbers, 0.0]
+
+
+def _as_nearest(rows: Sequence[dict[str, Any]], dimension: int) -> Nearest:
+    import numpy as np
+
+    vectors = np.zeros((len(rows), dimension), np.float32)
+    for at, row in enumerate(rows):
+        vectors[at] = row["vector"][:dimension]
+    orders = np.array([row["place"] for row in rows], np.int64)
+    return Nearest([row["id"] for row in rows], orders, vectors)

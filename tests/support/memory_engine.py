@@ -1,0 +1,132 @@
+"""An engine in memory, that can be lost, set back, switched off and interrupted."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from nodekin.nodegraph import Nearest, ValueMatch
+from nodekin.nodegraph.engines import EngineRow, EngineUnavailableError, MissingCollectionError
+
+
+@dataclass
+class Collected:
+    """A collection."""
+
+    linked: bool
+    mark: str | None = None
+    rows: dict[str, EngineRow] = field(default_factory=dict)
+
+
+class MemoryEngine:
+    """Search by comparing all.
+
+    Attributes:
+        before: Is called with the name of a method before each call.
+        collections: By name.
+    """
+
+    shown = "Memory at memory://"
+    most = 1_000
+
+    def __init__(self, linked_from: int | None = None) -> None:
+        self.linked_from = linked_from
+        self.collections: dict[str, Collected] = {}
+        self.before: Callable[[str], None] = lambda name: None
+        self.calls: list[str] = []
+
+    def backup(self) -> dict[str, Collected]:
+        return copy.deepcopy(self.collections)
+
+    def switch_off(self) -> None:
+        def refuse(name: str) -> None:
+            raise EngineUnavailableError(f"{self.shown} can't be reached: it is off")
+
+        self.before = refuse
+
+    def switch_on(self) -> None:
+        self.before = lambda name: None
+
+    def _begin(self, name: str) -> None:
+        self.calls.append(name)
+        self.before(name)
+
+    def _get(self, name: str) -> Collected:
+        if name not in self.collections:
+            raise MissingCollectionError(f"{self.shown} has no collection {name}")
+        return self.collections[name]
+
+    def create(self, collection: str, dimension: int, *, linked: bool) -> None:
+        self._begin("create")
+        self.collections.setdefault(collection, Collected(linked))
+
+    def drop(self, collection: str) -> None:
+        self._begin("drop")
+        self.collections.pop(collection, None)
+
+    def mark(self, collection: str) -> str | None:
+        self._begin("mark")
+        return self._get(collection).mark if collection in self.collections else None
+
+    def set_mark(self, collection: str, mark: str) -> int:
+        self._begin("set_mark")
+        self._get(collection).mark = mark
+        return 0
+
+    def put(self, collection: str, rows: Sequence[EngineRow]) -> None:
+        stored = self._get(collection).rows
+        for row in rows:  # so that an interruption may leave half of them
+            self._begin("put")
+            stored[row.key] = row
+
+    def delete(self, collection: str, keys: Sequence[str]) -> None:
+        stored = self._get(collection).rows
+        for key in keys:
+            self._begin("delete")
+            stored.pop(key, None)
+
+    def count(self, collection: str, match: ValueMatch | None, position: int) -> int:
+        self._begin("count")
+        return sum(matches(row, match) for row in self._get(collection).rows.values())
+
+    def nearest(
+        self,
+        collection: str,
+        query: np.ndarray,
+        limit: int,
+        match: ValueMatch | None,
+        without: Collection[str],
+        exact: bool,
+        position: int,
+    ) -> Nearest:
+        self._begin("nearest")
+        rows = [r for r in self._get(collection).rows.values() if matches(r, match)]
+        rows = [row for row in rows if row.key not in without]
+        rows.sort(key=lambda row: -float(row.vector @ query))
+        best = rows[:limit]
+        vectors = np.array([row.vector for row in best], np.float32).reshape(len(best), len(query))
+        orders = np.array([row.order for row in best], np.int64)
+        return Nearest([row.id for row in best], orders, vectors)
+
+    def rows(
+        self, collection: str, match: ValueMatch | None, position: int
+    ) -> Iterator[Sequence[EngineRow]]:
+        self._begin("rows")
+        rows = [row for row in self._get(collection).rows.values() if matches(row, match)]
+        for begin in range(0, len(rows), 7):
+            yield rows[begin : begin + 7]
+
+    def close(self) -> None:
+        pass
+
+
+def matches(row: EngineRow, match: ValueMatch | None) -> bool:
+    if match is None:
+        return True
+    if match.join == "values":
+        return not {*match.numbers}.isdisjoint(row.tags)
+    parts = [matches(row, part) for part in match.parts]
+    return not parts[0] if match.join == "not" else (all if match.join == "and" else any)(parts)
