@@ -26,7 +26,8 @@ class EntityExtractor:
     remarks in brackets at their end. The cost is linear in the corpus.
 
     A node's text is the name as it was first written; its metadata has ``about``, the ids of the
-    passages it is the title of. Choose ``find`` where a model or a dictionary knows the names.
+    passages it is the title of, and, if there are any, ``in_titles``, the ids of those in whose
+    title it stands among other words. Choose ``find`` where a model or a dictionary knows the names.
 
     Args:
         find: Takes a passage's text, returns the names in it.
@@ -70,6 +71,7 @@ class EntityExtractor:
         self.title = title
         self.min_passages = min_passages
         self.max_passages = max_passages
+        self.rules = 2  # what was built by other rules is built anew
 
     def __repr__(self) -> str:
         limits = f"min_passages={self.min_passages}, max_passages={self.max_passages}"
@@ -126,7 +128,10 @@ class EntityFollower:
         passages = self._names.passages(key)
         links = tuple((MEMBER, passage.id) for passage in passages)
         first = passages[0]
-        draft = Draft(self._names.spelling(key), None, {"about": about}, links=links)
+        metadata = {"about": about}
+        if in_titles := [passage.id for passage in self._names.in_titles(key)]:
+            metadata["in_titles"] = in_titles
+        draft = Draft(self._names.spelling(key), None, metadata, links=links)
         return RankedDraft((first.order, first.id not in about, key), draft)
 
 

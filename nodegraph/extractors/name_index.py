@@ -35,7 +35,7 @@ class _IndexedPassage:
     Attributes:
         source: The passage.
         title_key: The key of its title, empty without one.
-        unspaced: See ``ParsedText``.
+        unspaced: Title and text as in ``ParsedText``.
         names: The names that it writes itself, by key.
         keys: The keys of all names in it.
     """
@@ -51,7 +51,8 @@ class NameIndex:
     """Find the names in passages, by how all of them are written, and follow changes of them.
 
     A name that one passage writes, or has as its title, is recognised in all of them, also inside
-    longer ones, and the first word of a sentence counts as the passages write it elsewhere. So a
+    longer ones and in titles ("Prague astronomical clock" is about Prague, too), and the first
+    word of a sentence counts as the passages write it elsewhere. So a
     change of one passage may add names to others; which these are is looked up: the rest is not
     read again.
 
@@ -74,6 +75,7 @@ class NameIndex:
         self._having: dict[str, list[int]] = {}  # passages that have a name
         self._first: dict[str, array[int]] = {}  # by a word that a sentence begins with
         self._inner: dict[str, array[int]] = {}  # by a word that a name may begin or end with
+        self._titled: dict[str, array[int]] = {}  # the same in titles
         self._lengths: defaultdict[str, Counter[int]] = defaultdict(Counter)  # by two characters
 
     def count(self, key: str) -> int:
@@ -87,6 +89,11 @@ class NameIndex:
     def about(self, key: str) -> list[TitledText]:
         """Return the passages that a name is the title of, in document order."""
         return self._sorted(self._about.get(key, ()))
+
+    def in_titles(self, key: str) -> list[TitledText]:
+        """Return the passages in whose title a name stands among others, in document order."""
+        having = ((n, self._passages[n].title_key) for n in self._having.get(key, ()))
+        return self._sorted([n for n, title in having if title != key and _stands_in(key, title)])
 
     def spelling(self, key: str) -> str:
         """Return a name as the first title has it, or as the first passage writes it."""
@@ -131,9 +138,15 @@ class NameIndex:
         passage = self._passages[number] = _IndexedPassage(source, name_key(source.title))
         if self._find is None:
             text = parsed[number] = parse(source.body)
-            passage.unspaced = text.unspaced
+            title = parse(source.title)
+            passage.unspaced = " ".join(filter(None, [title.unspaced, text.unspaced]))
             self._count_words(text, 1, small_before)
-            for postings, words in ((self._first, text.first), (self._inner, text.inner)):
+            titled = title.first | title.inner
+            for postings, words in (
+                (self._first, text.first),
+                (self._inner, text.inner),
+                (self._titled, titled),
+            ):
                 for word in words:
                     postings.setdefault(word, array("I")).append(number)
         return number
@@ -204,7 +217,8 @@ class NameIndex:
                 keys.update(dict.fromkeys(passage.names))
             else:
                 keys.update(dict.fromkeys(text.known(self._is_name, self._small)))
-                keys.update(dict.fromkeys(self._substrings(text.unspaced)))
+                keys.update(dict.fromkeys(_known_in_title(passage, self._is_name)))
+                keys.update(dict.fromkeys(self._substrings(passage.unspaced)))
             for key in keys:
                 self._have(number, key)
             touched.update(keys)
@@ -219,18 +233,23 @@ class NameIndex:
             if is_unspaced(key) or words[0] in ARTICLES:
                 continue
             first, last = words[0], words[-1]
-            numbers = set(self._inner.get(first, ()))
+            numbers, titled = set(self._inner.get(first, ())), set(self._titled.get(first, ()))
             if not self._small(first):
                 numbers.update(self._first.get(first, ()))
             if len(words) > 1:
                 numbers.intersection_update(self._inner.get(last, ()))
-            for number in numbers.difference(changed):
+                titled.intersection_update(self._titled.get(last, ()))
+            for number in (numbers | titled).difference(changed):
                 if number in self._passages:
                     candidates[number].add(key)
         for number, keys in candidates.items():
             if any(" " in key for key in keys):
-                text = parse(self._passages[number].source.body)
-                keys.intersection_update(text.known(keys.__contains__, self._small))
+                passage = self._passages[number]
+                known = {*_known_in_title(passage, keys.__contains__)}
+                if not keys <= known:
+                    text = parse(passage.source.body)
+                    known.update(text.known(keys.__contains__, self._small))
+                keys &= known
             for key in keys:
                 self._have(number, key)
         unspaced = [key for key in new if is_unspaced(key)]
@@ -278,6 +297,16 @@ class NameIndex:
 
     def _sorted(self, numbers: Iterable[int]) -> list[TitledText]:
         return [self._passages[number].source for number in sorted(numbers, key=self._order)]
+
+
+def _known_in_title(passage: _IndexedPassage, is_name: Callable[[str], bool]) -> Iterator[str]:
+    """Yield the known names in a passage's title, where every capital letter may begin one."""
+    if passage.source.title:
+        yield from parse(passage.source.title).known(is_name, lambda word: False)
+
+
+def _stands_in(key: str, title: str) -> bool:
+    return key in title if is_unspaced(key) else f" {key} " in f" {title} "
 
 
 def _remove(lists: dict[str, list[int]], key: str, number: int) -> None:

@@ -19,6 +19,9 @@ Floats = npt.NDArray[np.float64]
 UNTITLED = 2 / 3
 """The share of its rarity that an entity counts if it is the title of neither passage."""
 
+IN_TITLE = 3 / 4
+"""The same if its name stands in a title among other words."""
+
 _MAX_CACHED_ENTITIES = 100_000
 
 
@@ -32,10 +35,12 @@ class LinkOptions:
             proportion.
         pair_weight: The weight of a pair beside a single passage; below 1, so that a passage that
             answers the question itself is not overtaken by pairs that are hardly better.
+        path_weight: The weight of what a second link adds, see ``LinkRetriever``; 0 for none.
         named: How many of the passages whose title the query names count as much as the first
             hit, for each name; 0 for none, and words of a name then count one by one.
         repetition: How much the words of the query that a passage shares with those before it
-            lower its score; 0 not at all. So what says something else comes sooner.
+            lower its score, and, of the first score, that two of the same title are before it; 0
+            not at all. So what says something else comes sooner.
         max_passages_per_entity: Entities that are linked to more passages are not followed.
         max_passages: How many passages are scored for a query at most, those of rare entities
             first.
@@ -48,6 +53,7 @@ class LinkOptions:
     seeds: int = 10
     strength_exponent: float = 0.5
     pair_weight: float = 0.9
+    path_weight: float = 0.75
     named: int = 2
     repetition: float = 0.15
     max_passages_per_entity: int = 100
@@ -57,7 +63,7 @@ class LinkOptions:
         for name in ("seeds", "max_passages_per_entity", "max_passages"):
             whole(getattr(self, name), name, 1)
         whole(self.named, "named", 0)
-        for name in ("strength_exponent", "pair_weight", "repetition"):
+        for name in ("strength_exponent", "pair_weight", "path_weight", "repetition"):
             number(getattr(self, name), name)
 
 
@@ -143,10 +149,9 @@ class LinkGraph:
             connections.append(PassageLink(entity.type, entity_id))
             passages = [passage for passage in entity.passages if passage in rows]
             columns = np.array([rows[passage] for passage in passages], np.int64)
-            titles = np.array([passage in entity.title_of for passage in passages], np.bool_)
+            shares = np.array([entity.share(passage) for passage in passages])
             for row in mentions[entity_id]:
-                titled = titles | (seeds[row] in entity.title_of)
-                add(row, columns, np.where(titled, 1.0, UNTITLED) * entity.rarity)
+                add(row, columns, np.maximum(shares, entity.share(seeds[row])) * entity.rarity)
         np.fill_diagonal(strengths, 0.0)  # no passage is connected to itself
         return LinkMatrix(list(rows), strengths, strongest, connections)
 
@@ -177,11 +182,11 @@ class LinkGraph:
             passages = list(dict.fromkeys(other for other, _ in links if other in self.index_rows))
             if 1 < len(passages) <= self.options.max_passages_per_entity:
                 rarity = math.log((self.size + 1) / len(passages)) / math.log(self.size + 1)
-                about = node.own_metadata.get("about")
+                about, within = map(node.own_metadata.get, ("about", "in_titles"))
                 title_of = about if isinstance(about, list | tuple) else passages
-                cache[node.id] = _Entity(
-                    links[0][1].type, rarity, node.order, passages, frozenset(title_of)
-                )
+                shares = dict.fromkeys(within if isinstance(within, list | tuple) else (), IN_TITLE)
+                shares |= dict.fromkeys(title_of, 1.0)
+                cache[node.id] = _Entity(links[0][1].type, rarity, node.order, passages, shares)
 
     def _add_row(self, passage: str, rows: dict[str, int]) -> bool:
         """Add a row for a passage that may be a result, up to ``max_passages``."""
@@ -213,4 +218,7 @@ class _Entity(NamedTuple):
     rarity: float
     order: int
     passages: list[str]
-    title_of: frozenset[str]
+    shares: Mapping[str, float]  # of its rarity that it counts, where that is not ``UNTITLED``
+
+    def share(self, passage: str) -> float:
+        return self.shares.get(passage, UNTITLED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from heapq import nsmallest
+from heapq import nlargest, nsmallest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,8 +22,8 @@ from ..retrieval_conditions import HitConditions
 from ..similarities import Bm25
 from ..tracing import start_span
 from ..validation import check_top_k
-from .link_graph import LinkGraph, LinkOptions
-from .link_scores import Pair, best_pairs, least_repeating, score_scale
+from .link_graph import Floats, LinkGraph, LinkOptions
+from .link_scores import Pair, best_pairs, best_paths, least_repeating, score_scale
 from .query_words import QueryWords
 from .title_index import NamedTitle, TitleIndex
 
@@ -34,14 +34,16 @@ if TYPE_CHECKING:
 NAMED = "named"
 """The ``similarity`` of evidence for a passage whose title the query names."""
 
+_GO_ON = 5  # passages that links led to from which links are followed once more
+
 
 class LinkRetriever(PlannedRetriever):
     """Retrieve first hits, follow links from them, and rank the linked pairs of passages.
 
     Choose it if an answer needs two passages, of which the question describes the second by what
     only the first says ("the author of Brand" is in one, where he studied in another). Questions
-    that one passage answers keep their first hit. A ``LinkRetriever`` around another one goes one
-    link farther.
+    that one passage answers keep their first hit. A ``LinkRetriever`` around another one goes
+    farther.
 
     Passages whose title the query names, word for word, count as much as the first hit, whether
     they are hits or not, and stand before it; of several with one title the best ``named`` by
@@ -60,9 +62,17 @@ class LinkRetriever(PlannedRetriever):
     of the seeds. A passage's score is that of its best pair, or its own score if that is higher;
     ties are ranked by their own scores. The strength of a connection through an entity is the
     entity's rarity, ``log((N + 1) / n) / log(N + 1)`` of N passages of which n mention it, and
-    2/3 of that if it is the title of neither passage; the strength of a link is its weight, at
-    most 1. Links are followed in both directions. At last a passage that repeats what others
-    before it have of the query is put behind those that do not (``repetition``).
+    2/3 of that if it is the title of neither passage, 3/4 if it stands in that of one among other
+    words; the strength of a link is its weight, at most 1. Links are followed in both directions.
+
+    From the best five passages that links lead to, links are followed once more, to passages that
+    have words of the query which both of the pair lack. Such a path scores like a pair::
+
+        path(hit, second, third) = path_weight * strength ** strength_exponent
+                                   * (pair(hit, second) + gain(third | hit, second))
+
+    At last a passage that repeats what others before it have of the query is put behind those
+    that do not, and so is the third of one title (``repetition``).
 
     Scores a path of passages like Asai et al., "Learning to retrieve reasoning paths over
     Wikipedia graph", 2020, and Godbole et al., "Multi-step entity-centric information retrieval
@@ -214,21 +224,69 @@ class LinkRetriever(PlannedRetriever):
                 self.options.strength_exponent,
                 self.options.pair_weight,
             )
-            attributes.update(passages=len(matrix.passages), pairs=len(pairs))
+            scale = score_scale(seed_scores, terms[: len(seeds)].sum(axis=1)) if seeds else 0.0
+            by_id = {seed.id: seed for seed in seeds}
+            paths = self._paths(pairs, by_id, links, words, rows, scale)
+            attributes.update(passages=len(matrix.passages), pairs=len(pairs), paths=len(paths))
+            filters = {i: seed.filters for i, seed in by_id.items()}
+            for path in paths.values():
+                filters[path.partner] = by_id[pairs[path.partner].partner].filters
+            better = {i: p for i, p in paths.items() if i not in pairs or p.score > pairs[i].score}
+            pairs = {**pairs, **better}
             places = max(limit, self.options.seeds)
             ranking = self._rank_pairs(hits, pairs, lowest, places)[:places]
-            scale = score_scale(seed_scores, terms[: len(seeds)].sum(axis=1)) if seeds else 0.0
             ranking = self._without_repetition(ranking, words, rows, scale)
-            filters = {seed.id: seed.filters for seed in seeds}
             return self._with_evidence(query, ranking[:limit], filters)
+
+    def _paths(
+        self,
+        pairs: Mapping[str, Pair],
+        seeds: Mapping[str, _Seed],
+        links: LinkGraph,
+        words: QueryWords,
+        rows: Mapping[str, int],
+        scale: float,
+    ) -> dict[str, Pair]:
+        """Follow links once more, from the best passages that links led to."""
+        options = self.options
+        linked = [item for item in pairs.items() if item[0] not in seeds]
+        best = nlargest(
+            _GO_ON if options.path_weight else 0, linked, key=lambda item: item[1].score
+        )
+        if not best:
+            return {}
+
+        def scores(ids: Sequence[str]) -> Floats:
+            return scale * words.scores(np.array([rows[i] for i in ids], np.int64))
+
+        matrix = links.connections([i for i, _ in best])
+        terms = scores(matrix.passages)
+        covered = np.maximum(terms[: len(best)], scores([pair.partner for _, pair in best]))
+        passage_rows = np.array([rows[i] for i in matrix.passages], np.int64)
+        for row, (_, pair) in enumerate(best):  # a path leads to what meets its seed's conditions
+            seed = seeds[pair.partner]
+            if seed.allowed is not None:
+                matrix.strengths[row, ~seed.allowed[passage_rows]] = 0.0
+        return best_paths(
+            matrix,
+            [pair.score for _, pair in best],
+            terms,
+            covered,
+            options.strength_exponent,
+            options.path_weight,
+        )
 
     def _titles(self, query: str) -> list[NamedTitle]:
         """Return the titles of passages that the query names."""
-        if self.via is None or not self.options.named:
-            return []
+        index = self._title_index()
+        return index.named(query) if index is not None and self.options.named else []
+
+    def _title_index(self) -> TitleIndex | None:
+        if self.via is None or not (self.options.named or self.options.repetition):
+            return None
         index = TitleIndex.open(self.graph, self.via)
         index.sync()
-        return index.named(query)
+        return index
 
     def _with_named(
         self,
@@ -283,11 +341,13 @@ class LinkRetriever(PlannedRetriever):
         own = words.scores(np.array([row for row in at if row is not None], np.int64))
         terms = np.zeros((len(ranking), own.shape[1]))
         terms[[row is not None for row in at]] = scale * own
+        index = self._title_index()
         order = least_repeating(
             [ranked.score for ranked in ranking],
             terms,
             self.options.repetition,
             [_is_named(ranked.evidence) for ranked in ranking],
+            [] if index is None else [index.title(ranked.node.id) for ranked in ranking],
         )
         return [ranking[place]._replace(score=score) for place, score in order]
 

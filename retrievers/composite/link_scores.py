@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -9,14 +10,17 @@ import numpy as np
 
 from .link_graph import Floats, LinkMatrix, PassageLink
 
+SAME_TITLE = 2
+"""How many passages of one title count as they are."""
+
 
 class Pair(NamedTuple):
-    """The best pair of a passage.
+    """The best pair of a passage, or its best path from a seed over a second passage.
 
     Attributes:
         score: The pair's score.
         own_score: The score of the passage's own words, on the scale of the seeds' scores.
-        partner: Id of the other passage.
+        partner: Id of the other passage; on a path, of the one before it.
         connection: What connects them.
     """
 
@@ -82,31 +86,81 @@ def best_pairs(
     }
 
 
+def best_paths(
+    matrix: LinkMatrix,
+    scores: Sequence[float],
+    terms: Floats,
+    covered: Floats,
+    damping: float,
+    path_weight: float,
+) -> dict[str, Pair]:
+    """Return the best path of each passage that adds to what pairs have of the query, by its id.
+
+    Args:
+        matrix: The connections of the second passages of some pairs.
+        scores: The pairs' scores.
+        terms: The score of each term in each passage, in the order of ``matrix.passages``, on the
+            scale of the scores.
+        covered: The score of each term in each pair.
+        damping: The exponent of a connection's strength.
+        path_weight: What a path counts beside the pair that it goes on from.
+    """
+    gains = np.array([np.maximum(terms - words, 0.0).sum(axis=1) for words in covered])
+    paths = path_weight * matrix.strengths**damping * (np.array(scores)[:, None] + gains)
+    paths[(matrix.strengths == 0) | (gains <= 0)] = -1.0
+    best = paths.argmax(axis=0)
+    own_scores = terms.sum(axis=1)
+    return {
+        matrix.passages[column]: Pair(
+            float(paths[row, column]),
+            float(own_scores[column]),
+            matrix.passages[row],
+            matrix.connections[matrix.strongest[row, column]],
+        )
+        for column, row in enumerate(best.tolist())
+        if paths[row, column] > 0
+    }
+
+
 def least_repeating(
-    scores: Sequence[float], terms: Floats, weight: float, exempt: Sequence[bool]
+    scores: Sequence[float],
+    terms: Floats,
+    weight: float,
+    exempt: Sequence[bool],
+    titles: Sequence[str | None] = (),
 ) -> list[tuple[int, float]]:
     """Return places and scores in an order in which what repeats those before it comes later.
 
     The next is always the one with the best score that is left, less ``weight`` times the score of
     the words that it shares with those that were taken (maximal marginal relevance, Carbonell and
-    Goldstein 1998, by the terms of the query).
+    Goldstein 1998, by the terms of the query), and of the first score where two of the same title
+    were taken.
 
     Args:
         scores: The scores, best first.
         terms: The score of each term in each passage, on the scale of the scores.
         weight: How much repetition lowers a score.
         exempt: Whether a passage counts as it is.
+        titles: What passages with the same title have in common; None for those without one.
     """
     left = list(range(len(scores)))
+    taken: Counter[str | None] = Counter()
     covered = np.zeros(terms.shape[1])
     order: list[tuple[int, float]] = []
     while left:
         repeated = weight * np.minimum(terms[left], covered).sum(axis=1)
+        if titles:
+            often = [
+                titles[place] is not None and taken[titles[place]] >= SAME_TITLE for place in left
+            ]
+            repeated = repeated + weight * scores[0] * np.array(often)
         lowered = [
             scores[place] - (0.0 if exempt[place] else float(less))
             for place, less in zip(left, repeated, strict=True)
         ]
         best = int(np.argmax(lowered))
         order.append((left.pop(best), lowered[best]))
+        if titles:
+            taken[titles[order[-1][0]]] += 1
         covered = np.maximum(covered, terms[order[-1][0]])
     return order

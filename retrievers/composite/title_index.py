@@ -25,12 +25,14 @@ class TitleIndex(SyncedIndex):
         """Remove everything."""
         self._keys: dict[str, str] = {}  # by entity
         self._passages: dict[str, dict[str, list[str]]] = {}  # by key and entity
+        self._titles: dict[str, str] = {}  # keys by passage
 
     def remove(self, ids: Sequence[str]) -> None:
         """Remove entities."""
         for entity in ids:
             if (key := self._keys.pop(entity, None)) is not None:
-                del self._passages[key][entity]
+                for passage in self._passages[key].pop(entity):
+                    self._titles.pop(passage, None)
                 if not self._passages[key]:
                     del self._passages[key]
 
@@ -41,6 +43,11 @@ class TitleIndex(SyncedIndex):
             if isinstance(about, list | tuple) and about and (key := name_key(node.text)):
                 self._keys[node.id] = key
                 self._passages.setdefault(key, {})[node.id] = list(about)
+                self._titles.update(dict.fromkeys(about, key))
+
+    def title(self, passage: str) -> str | None:
+        """Return a passage's title, as names are compared; None if it has none."""
+        return self._titles.get(passage)
 
     def named(self, text: str) -> list[NamedTitle]:
         """Return the titles that a text names, the longest first."""

@@ -99,7 +99,17 @@ def test_names_of_several_words() -> None:
 
 def test_a_title_is_found_with_its_small_words() -> None:
     found = entities("Crime and Punishment\nA novel.", "He had read Crime and Punishment twice.")
-    assert found == {"Crime and Punishment": ["0", "1"]}
+    assert found["Crime and Punishment"] == ["0", "1"]
+
+
+def test_names_in_titles_are_mentions_that_say_so(graph: NodeGraph) -> None:
+    graph.add(Document("Life of Henrik Ibsen (book)\nIt was read by many.", id="book"))
+    (ibsen,) = [e for e in graph.nodes("entity") if e.text == "Henrik Ibsen"]
+    assert [node.id for node in graph.linked(ibsen)] == ["brand", "ibsen", "book"]
+    assert ibsen.own_metadata == {"about": ["ibsen"], "in_titles": ["book"]}
+    graph.remove("book")
+    (ibsen,) = [e for e in graph.nodes("entity") if e.text == "Henrik Ibsen"]
+    assert ibsen.own_metadata == {"about": ["ibsen"]}
 
 
 def test_titles_come_from_the_metadata_first() -> None:

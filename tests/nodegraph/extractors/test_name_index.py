@@ -13,6 +13,10 @@ from nodekin.nodegraph.extractors.name_index import NameIndex, TitledText
 NAMES = ["Green Tea", "Green", "Tea", "Ibsen", "Henrik Ibsen", "The Bank of China", "Bank", "US"]
 WORDS = ["green", "tea", "of", "in", "bank", "and", "Green", "The", "China", "Tea", "5", "is"]
 CHINESE = ["《红楼梦》", "红楼梦很长。", "“曹雪芹写”", "曹雪芹写书，", "红楼", "《红楼》"]
+TITLES = [
+    *("", "", "Green Tea", "Ibsen (writer)", "红楼梦", "The"),
+    *("Tea of the Bank of China", "2018 Green tea", "Henrik Ibsen's Bank", "红楼梦的曹雪芹写"),
+]
 
 
 def text(rng: random.Random) -> str:
@@ -31,6 +35,7 @@ def known(index: NameIndex, keys: set[str]) -> dict[str, object]:
             index.spelling(key),
             [passage.id for passage in index.passages(key)],
             [passage.id for passage in index.about(key)],
+            [passage.id for passage in index.in_titles(key)],
         )
         for key in keys
         if index.count(key)
@@ -59,7 +64,7 @@ def test_changes_end_where_building_anew_begins(
         for _ in range(rng.randrange(1, 4)):
             i = rng.choice("abcdefghij")
             if i not in passages or i in removed:
-                title = rng.choice(["", "", "Green Tea", "Ibsen (writer)", "红楼梦", "The"])
+                title = rng.choice(TITLES)
                 added.append(TitledText(i, ord(i), title, text(rng)))
         added = list({passage.id: passage for passage in added}.values())
         touched = index.update(removed, added)

@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from nodekin.nodegraph import Document, LinkedText, NodeGraph
+from nodekin.nodegraph import Document, LinkedText, Node, NodeGraph
 from nodekin.retrievers.composite.link_graph import (
+    IN_TITLE,
     UNTITLED,
     LinkGraph,
     LinkMatrix,
@@ -71,3 +72,18 @@ def test_links_and_entities_connect_passages(graph: NodeGraph) -> None:
 def test_bounds(graph: NodeGraph, options: dict[str, object], passages: list[str]) -> None:
     with graph.reading("ROOT", "entity"):
         assert link_graph(graph, **options).connections(["b"]).passages == passages
+
+
+def test_what_a_title_names_is_closer_than_what_a_text_does() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add([Document(f"text {name}", id=name) for name in "abcd"])
+    about = {"about": ["b"], "in_titles": ["c"]}
+    graph.create_node_group(
+        "entity", lambda nodes: [LinkedText(Node("E", about), nodes)], scope="group"
+    )
+    with graph.reading("ROOT", "entity"):
+        from_a, from_c = strengths(link_graph(graph).connections(["a", "c"]))
+    rarity = math.log(5 / 4) / math.log(5)
+    shares = {"b": 1.0, "c": IN_TITLE, "d": UNTITLED}
+    assert from_a == {i: pytest.approx(share * rarity) for i, share in shares.items()}
+    assert from_c == {i: pytest.approx(max(IN_TITLE, shares.get(i, 0)) * rarity) for i in "abd"}

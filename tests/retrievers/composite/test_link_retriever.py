@@ -107,6 +107,42 @@ def test_one_around_another_goes_one_link_farther(graph: NodeGraph) -> None:
     assert ids(LinkRetriever(once, graph).retrieve("drink")) == ["tea", "play", "bergen"]
 
 
+def test_links_are_followed_once_more_to_words_that_both_lack(graph: NodeGraph) -> None:
+    graph.link("tea", "play")
+    graph.link("play", "bergen", weight=0.25)
+    graph.link("play", "brand")
+    inner = fixed(graph, tea=1.0)
+    query = "drink, and the town"
+    assert ids(LinkRetriever(inner, graph).retrieve(query)) == ["tea", "play", "bergen"]
+    _, second, third = LinkRetriever(inner, graph).retrieve(query)
+    assert second.score == 0.9
+    assert third.score > 0.75 * 0.5 * 0.9  # and what "town" adds
+    assert [e.node.id for e in third.evidence] == ["play"]
+    pairs = LinkRetriever(inner, graph, options=LinkOptions(path_weight=0))
+    assert ids(pairs.retrieve(query)) == ["tea", "play"]
+    for filters, expected in (
+        ({"kind": ["t", "p"]}, ["tea", "play"]),
+        ({"kind": ["t", "b"]}, ["tea"]),  # what a path leads through meets them, too
+        ({"kind": ["t", "p", "b"]}, ["tea", "play", "bergen"]),
+    ):
+        results = LinkRetriever(inner, graph, filters=filters).retrieve(query)
+        assert ids(results) == expected
+    assert [evidence.filters for evidence in results[-1].evidence] == [filters]
+
+
+def test_the_third_passage_of_a_title_is_put_back(graph: NodeGraph) -> None:
+    graph.add([Document(f"Oslo\nPart {at} of it.", id=f"oslo {at}") for at in range(3)])
+    scores = {"oslo 0": 2.0, "oslo 1": 1.9, "oslo 2": 1.8, "tea": 1.7}
+
+    def order(**options: float) -> list[str]:
+        settings = LinkOptions(pair_weight=0, **options)
+        inner = fixed(graph, **scores)
+        return ids(LinkRetriever(inner, graph, via="entity", options=settings).retrieve("x"))
+
+    assert order()[:4] == ["oslo 0", "oslo 1", "tea", "oslo 2"]
+    assert order(repetition=0)[:4] == list(scores)
+
+
 def test_what_is_removed_or_added_is_followed_no_more_or_at_once(graph: NodeGraph) -> None:
     retriever = LinkRetriever(Retriever(graph, "ROOT"), graph, via="entity")
     graph.remove("ibsen")
@@ -351,7 +387,7 @@ def test_hotpotqa(data: Path) -> None:
 
 @pytest.mark.data
 def test_musique(data: Path) -> None:
-    """Plain BM25 has 0.18 and 0.25; measured here 0.58 and 0.65."""
+    """Plain BM25 has 0.18 and 0.25; measured here 0.61 and 0.68."""
     questions, corpus = read(data, "musique")
     texts = {str(at): (row["title"], row["text"]) for at, row in enumerate(corpus)}
     numbers = {text: i for i, text in texts.items()}
@@ -367,8 +403,8 @@ def test_musique(data: Path) -> None:
         for q in questions
     ]
     figures = shares(texts, asked)
-    assert figures[5] >= 0.56, figures
-    assert figures[10] >= 0.63, figures
+    assert figures[5] >= 0.60, figures
+    assert figures[10] >= 0.66, figures
 
 
 # Passages whose title the query names

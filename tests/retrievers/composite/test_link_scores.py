@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 from nodekin.retrievers.composite.link_graph import LinkMatrix, PassageLink
-from nodekin.retrievers.composite.link_scores import best_pairs, least_repeating, score_scale
+from nodekin.retrievers.composite.link_scores import (
+    best_pairs,
+    best_paths,
+    least_repeating,
+    score_scale,
+)
 
 
 def test_the_best_pair_of_each_passage() -> None:
@@ -21,6 +26,35 @@ def test_the_best_pair_of_each_passage() -> None:
     assert pairs["a"] == (6.0, 4.0, "c", links[1])  # as the first of its own best pair
     assert pairs["b"] == (0.5 * (4.0 + 2.0), 3.0, "a", links[0])
     assert best_pairs(matrix, [], terms, 0.5, 1.0) == {}
+
+
+def test_the_best_path_of_each_passage_that_adds_words() -> None:
+    links = [PassageLink("cites"), PassageLink("mentions", "e")]
+    matrix = LinkMatrix(
+        ["a", "b", "c", "d"],
+        np.array([[0.0, 0.0, 0.25, 1.0], [0.0, 0.0, 1.0, 0.0]]),
+        np.array([[0, 0, 0, 1], [0, 0, 1, 0]], np.int32),
+        links,
+    )
+    terms = np.array([[2.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 3.0], [2.0, 1.0, 0.0]])
+    covered = np.array([[2.0, 1.0, 0.0], [2.0, 1.0, 1.0]])
+    paths = best_paths(matrix, [6.0, 4.0], terms, covered, 0.5, 0.5)
+    assert paths == {"c": (0.5 * (4.0 + 2.0), 4.0, "b", links[1])}  # d adds nothing to a's pair
+    paths = best_paths(matrix, [6.0, 1.0], terms, covered, 0.5, 0.5)
+    assert paths == {"c": (0.5 * 0.5 * (6.0 + 3.0), 4.0, "a", links[0])}
+
+
+def test_the_third_passage_of_a_title_comes_later() -> None:
+    terms = np.zeros((4, 1))
+    scores, titles = [2.0, 1.9, 1.8, 1.7], ["tea", "tea", "tea", None]
+    order = least_repeating(scores, terms, 0.1, [False] * 4, titles)
+    assert order == [(0, 2.0), (1, 1.9), (3, 1.7), (2, pytest.approx(1.6))]
+    for none in ([], [None] * 4):
+        assert [at for at, _ in least_repeating(scores, terms, 0.1, [False] * 4, none)] == [
+            *range(4)
+        ]
+    assert least_repeating(scores, terms, 0.1, [False, False, True, False], titles)[2] == (2, 1.8)
+    assert least_repeating(scores, terms, 0.0, [False] * 4, titles)[2] == (2, 1.8)
 
 
 def test_what_repeats_the_words_before_it_comes_later() -> None:
