@@ -27,7 +27,8 @@ class EntityExtractor:
 
     A node's text is the name as it was first written; its metadata has ``about``, the ids of the
     passages it is the title of, and, if there are any, ``in_titles``, the ids of those in whose
-    title it stands among other words. Choose ``find`` where a model or a dictionary knows the names.
+    title it stands among other words. Choose ``find`` where a model or a dictionary knows the
+    names.
 
     Args:
         find: Takes a passage's text, returns the names in it.
