@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ...nodegraph import ModelError, split_sentences
-from ...nodegraph.models.output import Verdict, is_unknown
+from ...nodegraph.models.output import Verdict
 from .matching import NotJudgedError, RetrievalCase
-from .metrics import Judgement
+from .metrics import NO_ANSWER, Judgement, says_unknown
 
 
 class DecidingJudge(Protocol):
@@ -84,7 +84,7 @@ def _groundedness(
     judge: DecidingJudge, case: RetrievalCase, k: int | None, tally: _Tally
 ) -> Judgement:
     answer = _answer(case)
-    if is_unknown(answer):
+    if says_unknown(answer):
         raise NotJudgedError("the answer says that it is unknown, and states nothing")
     return _supported(judge, case, k, tally, _statements(answer))
 
@@ -158,10 +158,10 @@ def _answer_relevance(
     judge: DecidingJudge, case: RetrievalCase, k: int | None, tally: _Tally
 ) -> Judgement:
     answer = _answer(case)
-    if is_unknown(answer):
+    if says_unknown(answer):
         if not case.question.answerable:
             raise NotJudgedError("the question can't be answered, and the answer says so")
-        return Judgement(0.0, evidence=f"the answer says that it is unknown: {answer:.120}")
+        return _unknown(answer)
     return _one(judge.decide("answer_relevance", case.question.text, answer=answer), tally)
 
 
@@ -169,8 +169,8 @@ def _answer_correctness(
     judge: DecidingJudge, case: RetrievalCase, k: int | None, tally: _Tally
 ) -> Judgement:
     right, answer = _right_answers(case), _answer(case)
-    if is_unknown(answer):
-        return Judgement(0.0, evidence=f"the answer says that it is unknown: {answer:.120}")
+    if says_unknown(answer):
+        return _unknown(answer)
     decided = judge.decide(
         "answer_correctness", case.question.text, right=numbered(right), answer=answer
     )
@@ -194,9 +194,6 @@ JUDGED_MEASURES: dict[str, tuple[_Measure, bool]] = {
     "answer_correctness": (_judging(_answer_correctness), False),
 }
 
-JUDGEDJUDGED_MEASURES = tuple(JUDGED_MEASURES)
-"""The names of the metrics of a ``Judge``; the last three are of answers of query engines."""
-
 
 def _right_answers(case: RetrievalCase) -> list[str]:
     answers = [answer.strip() for answer in case.question.answers if answer.strip()]
@@ -208,9 +205,12 @@ def _right_answers(case: RetrievalCase) -> list[str]:
 def _answer(case: RetrievalCase) -> str:
     if case.answer is None:
         raise NotJudgedError("the set-up gives no answers; give a query engine")
-    if not case.answer.strip():
-        raise NotJudgedError("the answer is empty")
     return case.answer.strip()
+
+
+def _unknown(answer: str) -> Judgement:
+    said = f"the answer says that it is unknown: {answer:.120}" if answer else NO_ANSWER
+    return Judgement(0.0, evidence=said)
 
 
 def _statements(answer: str) -> list[str]:

@@ -222,7 +222,7 @@ def _answer_at(answer: str, rank: int) -> Judgement:
 
 
 def abstention(case: RetrievalCase, k: int | None) -> Judgement:
-    """Whether a question that the documents don't answer is answered by saying so.
+    """Whether a question that the documents don't answer is answered by saying so, or not at all.
 
     The accuracy on unanswerable questions (SQuAD 2.0: Rajpurkar et al., 2018), by the reader of
     answers that strategies use.
@@ -231,7 +231,20 @@ def abstention(case: RetrievalCase, k: int | None) -> Judgement:
         raise NotJudgedError("the question can be answered")
     if case.answer is None:
         raise NotJudgedError("the set-up gives no answers; give a query engine")
-    return Judgement(float(is_unknown(case.answer.strip())), evidence=f"{case.answer:.120}")
+    answer = case.answer.strip()
+    return Judgement(float(says_unknown(answer)), evidence=f"{answer:.120}" or NO_ANSWER)
+
+
+def says_unknown(answer: str) -> bool:
+    """Return whether an answer says that it is unknown, or is none.
+
+    What a query engine says in place of an answer is none, see ``Answer.answered``.
+    """
+    return not answer or is_unknown(answer)
+
+
+NO_ANSWER = "the set-up gave no answer"
+"""What is the evidence where there is no answer to show."""
 
 
 def tokens_per_gold(case: RetrievalCase, k: int | None) -> Judgement:

@@ -134,14 +134,13 @@ class Evaluation:
                 f"judged with {calls:,} answer{'s' * (calls != 1)} of a model ({tokens:,} tokens)"
             )
         if blank := [q.id for q in self.dataset.questions if not q.text.strip()]:
-            notes.append(
-                f"{len(blank)} questions have no text and count like all others: "
-                f"{', '.join(map(repr, blank[:5]))}"
-            )
+            have = "1 question has no text and counts" if len(blank) == 1 else ""
+            have = have or f"{len(blank)} questions have no text and count"
+            notes.append(f"{have} like all others: {', '.join(map(repr, blank[:5]))}")
         if self.missing_gold:
-            notes.append(
-                f"{len(self.missing_gold)} gold items are in no document; {self.missing_gold[0]}"
-            )
+            count = len(self.missing_gold)
+            items = "1 gold item is" if count == 1 else f"{count} gold items are"
+            notes.append(f"{items} in no document; {self.missing_gold[0]}")
         return notes
 
     def table(self) -> str:

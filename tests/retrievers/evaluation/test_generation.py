@@ -210,10 +210,11 @@ def test_a_question_that_can_not_be_answered_has_no_gold_and_says_so(graph, tmp_
     assert load_jsonl(tmp_path / "questions.jsonl").questions == generated.dataset.questions
     engines = {
         "honest": QueryEngine(Retriever(graph, "ROOT"), lambda prompt: "The passages do not say."),
+        "by its mark": QueryEngine(Retriever(graph, "ROOT"), lambda prompt: "NO_ANSWER"),
         "bold": QueryEngine(Retriever(graph, "ROOT"), lambda prompt: "Gerhard built them."),
     }
     result = evaluate(engines, generated.dataset, ["abstention", "recall@1"], progress=False)
-    assert [result.figure(name, "abstention").value for name in engines] == [1.0, 0.0]
+    assert [result.figure(name, "abstention").value for name in engines] == [1.0, 1.0, 0.0]
     assert result.figure("bold", "recall@1").judged == 0
 
 

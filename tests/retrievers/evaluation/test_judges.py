@@ -128,13 +128,15 @@ def test_the_triad_of_an_answer(words):
     assert judgement(other, judge, "groundedness").value == 0.0
 
 
-def test_an_answer_that_says_that_it_is_unknown_states_nothing(words):
+@pytest.mark.parametrize("said", ["The passages do not say.", "NO_ANSWER"])
+def test_an_answer_that_says_that_it_is_unknown_states_nothing(words, said):
     reader = Reader()
-    judge, unknown = Judge(reader), engine(words, "The passages do not say.")
+    judge, unknown = Judge(reader), engine(words, said)
     judged = judgement(unknown, judge, "groundedness")
     assert not judged.judged
     assert "states nothing" in judged.reason
     assert judgement(unknown, judge, "answer_relevance").value == 0.0  # as in Ragas
+    assert judgement(unknown, judge, "answer_correctness").value == 0.0
     assert reader.prompts == []
 
 
