@@ -131,8 +131,10 @@ def evaluate(
     )
     if missing:
         _logger.warning(
-            "%d gold items of %s are in no document and can't be retrieved; see missing_gold; "
-            "the first: %s", len(missing), dataset.name, missing[0],
+            "%s of %s in no document and can't be retrieved; see missing_gold; the first: %s",
+            "1 gold item" if len(missing) == 1 else f"{len(missing)} gold items",
+            f"{dataset.name} {'is' if len(missing) == 1 else 'are'}",
+            missing[0],
         )  # fmt: skip
     hidden = None if progress is None else not progress  # None: where nobody can see it
     with file:
