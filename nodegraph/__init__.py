@@ -7,7 +7,7 @@ from .lazy_names import lazy_names
 if TYPE_CHECKING:
     from .argument_names import explain_names
     from .build_writer import Failure
-    from .concurrency import limit_concurrency, run_in_tasks, run_in_threads
+    from .concurrency import Workers, limit_concurrency, run_in_tasks, run_in_threads
     from .corpus import Refresh
     from .derivation import CORPUS, Derivation, Stamp
     from .document import Document, declared_search_text
@@ -58,13 +58,14 @@ if TYPE_CHECKING:
         does_without_tables,
         without_tables,
     )
+    from .workers import ProcessWorkers
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
             ".argument_names": "explain_names",
             ".build_writer": "Failure",
-            ".concurrency": "limit_concurrency run_in_tasks run_in_threads",
+            ".concurrency": "Workers limit_concurrency run_in_tasks run_in_threads",
             ".corpus": "Refresh",
             ".derivation": "CORPUS Derivation Stamp",
             ".document": "Document declared_search_text",
@@ -94,6 +95,7 @@ else:
             ".store_configuration": "store_options",
             ".vector_table": "Nearest TableAheadError TableState ValueMatch VectorRow VectorTable "
             "does_without_tables without_tables",
+            ".workers": "ProcessWorkers",
         },
     )
 
@@ -127,6 +129,7 @@ __all__ = [
     "Observation",
     "OutsideHoldError",
     "PassageSplitter",
+    "ProcessWorkers",
     "ReadError",
     "ReadOptions",
     "ReadReport",
@@ -146,6 +149,7 @@ __all__ = [
     "ValueMatch",
     "VectorRow",
     "VectorTable",
+    "Workers",
     "as_search_text",
     "count_tokens",
     "declared_search_text",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import secrets
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
@@ -20,6 +21,7 @@ from .build_writer import (
     Failure,
     PendingOutput,
 )
+from .concurrency import Workers, ended_by_interruption, threads
 from .derivation import (
     CORPUS,
     Amendment,
@@ -110,12 +112,23 @@ class GroupBuilder:
             self._retries[key[0]] += 1
         self._access.forget()
 
-    def build(self, lineage: Sequence[NodeGroup], on_error: Literal["raise", "skip"]) -> None:
+    def build(
+        self,
+        lineage: Sequence[NodeGroup],
+        on_error: Literal["raise", "skip"],
+        workers: Workers | None = None,
+    ) -> None:
         """Build the last group of a lineage, its ancestors first.
 
         When documents or rules change meanwhile it may be out of date afterwards.
 
+        Args:
+            lineage: The group and those above.
+            on_error: What a failing transform does.
+            workers: The processes that transforms run in; None for this one, or threads of it.
+
         Raises:
+            TypeError: If a transform can't be sent to another process; nothing is built then.
             TransformError: If a transform raises and is not to be skipped. Finished work
                 is stored, so that only what failed is tried again.
             RuntimeError: If this thread reads the graph, or is in a transform that the group
@@ -124,13 +137,14 @@ class GroupBuilder:
         """
         if self.fresh(lineage):
             return
+        calls = {group.name: _Calls.of(group, workers) for group in lineage}
         for end in range(1, len(lineage) + 1):
             name = lineage[end - 1].name
             if not self.fresh(lineage[:end]):
                 with self.guard.waiting(name), self._exclusively(name):
                     if not self.fresh(lineage[:end]):
                         try:
-                            self._build_last(lineage[:end], on_error)
+                            self._build_last(lineage[:end], on_error, calls[name])
                         finally:
                             self._access.forget()
 
@@ -159,34 +173,16 @@ class GroupBuilder:
     def _has_failed(self, group: str) -> bool:
         return any(name == group for name, _ in list(self._failed))
 
-    def _build_last(self, lineage: Sequence[NodeGroup], on_error: str) -> None:
+    def _build_last(self, lineage: Sequence[NodeGroup], on_error: str, calls: _Calls) -> None:
         group = lineage[-1]
         until, pending = self._pending(lineage)
         if until is None:
             return
         writer = BatchWriter(self._store, self._access, group, _versions(lineage), self._failed)
         try:
-            for job in track(
-                self._jobs(lineage, pending, writer),
-                len(pending),
-                f"building {group.name}",
-                " documents",
-                self._progress if pending else False,
-            ):
-                try:
-                    derived = _derived(group, job)
-                    self._store.check(derived.nodes)
-                except StoreError:  # no fault of the transform: the document is not left out
-                    raise
-                except Exception as error:
-                    if writer.revisions() != job.revisions:
-                        continue  # it may have seen two states, and is done again
-                    failure = _failure(job.task.document_id, group.name, error)
-                    if on_error == "raise":
-                        raise failure from error
-                    writer.leave_out(job, failure)
-                else:
-                    writer.add(job, derived)
+            # Left early, it waits for what other threads have begun, which is kept.
+            with closing(self._jobs(lineage, pending, writer, calls)) as jobs:
+                self._write_jobs(group, jobs, len(pending), writer, on_error, calls)
         except BaseException:
             writer.flush()
             raise
@@ -203,6 +199,35 @@ class GroupBuilder:
             self._partial.pop(group.name, None)
         else:  # something was left out: another session tries again
             self._partial[group.name] = (rules, until), self._store.built(group.name)
+
+    def _write_jobs(
+        self,
+        group: NodeGroup,
+        jobs: Iterator[DerivationJob],
+        count: int,
+        writer: BatchWriter,
+        on_error: str,
+        calls: _Calls,
+    ) -> None:
+        """Give each document's nodes to the writer as they are there, or its failure."""
+        show = self._progress if count else False
+        tracked = track(jobs, count, f"building {group.name}", " documents", show)
+        with ended_by_interruption(calls.workers):  # which comes before ``tracked`` is closed
+            for job in tracked:
+                try:
+                    derived = _derived(group, job)
+                    self._store.check(derived.nodes)
+                except StoreError:  # no fault of the transform: the document is not left out
+                    raise
+                except Exception as error:
+                    if writer.revisions() != job.revisions:
+                        continue  # it may have seen two states, and is done again
+                    failure = _failure(job.task.document_id, group.name, error)
+                    if on_error == "raise":
+                        raise failure from error
+                    writer.leave_out(job, failure)
+                else:
+                    writer.add(job, derived)
 
     def _drop_stale_failures(self) -> None:
         if self._failed:
@@ -281,33 +306,34 @@ class GroupBuilder:
                 yield DerivationTask(document_id, key, root, above[document_id])
 
     def _jobs(
-        self, lineage: Sequence[NodeGroup], pending: Sequence[DerivationTask], writer: BatchWriter
-    ) -> Iterator[DerivationJob]:
-        """Yield the documents in order, while the group's threads run the transform on parents."""
-        group = lineage[-1]
-        if group.num_workers < 2:
+        self,
+        lineage: Sequence[NodeGroup],
+        pending: Sequence[DerivationTask],
+        writer: BatchWriter,
+        calls: _Calls,
+    ) -> Generator[DerivationJob, None, None]:
+        """Yield the documents in order, while threads call the transform on parents."""
+        if calls.at_once < 2:
             for task in pending:
-                if (job := self._job(lineage, task, writer, None)) is not None:
+                if (job := self._job(lineage, task, writer, calls, None)) is not None:
                     yield job
             return
-        with ThreadPoolExecutor(group.num_workers, f"build-{group.name}") as pool:
+        with threads(calls.at_once, f"build-{lineage[-1].name}", calls.workers) as pool:
             window: deque[DerivationJob] = deque()
-            try:
-                for task in pending:
-                    if (job := self._job(lineage, task, writer, pool)) is not None:
-                        window.append(job)
-                    if len(window) > 2 * group.num_workers:
-                        yield window.popleft()
-                while window:
+            for task in pending:
+                if (job := self._job(lineage, task, writer, calls, pool)) is not None:
+                    window.append(job)
+                if len(window) > 2 * calls.at_once:
                     yield window.popleft()
-            finally:  # left early: what has not begun need not be done
-                pool.shutdown(wait=True, cancel_futures=True)
+            while window:
+                yield window.popleft()
 
     def _job(
         self,
         lineage: Sequence[NodeGroup],
         task: DerivationTask,
         writer: BatchWriter,
+        calls: _Calls,
         pool: ThreadPoolExecutor | None,
     ) -> DerivationJob | None:
         """Start the work on one document; None if its sources have changed."""
@@ -339,10 +365,10 @@ class GroupBuilder:
             if parent.id in reused:
                 families.append((parent, reused[parent.id]))
             elif pool is not None:
-                output = pool.submit(self._run, group, parent, task.key, writer.checkpoint)
-                families.append((parent, output))
+                call = pool.submit(self._run, group, calls, parent, task.key, writer.checkpoint)
+                families.append((parent, call))
             else:
-                attempt = self._try(group, parent, task.key, writer.checkpoint)
+                attempt = self._try(group, calls, parent, task.key, writer.checkpoint)
                 families.append((parent, attempt))
                 if isinstance(attempt, Future):
                     break  # it failed: the document can't be finished
@@ -369,18 +395,28 @@ class GroupBuilder:
         return [self._attach(node) for node in above.nodes] if above else []
 
     def _run(
-        self, group: NodeGroup, parent: Node, key: str, checkpoint: BuildCheckpoint
+        self,
+        group: NodeGroup,
+        calls: _Calls,
+        parent: Node,
+        key: str,
+        checkpoint: BuildCheckpoint,
     ) -> list[Draft]:
         with self.guard.inside(group.name), keep_answers(self.answers):
-            output = group.rule(parent)
+            output = calls.rule(parent)
         checkpoint.add(parent, key, output)
         return output
 
     def _try(
-        self, group: NodeGroup, parent: Node, key: str, checkpoint: BuildCheckpoint
+        self,
+        group: NodeGroup,
+        calls: _Calls,
+        parent: Node,
+        key: str,
+        checkpoint: BuildCheckpoint,
     ) -> PendingOutput:
         try:
-            return self._run(group, parent, key, checkpoint)
+            return self._run(group, calls, parent, key, checkpoint)
         except Exception as error:
             return _failed_output(error)
 
@@ -392,6 +428,38 @@ class GroupBuilder:
                 return group.rule.of_group(nodes)
         except Exception as error:
             return _failed_output(error)
+
+
+@dataclass(frozen=True, slots=True)
+class _Calls:
+    """How the transform of a group is called: here, in threads, or in processes.
+
+    Attributes:
+        rule: Makes the drafts of a node.
+        at_once: How many calls there are at a time.
+        workers: The processes, None for this one.
+    """
+
+    rule: Callable[[Node], list[Draft]]
+    at_once: int
+    workers: Workers | None
+
+    @classmethod
+    def of(cls, group: NodeGroup, workers: Workers | None) -> _Calls:
+        """Return how a group's transform is called, given processes.
+
+        Raises:
+            TypeError: If the transform can't be sent to another process.
+        """
+        # What sees a whole group is called once; what has threads waits, for which they are enough.
+        if workers is None or group.scope == "group" or group.num_workers > 1:
+            return cls(group.rule, group.num_workers, None)
+        rule = workers.remote(
+            group.rule,
+            f"the transform of group {group.name!r}",
+            "run it in threads of this process: create_node_group(..., num_workers=8)",
+        )
+        return cls(rule, workers.count, workers)
 
 
 @lru_cache(1024)

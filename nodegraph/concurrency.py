@@ -1,4 +1,4 @@
-"""How many things run at once: one limit for all threads and tasks of a call."""
+"""How many things run at once: one limit for all threads and tasks of a call, and processes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from .errors import check_integer
 from .locking import is_reading_graph
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 _limit: ContextVar[int | None] = ContextVar("concurrency limit", default=None)
 
@@ -99,3 +100,59 @@ def _workers(count: int, most: int) -> tuple[int, int | None]:
         return min(count, most), None
     workers = max(1, min(count, most, limit))
     return workers, limit // workers
+
+
+@runtime_checkable
+class Workers(Protocol):
+    """Processes that functions are called in: see ``ProcessWorkers``.
+
+    Attributes:
+        count: How many calls there are at once, each made by a thread of its own.
+    """
+
+    count: int
+
+    def remote(self, function: Callable[[T], R], what: str, instead: str) -> Callable[[T], R]:
+        """Return a function that calls another one in a process.
+
+        Args:
+            function: The function.
+            what: What it is, for errors.
+            instead: What to do where it can't be sent to a process, for errors.
+
+        Raises:
+            TypeError: If it can't be sent.
+        """
+        ...
+
+    def close(self) -> None:
+        """End the processes, also in the middle of calls; the next call starts new ones."""
+        ...
+
+
+@contextmanager
+def threads(count: int, name: str, workers: Workers | None = None) -> Iterator[ThreadPoolExecutor]:
+    """Hold threads; where the block is left early, what has not begun is not done.
+
+    Args:
+        count: How many.
+        name: What they are called.
+        workers: The processes that they wait for, which an interruption ends.
+    """
+    pool = ThreadPoolExecutor(count, name)
+    try:
+        with ended_by_interruption(workers):
+            yield pool
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def ended_by_interruption(workers: Workers | None) -> Iterator[None]:
+    """End processes where the block is interrupted from the keyboard: calls may take long."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if workers is not None:
+            workers.close()
+        raise

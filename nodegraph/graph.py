@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from .argument_names import explain_names
 from .build_writer import Failure
 from .builder import GroupBuilder
+from .concurrency import Workers
 from .corpus import Corpus, Refresh
 from .document import as_document, flatten
 from .errors import nearest_names
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 OnError = Literal["raise", "skip"]
+
+_EMBEDDED_AT_ONCE = 16_384  # nodes
 
 PREDEFINED = {"CoarseChunk": (1024, 100), "MediumChunk": (256, 25), "FineChunk": (128, 12)}
 
@@ -143,6 +146,12 @@ class NodeGraph:
         self._shared_lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
+        from .workers import is_sending
+
+        if is_sending():
+            raise TypeError(
+                "a graph stays in its process; a transform with trans_node=True asks node.graph"
+            )
         derived = {"_access", "_builder", "_corpus", "embeddings", "_shared", "_shared_lock"}
         derived.update(("_search_texts", "_imports"))
         return {k: v for k, v in self.__dict__.items() if k not in derived}
@@ -420,22 +429,80 @@ class NodeGraph:
         """What became of the files when they were last read, by ``add`` or ``refresh``."""
         return self._corpus.report
 
-    def build(self, *groups: str, on_error: OnError | None = None) -> list[Failure]:
+    def build(
+        self,
+        *groups: str,
+        on_error: OnError | None = None,
+        workers: int | Workers | None = None,
+        embed: bool | str | Sequence[str] = False,
+    ) -> list[Failure]:
         """Build groups now instead of when they are first needed; retry what failed before.
+
+        Interrupted, it goes on where it was when it is called again. Nodes, ids and order do not
+        depend on ``workers``.
+
+        Args:
+            groups: The groups; those above them are built first.
+            on_error: What a failing transform does; None for what the graph says.
+            workers: In how many processes of this machine transforms and embedding models run,
+                for those that compute; or what has processes elsewhere (``RayWorkers``). None for
+                none. Groups and models that have ``num_workers`` run in threads all the same, and
+                so does what sees a whole group.
+            embed: Whether the groups are embedded, too, by all embeddings of the graph; or by
+                which of them.
 
         Returns:
             The documents that failed, where ``on_error`` is ``"skip"``.
 
         Raises:
             UnknownGroupError: If there is no such group.
+            LookupError: If the graph has no such embedding.
             TransformError: If a transform raises and ``on_error`` is ``"raise"``.
+            EmbeddingError: If an embedding model fails.
+            TypeError: If a transform or model can't be sent to another process.
+
+        Example:
+            >>> graph = NodeGraph(embed=lambda texts: [[len(text), 1] for text in texts])
+            >>> _ = graph.add(["Tea is a drink.", "Rivers run."])
+            >>> graph.create_node_group("word", str.split)
+            >>> graph.build("word", workers=2, embed=True)
+            []
         """
+        from .workers import as_workers  # which loads what starts processes
+
         mode = self.on_error if on_error is None else _check_on_error(on_error)
+        keys = self._embedding_keys(embed)
         for name in groups:
             self._builder.retry(self.ancestry(name))
-        with Block(partial(self._begin_reading, groups, mode), self._access.end):
-            built = {group.name for name in groups for group in self.ancestry(name)}
+        pool = None if workers is None else as_workers(workers)
+        try:
+            with Block(partial(self._begin_reading, groups, mode, pool), self._access.end):
+                built = {group.name for name in groups for group in self.ancestry(name)}
+            for name in dict.fromkeys(groups) if keys else ():
+                self._embed(name, keys, pool)
+        finally:
+            if pool is not None and pool is not workers:
+                pool.close()
         return [failure for failure in self.failures if failure.group in built]
+
+    def _embedding_keys(self, embed: bool | str | Sequence[str]) -> list[str]:
+        if isinstance(embed, bool):
+            if embed and not self.embeddings.embedders:
+                self.embeddings.key(None)  # says that there is none
+            return list(self.embeddings.embedders) if embed else []
+        return [self.embeddings.key(key) for key in ([embed] if isinstance(embed, str) else embed)]
+
+    def _embed(self, group: str, keys: Sequence[str], workers: Workers | None) -> None:
+        """Embed the nodes of a group, some thousands at a time, while nobody has to wait."""
+        groups = self.searched_groups(group)
+        with self.reading(*groups):
+            ids = self._store.ids(group)
+        for begin in range(0, len(ids), _EMBEDDED_AT_ONCE):
+            with self.reading(*groups):
+                nodes = self.existing_nodes(ids[begin : begin + _EMBEDDED_AT_ONCE])
+                texts = self.searched_texts(nodes)
+            for key in keys:
+                self.embeddings.embed(texts, key, group, workers)
 
     def ancestry(self, name: str) -> list[NodeGroup]:
         """Return the groups from the first below ``ROOT`` down to this one.
@@ -710,7 +777,7 @@ class NodeGraph:
         return Block(partial(self._begin_reading, groups, self.on_error), self._access.end)
 
     def _begin_reading(
-        self, groups: tuple[str, ...], on_error: OnError
+        self, groups: tuple[str, ...], on_error: OnError, workers: Workers | None = None
     ) -> AbstractContextManager[int]:
         if (observation := current_observation.get()) is not None:
             observation.note_groups(self, *groups)
@@ -720,7 +787,7 @@ class NodeGraph:
             # Where documents change as fast as groups are built, they are asked to wait.
             with self._access.change_lock if next(attempts) > 2 else nullcontext():
                 for name in groups:
-                    retried(partial(self._builder.build, self.ancestry(name), on_error))
+                    retried(partial(self._builder.build, self.ancestry(name), on_error, workers))
                 held = self._begin_if_fresh(groups)
         return held
 

@@ -44,6 +44,14 @@ class Draft:
     links: tuple[tuple[str, str], ...] = ()
     search_text: SearchText | None = None
 
+    def __reduce__(self) -> tuple[Callable[..., Draft], tuple[Any, ...]]:
+        metadata, span = dict(self.metadata), (self.start, self.end)
+        return _restore, (self.text, self.content, metadata, *span, self.links, self.search_text)
+
+
+def _restore(text: str, content: Any, metadata: dict[str, Any], *fields: Any) -> Draft:
+    return Draft(text, content, metadata or NO_METADATA, *fields)
+
 
 class RankedDraft(NamedTuple):
     """A node to be of a group that follows another one.

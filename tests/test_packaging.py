@@ -21,7 +21,7 @@ ROOMS = ("nodegraph", "retrievers", "adapters")
 FRAMEWORKS = {
     *("langchain", "langchain_core", "langchain_text_splitters", "langchain_community"),
     *("llama_index", "openai", "sentence_transformers", "torch", "transformers", "pymilvus"),
-    *("chromadb", "opensearchpy", "pandas", "jieba", "pydantic"),
+    *("chromadb", "opensearchpy", "ray", "pandas", "jieba", "pydantic"),
 }
 
 CLIENTS = {"pymilvus", "chromadb", "opensearchpy"}  # of engines, in nodegraph/engines
@@ -118,12 +118,12 @@ PUBLIC = {
         CORPUS CachedLLM Changes Derivation Document Embedder EmbeddingError EntityExtractor Failure
         Family GroupSummary Kin LLM LLMExtractor Link LinkedText MarkdownSplitter MemoryStore
         ModelError ModelTimeoutError Nearest Node NodeGraph NodeGroup NodeStore
-        Observation OutsideHoldError PassageSplitter ROOT ReadError ReadOptions ReadReport
-        RecursiveSplitter
+        Observation OutsideHoldError PassageSplitter ProcessWorkers ROOT ReadError ReadOptions
+        ReadReport RecursiveSplitter
         Refresh SearchText SearchTextOption SentenceSplitter Stamp StoreError
         TableAheadError TableState
         TransformError TransientStoreError UnknownGroupError UnsupportedFilesError
-        ValueMatch VectorRow VectorTable
+        ValueMatch VectorRow VectorTable Workers
         as_search_text count_tokens declared_search_text does_without_tables fingerprint
         explain_names
         file_name_of headings_of markdown_headings source_title
@@ -283,7 +283,7 @@ def test_retrievers_need_no_framework() -> None:
     assert not [name for name in loaded if name.startswith("nodekin.retrievers.evaluation")]
 
 
-@pytest.mark.parametrize("framework", ["langchain", "llama_index", "openai"])
+@pytest.mark.parametrize("framework", ["langchain", "llama_index", "openai", "ray"])
 def test_a_missing_extra_says_what_to_install(framework: str) -> None:
     core = {"langchain": "langchain_core", "llama_index": "llama_index.core"}.get(
         framework, framework

@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING
 from ..lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from .answer_cache import AnswerCache, answer_key, keep_answers, kept_answer
+    from .answer_cache import (
+        AnswerCache,
+        Answers,
+        answer_key,
+        current_answers,
+        keep_answers,
+        kept_answer,
+    )
     from .cached_llm import CachedLLM
     from .chat_prompt import ChatPrompt, PromptTemplate, prompt_text
     from .embedder import Embedder, as_embedder, as_embedders
@@ -26,7 +33,9 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            ".answer_cache": "AnswerCache answer_key keep_answers kept_answer",
+            ".answer_cache": (
+                "AnswerCache Answers answer_key current_answers keep_answers kept_answer"
+            ),
             ".cached_llm": "CachedLLM",
             ".chat_prompt": "ChatPrompt PromptTemplate prompt_text",
             ".embedder": "Embedder as_embedder as_embedders",
@@ -42,6 +51,7 @@ else:
 __all__ = [
     "LLM",
     "AnswerCache",
+    "Answers",
     "CachedLLM",
     "ChatPrompt",
     "Embedder",
@@ -55,6 +65,7 @@ __all__ = [
     "as_embedder",
     "as_embedders",
     "as_llm",
+    "current_answers",
     "embed_ahead",
     "fill_template",
     "in_thread",

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from ..locking import is_reading_graph
 from ..memory_store import as_store
@@ -18,6 +18,14 @@ from ..store import NodeStore
 from .embedder_adapters import in_thread
 
 _KIND = "answers"
+
+
+class Answers(Protocol):
+    """What knows the answers of models: an ``AnswerCache``, or who asks one elsewhere."""
+
+    def ask(self, key: str, call: Callable[[], Any]) -> Any:
+        """Return the answer that is stored, or that of a call."""
+        ...
 
 
 class AnswerCache:
@@ -130,11 +138,16 @@ def answer_key(model: str, prompt: str, schema: Mapping[str, Any] | None = None)
     return hashlib.sha256(request.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-_current: ContextVar[AnswerCache | None] = ContextVar("answers", default=None)
+_current: ContextVar[Answers | None] = ContextVar("answers", default=None)
+
+
+def current_answers() -> Answers | None:
+    """Return the cache of the graph whose transform this is; None elsewhere."""
+    return _current.get()
 
 
 @contextmanager
-def keep_answers(cache: AnswerCache) -> Iterator[None]:
+def keep_answers(cache: Answers) -> Iterator[None]:
     """Let transforms that ask models in the block keep their answers in a graph's cache."""
     token = _current.set(cache)
     try:

@@ -10,6 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ..concurrency import Workers, ended_by_interruption
 from ..errors import nearest_names
 from ..hashing import digest
 from ..locking import is_reading_graph
@@ -106,6 +107,28 @@ class EmbeddingCache:
             return np.zeros((0, self._passages.dimension(embedder) or 0), np.float32)
         table.flags.writeable = False
         return table
+
+    def embed(self, texts: Sequence[str], key: str, what: str, workers: Workers | None) -> None:
+        """Embed the passages that have no vector yet.
+
+        Args:
+            texts: The passages.
+            key: The embedding.
+            what: What they are, shown beside a progress bar.
+            workers: The processes that embed; None for this one, or threads of it.
+
+        Raises:
+            LookupError: If there is no model of that key.
+            EmbeddingError: If the model fails, or makes no usable vectors.
+            TypeError: If the model can't be sent to another process.
+        """
+        by_digest = {digest(text): text for text in texts}
+        vectors = self._passages.vectors(
+            self.embedder(key), by_digest, f"embedding {what}", workers
+        )
+        with closing(vectors), ended_by_interruption(workers):
+            for _ in vectors:
+                pass
 
     def put(self, texts: Sequence[str], vectors: Sequence[Any], key: str | None = None) -> None:
         """Take over vectors that the model of a key made of passages elsewhere, (texts, dimension).

@@ -8,20 +8,20 @@ import re
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from ..concurrency import run_in_tasks
+from ..concurrency import Workers, ended_by_interruption, run_in_tasks, threads
 from ..errors import EmbeddingError
 from ..hashing import digest
 from ..locking import is_reading_graph
 from ..progress import track
 from ..store import NodeStore
 from .embedder import Embedder
-from .embedder_adapters import Vectors, check_vectors, in_thread
+from .embedder_adapters import EmbedTexts, Vectors, check_vectors, in_thread
 
 logger = logging.getLogger(__name__)
 
@@ -58,18 +58,30 @@ class PassageVectors:
         self._progress = progress
         # By model, not by key: two keys may have the same one, and then share its vectors.
         self._embedding = {embedder.name: threading.Lock() for embedder in embedders.values()}
+        self._keeping = threading.Lock()  # so that all vectors are as long as the first ones
         self._async_locks: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
         self._dimensions: dict[str, int] = {}
         self._earlier: dict[str, list[str]] = {}  # by model: kinds that were not compared yet
 
     def vectors(
-        self, embedder: Embedder, texts: Mapping[str, str], what: str
+        self,
+        embedder: Embedder,
+        texts: Mapping[str, str],
+        what: str,
+        workers: Workers | None = None,
     ) -> Generator[tuple[str, Vectors], None, None]:
-        """Yield the vectors of texts by digest, the stored ones first."""
+        """Yield the vectors of texts by digest, the stored ones first.
+
+        Args:
+            embedder: The model.
+            texts: The texts by digest.
+            what: What is embedded, shown beside a progress bar.
+            workers: The processes that embed; None for this one, or threads of it.
+        """
         if missing := (yield from self._stored(embedder, texts)):
             with self._embedding[embedder.name]:  # another thread may be embedding the same
                 missing = yield from self._stored(embedder, missing)
-                yield from self._embed(embedder, missing, what)
+                yield from self._embed(embedder, missing, what, workers)
 
     def _stored(
         self, embedder: Embedder, texts: Mapping[str, str]
@@ -88,7 +100,11 @@ class PassageVectors:
         return missing
 
     def _embed(
-        self, embedder: Embedder, texts: Mapping[str, str], what: str
+        self,
+        embedder: Embedder,
+        texts: Mapping[str, str],
+        what: str,
+        workers: Workers | None,
     ) -> Iterator[tuple[str, Vectors]]:
         """Embed texts batch by batch; yield their vectors once they are in the store."""
         if not texts:
@@ -98,21 +114,30 @@ class PassageVectors:
         texts = yield from self._same_model(embedder, texts)
         of_texts = batches(list(texts), embedder.batch_size)
         show = self._progress if len(texts) >= _LONG else False
+        embed: EmbedTexts = embedder.passages
+        at_once = embedder.num_workers
+        if workers is not None and at_once < 2:  # else it waits, for which threads are enough
+            embed, at_once = remote_passages(embedder, workers), workers.count
+
+        def embed_and_keep(batch: list[str]) -> Mapping[str, Vectors]:
+            vectors = dict(zip(batch, embed([texts[name] for name in batch]), strict=True))
+            self._keep(embedder, vectors)  # at once, whatever becomes of the batches before
+            return vectors
+
         embedded = _outcomes(
-            lambda batch: (batch, embedder.passages([texts[name] for name in batch])),
+            embed_and_keep,
             of_texts,
-            embedder.num_workers,
+            at_once,
             f"embed-{embedder.name}",
+            workers,
         )
         failure: Exception | None = None
         for outcome in track(embedded, len(of_texts), what, " batches", show):
             if isinstance(outcome, Exception):  # what was embedded besides is kept all the same
                 failure = failure or outcome
                 continue
-            batch, vectors = outcome
-            self._keep(embedder, dict(zip(batch, vectors, strict=True)))
             if failure is None:
-                yield from zip(batch, vectors, strict=True)
+                yield from outcome.items()
         if failure is not None:
             raise failure
 
@@ -158,15 +183,16 @@ class PassageVectors:
 
     def _keep(self, embedder: Embedder, vectors: Mapping[str, Vectors]) -> None:
         """Store vectors by digest."""
-        dimension = self.dimension(embedder)
-        for vector in vectors.values():
-            dimension = len(vector) if dimension is None else dimension
-            check_dimension(embedder, dimension, len(vector))
-        new = {name: vector.astype("<f4").tobytes() for name, vector in vectors.items()}
-        # Together, so that there is no dimension without a vector, nor the other way round.
-        self._store.put_values(_kind(embedder), {**new, DIMENSION: str(dimension).encode()})
-        if dimension is not None:
-            self._dimensions[embedder.name] = dimension
+        with self._keeping:
+            dimension = self.dimension(embedder)
+            for vector in vectors.values():
+                dimension = len(vector) if dimension is None else dimension
+                check_dimension(embedder, dimension, len(vector))
+            new = {name: vector.astype("<f4").tobytes() for name, vector in vectors.items()}
+            # Together, so that there is no dimension without a vector, nor the other way round.
+            self._store.put_values(_kind(embedder), {**new, DIMENSION: str(dimension).encode()})
+            if dimension is not None:
+                self._dimensions[embedder.name] = dimension
 
     def _same_model(
         self, embedder: Embedder, texts: Mapping[str, str]
@@ -296,8 +322,25 @@ def _kind(embedder: Embedder) -> str:
     return f"{KIND}{embedder.name}"
 
 
+def remote_passages(embedder: Embedder, workers: Workers) -> EmbedTexts:
+    """Return what embeds passages in processes.
+
+    Raises:
+        TypeError: If the model can't be sent to another process.
+    """
+    return workers.remote(
+        embedder.passages,
+        f"the embedding model {embedder.name!r}",
+        "embed in threads of this process: Embedder(model, num_workers=8)",
+    )
+
+
 def _outcomes(
-    call: Callable[[list[str]], T], parts: Sequence[list[str]], num_workers: int, name: str
+    call: Callable[[list[str]], T],
+    parts: Sequence[list[str]],
+    num_workers: int,
+    name: str,
+    workers: Workers | None,
 ) -> Iterator[T | Exception]:
     """Yield what a function makes of each part, in order, or raises; begin no more after that.
 
@@ -305,28 +348,26 @@ def _outcomes(
     they might wait for.
     """
     if num_workers < 2 or len(parts) < 2 or is_reading_graph():
-        yield from map(call, parts)
+        with ended_by_interruption(workers):
+            yield from map(call, parts)
         return
     waiting = iter(parts)
     pending: deque[Future[T]] = deque()
-    with ThreadPoolExecutor(min(num_workers, len(parts)), name) as pool:
-        try:
-            while True:
-                while len(pending) < 2 * num_workers and (part := next(waiting, None)) is not None:
-                    pending.append(pool.submit(contextvars.copy_context().run, call, part))
-                if not pending:
-                    return
-                try:
-                    yield pending.popleft().result()
-                except CancelledError:
-                    continue
-                except Exception as error:
-                    waiting = iter(())
-                    for future in pending:
-                        future.cancel()
-                    yield error
-        finally:  # left early: what has not begun need not be done
-            pool.shutdown(wait=True, cancel_futures=True)
+    with threads(min(num_workers, len(parts)), name, workers) as pool:
+        while True:
+            while len(pending) < 2 * num_workers and (part := next(waiting, None)) is not None:
+                pending.append(pool.submit(contextvars.copy_context().run, call, part))
+            if not pending:
+                return
+            try:
+                yield pending.popleft().result()
+            except CancelledError:
+                continue
+            except Exception as error:
+                waiting = iter(())
+                for future in pending:
+                    future.cancel()
+                yield error
 
 
 def batches(items: list[str], size: int) -> list[list[str]]:

@@ -1,0 +1,172 @@
+"""Call functions in processes of this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from typing import IO, BinaryIO, cast
+
+from ..concurrency import Workers
+from .remote_calls import CallServer
+from .remote_workers import RemoteWorkers, WorkerEndedError
+
+# Python puts the working directory before all else; what a program may import is in PYTHONPATH.
+_PROGRAM = (
+    "import sys; sys.path[:] = [path for path in sys.path if path]; "
+    f"from {__name__} import main; main()"
+)
+
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+_ENDING = 10  # seconds that a process has to end by itself
+
+
+class ProcessWorkers(RemoteWorkers):
+    """Run transforms and embedding models in processes of this machine.
+
+    ``graph.build(..., workers=8)`` makes one and closes it; choose this to keep the processes,
+    and the models that they have loaded, for several builds.
+
+    A process imports what the program has imported, and not the program itself, which needs no
+    ``if __name__ == "__main__"``. Libraries that compute in threads of their own get a share of
+    the cores, unless ``OMP_NUM_THREADS`` and the like say otherwise. What a transform prints goes
+    to stderr.
+
+    Args:
+        count: How many processes.
+
+    Raises:
+        ValueError: If there is none.
+
+    Example:
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> graph = NodeGraph()
+        >>> _ = graph.add(["Tea is a drink.", "Rivers run."])
+        >>> graph.create_node_group("word", lambda text: text.split())
+        >>> with ProcessWorkers(2) as workers:
+        ...     graph.build("word", workers=workers)
+        []
+    """
+
+    def start(self) -> _Process:
+        """Start a process."""
+        return _Process(self.count)
+
+
+def as_workers(workers: int | Workers) -> Workers:
+    """Return processes of this machine for their number.
+
+    Raises:
+        TypeError: If it is neither a number nor something that processes are started by.
+        ValueError: If the number is below 1.
+    """
+    if isinstance(workers, bool) or not isinstance(workers, int | Workers):
+        raise TypeError(
+            f"workers is how many processes, or what starts them (ProcessWorkers(8), "
+            f"nodekin.adapters.ray.RayWorkers()), not {workers!r:.80}"
+        )
+    return ProcessWorkers(workers) if isinstance(workers, int) else workers
+
+
+class _Process:
+    """A process that a pipe leads to."""
+
+    def __init__(self, count: int) -> None:
+        paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
+        share = str(max(1, _cores() // count))
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**dict.fromkeys(_THREADS, share), **os.environ, "PYTHONPATH": paths},
+            # Who interrupts the program from the keyboard interrupts the program alone.
+            start_new_session=True,
+        )
+        self._requests = cast("IO[bytes]", self._process.stdin)
+        self._replies = cast("IO[bytes]", self._process.stdout)
+
+    def exchange(self, message: bytes) -> bytes:
+        """Send a message and return the reply."""
+        reply = None
+        with contextlib.suppress(OSError, ValueError):  # it has ended, or was closed
+            _write(self._requests, message)
+            reply = _read(self._replies)
+        if reply is None:
+            raise WorkerEndedError(f"the process that worked on it ended {_how(self._end())}")
+        return reply
+
+    def close(self) -> None:
+        """End the process."""
+        self._end()
+        with contextlib.suppress(OSError):
+            self._replies.close()
+
+    def _end(self) -> int:
+        """Close the way to the process, at which it ends; return its status."""
+        with contextlib.suppress(OSError):
+            self._requests.close()
+        try:
+            return self._process.wait(_ENDING)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+
+def _cores() -> int:
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def _how(status: int) -> str:
+    if status >= 0:
+        return f"with status {status}"
+    name = signal.Signals(-status).name if -status in list(signal.Signals) else f"signal {-status}"
+    may = ", as the system sends it where memory runs out" if name == "SIGKILL" else ""
+    return f"by {name}{may}"
+
+
+def _write(stream: IO[bytes] | BinaryIO, message: bytes) -> None:
+    stream.write(len(message).to_bytes(8, "big"))
+    stream.write(message)
+    stream.flush()
+
+
+def _read(stream: IO[bytes] | BinaryIO) -> bytes | None:
+    """Return one message, None at the end."""
+    size = stream.read(8)
+    if len(size) < 8:
+        return None
+    message = stream.read(int.from_bytes(size, "big"))
+    return message if len(message) == int.from_bytes(size, "big") else None
+
+
+def main() -> None:
+    """Serve calls until the pipe ends; in the middle of a call, too, the process ends then."""
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)  # what a transform prints is no reply
+    messages: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+    received = sent = 0
+
+    def read() -> None:
+        nonlocal received
+        while (message := _read(requests)) is not None:
+            received += 1
+            messages.put(message)
+        if received > sent:
+            os._exit(1)
+        messages.put(None)
+
+    def send(message: bytes) -> None:
+        nonlocal sent
+        _write(replies, message)
+        sent += 1
+
+    threading.Thread(target=read, daemon=True).start()
+    CallServer(messages.get, send).serve()

@@ -1,0 +1,274 @@
+"""Call a function in another process, which may ask its caller for what the caller has.
+
+A message has one reply: a result, an error, or a question, whose answer is the next message. So
+a pipe can carry it as well as a method of an actor.
+"""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+from ..document import flatten
+from ..models import Answers, keep_answers
+from ..node import Kin, Node
+
+Exchange = Callable[[bytes], bytes]
+"""Sends a message to a process, and returns its reply."""
+
+Message = tuple[Any, ...]
+
+
+_sending: ContextVar[bool] = ContextVar("a function is sent to a process", default=False)
+
+
+def is_sending() -> bool:
+    """Return whether a function is being pickled that another process is to call."""
+    return _sending.get()
+
+
+def function_to_bytes(function: object) -> bytes:
+    """Pickle a function for another process, and with it no graph."""
+    token = _sending.set(True)
+    try:
+        return to_bytes(function)
+    finally:
+        _sending.reset(token)
+
+
+def to_bytes(value: object) -> bytes:
+    """Pickle a value; functions and classes of the main program, and lambdas, by their code."""
+    with suppress(Exception):  # what pickle can't, cloudpickle may, or tells why it can't
+        data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+        if b"__main__" not in data:
+            return data
+    import cloudpickle
+
+    pickled: bytes = cloudpickle.dumps(value)
+    return pickled
+
+
+class RemoteTraceback(Exception):
+    """Show where an error was raised in another process; the ``__cause__`` of the error here."""
+
+    def __str__(self) -> str:
+        return f"in another process:\n\n{self.args[0]}"
+
+
+# The caller's side
+
+
+def converse(
+    exchange: Exchange, message: Message, kin: Kin | None = None, answers: Answers | None = None
+) -> Any:
+    """Send a message to a process, answer what it asks, and return the result.
+
+    Args:
+        exchange: Reaches the process.
+        message: ``("load", key, function)`` as bytes, or ``("call", key, argument)``.
+        kin: The graph of the nodes that are sent.
+        answers: What models have answered before, and where new answers are kept.
+
+    Raises:
+        BaseException: What the function raised, with a ``RemoteTraceback``.
+    """
+    kind, *rest = pickle.loads(exchange(to_bytes(message)))
+    while kind == "question":
+        try:
+            reply: Message = ("value", _answer(exchange, rest, kin, answers))
+        except Exception as error:
+            reply = _error_message(error)
+        kind, *rest = pickle.loads(exchange(to_bytes(reply)))
+    if kind == "error":
+        raise _error_of(*rest)
+    return rest[0]
+
+
+def _answer(
+    exchange: Exchange, question: list[Any], kin: Kin | None, answers: Answers | None
+) -> Any:
+    """Return what a process asks for."""
+    about, name, *arguments = question
+    if about == "answer":  # of a model: if nobody has it, the process asks the model
+        call = partial(converse, exchange, ("yours",), kin, answers)
+        return call() if answers is None else answers.ask(name, call)
+    if kin is None:
+        raise ValueError("the node belongs to no graph, so it has no kin")
+    args, settings = _attached(arguments, kin)
+    if name == "find":
+        group, nodes = args
+        return kin.find(group)(nodes)
+    if name == "reading":  # nothing is held: what is made of a state that has gone is dropped
+        with kin.reading(*args):
+            return None
+    if name == "ancestry":  # a group's transform stays here
+        return [GroupName(group.name, group.by_span) for group in kin.ancestry(*args)]
+    return getattr(kin, name)(*args, **settings)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupName:
+    """Say of a group what a node's kin are found by."""
+
+    name: str
+    by_span: bool
+
+
+def _error_message(error: BaseException) -> Message:
+    """Return what an error can be raised from, also where its class is not known."""
+    trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    pickled = None
+    with suppress(Exception):
+        pickled = to_bytes(error)
+        pickle.loads(pickled)
+    return "error", pickled, type(error).__name__, str(error), trace
+
+
+def _error_of(pickled: bytes | None, name: str, text: str, trace: str) -> BaseException:
+    error: BaseException | None = None
+    with suppress(Exception):
+        error = None if pickled is None else pickle.loads(pickled)
+    if error is None:
+        error = cast("BaseException", type(name, (RuntimeError,), {})(text))
+    error.__cause__ = RemoteTraceback(trace)
+    return error
+
+
+def _attached(value: Any, graph: Any) -> Any:
+    """Let the nodes in a value know their graph, which they travel without."""
+    if isinstance(value, Node):
+        if value.graph is None:
+            object.__setattr__(value, "graph", graph)
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            _attached(item, graph)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for item in value:
+            _attached(item, graph)
+    return value
+
+
+# The process's side
+
+
+class CallServer:
+    """Call functions for another process, one call at a time.
+
+    Args:
+        receive: Returns the next message, None at the end.
+        send: Sends a reply.
+    """
+
+    def __init__(
+        self, receive: Callable[[], bytes | None], send: Callable[[bytes], object]
+    ) -> None:
+        self._receive = receive
+        self._send = send
+        self._functions: dict[str, Callable[[Any], Any]] = {}
+        self._graph = RemoteGraph(self)
+        self._asking = threading.RLock()  # a function may have threads of its own
+
+    def serve(self) -> None:
+        """Answer messages until they end."""
+        while (message := self._receive()) is not None:
+            self._send(self._reply(message))
+
+    def _reply(self, message: bytes) -> bytes:
+        try:
+            kind, key, value = pickle.loads(message)
+            if kind == "load":
+                self._functions[key] = self._loaded(value)
+                return to_bytes(("value", None))
+            with keep_answers(_RemoteAnswers(self)):
+                result = self._functions[key](_attached(value, self._graph))
+            return to_bytes(("value", result))
+        except BaseException as error:  # a transform may even raise SystemExit, as it may there
+            return to_bytes(_error_message(error))
+
+    @staticmethod
+    def _loaded(function: bytes) -> Callable[[Any], Any]:
+        try:
+            loaded: Callable[[Any], Any] = pickle.loads(function)
+        except Exception as error:
+            raise RuntimeError(
+                f"the process can't load it: {type(error).__name__}: {error}"
+            ) from error
+        return loaded
+
+    @contextmanager
+    def conversing(self) -> Iterator[Callable[[Message], Message]]:
+        """Hold the line; give a function that sends a message and returns the next one."""
+        with self._asking:
+            yield self._exchange
+
+    def _exchange(self, message: Message) -> Message:
+        self._send(to_bytes(message))
+        data = self._receive()
+        if data is None:
+            raise EOFError("the process that called has ended")
+        reply: Message = pickle.loads(data)
+        return reply
+
+    def ask(self, method: str, *args: Any, **settings: Any) -> Any:
+        """Return what a method of the caller's graph returns."""
+        with self.conversing() as exchange:
+            kind, *rest = exchange(("question", "graph", method, args, settings))
+        if kind == "error":
+            raise _error_of(*rest)
+        return _attached(rest[0], self._graph)
+
+
+class _RemoteAnswers:
+    """Look up models' answers at the caller, who keeps each as soon as it is there."""
+
+    def __init__(self, server: CallServer) -> None:
+        self._server = server
+
+    def ask(self, key: str, call: Callable[[], Any]) -> Any:
+        with self._server.conversing() as exchange:
+            kind, *rest = exchange(("question", "answer", key))
+            if kind == "yours":
+                try:
+                    answer = call()
+                except BaseException as error:
+                    exchange(_error_message(error))  # which comes back
+                    raise
+                kind, *rest = exchange(("value", answer))
+        if kind == "error":  # the answer could not be kept
+            raise _error_of(*rest)
+        return rest[0]
+
+
+_OF_GRAPHS = ("document_ids", "links_of", "neighbours", "nodes", "nodes_by_id")
+
+
+class RemoteGraph:
+    """Ask the graph of the caller for the kin of nodes: what ``Kin`` names, and a little more."""
+
+    def __init__(self, server: CallServer) -> None:
+        self._server = server
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name not in _OF_GRAPHS and (name.startswith("_") or not hasattr(Kin, name)):
+            raise AttributeError(
+                f"a transform that runs in another process has no graph.{name}; it has a node's "
+                "kin, links and embedding, and graph.nodes, find, neighbours"
+            )
+        return partial(self._server.ask, name)
+
+    def find(self, group: str) -> Callable[[Any], list[Node]]:
+        """Return a function that takes nodes to their kin in a group."""
+        return lambda nodes: self._server.ask("find", group, [*flatten(nodes)])
+
+    @contextmanager
+    def reading(self, *groups: str) -> Iterator[None]:
+        """Have the groups built."""
+        self._server.ask("reading", *groups)
+        yield
