@@ -19,12 +19,14 @@ from .pdf_layout import (
     pages_as_text,
 )
 from .pdf_tables import with_tables
-from .pdfium import pdfium, pointer_of
+from .pdfium import pdfium
 from .source_file import SourceFile, parser
 
 _MAX_GARBAGE = 0.25  # the share of a page's characters that mean nothing, above which it is no text
 
-_SAMPLE = 48  # characters of a page that are asked whether they have a meaning
+# How many characters of a page are asked whether they are turned, or have no meaning: the first
+# number; where one of them is, the second.
+_SAMPLES = (12, 48)
 
 _UPRIGHT = {90: 270, 180: 180, 270: 90}  # how a page is turned whose text is turned so
 
@@ -75,7 +77,7 @@ def _opened(source: SourceFile) -> Iterator[Any]:
     with parser("pypdfium2"):
         from pypdfium2 import PdfDocument, PdfiumError
     try:
-        pdf = PdfDocument(source.path)
+        pdf = PdfDocument(source.path.read_bytes())  # which is quicker than parts of a file
     except PdfiumError as error:
         if getattr(error, "err_code", None) == _PASSWORD:
             raise source.encrypted("PDF") from error
@@ -147,18 +149,25 @@ def _angle(textpage: Any, text: str) -> int:
     """Return by how much most characters of a page are turned, in degrees, clockwise."""
     from math import degrees
 
-    get_angle, handle = pdfium().get_angle, pointer_of(textpage)
-    places = range(0, len(text), len(text) // 20 + 1)
-    angles = [get_angle(handle, i) for i in places if not text[i].isspace()]
-    return round(degrees(sorted(angles)[len(angles) // 2])) if any(angles) else 0
+    get_angle, handle = pdfium().get_angle, textpage.raw
+    for count in _SAMPLES:
+        places = range(0, len(text), len(text) // count + 1)
+        angles = [get_angle(handle, i) for i in places if not text[i].isspace()]
+        if not any(angles):
+            return 0
+    return round(degrees(sorted(angles)[len(angles) // 2]))
 
 
 def _unmapped_share(textpage: Any) -> float:
     """Return which share of a page's characters have no meaning that their font knows of."""
-    count = textpage.count_chars()
-    places = range(0, count, max(1, count // _SAMPLE))
-    has_no_meaning, handle = pdfium().has_no_meaning, pointer_of(textpage)
-    return sum(has_no_meaning(handle, i) == 1 for i in places) / len(places) if count else 0
+    has_no_meaning, handle, share = pdfium().has_no_meaning, textpage.raw, 0.0
+    length = textpage.count_chars()
+    for count in _SAMPLES:
+        asked = [has_no_meaning(handle, i) == 1 for i in range(0, length, length // count + 1)]
+        if not any(asked):
+            return 0.0
+        share = sum(asked) / len(asked)
+    return share
 
 
 def _lines(textpage: Any, text: str, *, is_upward: bool = False) -> list[TextLine]:
@@ -174,7 +183,7 @@ def _lines(textpage: Any, text: str, *, is_upward: bool = False) -> list[TextLin
 
     if len(text) != textpage.count_chars():  # it is not known which character is which
         return lines_of_text(text)
-    functions, handle = pdfium(), pointer_of(textpage)
+    functions, handle = pdfium(), textpage.raw
     get_origin, get_box = functions.get_origin, functions.get_box
     get_matrix, get_size = functions.get_matrix, functions.get_size
     box, matrix, x, y = raw.FS_RECTF(), raw.FS_MATRIX(), c_double(), c_double()

@@ -6,7 +6,7 @@ import re
 import string
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from math import inf
 from typing import NamedTuple
@@ -21,10 +21,16 @@ _CJK = re.compile(f"[{_UNSPACED}]")
 
 _FIRST_UNSPACED = "\u2e80"
 
+# A text that consists of other characters is passed over by ``fullmatch`` in a tenth of the time
+# that it takes to search it.
 _MEANINGLESS = re.compile("[\ufffd\ue000-\uf8ff\U000f0000-\U0010fffd\x00-\x08\x0e-\x1f]")
 
+_MEANINGFUL = re.compile("[\t-\r -\udfff\uf900-\ufffc\ufffe-\U000effff]*")
+
 # Radicals and compatibility forms, which fonts put where the usual character is meant.
-_VARIANTS = re.compile("[\u2e80-\u2fdf\uf900-\ufaff\ufb00-\ufb06]")
+_VARIANTS = re.compile("[\u2e80-\u2fdf\uf900-\ufb06]")
+
+_USUAL = re.compile("[\x00-\u2e7f\u2fe0-\uf8ff\ufb07-\U0010ffff]*")
 
 _SENTENCE_END = re.compile(r"[.!?。！？…:：；;][\"'”’」』）)\]]*$")
 
@@ -32,11 +38,11 @@ _ITEM = re.compile(
     r"(?:[-•▪◦‣·*–]|\(?\d{1,3}[.)]|[（(][一二三四五六七八九十\d]+[）)]|[a-z]\))\s|[•▪◦‣\ue000-\uf8ff]"
 )
 
-_ITEM_BEGINS = frozenset("-•▪◦‣·*–(（0123456789abcdefghijklmnopqrstuvwxyz") | {
-    chr(code) for code in range(0xE000, 0xF900)
-}
+_ITEM_BEGINS = frozenset("-•▪◦‣·*–(（0123456789") | {chr(c) for c in range(0xE000, 0xF900)}
 
 _BULLET = re.compile("[•▪◦‣●■□➢\uf0b7\uf0a7\uf0d8\uf076\uf0fc\uf02d\ue000-\uf8ff][ \u00a0]?")
+
+_WITHOUT_BULLETS = re.compile("[\x00-\u2021\u2024-\u259f\u27a3-\udfff\uf900-\U0010ffff]*")
 
 # What stands before a heading on the page, and not in the outline.
 _NUMBER_BEGINS = "0123456789caps"
@@ -49,7 +55,7 @@ _LAST_LETTERS = re.compile(r"[^\W\d_]{1,40}\Z")
 
 _FIRST_LETTERS = re.compile(r"[^\W\d_]*")
 
-_MARKS = string.punctuation.replace("-", "").encode()
+_MARKS = string.punctuation.replace("-", "").encode() + string.whitespace.encode()
 
 _WITHOUT_MARKS = bytes.maketrans(_MARKS, b" " * len(_MARKS))
 
@@ -96,7 +102,7 @@ def normalized(text: str) -> str:
         form = unicodedata.normalize("NFKC", match[0])
         return form if len(form) == 1 else match[0]
 
-    return text if text.isascii() else _VARIANTS.sub(usual, text)
+    return text if _USUAL.fullmatch(text) else _VARIANTS.sub(usual, text)
 
 
 _LIGATURES = "\ufb00\ufb01\ufb02\ufb03\ufb04\ufb05\ufb06"
@@ -111,6 +117,8 @@ def garbage_share(text: str) -> float:
         >>> garbage_share("ab\ue001\ufffd"), garbage_share("")
         (0.5, 0.0)
     """
+    if _MEANINGFUL.fullmatch(text):
+        return 0.0
     sample = text[:: len(text) // 1000 + 1]
     meaningless = len(_MEANINGLESS.findall(sample))
     return meaningless / len("".join(sample.split())) if meaningless else 0.0
@@ -165,15 +173,16 @@ def _block_text(lines: Lines, block: _PageBlock) -> str:
     text = joined([line.text for line in lines[begin:end]])
     if level:
         return f"{'#' * min(level, 6)} {text}"
-    if text.isascii():
-        return f"\\{text}" if text[0] == "#" else text
-    return _BULLET.sub("- ", text)
+    if text[0] == "#":
+        return f"\\{text}"
+    return text if _WITHOUT_BULLETS.fullmatch(text) else _BULLET.sub("- ", text)
 
 
 def joined(lines: Sequence[str]) -> str:
     """Return lines as one, with a space between two words of a script that has them."""
-    if len(lines) == 1:
-        return lines[0]
+    text = " ".join(lines)
+    if len(lines) == 1 or (text.isascii() and "- " not in text):
+        return text
     parts: list[str] = []
     for line, following in pairwise(lines):
         end = line[-1]
@@ -212,7 +221,10 @@ def _blocks(
                 if (
                     not (is_surely_full[at - 1] or _is_full(line, following, edges[at - 1]))
                     or (indent > 0.8 * line.size and not _ITEM.match(lines[begin].text))
-                    or (following.text[0] in _ITEM_BEGINS and _ITEM.match(following.text))
+                    or (
+                        (following.text[0] in _ITEM_BEGINS or following.text[1:2] == ")")
+                        and _ITEM.match(following.text)
+                    )
                 ):  # a line that ends early, or begins further to the right, or an item
                     break
                 margin = following.left if at == begin + 1 else min(margin, following.left)
@@ -232,8 +244,11 @@ def _headings(
     """Return which lines begin a heading: its level, and how many lines it has."""
     found: dict[int, tuple[int, int]] = {}
     begins = {title[:1] for title in titles}
+    longest = 2 * max(map(len, titles), default=0) + 40  # with spaces, and its number before it
     for at, (text, _, left, right, _, size, _) in enumerate(lines):
         if titles:
+            if len(text) > longest:
+                continue
             first = text[0].casefold()
             may_be = first in begins or (
                 (first in _NUMBER_BEGINS or text[1:2] in _AFTER_LETTER) and _NUMBER.match(text)
@@ -372,8 +387,10 @@ def _is_full(line: TextLine, following: TextLine, edge: float) -> bool:
     following_advance = (following.right - following.left) / len(following.text)
     if advance > 1.3 * size or following_advance > 1.3 * size or ". . . ." in text:
         return False  # the row of a table, or an entry of a list of contents, with gaps
-    word = 1 if _CJK.match(following.text) else len(following.text.split(None, 1)[0]) + 1
-    slack = size * (1.5 if _CJK.search(text[-3:]) else 0.3)
+    end = following.text.find(" ")
+    is_unspaced = following.text >= _FIRST_UNSPACED and _CJK.match(following.text)
+    word = 1 if is_unspaced else (end if end > 0 else len(following.text)) + 1
+    slack = size * (1.5 if not text[-3:].isascii() and _CJK.search(text[-3:]) else 0.3)
     return right + min(word, 30) * advance + slack >= edge
 
 
@@ -401,22 +418,33 @@ def _hyphens_resolved(text: str) -> str:
         begin, end = _LAST_LETTERS.search(first[-40:]), _FIRST_LETTERS.match(other)
         pairs.append((begin[0] if begin else "", end[0] if end else ""))
         first = other
-    forms = {form for pair in pairs for form in (*pair, "".join(pair), "-".join(pair))}
     plain = text.replace(_HYPHEN, " ").casefold().encode().translate(_WITHOUT_MARKS)
-    known = {form.casefold().encode() for form in forms}.intersection(plain.split())
-    words = {form for form in forms if form.casefold().encode() in known}
+    is_word = _few_words(plain) if len(pairs) < len(text) / 10_000 else _words(plain, pairs)
     parts = [text[: text.index(_HYPHEN)]]
     for pair, other in zip(pairs, others, strict=True):
-        parts += (other,) if _is_one_word(*pair, words) else ("-", other)
+        parts += (other,) if _is_one_word(*pair, is_word) else ("-", other)
     return "".join(parts)
 
 
-def _is_one_word(first: str, second: str, words: set[str]) -> bool:
+def _few_words(plain: bytes) -> Callable[[str], bool]:
+    """Return a function that says whether a form is a word of a text, which it searches."""
+    spaced = b" %b " % plain
+    return lambda form: b" %b " % form.casefold().encode() in spaced
+
+
+def _words(plain: bytes, pairs: Sequence[tuple[str, str]]) -> Callable[[str], bool]:
+    """Return the same function for the forms of pairs, of a text whose words are looked up."""
+    forms = {form for pair in pairs for form in (*pair, "".join(pair), "-".join(pair))}
+    known = {form.casefold().encode() for form in forms}.intersection(plain.split())
+    return lambda form: form.casefold().encode() in known
+
+
+def _is_one_word(first: str, second: str, is_word: Callable[[str], bool]) -> bool:
     """Whether the parts of a word are written together, by the other words of the text."""
     if not (first and second):
         return False
-    if first + second in words:
+    if is_word(first + second):
         return True
-    if f"{first}-{second}" in words or not second[0].islower():
+    if is_word(f"{first}-{second}") or not second[0].islower():
         return False
-    return not (first in words and second in words and len(second) > 2)
+    return not (is_word(first) and is_word(second) and len(second) > 2)

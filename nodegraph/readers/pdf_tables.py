@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from math import inf
 from typing import Any, NamedTuple
 
 from .pages import markdown_table
 from .pdf_layout import Lines, TextLine, joined
-from .pdfium import pdfium, pointer_of
+from .pdfium import pdfium
 
 _PATH, _LINE_TO = 2, 0  # FPDF_PAGEOBJ_PATH, FPDF_SEGMENT_LINETO
 
@@ -46,7 +47,9 @@ def _may_have_rows(lines: Lines) -> bool:
     """Whether a line has gaps, or two lines stand beside each other."""
     above = inf
     for text, _, left, right, baseline, size, _ in lines:
-        width = size * (0.35 * len(text) + 0.25 * len(text.encode()))  # of Chinese 1.1 a character
+        # A character is 0.63 wide at most on average, 0.6 where all are as wide; of Chinese 1.13.
+        wide = 0 if text.isascii() else 0.25 * (len(text.encode()) - len(text))
+        width = size * (0.63 * len(text) + wide)
         if right - left > width or abs(above - baseline) < 0.2 * size:
             return True
         above = baseline
@@ -72,7 +75,11 @@ class _Grid:
     vertical: Sequence[_Rule]
     columns: Sequence[float]
     rows: Sequence[float]
+    downwards: Sequence[float] = field(init=False)
     merged: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "downwards", [-at for at in self.rows])
 
     def lines_inside(self, lines: Lines) -> list[TextLine]:
         """Return the lines that stand in it; none if there is one that leads out of it."""
@@ -88,12 +95,13 @@ class _Grid:
 
     def cell(self, x: float, y: float) -> tuple[int, int]:
         """Return the row and the column at a place; of cells that were merged the first."""
-        row = bisect_right(self.rows, -y, key=lambda at: -at) - 1
-        column = bisect_right(self.columns, x) - 1
-        at = min(max(row, 0), len(self.rows) - 2), min(max(column, 0), len(self.columns) - 2)
-        if at not in self.merged:
-            self.merged[at] = self._first(*at)
-        return self.merged[at]
+        place = bisect_right(self.downwards, -y), bisect_right(self.columns, x)
+        cell = self.merged.get(place)
+        if cell is None:
+            row = min(max(place[0] - 1, 0), len(self.rows) - 2)
+            column = min(max(place[1] - 1, 0), len(self.columns) - 2)
+            cell = self.merged[place] = self._first(row, column)
+        return cell
 
     def _first(self, row: int, column: int) -> tuple[int, int]:
         """Return the first cell of those that no rule parts from a cell, to the left and above."""
@@ -114,17 +122,18 @@ def _rules(page: Any) -> tuple[list[_Rule], list[_Rule]]:
     """Return the straight lines that are drawn on a page: horizontal and vertical ones."""
     from ctypes import byref, c_float
 
-    functions, handle = pdfium(), pointer_of(page)
+    functions, handle = pdfium(), page.raw
     get_object, get_type = functions.get_object, functions.get_type
     left, bottom, right, top = c_float(), c_float(), c_float(), c_float()
     bounds = tuple(map(byref, (left, bottom, right, top)))
     horizontal: list[_Rule] = []
     vertical: list[_Rule] = []
-    numbers = range(functions.count_objects(handle))
-    paths = [item for number in numbers if get_type(item := get_object(handle, number)) == _PATH]
+    objects = map(get_object, repeat(handle), range(functions.count_objects(handle)))
+    paths = [number for number, kind in enumerate(map(get_type, objects)) if kind == _PATH]
     if len(paths) > 10 * _MAX_RULES:
         return [], []
-    for path in paths:
+    for number in paths:
+        path = get_object(handle, number)
         if not functions.get_bounds(path, *bounds):
             continue
         width, height = right.value - left.value, top.value - bottom.value
@@ -244,8 +253,9 @@ def _places(rules: Sequence[_Rule], across: Sequence[_Rule]) -> list[float]:
 def _filled(grid: _Grid, textpage: Any, lines: Sequence[TextLine]) -> list[list[str]]:
     """Return the cells of a grid with their texts; nothing if it is no table."""
     texts: dict[int, dict[int, list[tuple[float, str]]]] = {}  # by row and column
+    cell_at = _cell_at(grid, textpage)
     for line in lines:
-        for (row, column), text in _parts(grid, textpage, line):
+        for (row, column), text in _parts(line, cell_at):
             texts.setdefault(row, {}).setdefault(column, []).append((line.baseline, text))
     ruled = [texts[number] for number in sorted(texts)]
     columns = sorted({column for cells in ruled for column in cells})
@@ -273,28 +283,39 @@ def _count_rows(cells: Mapping[int, Sequence[tuple[float, str]]]) -> int:
     return len(first) if is_same and others else 1
 
 
-def _parts(grid: _Grid, textpage: Any, line: TextLine) -> Iterator[tuple[tuple[int, int], str]]:
-    """Yield the cells that a line leads through, and what of it stands in each."""
+_Cell = tuple[int, int]
+
+
+def _cell_at(grid: _Grid, textpage: Any) -> Callable[[int], _Cell]:
+    """Return a function that returns in which cell of a grid a character of a page stands."""
     from ctypes import byref, c_double
 
-    functions, handle = pdfium(), pointer_of(textpage)
+    get_origin, handle = pdfium().get_origin, textpage.raw
     x, y = c_double(), c_double()
     to_x, to_y = byref(x), byref(y)
 
-    def cell_at(number: int) -> tuple[int, int]:
-        functions.get_origin(handle, line.begin + number, to_x, to_y)
+    def cell_at(character: int) -> _Cell:
+        get_origin(handle, character, to_x, to_y)
         return grid.cell(x.value + 1, y.value + 1)
 
-    last: tuple[int, int] | None = None
+    return cell_at
+
+
+def _parts(line: TextLine, cell_at: Callable[[int], _Cell]) -> Iterator[tuple[_Cell, str]]:
+    """Yield the cells that a line leads through, and what of it stands in each."""
+    text, offset = line.text, line.begin
+    last: _Cell | None = None
     begin = 0
-    for word in _WORD.finditer(line.text):
+    for word in _WORD.finditer(text):
         first, end = word.span()
-        is_one = cell_at(first) == cell_at(end - 1)
+        cell = cell_at(offset + first)
+        is_one = end == first + 1 or cell_at(offset + end - 1) == cell
         for at in (first,) if is_one else range(first, end):
-            cell = cell_at(at)
+            if at > first:
+                cell = cell_at(offset + at)
             if last is not None and cell != last:
-                yield last, line.text[begin:at].strip()
+                yield last, text[begin:at].strip()
                 begin = at
             last = cell
     if last is not None:
-        yield last, line.text[begin:].strip()
+        yield last, text[begin:].strip()

@@ -11,7 +11,7 @@ from typing import Any
 def pdfium() -> Any:
     """Return functions of PDFium that take their arguments unchecked, in a third of the time.
 
-    They take a page, a page of text or an object as ``pointer_of`` returns it, integers, and
+    They take a page, a page of text or an object as ``raw`` of pypdfium2's has it, integers, and
     ``ctypes.byref`` of what they write to.
     """
     from ctypes import PYFUNCTYPE, c_double, c_float, c_int, c_void_p, cast
@@ -43,10 +43,3 @@ def pdfium() -> Any:
         get_segment_type=unchecked("FPDFPathSegment_GetType"),
         is_closed=unchecked("FPDFPathSegment_GetClose"),
     )
-
-
-def pointer_of(item: Any) -> Any:
-    """Return what functions of ``pdfium`` take for a page, or a page of text."""
-    from ctypes import c_void_p, cast
-
-    return cast(item.raw, c_void_p)

@@ -6,6 +6,12 @@ import pytest
 from sample_files import pdf_of
 
 from nodekin.nodegraph import NodeGraph, ReadError, ReadOptions
+from nodekin.nodegraph.readers.pdf_layout import (
+    garbage_share,
+    lines_of_text,
+    normalized,
+    pages_as_text,
+)
 
 TEXT = b"BT /F 12 Tf 20 250 Td (Tea is a drink.) Tj ET"
 IMAGE = b"q 200 0 0 200 20 20 cm /I Do Q"
@@ -95,3 +101,20 @@ def test_a_text_that_is_turned_is_read_as_it_would_be_upright(tmp_path: Path, ma
     assert " ".join(node.text.split()) == " ".join([*WORDS, "Seldom. Next."])
     if matrix[0] != "-":
         assert node.text.endswith("Seldom.\n\nNext.")
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_a_parted_word_is_joined_where_the_text_has_it_in_one(count: int) -> None:
+    parted = ["We co-", "operate by e-", "mail on decod-", "ing.", "", "# of cups – two."] * count
+    words = "Cooperate, (e-mail) and decoding are words that are known. "
+    lines = [*parted, *[words * 3] * 100]  # few or many of them in a text
+    text = pages_as_text([lines_of_text("\n".join(lines))], [])
+    assert text.count("We cooperate by e-mail on decoding.") == count
+    assert text.count("\\# of cups – two.") == count  # no heading, though it begins like one
+
+
+def test_a_few_characters_without_a_meaning_are_counted_in_any_place() -> None:
+    assert garbage_share("Tea.\r\n" * 1000) == 0
+    assert garbage_share("Te\ue001\ufffd" * 1000) == 0.5
+    assert garbage_share("茶\x01") == 0.5
+    assert normalized("a\u2f00\uf900\ufb01\u2fe0\ufb07") == "a一豈\ufb01\u2fe0\ufb07"
