@@ -423,6 +423,8 @@ class SQLiteStore(NodeStore):
 
     def _nodes_of(self, rows: Iterable[Row]) -> Iterator[Node]:
         versions = self._versions
+        of_siblings: tuple[Any, Any] = None, None  # what they inherit, which they share
+        above: Mapping[str, Any] = NO_METADATA
         for row in rows:
             node_id, text, content, begin, size, shift, own, inherited, parent, place = row[:10]
             version, document, document_id, group, own_key, above_key = row[10:]
@@ -436,7 +438,9 @@ class SQLiteStore(NodeStore):
             else:
                 raise damaged_file(self.path, "a node has neither a text nor a place in one")
             own_metadata = NO_METADATA if own is None else from_json(own)
-            above = shared if inherited is None else {**shared, **from_json(inherited)}
+            if (version, inherited) != of_siblings:
+                of_siblings = version, inherited
+                above = shared if inherited is None else {**shared, **from_json(inherited)}
             name = from_column(document_id)
             parent_id = name or None  # what was made from a whole group has no parent
             if parent is not None:
@@ -447,7 +451,7 @@ class SQLiteStore(NodeStore):
             if above_key is not None:
                 above_search_text = versions.search_text_by_key(above_key)
             if group == ROOT:
-                own_metadata, above, parent_id = shared, NO_METADATA, None
+                own_metadata, parent_id = shared, None
                 own_search_text, above_search_text = search_text, None
             yield Node(
                 words,
@@ -461,7 +465,7 @@ class SQLiteStore(NodeStore):
                 parent_id,
                 shift,
                 document * DOCUMENT_STRIDE + place,
-                above,
+                NO_METADATA if group == ROOT else above,
                 own_search_text,
                 above_search_text,
             )

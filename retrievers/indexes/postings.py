@@ -31,22 +31,22 @@ class _Block(NamedTuple):
         first: The first row.
     """
 
-    terms: npt.NDArray[np.int64]
-    ends: npt.NDArray[np.int64]
+    terms: Ints
+    ends: Ints
     rows: npt.NDArray[np.integer[Any]]
     counts: npt.NDArray[np.integer[Any]]
     first: int
 
-    def piece(self, begin: int, end: int) -> tuple[npt.NDArray[np.int64], Decoded]:
+    def piece(self, begin: int, end: int) -> tuple[Ints, Decoded]:
         """Return the numbers of its terms in a range, and their postings."""
-        first, last = np.searchsorted(self.terms, [begin, end]).tolist()
+        first, last = np.searchsorted(self.terms, np.array([begin, end], np.int32)).tolist()
         ends = self.ends[max(first - 1, 0) : last]
         before = int(ends[0]) if first else 0
-        sizes = np.diff(ends) if first else np.diff(ends, prepend=0)
+        sizes = np.diff(ends) if first else np.diff(ends, prepend=np.int32(0))
         of_terms = slice(before, int(ends[-1]) if len(ends) else 0)
         rows = self.rows[of_terms].astype(np.int32)
         rows += self.first
-        return self.terms[first:last], Decoded(sizes, rows, self.counts[of_terms])
+        return self.terms[first:last], Decoded(sizes.astype(np.int64), rows, self.counts[of_terms])
 
 
 class Postings:
@@ -93,13 +93,14 @@ class Postings:
     def _block(self, texts: InvertedTexts, first: int) -> _Block:
         """Put the postings of texts in the order of the vocabulary's numbers."""
         vocabulary, count = self._vocabulary, len(texts.terms)
-        numbers = np.fromiter(map(vocabulary.__getitem__, texts.terms), np.int64, count)
+        numbers = np.fromiter(map(vocabulary.__getitem__, texts.terms), np.int32, count)
         order = np.argsort(numbers)
         sizes = texts.sizes.astype(np.int64)
         begins, ends = np.cumsum(sizes) - sizes, np.cumsum(sizes[order])
         at = np.repeat(begins[order] - (ends - sizes[order]), sizes[order])
         at += np.arange(len(at))
-        return _Block(numbers[order], ends, texts.rows[at], texts.counts[at], first)
+        rows, counts = texts.rows[at], texts.counts[at]
+        return _Block(numbers[order], ends.astype(np.int32), rows, counts, first)
 
     def _add_recent(self, block: _Block) -> None:
         rows, counts = (block.rows.astype(np.int64) + block.first).tolist(), block.counts.tolist()
@@ -195,7 +196,7 @@ class Postings:
         totals = np.zeros(self._vocabulary.size, np.int64)
         totals[: len(self._lists)] = self._lists.sizes()
         for block in blocks:
-            totals[block.terms] += np.diff(block.ends, prepend=0)
+            totals[block.terms] += np.diff(block.ends, prepend=np.int32(0))
         return encoded(self._pieces(blocks, totals))
 
     def _recent_block(self) -> _Block:
@@ -207,7 +208,8 @@ class Postings:
             rows += self._recent[number][0]
             counts += self._recent[number][1]
         of_terms = np.array(rows, np.int32), np.array(counts, np.int32)
-        return _Block(np.array(order, np.int64), np.cumsum(sizes), *of_terms, 0)
+        ends = np.cumsum(sizes, dtype=np.int32)
+        return _Block(np.array(order, np.int32), ends, *of_terms, 0)
 
     def _pieces(self, blocks: Sequence[_Block], totals: npt.NDArray[np.int64]) -> Iterator[Decoded]:
         """Yield the postings of ranges of terms: of the lists, then of each block."""
@@ -231,10 +233,10 @@ class Postings:
 
     def _sources(
         self, blocks: Sequence[_Block], begin: int, end: int
-    ) -> Iterator[tuple[npt.NDArray[np.int64], Decoded]]:
+    ) -> Iterator[tuple[Ints, Decoded]]:
         stored = min(end, len(self._lists))
         if begin < stored:
-            yield np.arange(begin, stored), self._lists.decode(begin, stored)
+            yield np.arange(begin, stored, dtype=np.int32), self._lists.decode(begin, stored)
         for block in blocks:
             yield block.piece(begin, end)
 
