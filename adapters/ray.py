@@ -41,7 +41,7 @@ class RayWorkers(RemoteWorkers):
         if not ray.is_initialized():
             ray.init()
         if count is None:
-            resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+            resources: dict[str, float] = ray.cluster_resources()
             count = max(1, int(resources.get("CPU", 1)))
         super().__init__(count, attempts=2)
         self._actors = ray.remote(_Actor).options(**{"scheduling_strategy": "SPREAD", **options})
