@@ -9,7 +9,13 @@ from pydantic import BaseModel
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
+# The slots of a model, past its own ``__setattr__``.
 _set: Callable[[object, str, object], None] = object.__setattr__
+
+_set_names, _set_extra, _set_private = (
+    BaseModel.__dict__[f"__pydantic_{name}__"].__set__
+    for name in ("fields_set", "extra", "private")
+)
 
 
 class PlainModel(Generic[ModelT]):
@@ -40,7 +46,7 @@ class PlainModel(Generic[ModelT]):
         """
         model = self._class.__new__(self._class)
         _set(model, "__dict__", {**self._defaults, **values})
-        _set(model, "__pydantic_fields_set__", {*values})
-        _set(model, "__pydantic_extra__", None)
-        _set(model, "__pydantic_private__", private)
+        _set_names(model, {*values})
+        _set_extra(model, None)
+        _set_private(model, private)
         return model

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from datasets import hotpotqa
 from harness import arguments, cmrc, jieba_words, milliseconds_each, seconds, show
-from speed_same_terms import same_terms
+from speed_same_terms import FACES, same_terms
 
 SLOW_PEERS_UP_TO = 100_000
 
@@ -269,8 +269,9 @@ def main() -> None:
                 header = ["system", "build s", "ratio", "query ms", "ratio", "add one ms", "ratio"]
                 show(f"{title}, as it comes", header, as_it_comes(corpus, options.top_k))
             if options.only != "as-it-comes":
-                header, rows = same_terms(corpus.texts, corpus.queries, options.top_k)
+                header, rows, faces = same_terms(corpus.texts, corpus.queries, options.top_k)
                 show(f"{title}, same terms", header, rows)
+                show(f"{title}, by the frameworks", FACES, faces)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import math
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +23,10 @@ Search = Callable[[int], Any]
 """Searches for the query of a number."""
 
 ROUNDS = 7
+
+INVOKE, RETRIEVE = ", LangChain's invoke", ", LlamaIndex's retrieve"
+
+EMPTY = "the framework alone"
 
 STORED_UP_TO = 100_000  # passages that are searched in a file, too
 
@@ -139,21 +143,57 @@ class Systems:
                 yield System(name, make())
             except ImportError as error:
                 print(f"{name}: not installed ({error.name})")
+        yield from self.empty_adapters()
 
     def _adapters(self) -> Iterator[tuple[str, Callable[[str], Any]]]:
         """Yield the calls of the frameworks that are installed."""
         try:
             from nodekin.adapters.langchain import NodeGraphRetriever as ForLangChain
 
-            yield ", LangChain's invoke", ForLangChain(retriever=self.retriever).invoke
+            yield INVOKE, ForLangChain(retriever=self.retriever).invoke
         except ImportError as error:
             print(f"LangChain's invoke: not installed ({error.name})")
         try:
             from nodekin.adapters.llama_index import NodeGraphRetriever as ForLlamaIndex
 
-            yield ", LlamaIndex's retrieve", ForLlamaIndex(self.retriever).retrieve
+            yield RETRIEVE, ForLlamaIndex(self.retriever).retrieve
         except ImportError as error:
             print(f"LlamaIndex's retrieve: not installed ({error.name})")
+
+    def empty_adapters(self) -> Iterator[System]:
+        """Yield the frameworks' own base classes around a retriever that has its results ready."""
+        query = self.queries[0]
+        try:
+            from langchain_core.retrievers import BaseRetriever
+
+            from nodekin.adapters.langchain import NodeGraphRetriever as ForLangChain
+
+            class ReadyDocuments(BaseRetriever):
+                documents: list[Any]
+
+                def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Any]:
+                    return self.documents
+
+            made = ForLangChain(retriever=self.retriever).invoke(query)
+            ready = ReadyDocuments(documents=made)
+            yield System(EMPTY + INVOKE, lambda number: ready.invoke(self.text))
+        except ImportError:
+            pass
+        try:
+            from llama_index.core.base.base_retriever import BaseRetriever as LlamaIndexBase
+
+            from nodekin.adapters.llama_index import NodeGraphRetriever as ForLlamaIndex
+
+            nodes = ForLlamaIndex(self.retriever).retrieve(query)
+
+            class ReadyNodes(LlamaIndexBase):
+                def _retrieve(self, query_bundle: Any) -> list[Any]:
+                    return [*nodes]
+
+            of_llama_index = ReadyNodes()
+            yield System(EMPTY + RETRIEVE, lambda number: of_llama_index.retrieve(self.text))
+        except ImportError:
+            pass
 
     def _bm25s(self, backend: str) -> Search:
         import bm25s
@@ -215,10 +255,29 @@ def least_times(
     return best
 
 
+def face_rows(times: Mapping[str, float]) -> list[list[str]]:
+    """Return what a framework's call takes beside nodekin's own, and beside it and the framework.
+
+    Args:
+        times: The milliseconds of each system, by its name.
+    """
+    rows = []
+    for face in (INVOKE, RETRIEVE):
+        for own in ("nodekin", "nodekin[fast]"):
+            if own + face in times:
+                whole, native, empty = times[own + face], times[own], times[EMPTY + face]
+                ratios = (whole / native, whole / (native + empty))
+                rows.append([own + face, f"{empty:.3f}", *(f"{ratio:.2f}" for ratio in ratios)])
+    return rows
+
+
+FACES = ["call", "framework alone, CPU ms", "/ nodekin", "/ (nodekin + framework alone)"]
+
+
 def same_terms(
     texts: Sequence[str], queries: Sequence[str], top_k: int
-) -> tuple[list[str], list[list[str]]]:
-    """Measure all systems; return the header and the rows of a table.
+) -> tuple[list[str], list[list[str]], list[list[str]]]:
+    """Measure all systems; return the header and the rows of a table, and those of ``FACES``.
 
     Times are medians over the queries, in milliseconds. The ratios say what nodekin and
     nodekin[fast] take beside each system where that analyses the query, too, and where it gets
@@ -234,6 +293,8 @@ def same_terms(
     fast = statistics.median(times[1]) if rows[1].name == "nodekin[fast]" else math.nan
     table = []
     for system, each in zip(rows, times, strict=True):
+        if system.name.startswith(EMPTY):
+            continue
         alone = statistics.median(each)
         extra = [0.0 if system.analyses else one for one in analysis]
         whole = statistics.median(map(sum, zip(each, extra, strict=True)))
@@ -244,4 +305,7 @@ def same_terms(
         means = statistics.fmean(each)
         table.append([system.name, f"{alone:.3f}", f"{whole:.3f}", f"{means:.3f}", *ratios])
     header = ["system", "CPU ms", "with the query's analysis", "mean, without"]
-    return [*header, "nodekin / it", "nodekin[fast] / it"], table
+    medians = {
+        system.name: statistics.median(each) for system, each in zip(rows, times, strict=True)
+    }
+    return [*header, "nodekin / it", "nodekin[fast] / it"], table, face_rows(medians)

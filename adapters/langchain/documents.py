@@ -68,10 +68,11 @@ def to_document(item: Node | ScoredNode, *, details: Details = False) -> Documen
     node = item.node if isinstance(item, ScoredNode) else item
     if not isinstance(node, Node):
         raise TypeError(f"a document is made of a Node or a ScoredNode, not {item!r:.80}")
-    metadata = _unshared(node.metadata)
-    if place := place_fields(node):
-        metadata = {**place, **metadata}
-    metadata.pop(DOCUMENT_ID_KEY, None)
+    if metadata := node.metadata:
+        metadata = _unshared(metadata)
+        if place := place_fields(node):
+            metadata = {**place, **metadata}
+        metadata.pop(DOCUMENT_ID_KEY, None)
     content = node.content if isinstance(node.content, str) else str(node.content)
     if details == "nested":
         metadata = ResultMetadata(metadata, {NODE_KEY: _nested(item, node, content, metadata)})

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
+from functools import cache
 from typing import Any
 
 from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
@@ -149,16 +150,25 @@ def _listens(callback_manager: CallbackManager | None) -> bool:
     """Return whether anybody gets spans or events, which are costly to make."""
     if callback_manager is not None and callback_manager.handlers:
         return True
-    at: Any = dispatcher
-    while at is not None:
+    for at in _dispatchers():
         for handler in at.span_handlers:
             if type(handler) is not NullSpanHandler:
                 return True
         for handler in at.event_handlers:
             if type(handler) is not NullEventHandler:
                 return True
-        at = at.parent if at.propagate else None
+        if not at.propagate:
+            break
     return False
+
+
+@cache
+def _dispatchers() -> tuple[Any, ...]:
+    """Return the dispatcher of this module and those above it, which stay the same."""
+    chain: list[Any] = [dispatcher]
+    while chain[-1] is not dispatcher.root:
+        chain.append(chain[-1].parent)
+    return tuple(chain)
 
 
 _SIGNATURE = inspect.signature(lambda **attributes: None)

@@ -110,17 +110,20 @@ def _fields(node: Node) -> dict[str, Any]:
     if not node.id:
         raise ValueError(f"{node!r} has no id yet; take it from a graph, or give it one")
     node_id, metadata, properties = node.id, node.metadata, {}
-    if not _IMPORTED.isdisjoint(metadata):
-        properties = original_properties(node)
-        node_id, metadata = id_in_llama_index(node), dict(original_metadata(node))
-    hidden = hidden_fields(metadata)
+    hidden: list[str] = []
+    if metadata:
+        if not _IMPORTED.isdisjoint(metadata):
+            properties = original_properties(node)
+            node_id, metadata = id_in_llama_index(node), dict(original_metadata(node))
+        hidden = hidden_fields(metadata)
     searched = node.search_text or node.inherited_search_text
     if searched is not None and searched.fields is None and not properties:  # of LlamaIndex
         properties = embed_properties(searched, metadata)
-    metadata = _unshared(metadata)
-    if place := place_fields(node):
-        metadata = {**place, **metadata}
-    return {
+    if metadata:
+        metadata = _unshared(metadata)
+        if place := place_fields(node):
+            metadata = {**place, **metadata}
+    fields = {
         "id_": node_id,
         "text": node.content if isinstance(node.content, str) else str(node.content),
         "metadata": metadata,
@@ -128,8 +131,10 @@ def _fields(node: Node) -> dict[str, Any]:
         "excluded_llm_metadata_keys": [*properties.get("llm", hidden)],
         "start_char_idx": node.start,
         "end_char_idx": node.end,
-        **{name: properties[name] for name in TEMPLATES if name in properties},
     }
+    if properties:
+        fields.update((name, properties[name]) for name in TEMPLATES if name in properties)
+    return fields
 
 
 def _unshared(metadata: dict[str, Any]) -> dict[str, Any]:

@@ -55,6 +55,24 @@ dispatcher = get_dispatcher(__name__)
 
 T = TypeVar("T")
 
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
+
+
+def undecorated(method: Callable[..., T]) -> Callable[..., T]:
+    """Return a method of a class of LlamaIndex without its span: what overrides it has one."""
+    return cast(Callable[..., T], inspect.unwrap(method))
+
+
+def _signed(method: FunctionT) -> FunctionT:
+    """Let a method have its signature ready, which LlamaIndex asks for at every call."""
+    method.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]
+    return method
+
+
+_base_retrieve = undecorated(BaseRetriever.retrieve)
+
+_base_aretrieve = undecorated(BaseRetriever.aretrieve)
+
 
 class NodeGraphRetriever(BaseRetriever):
     """Give any nodekin retriever to LlamaIndex: query engines, fusion, routers, tools.
@@ -215,6 +233,7 @@ class NodeGraphRetriever(BaseRetriever):
             verbose=verbose,
         )
 
+    @_signed
     def retrieve(
         self, str_or_query_bundle: QueryType, filters: MetadataFilters | Filters | None = None
     ) -> list[NodeWithScore]:
@@ -224,14 +243,14 @@ class NodeGraphRetriever(BaseRetriever):
             str_or_query_bundle: The query; a blank one lists what meets the conditions.
             filters: Conditions of this call alone, in addition to the retriever's.
         """
-        return undecorated(BaseRetriever.retrieve)(self.narrowed(filters), str_or_query_bundle)
+        return _base_retrieve(self.narrowed(filters), str_or_query_bundle)
 
+    @_signed
     async def aretrieve(
         self, str_or_query_bundle: QueryType, filters: MetadataFilters | Filters | None = None
     ) -> list[NodeWithScore]:
         """Return the same without blocking the event loop."""
-        call = undecorated(BaseRetriever.aretrieve)
-        return await call(self.narrowed(filters), str_or_query_bundle)
+        return await _base_aretrieve(self.narrowed(filters), str_or_query_bundle)
 
     def narrowed(self, filters: MetadataFilters | Filters | None) -> NodeGraphRetriever:
         """Return a copy with further conditions, the retriever itself without any."""
@@ -271,6 +290,7 @@ class NodeGraphRetriever(BaseRetriever):
     def filters(self, value: MetadataFilters | Filters | None) -> None:
         self._filters = as_filters(value)
 
+    @_signed
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         with self._observed() as span, self._limited():
             results = self.search_for(query_bundle).retrieve(
@@ -279,6 +299,7 @@ class NodeGraphRetriever(BaseRetriever):
         return self._shown(_nodes_with_scores(results), span)
 
     @dispatcher.span
+    @_signed
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         with self._observed() as span, self._limited():
             results = await self.search_for(query_bundle).aretrieve(
@@ -339,11 +360,6 @@ class NodeGraphRetriever(BaseRetriever):
 
     def _update_prompts(self, prompts_dict: dict[str, BasePromptTemplate]) -> None:
         self.retriever = replace_templates(self.retriever, prompts_dict)
-
-
-def undecorated(method: Callable[..., T]) -> Callable[..., T]:
-    """Return a method of a class of LlamaIndex without its span: what overrides it has one."""
-    return cast(Callable[..., T], inspect.unwrap(method))
 
 
 class MeanRetriever(PlannedRetriever):
