@@ -139,17 +139,26 @@ def questions_command(
     else:
         llm = chat_model(model, base_url)
         shares: dict[str, Any] = {"shares": dict.fromkeys(kinds, 1)} if kinds else {}
-        with open_setups(DEFAULT_SETUPS, docs, store, quiet=quiet) as opened:
-            generated = generate_questions(
-                opened.graph,
-                llm,
-                count or 40,
-                seed=seed,
-                store=out.with_suffix(".answers.db"),
-                max_workers=workers,
-                progress=False if quiet else None,
-                **shares,
+        kept = out.with_suffix(".answers.db")
+        try:
+            with open_setups(DEFAULT_SETUPS, docs, store, quiet=quiet) as opened:
+                generated = generate_questions(
+                    opened.graph,
+                    llm,
+                    count or 40,
+                    seed=seed,
+                    store=kept,
+                    max_workers=workers,
+                    progress=False if quiet else None,
+                    **shares,
+                )
+        except KeyboardInterrupt:
+            click.echo(
+                f"nodekin: {kept} has what the model said; the same command goes on, and one with "
+                "a smaller --count is done sooner",
+                err=True,
             )
+            raise
         dataset, said = generated.dataset, str(generated)
         record = {
             "counts": generated.counts,

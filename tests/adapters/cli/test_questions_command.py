@@ -3,6 +3,8 @@ import json
 import pytest
 from scripted_server import ChatServer, serving
 
+from nodekin.adapters.cli import questions_command
+
 TEXT = (
     "The Rhine rises in the Alps of Switzerland and runs north to Holland. On its way it passes "
     "Basel, Bonn and Cologne, where it is some 400 metres wide."
@@ -59,6 +61,19 @@ def test_that_no_question_passes_is_no_wrong_command_line(rhine, here):
         command = ("questions", "docs", "--kind", "linked", "--model", "writer")
         ran = rhine(*command, "--base-url", server.url)
         assert (ran.status, "no two passages share a name" in ran.err) == (1, True)
+    assert not (here / "questions.jsonl").exists()
+
+
+def test_interrupted_it_says_how_to_go_on(rhine, here, monkeypatch):
+    pytest.importorskip("openai", reason="a server's model needs openai")
+
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(questions_command, "generate_questions", interrupted)
+    ran = rhine("questions", "docs", "--model", "writer", "--base-url", "http://127.0.0.1:9/v1")
+    assert ran.status == 130
+    assert "questions.answers.db has what the model said; the same command goes on" in ran.err
     assert not (here / "questions.jsonl").exists()
 
 

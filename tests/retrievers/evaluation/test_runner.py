@@ -263,6 +263,14 @@ def test_gold_that_is_in_no_document_is_in_the_report(graph, words, caplog):
     assert evaluation.notes()[0].startswith("1 gold item is in no document; 1: 'Green tea is never")
 
 
+def test_progress_is_shown_where_it_is_wished(words, questions, capsys):
+    evaluate({"words": words}, questions, ["recall@1"], progress=False)
+    evaluate({"words": words}, questions, ["recall@1"])  # no person can see it here
+    assert capsys.readouterr().err == ""
+    evaluate({"words": words}, questions, ["recall@1"], progress=True)
+    assert "evaluate: 100%" in capsys.readouterr().err
+
+
 def test_what_is_no_retriever_or_no_name(words, questions):
     with pytest.raises(TypeError, match="'a' is an object with retrieve"):
         evaluate({"a": SimpleNamespace()}, questions)
