@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..nodegraph import Document, Node, nearest_names
-from .results import Evidence, Hits, QueryVariant, ScoredNode
+from .results import Hits, QueryVariant, ScoredNode, lifted_node
 from .validation import check_number
 
 Mode = Literal["rrf", "relative", "distribution", "concat"]
@@ -270,7 +270,7 @@ Lift = Literal["max", "sum", "mean"]
 
 
 def lift(
-    hits: Iterable[Evidence], kin: Callable[[Node], Sequence[Node]], top_k: int
+    hits: Iterable[ScoredNode], kin: Callable[[Node], Sequence[Node]], top_k: int
 ) -> list[ScoredNode]:
     """Take hits best first until ``top_k`` targets are found; each keeps its best hit's score.
 
@@ -282,7 +282,7 @@ def lift(
         top_k: How many targets at most.
     """
     # Two graphs may give the same id to documents with different texts.
-    targets: dict[tuple[str, str], tuple[Node, list[Evidence]]] = {}
+    targets: dict[tuple[str, str], tuple[Node, list[ScoredNode]]] = {}
     for hit in hits:
         for target in kin(hit.node):
             key = (target.id, target.text)
@@ -292,7 +292,7 @@ def lift(
                 targets[key] = (target, [hit])
         if len(targets) == top_k:
             break
-    return [ScoredNode(node, all_[0].score, tuple(all_)) for node, all_ in targets.values()]
+    return [lifted_node(node, all_[0].score, all_) for node, all_ in targets.values()]
 
 
 _SECOND = 0.5  # what a target's second best hit counts beside its best
@@ -321,7 +321,7 @@ def lifted_score(scores: Sequence[float], how: Lift) -> float:
 
 
 def lift_all(
-    hits: Iterable[Evidence],
+    hits: Iterable[ScoredNode],
     kin: Callable[[Node], Sequence[Node]],
     top_k: int,
     how: Literal["sum", "mean"],
@@ -337,14 +337,14 @@ def lift_all(
         place: Tells a target's graph and its order in that.
     """
     # Two graphs may give the same id to documents with different texts.
-    targets: dict[tuple[str, str], tuple[Node, list[Evidence]]] = {}
+    targets: dict[tuple[str, str], tuple[Node, list[ScoredNode]]] = {}
     for hit in hits:
         for target in kin(hit.node):
             targets.setdefault((target.id, target.text), (target, []))[1].append(hit)
     scored = []
-    for node, evidence in targets.values():
-        score = lifted_score([hit.score for hit in evidence], how)
-        scored.append(ScoredNode(node, score, tuple(evidence)))
+    for node, all_ in targets.values():
+        score = lifted_score([hit.score for hit in all_], how)
+        scored.append(lifted_node(node, score, all_))
     return sorted(scored, key=lambda s: (-s.score, place(s.node)))[:top_k]
 
 

@@ -97,7 +97,11 @@ class _DeferredEvidence:
         def __getattr__(self, name: str) -> Any:
             if name != "evidence":
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            evidence = (Evidence(self.node, self.score, *self._match),)
+            match = self._match
+            if type(match) is Match:
+                evidence = (Evidence(self.node, self.score, *match),)
+            else:  # the results that it stands for
+                evidence = tuple(each for result in match for each in result.evidence)
             object.__setattr__(self, "evidence", evidence)
             return evidence
 
@@ -207,6 +211,15 @@ def scored_nodes(nodes: Iterable[Node], scores: Iterable[float], match: Match) -
         _set_match(result, match)
         results.append(result)
     return results
+
+
+def lifted_node(node: Node, score: float, hits: Sequence[ScoredNode]) -> ScoredNode:
+    """Return a node that stands for others that were found, with the evidence of all of them."""
+    result = _new_result(ScoredNode)
+    _set_node(result, node)
+    _set_score(result, score)
+    _set_match(result, hits)
+    return result
 
 
 def _json_value(value: Any) -> Any:

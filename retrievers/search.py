@@ -15,7 +15,7 @@ from ..nodegraph.navigation import kin, path_to
 from .filters import Filter
 from .protocols import Index, Similarity
 from .ranking import Lift, lift, lift_all, merge_hits, merge_results
-from .results import Evidence, Hits, Match, ScoredNode, scored_nodes
+from .results import Hits, Match, ScoredNode, scored_nodes
 from .retrieval_conditions import Conditions
 from .tracing import is_observed, start_span
 from .validation import check_number
@@ -236,13 +236,13 @@ class Search:
                 rows, more = merge_hits(hits, limit, cut_off)
                 if exactly is not None:
                     rows, more = rows[:exactly], False
-                evidence = self._evidence(scope, queries[at], rows, indexes)
+                found = self._hits(scope, queries[at], rows, indexes)
                 if lifting and self.lift != "max":
-                    results[at] = lift_all(evidence, targets, self.limit, self.lift, self._place)
+                    results[at] = lift_all(found, targets, self.limit, self.lift, self._place)
                     continue
                 # Hits that are to be looked at are evidence also behind the last target.
                 most = self.limit if exactly is None else sys.maxsize
-                results[at] = lift(evidence, targets, most)[: self.limit]
+                results[at] = lift(found, targets, most)[: self.limit]
                 if more and len(results[at]) < self.limit:
                     short.append(at)
             open_queries, fetch = short, 4 * fetch
@@ -253,23 +253,27 @@ class Search:
         filters = self.conditions.filters
         return Match(self.similarity.name, query, scope.key, None, (), searched, filters)
 
-    def _evidence(
+    def _hits(
         self,
         scope: SearchScope,
         query: str,
         rows: Sequence[tuple[float, int, str]],
         indexes: Sequence[Index[Any]],
-    ) -> Iterator[Evidence]:
+    ) -> Iterator[ScoredNode]:
         graphs = [graph for graph, _ in self._searched(scope)]
         matches = [self._match(scope, query, index) for index in indexes]
         for begin in range(0, len(rows), self.limit):  # as many as may be enough, at once
             some = rows[begin : begin + self.limit]
+            if len(graphs) == 1:
+                nodes_of_one = graphs[0].nodes_by_id([i for _, _, i in some])
+                yield from scored_nodes(nodes_of_one, [score for score, _, _ in some], matches[0])
+                continue
             nodes = {
                 graph: iter(graph.nodes_by_id([i for _, n, i in some if graphs[n] is graph]))
                 for graph in {graphs[at] for _, at, _ in some}
             }
             for score, at, _ in some:
-                yield Evidence(next(nodes[graphs[at]]), score, *matches[at])
+                yield from scored_nodes([next(nodes[graphs[at]])], [score], matches[at])
 
     def _searched(self, scope: SearchScope) -> list[tuple[NodeGraph, str]]:
         """Return what each index of a scope is of: the graphs' groups, graph by graph."""
