@@ -14,7 +14,13 @@ def _milvus(address: str) -> IndexEngine:
     return MilvusEngine(address)
 
 
-_ENGINES: dict[str, Callable[[str], IndexEngine]] = {"milvus": _milvus}
+def _chroma(address: str) -> IndexEngine:
+    from .chroma import ChromaEngine
+
+    return ChromaEngine(address)
+
+
+_ENGINES: dict[str, Callable[[str], IndexEngine]] = {"chroma": _chroma, "milvus": _milvus}
 
 
 def as_engine(index: str | IndexEngine) -> IndexEngine:

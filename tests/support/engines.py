@@ -63,10 +63,22 @@ def _milvus(request: pytest.FixtureRequest, folder: Path) -> Engine:
     return Engine(options)
 
 
+def _chroma(request: pytest.FixtureRequest, folder: Path) -> Engine:
+    pytest.importorskip("chromadb", reason="no chromadb: pip install nodekin[chroma]")
+    numbers = itertools.count()
+
+    def options() -> dict[str, Any]:
+        path = folder / f"engine{next(numbers)}"
+        return {"store": f"{path}.db", "index": f"chroma://{path}.chroma"}
+
+    return Engine(options)
+
+
 ENGINES: dict[str, Callable[[pytest.FixtureRequest, Path], Engine]] = {
     "memory": _memory,
     "sqlite": _sqlite,
     "postgresql": _postgresql,
     "pgvector": _pgvector,
     "milvus": _milvus,
+    "chroma": _chroma,
 }

@@ -1,0 +1,451 @@
+"""Chroma: a server, or a folder that this process opens itself."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from ..errors import StoreError, nearest_names
+from ..vector_table import Nearest, ValueMatch
+from .index_engine import EngineRow, EngineUnavailableError, MissingCollectionError
+
+if TYPE_CHECKING:
+    from ..vector_table import Vectors
+
+T = TypeVar("T")
+
+_PORT = 8_000
+
+_TIMEOUT = 60  # seconds
+
+_PORTION = 1_000  # rows that are read at once
+
+_MOST_NUMBERS = 100  # of a condition, above which rows are read and compared here: see ``_where``
+
+# As for pgvector, which has the same graph: see nodegraph/postgres/pgvector_table.py.
+_NEIGHBOURS = 24
+
+_BUILD_BREADTH = 200
+
+_BREADTH = 400
+
+_MARK = "mark"
+
+_NO_TAG = 0  # numbers of values begin with 1
+
+_NO_ROW = {"place": -1}  # a condition that none meets
+
+
+@dataclass(frozen=True, slots=True)
+class ChromaAddress:
+    """Where Chroma is.
+
+    Attributes:
+        folder: The folder of an embedded Chroma, empty for a server.
+        host: The server.
+        port: Its port.
+        secure: Whether it is reached by TLS.
+        token: What it demands, if anything.
+        tenant: Chroma's tenant.
+        database: Its database.
+        shown: The address without the token.
+    """
+
+    folder: str
+    host: str
+    port: int
+    secure: bool
+    token: str
+    tenant: str
+    database: str
+    shown: str
+
+    @classmethod
+    def parse(cls, address: str) -> ChromaAddress:
+        """Read ``chroma://host:8000?secure=true&token=secret&tenant=name&database=name``.
+
+        ``chroma:///folder`` and ``chroma:folder`` are folders that this process opens.
+
+        Raises:
+            ValueError: If it is no such address.
+        """
+        parts = urlsplit(address)  # a token is never in a message
+        own = {
+            "secure": "false",
+            "token": "",
+            "tenant": "default_tenant",
+            "database": "default_database",
+        }
+        for name, value in parse_qsl(parts.query, keep_blank_values=True):
+            if name not in own:
+                raise ValueError(
+                    f"the address of Chroma has the parameter {name!r}; it takes "
+                    f"{nearest_names(name, own)}"
+                )
+            own[name] = value
+        if own["secure"] not in ("true", "false"):
+            raise ValueError(f"secure={own['secure']!r:.40} is neither true nor false")
+        try:
+            port = parts.port or _PORT
+        except ValueError as error:
+            raise ValueError(
+                f"the port of Chroma's address is no number: {error}; write 'chroma://host:8000'"
+            ) from error
+        if parts.scheme != "chroma" or not (parts.hostname or parts.path.strip("/")):
+            raise ValueError(
+                "the address of Chroma names a server, 'chroma://host:8000', or a folder, "
+                "'chroma:///folder' or 'chroma:folder'"
+            )
+        if parts.username or parts.password:
+            raise ValueError("Chroma has no users; write ?token= for what its server demands")
+        of_both = (own["tenant"], own["database"])
+        if not parts.hostname:
+            path = unquote(parts.path)
+            return cls(path, "", 0, False, "", *of_both, f"Chroma in {path}")
+        if parts.path.strip("/"):
+            raise ValueError(
+                f"the address of Chroma has a path, {parts.path!r:.80}, after a host; write "
+                "?database=name for a database, or three slashes for a folder"
+            )
+        shown = f"Chroma at chroma://{parts.hostname}:{port}"
+        secure = own["secure"] == "true"
+        return cls("", parts.hostname, port, secure, own["token"], *of_both, shown)
+
+
+class ChromaEngine:
+    """Search vectors by Chroma's HNSW, following 400; under a condition by comparing all.
+
+    A folder is for one process at a time, several need a server (``chroma run``). Tested with
+    Chroma 1.5.
+
+    Args:
+        address: See ``ChromaAddress.parse``.
+
+    Raises:
+        ValueError: If it is no such address.
+
+    Example:
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> graph = NodeGraph(index=ChromaEngine("chroma://db:8000"))  # connects when it searches
+    """
+
+    most = 1_000
+    linked_from = None  # there is always a graph of vectors
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._address = ChromaAddress.parse(address)
+        self._set_up()
+
+    def _set_up(self) -> None:
+        self._connecting = threading.Lock()
+        self._client: Any = None
+        self._collections: dict[str, Any] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"address": self.address, "_address": self._address}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._set_up()
+
+    def __repr__(self) -> str:
+        return f"ChromaEngine({self._address.shown!r})"
+
+    @property
+    def shown(self) -> str:
+        """What messages call it."""
+        return self._address.shown
+
+    # Collections
+
+    def create(self, collection: str, dimension: int, *, linked: bool) -> None:
+        """Make a collection."""
+        graph = {
+            "space": "ip",
+            "max_neighbors": _NEIGHBOURS,
+            "ef_construction": _BUILD_BREADTH,
+            "ef_search": _BREADTH,
+        }
+        self._call(
+            lambda client: client.get_or_create_collection(
+                collection, embedding_function=None, configuration={"hnsw": graph}
+            )
+        )
+
+    def drop(self, collection: str) -> None:
+        """Remove a collection."""
+        self._collections.pop(collection, None)
+        try:
+            self._call(lambda client: client.delete_collection(collection))
+        except MissingCollectionError:
+            return
+
+    def mark(self, collection: str) -> str | None:
+        """Return the mark, which is metadata of the collection."""
+        self._collections.pop(collection, None)
+        try:
+            found = self._call(lambda _: self._collection(collection))
+        except MissingCollectionError:
+            return None
+        return (found.metadata or {}).get(_MARK)
+
+    def set_mark(self, collection: str, mark: str) -> int:
+        """Store the mark."""
+        self._call(lambda _: self._collection(collection).modify(metadata={_MARK: mark}))
+        return 0
+
+    def _collection(self, name: str) -> Any:
+        """Return a collection, which is known by a number: one that is made again has another."""
+        if name not in self._collections:
+            client = self._connected()
+            self._collections[name] = client.get_collection(name, embedding_function=None)
+        return self._collections[name]
+
+    # Rows
+
+    def put(self, collection: str, rows: Sequence[EngineRow]) -> None:
+        """Insert or replace rows."""
+        if not rows:
+            return
+        keys = [row.key for row in rows]
+        fields = [
+            # Every field each time, as Chroma leaves those that are not named; no list is empty.
+            {"id": row.id, "place": row.order, "key": row.key, "tags": [*row.tags] or [_NO_TAG]}
+            for row in rows
+        ]
+        vectors = [row.vector for row in rows]
+
+        def put(_: Any) -> None:
+            stored = self._collection(collection)
+            stored.upsert(ids=keys, embeddings=vectors, metadatas=fields)
+
+        self._call(put)
+
+    def delete(self, collection: str, keys: Sequence[str]) -> None:
+        """Delete rows."""
+        if keys:
+            self._call(lambda _: self._collection(collection).delete(ids=[*keys]))
+
+    def count(self, collection: str, match: ValueMatch | None, position: int) -> int:
+        """Return how many rows match."""
+        if match is None:
+            return int(self._call(lambda _: self._collection(collection).count()))
+        return sum(map(len, self._portions(collection, match, [])))
+
+    def nearest(
+        self,
+        collection: str,
+        query: Vectors,
+        limit: int,
+        match: ValueMatch | None,
+        without: Collection[str],
+        exact: bool,
+        position: int,
+    ) -> Nearest:
+        """Return the nearest rows."""
+        import numpy as np
+
+        where = None if match is None else _where(match)
+        if exact or (match is not None and where is None):
+            return self._compared(collection, query, limit, match, without)
+        others = [{"key": {"$nin": [*without]}}] if without else []
+        conditions = [*([] if where is None else [where]), *others]
+        found = self._call(
+            lambda _: self._collection(collection).query(
+                query_embeddings=[query],
+                n_results=limit,
+                where=_joined("$and", conditions),
+                include=["embeddings", "metadatas"],
+            )
+        )
+        vectors = np.asarray(found["embeddings"][0], np.float32).reshape(-1, len(query))
+        fields = found["metadatas"][0]
+        orders = np.array([int(field["place"]) for field in fields], np.int64)
+        return Nearest([field["id"] for field in fields], orders, vectors)
+
+    def _compared(
+        self,
+        collection: str,
+        query: Vectors,
+        limit: int,
+        match: ValueMatch | None,
+        without: Collection[str],
+    ) -> Nearest:
+        """Return the nearest rows by reading all that match."""
+        import numpy as np
+
+        left_out = frozenset(without)
+        ids: list[str] = []
+        orders: list[int] = []
+        vectors = [np.zeros((0, len(query)), np.float32)]
+        for rows in self.rows(collection, match, 0):
+            kept = [row for row in rows if row.key not in left_out]
+            ids += [row.id for row in kept]
+            orders += [row.order for row in kept]
+            vectors += [row.vector[None] for row in kept]
+        table = np.concatenate(vectors)
+        best = np.argsort(-(table @ query), kind="stable")[:limit]
+        return Nearest([ids[at] for at in best], np.array(orders, np.int64)[best], table[best])
+
+    def rows(
+        self, collection: str, match: ValueMatch | None, position: int
+    ) -> Iterator[Sequence[EngineRow]]:
+        """Yield all rows that match."""
+        import numpy as np
+
+        for portion in self._portions(collection, match, ["embeddings"]):
+            yield [
+                EngineRow(
+                    *(field["key"], field["id"], int(field["place"])),
+                    [int(tag) for tag in field["tags"] if tag != _NO_TAG],
+                    np.asarray(vector, np.float32),
+                )
+                for field, vector in portion
+            ]
+
+    def _portions(
+        self, collection: str, match: ValueMatch | None, more: list[str]
+    ) -> Iterator[list[tuple[dict[str, Any], Any]]]:
+        """Yield the metadata of rows that match, each with its vector if that is asked for."""
+        where = None if match is None else _where(match)
+        begin = 0
+        while True:
+            found = self._call(partial(self._get, collection, where, ["metadatas", *more], begin))
+            fields = found["metadatas"]
+            vectors = found["embeddings"] if more else [None] * len(fields)
+            portion = zip(fields, vectors, strict=True)
+            if match is not None and where is None:
+                yield [row for row in portion if _matches(row[0]["tags"], match)]
+            else:
+                yield [*portion]
+            if len(fields) < _PORTION:
+                return
+            begin += _PORTION
+
+    def _get(
+        self, collection: str, where: dict[str, Any] | None, fields: list[str], begin: int, _: Any
+    ) -> Any:
+        """Return a portion of the rows that meet a condition."""
+        return self._collection(collection).get(
+            where=where, include=fields, limit=_PORTION, offset=begin
+        )
+
+    # The client
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._connecting:
+            client, self._client = self._client, None
+            self._collections.clear()
+        if client is not None:
+            session = _session(client)
+            client.close()
+            if session is not None:  # which Chroma leaves open
+                session.close()
+
+    def _connected(self) -> Any:
+        with self._connecting:
+            if self._client is None:
+                self._client = self._connect()
+            return self._client
+
+    def _connect(self) -> Any:
+        try:
+            import chromadb
+            from chromadb.config import Settings
+        except ImportError as error:
+            raise ImportError(
+                'an index in Chroma needs chromadb: pip install "nodekin[chroma]"'
+            ) from error
+        address = self._address
+        settings = Settings(anonymized_telemetry=False)  # no word to anyone
+        both: dict[str, Any] = {
+            "tenant": address.tenant,
+            "database": address.database,
+            "settings": settings,
+        }
+        if address.folder:
+            return chromadb.PersistentClient(address.folder, **both)
+        headers = {"Authorization": f"Bearer {address.token}"} if address.token else None
+        client = chromadb.HttpClient(
+            address.host, address.port, ssl=address.secure, headers=headers, **both
+        )
+        if (session := _session(client)) is not None:
+            session.timeout = _TIMEOUT  # Chroma would wait for ever
+        return client
+
+    def _call(self, work: Callable[[Any], T]) -> T:
+        """Return what the client does, with its errors in words."""
+        try:
+            return work(self._connected())
+        except (ImportError, StoreError):
+            raise
+        except Exception as error:
+            raise self._explained(error) from error
+
+    def _explained(self, error: Exception) -> StoreError:
+        name, message = type(error).__name__, " ".join(str(error).split())[:300]
+        if name == "NotFoundError" and "ollection" in message:
+            self._collections.clear()
+            return MissingCollectionError(f"{self.shown} has lost a collection: {message}")
+        if name == "InvalidArgumentError":
+            return StoreError(f"{self.shown} refuses what it was asked: {message}")
+        return EngineUnavailableError(
+            f"{self.shown} can't be reached, or failed: {name}: {message}; see whether it runs, "
+            "and whether the address and token are right. Searches by words, and all that is no "
+            "search by vectors, go on without it"
+        )
+
+
+def _session(client: Any) -> Any:
+    """Return what a client of a server speaks HTTP by; None for a folder."""
+    return getattr(getattr(client, "_server", None), "_session", None)
+
+
+def _where(match: ValueMatch) -> dict[str, Any] | None:
+    """Return what selects rows in Chroma's language; None where that would be too long for it.
+
+    It has no list of values for a field that is a list, and takes seconds for thousands of
+    conditions, and no "not", which is passed down to the values.
+    """
+    return None if _numbers(match) > _MOST_NUMBERS else _condition(match, wanted=True)
+
+
+def _numbers(match: ValueMatch) -> int:
+    return len(match.numbers) + sum(map(_numbers, match.parts))
+
+
+def _condition(match: ValueMatch, *, wanted: bool) -> dict[str, Any]:
+    if match.join == "not":
+        return _condition(match.parts[0], wanted=not wanted)
+    if match.join == "values":
+        operator = "$contains" if wanted else "$not_contains"
+        parts = [{"tags": {operator: number}} for number in match.numbers]
+        alternatives = wanted
+    else:
+        parts = [_condition(part, wanted=wanted) for part in match.parts]
+        alternatives = (match.join == "or") == wanted
+    if not parts:  # one of none is not met, all of none is
+        return _NO_ROW if alternatives else {"place": {"$ne": -1}}
+    return _joined("$or" if alternatives else "$and", parts) or _NO_ROW
+
+
+def _joined(operator: str, parts: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    return {operator: [*parts]}
+
+
+def _matches(tags: Collection[int], match: ValueMatch) -> bool:
+    """Return whether a row with some numbers meets a condition."""
+    if match.join == "values":
+        return not frozenset(match.numbers).isdisjoint(tags)
+    parts = (_matches(tags, part) for part in match.parts)
+    if match.join == "not":
+        return not next(parts)
+    return all(parts) if match.join == "and" else any(parts)
