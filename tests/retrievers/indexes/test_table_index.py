@@ -15,7 +15,9 @@ from postgres_server import RunningServer
 
 import nodekin.nodegraph.postgres.pgvector_table as postgres_table
 from nodekin.nodegraph import Document, Embedder, EmbeddingError, NodeGraph, StoreError
+from nodekin.nodegraph.postgres import PostgresAddress
 from nodekin.nodegraph.postgres.pgvector_table import PostgresVectorTable
+from nodekin.nodegraph.postgres.server_connection import ServerConnection
 from nodekin.retrievers import Retriever
 from nodekin.retrievers.indexes import TableIndex, VectorIndex, table_index
 
@@ -118,6 +120,44 @@ def test_the_graph_of_vectors_finds_what_comparing_all_finds(
         for each in (graph, expected):  # rows are removed from, and added to, the graph
             each.remove([str(number) for number in range(third, 60, 3)])
             each.add([Document(f"new line {n}", {"part": 1}, id=f"new {n}") for n in range(40)])
+    graph.close()
+
+
+@pytest.mark.parametrize("dimension", [8, 200])
+def test_the_graph_of_vectors_is_built_in_memory(
+    dimension: int, address: str, small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What does not fit is added on the disk, which takes many times as long; pgvector says so."""
+    notices: list[str | None] = []
+    open_connection = ServerConnection.__init__
+
+    def listening(self: ServerConnection, *args: Any) -> None:
+        open_connection(self, *args)
+        self._db.add_notice_handler(lambda notice: notices.append(notice.message_primary))
+
+    monkeypatch.setattr(ServerConnection, "__init__", listening)
+    little = f"{address}&options=-c%20maintenance_work_mem%3D1MB"
+    graph = opened(little, dimension)
+    graph.add(documents(150))
+    Retriever(graph, "line", "cosine")("line 1 1")
+    with psycopg.connect(PostgresAddress.parse(little).conninfo) as db:
+        query = "SELECT count(*) FROM pg_indexes WHERE schemaname = %s AND indexname LIKE '%%hnsw'"
+        assert db.execute(query, [PostgresAddress.parse(address).schema]).fetchall() == [(1,)]
+        assert db.execute("SHOW maintenance_work_mem").fetchall() == [("1MB",)]
+    assert not [notice for notice in notices if notice and "no longer fits" in notice]
+    graph.close()
+
+
+def test_a_graph_that_gets_too_little_memory_is_said(
+    address: str, small: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(postgres_table, "_BUILD_MEMORY", 1_000)
+    graph = opened(f"{address}&options=-c%20maintenance_work_mem%3D1MB")
+    graph.add(documents(50))
+    Retriever(graph, "line", "cosine")("line 1 1")
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert "the graph of 500 vectors takes 1 MB while it is built, and gets 1" in said
+    assert "raise the server's maintenance_work_mem" in said
     graph.close()
 
 
