@@ -126,3 +126,48 @@ def test_the_site_lists_every_page() -> None:
     config = (REPO / "docs" / "site" / "mkdocs.yml").read_text(encoding="utf-8")
     for page in (REPO / "docs").rglob("*.md"):
         assert page.relative_to(REPO).as_posix() in config
+
+
+def test_ci_runs_on_what_the_package_says_that_it_is_for() -> None:
+    yaml = pytest.importorskip("yaml")
+    jobs = yaml.safe_load((REPO / ".github/workflows/ci.yml").read_text(encoding="utf-8"))["jobs"]
+    matrix = jobs["test"]["strategy"]["matrix"]
+    project = (REPO / "pyproject.toml").read_text(encoding="utf-8")
+    listed = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', project)
+    assert matrix["python"] == listed == ["3.10", "3.11", "3.12", "3.13", "3.14"]
+    assert f'requires-python = ">={listed[0]}"' in project
+    systems = {name.removesuffix("-latest") for name in matrix["os"]}
+    assert systems == {"ubuntu", "macos", "windows"}
+    assert {"newest", "oldest"} == {
+        *matrix["frameworks"],
+        *(i["frameworks"] for i in matrix["include"]),
+    }
+    commands = "\n".join(step.get("run", "") for job in jobs.values() for step in job["steps"])
+    paths = re.findall(r"(?:tests|constraints)[\w/.-]*\.(?:py|txt)|tests/\S+", commands)
+    assert paths
+    assert all((REPO / path).exists() for path in paths)
+    targets = re.findall(r"^([\w-]+):", (REPO / "Makefile").read_text(encoding="utf-8"), re.M)
+    made = re.findall(r"\bmake ([a-z -]+)", commands)
+    assert {target for names in made for target in names.split()} <= {*targets}
+
+
+def test_the_release_steps_name_what_is_there() -> None:
+    contributing = (REPO / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    steps = contributing.partition("## Release\n")[2].partition("\n## ")[0]
+    paths = re.findall(
+        r"(?:tests|docs|packaging|benchmarks|\.github)/[\w./-]+\.(?:py|md|yml)", steps
+    )
+    assert len(paths) >= 5
+    assert all((REPO / path).exists() for path in paths)
+    targets = re.findall(r"^([\w-]+):", (REPO / "Makefile").read_text(encoding="utf-8"), re.M)
+    made = " ".join(re.findall(r"`make ([a-z -]+)", steps)).split()
+    assert {"test-all", "test-oldest", "lint", "docs", "bench", "stress"} <= {*made} <= {*targets}
+    version = re.search(r'^version = "(.*)"$', (REPO / "pyproject.toml").read_text("utf-8"), re.M)
+    assert version
+    changes = (REPO / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.search(rf"^## {re.escape(version[1])}\b", changes, re.M)  # its release notes
+    for name in PARTNERS:
+        partner = (REPO / "packaging" / name / "pyproject.toml").read_text(encoding="utf-8")
+        assert f'version = "{version[1]}"' in partner
+        (least,) = re.findall(r'"nodekin[^">]*>=([\d.]+)', partner)
+        assert f"{version[1]}.".startswith(f"{least}.")

@@ -2,6 +2,8 @@
 
 Install the checkout into a new environment, and run what README.md says on the command line and in
 Python, and what it says of the frameworks; say how long each step takes, and compare the output.
+The packages of the ecosystems are built, installed from their wheels into an environment of their
+own, and do what their READMEs say.
 """
 
 from __future__ import annotations
@@ -36,9 +38,9 @@ def run(what: str, command: list[str], folder: Path) -> str:
     return done.stdout
 
 
-def play(page: Path, folder: Path) -> None:
+def play(page: Path, folder: Path, environment: str = "environment") -> None:
     """Run the blocks of a page one after the other; each block of Python in a process."""
-    bin = folder / "environment" / "bin"
+    bin = folder / environment / "bin"
     printed = ""
     for kind, body in BLOCK.findall(page.read_text(encoding="utf-8")):
         if kind == "console":
@@ -49,7 +51,8 @@ def play(page: Path, folder: Path) -> None:
             printed = run(line, [str(bin / name), *words], folder)
         elif kind == "python":
             first = body.partition("\n")[0]
-            printed, expected = run(first, [str(bin / "python"), "-c", body], folder), ""
+            command = [str(bin / "python"), "-c", body]
+            printed = run(first, command, folder)
             continue
         else:
             expected = body
@@ -57,8 +60,22 @@ def play(page: Path, folder: Path) -> None:
             sys.exit(f"expected\n{expected}\nbut got\n{printed}")
 
 
+def play_partners(source: Path, folder: Path) -> None:
+    """Build the packages of the ecosystems, install their wheels alone, and play their READMEs."""
+    packages = sorted(path.parent for path in (source / "packaging").glob("*/pyproject.toml"))
+    wheels = folder / "wheels"
+    pip = [str(folder / "environment" / "bin" / "python"), "-m", "pip"]
+    build = [*pip, "wheel", "-q", "--no-deps", "-w", str(wheels)]
+    run("pip wheel of all packages", [*build, *map(str, (source, *packages))], folder)
+    for package in packages:
+        venv.create(folder / package.name, with_pip=True)
+        install = [str(folder / package.name / "bin" / "python"), "-m", "pip", "install", "-q"]
+        run(f"pip install {package.name}", [*install, "-f", str(wheels), package.name], folder)
+        play(package / "README.md", folder, package.name)
+
+
 def main() -> None:
-    """Install, then play both READMEs."""
+    """Install, then play both READMEs, and those of the packages of the ecosystems."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shutil.copytree(REPO / "examples" / "files", folder / "docs")
@@ -72,6 +89,7 @@ def main() -> None:
         for page in ("README.md", "README.zh.md"):
             shutil.rmtree(folder / ".nodekin", ignore_errors=True)
             play(REPO / page, folder)
+        play_partners(source, folder)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,14 @@
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
+REPO = Path(__file__).parents[3]
 MODULE = [sys.executable, "-m", "nodekin.adapters.cli"]
 
 
@@ -41,6 +44,23 @@ def test_every_command_documents_status_and_json(nodekin, command):
 
 def test_version(nodekin):
     assert nodekin("--version").out.startswith("nodekin, version ")
+
+
+def test_completion_is_as_the_quickstart_says(nodekin, monkeypatch):
+    quickstart = (REPO / "docs" / "quickstart.md").read_text(encoding="utf-8")
+    shells = re.findall(r"_NODEKIN_COMPLETE=(\w+)_source nodekin", quickstart)
+    assert shells == ["bash", "zsh", "fish"]
+    program = "from nodekin.adapters.cli import main; import sys; sys.argv[0] = 'nodekin'; main()"
+    for shell in shells:
+        environment = {**os.environ, "_NODEKIN_COMPLETE": f"{shell}_complete"}
+        environment |= {"COMP_WORDS": "nodekin se", "COMP_CWORD": "1" if shell != "fish" else "se"}
+        ran = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, env=environment
+        )
+        assert ran.returncode == 0, ran.stderr
+        assert "search" in ran.stdout
+        assert "serve" in ran.stdout
+        assert "index" not in ran.stdout.split()
 
 
 def test_an_unknown_command_or_option_is_one_line(nodekin):

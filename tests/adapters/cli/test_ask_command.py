@@ -1,4 +1,7 @@
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 from scripted_server import ChatServer, serving
@@ -126,6 +129,29 @@ def test_commands_of_a_conversation(nodekin, server):
     assert "/new      forget the conversation" in ran.err
     assert "There is no /sources; /help shows what there is." in ran.err
     assert not any("fermented?" in prompt for prompt in server.prompts[1:])
+
+
+def test_a_conversation_in_a_terminal_begins_with_a_greeting(here, server):
+    pty = pytest.importorskip("pty", reason="a terminal of its own takes a Unix")
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "nodekin", "ask", "--chat", "--in", "docs"]
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=here) as chat:
+        os.close(theirs)
+        os.write(ours, b"Which tea is fermented?\n/exit\n")
+        shown = b""
+        while True:
+            try:
+                piece = os.read(ours, 4096)
+            except OSError:  # the other side is closed
+                break
+            if not piece:
+                break
+            shown += piece
+    os.close(ours)
+    assert chat.returncode == 0
+    greeting, _, rest = shown.decode().partition("/help shows what else can be typed.")
+    assert "Ask scripted about 3 documents. " in greeting
+    assert "It is fermented [1]." in rest
 
 
 def test_what_fails_on_the_way_is_told_once_and_whole(nodekin, server):

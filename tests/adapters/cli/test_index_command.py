@@ -1,4 +1,8 @@
+from contextlib import closing
+
 import pytest
+
+from nodekin.nodegraph.sqlite import SQLiteStore
 
 
 def test_what_was_found_is_told_in_numbers(nodekin):
@@ -74,6 +78,22 @@ def test_files_without_a_reader_are_named(nodekin, here):
     assert ran.status == 0
     assert "picture.png" in ran.err
     assert nodekin("index", "docs", "--quiet", "--rebuild").err == ""
+
+
+def test_only_groups_that_a_search_uses_by_default_are_built(nodekin, here):
+    (here / "docs" / "table.md").write_text(
+        "# Prices\n\n| tea | price |\n|---|---|\n| green | 4 |\n"
+    )
+    nodekin("index", "docs")
+    assert nodekin("search", "green tea").status == 0
+    with closing(SQLiteStore(here / ".nodekin" / "graph.sqlite")) as store:
+        built = {name for name in store.groups() if any(store.nodes(name))}
+    spans = nodekin("explain", "green tea", "--json").json["trace"]["children"]
+    searched = {s["attributes"]["group"] for span in spans for s in span["children"]}
+    assert built == searched == {"passage", "sentence"}
+    nodekin("search", "green", "--group", "table")  # whose group is built when it is asked for
+    with closing(SQLiteStore(here / ".nodekin" / "graph.sqlite")) as store:
+        assert any(store.nodes("table"))
 
 
 def test_groups_of_ones_own(nodekin):
