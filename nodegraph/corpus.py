@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -229,11 +230,10 @@ class Corpus:
                 continue
             if source.exists():
                 scans.append(self._scan(source, files))
-                files.update(
-                    (i, path)
-                    for i, path in scans[-1].files.items()
-                    if not any(_below(path.absolute(), part) for part in left_out)
-                )
+                inside = scans[-1].files.items()
+                for part in left_out:
+                    inside = {i: p for i, p in inside if not _below(p.absolute(), part)}.items()
+                files.update(inside)
             elif kind == b"folder" and self._has_documents_below(source, records):
                 lost.append(source)
                 if failures is None:
@@ -347,9 +347,9 @@ class Corpus:
         ids = {i for file in known.values() for i in file.documents}
         stored = self._store.stamps(ROOT, None if len(known) == len(records) else ids)
         for file_id, path in files.items():
-            old = known.get(file_id)
+            old, where = known.get(file_id), str(path)
             try:
-                versions[file_id] = version = _version(path)
+                versions[file_id] = version = _version(where)
                 is_same = old is not None and version and version == old.version
                 contents[file_id] = content = old.content if old and is_same else _hash(path)
             except ReadError as error:
@@ -358,7 +358,6 @@ class Corpus:
             if old is None or old.content != content:
                 continue
             if old.documents.items() <= stored.items():
-                where = str(path)
                 reading.files[file_id] = (
                     old
                     if is_same and old.path == where
@@ -513,14 +512,14 @@ def _add_document(put: dict[str, Document], document: Document) -> None:
         )
 
 
-def _version(path: Path) -> Sequence[int]:
+def _version(path: str) -> Sequence[int]:
     """Return a file's size, number and times of its last changes, in nanoseconds.
 
     Empty where it was changed within the last two seconds: some file systems have no finer times,
     and a second change would not show.
     """
     try:
-        stat = path.stat()
+        stat = os.stat(path)
     except OSError as error:
         raise ReadError(f"can't read {path}: {error.strerror or error}") from error
     last = max(stat.st_mtime_ns, stat.st_ctime_ns)

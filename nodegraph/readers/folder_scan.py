@@ -87,7 +87,7 @@ def scan(source: str | Path, options: ReadOptions | None = None) -> FolderScan:
         above = f"{full.name}/{folder.relative_to(path).as_posix()}/".replace("/./", "/")
         for name in names:
             file = folder / name
-            if _has_reader(file):
+            if can_read(name) or _has_format(file):
                 found.files[f"{above}{name}".lstrip("/")] = file
             else:
                 found.unsupported.append(str(file))
@@ -97,10 +97,8 @@ def scan(source: str | Path, options: ReadOptions | None = None) -> FolderScan:
     return found
 
 
-def _has_reader(file: Path) -> bool:
-    """Tell whether a file can be read, by its name, or else by what it is."""
-    if can_read(file.name):
-        return True
+def _has_format(file: Path) -> bool:
+    """Tell whether a file can be read by what it is, whatever its name."""
     try:
         return format_of(file) is not None
     except (ReadError, OSError):

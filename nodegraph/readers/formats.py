@@ -111,7 +111,8 @@ def format_by_name(name: str | Path) -> FileFormat | None:
         (None, None)
     """
     last = os.path.basename(name).lower()
-    suffix = os.path.splitext(last)[1]
+    stem, dot, end = last.rpartition(".")
+    suffix = dot + end if stem.strip(".") else ""  # ".git" has none
     if not suffix and last in _NAMES:
         return _BY_NAME["text"]
     return BY_SUFFIX.get(suffix)
