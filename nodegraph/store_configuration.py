@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlencode
 
 from .errors import nearest_names
 
@@ -14,13 +17,10 @@ _FILE = "graph.nodekin"  # in a folder that is given for a file
 
 _NOT_YET = {
     "segment_store": {"opensearch": "OpenSearch"},
-    "vector_store": {
-        "chroma": "Chroma",
-        "chromadb": "Chroma",
-        "milvus": "Milvus",
-        "opensearch": "OpenSearch",
-    },
+    "vector_store": {"opensearch": "OpenSearch"},
 }
+
+logger = logging.getLogger(__name__)
 
 Options = dict[str, Any]
 
@@ -36,7 +36,10 @@ def store_options(store_conf: Mapping[str, Any] | None) -> Options:
             each of which may be missing or empty. Types of ``segment_store``: ``"map"`` (in
             memory, or in the file or folder ``uri``), ``"sqlite"`` (in the file or folder
             ``uri``), ``"postgresql"`` (at the address ``uri``). Of ``vector_store``: ``"map"``
-            (built in), ``"pgvector"`` (in the same PostgreSQL).
+            (built in), ``"pgvector"`` (in the same PostgreSQL), ``"milvus"`` (at ``uri``, a server
+            or a file; ``db_name``, ``client_kwargs``), ``"chroma"`` or ``"chromadb"`` (at ``uri``,
+            a server, or in the folder ``dir``; ``client_kwargs``). ``index_kwargs`` are not used,
+            which is logged: the index is made as nodekin makes it.
 
     Raises:
         TypeError: If a part is no mapping.
@@ -140,7 +143,98 @@ def _pgvector(name: str, kwargs: dict[str, Any], options: Options) -> None:
     options["store"] = f"{store}{'&' if '?' in store else '?'}vectors=pgvector"
 
 
+def _milvus(name: str, kwargs: dict[str, Any], options: Options) -> None:
+    uri, database = kwargs.pop("uri", None), kwargs.pop("db_name", None)
+    client = _client(name, kwargs, ("user", "password", "token", "secure", "timeout", "db_name"))
+    if not isinstance(uri, str | Path) or not str(uri):
+        raise ValueError(f"the {name} needs 'uri', 'host:19530' or the path of a file")
+    server, secure = _server(str(uri))
+    if not server:
+        options["index"] = _path_address("milvus", str(uri), client)
+        return
+    user = client.pop("user", "")
+    if user:
+        server = f"{quote(str(user), '')}:{quote(str(client.pop('password', '')), '')}@{server}"
+    parameters = {
+        "database": database or client.pop("db_name", ""),
+        "secure": client.pop("secure", secure),
+        **client,
+    }
+    options["index"] = _address("milvus", server, parameters)
+
+
+def _chroma(name: str, kwargs: dict[str, Any], options: Options) -> None:
+    uri, folder = kwargs.pop("uri", None), kwargs.pop("dir", None)
+    client = _client(name, kwargs, ("tenant", "database", "ssl", "token"))
+    if not uri and not folder:
+        raise ValueError(f"the {name} needs 'uri', 'host:8000', or 'dir', a folder")
+    if not uri:
+        options["index"] = _path_address("chroma", str(folder), client)
+        return
+    server, secure = _server(str(uri))
+    if not server:
+        raise ValueError(f"the {name} takes 'host:8000' as 'uri'; a folder is given as 'dir'")
+    secure = client.pop("ssl", secure)
+    options["index"] = _address("chroma", server, {"secure": secure, **client})
+
+
+def _client(name: str, kwargs: dict[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
+    """Return the settings of the client; nothing else is left."""
+    client = dict(_mapping(kwargs.pop("client_kwargs", None) or {}, f"client_kwargs of {name}"))
+    if kwargs.pop("index_kwargs", None):
+        logger.warning(
+            "index_kwargs of the %s are not used: the index is made as nodekin makes it, and the "
+            "similarity is the retriever's",
+            name,
+        )
+    for what, given, names in (
+        ("kwargs", kwargs, ("uri", "dir", "db_name", "client_kwargs", "index_kwargs")),
+        ("client_kwargs", client, known),
+    ):
+        for unknown in given:
+            if given is kwargs or unknown not in known:
+                raise ValueError(
+                    f"the {what} of the {name} have {unknown!r}; they may have "
+                    f"{nearest_names(str(unknown), names)}"
+                )
+    return client
+
+
+_SERVER = re.compile(r"(?:(https?|tcp)://)?([\w.-]+:\d+|\[[\da-fA-F:]+\]:\d+)/?")
+
+
+def _server(uri: str) -> tuple[str, bool]:
+    """Return host and port of ``ip:port`` or a URL of that, and whether it wants TLS."""
+    match = _SERVER.fullmatch(uri)
+    if match is None:
+        if "://" in uri:  # a password is never in a message
+            raise ValueError("an address of a server is written 'host:port' or 'http://host:port'")
+        return "", False
+    return match[2], match[1] == "https"
+
+
+def _path_address(kind: str, path: str, client: dict[str, Any]) -> str:
+    if client:
+        raise ValueError(f"{kind} in a file or folder takes no {nearest_names('', client)}")
+    return f"{kind}:{'//' if path.startswith('/') else ''}{quote(path)}"
+
+
+def _address(kind: str, server: str, parameters: dict[str, Any]) -> str:
+    texts = {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in parameters.items()
+        if value not in ("", None, False)
+    }
+    return f"{kind}://{server}" + (f"?{urlencode(texts)}" if texts else "")
+
+
 _READERS: dict[str, dict[str, Callable[[str, dict[str, Any], Options], None]]] = {
     "segment_store": {"map": _file, "sqlite": _required_file, "postgresql": _postgresql},
-    "vector_store": {"map": _built_in, "pgvector": _pgvector},
+    "vector_store": {
+        "map": _built_in,
+        "pgvector": _pgvector,
+        "milvus": _milvus,
+        "chroma": _chroma,
+        "chromadb": _chroma,
+    },
 }

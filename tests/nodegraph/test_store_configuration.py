@@ -5,13 +5,19 @@ from typing import Any
 
 import pytest
 
-from nodekin.nodegraph import NodeGraph, store_options
+from nodekin.nodegraph import Embedder, NodeGraph, store_options
+from nodekin.nodegraph.engines import as_engine
+from nodekin.retrievers import Retriever
 
 LazyConf = dict[str, Any]
 
 
 def segment(kind: str, **kwargs: Any) -> LazyConf:
     return {"segment_store": {"type": kind, "kwargs": kwargs}}
+
+
+def vectors(kind: str, **kwargs: Any) -> LazyConf:
+    return {"vector_store": {"type": kind, "kwargs": kwargs}}
 
 
 def test_nothing_is_memory() -> None:
@@ -41,13 +47,73 @@ def test_a_server_and_where_its_vectors_are() -> None:
 
 
 @pytest.mark.parametrize(
+    ("conf", "index"),
+    [
+        (vectors("milvus", uri="/a b/x.db"), "milvus:///a%20b/x.db"),
+        (vectors("milvus", uri="x.db"), "milvus:x.db"),
+        (
+            vectors("milvus", uri="10.0.0.1:19530", db_name="d"),
+            "milvus://10.0.0.1:19530?database=d",
+        ),
+        (
+            vectors(
+                "milvus",
+                uri="https://db:443",
+                client_kwargs={"user": "m@e", "password": "a/b", "timeout": 5},
+            ),
+            "milvus://m%40e:a%2Fb@db:443?secure=true&timeout=5",
+        ),
+        (vectors("chroma", uri="db:8000"), "chroma://db:8000"),
+        (
+            vectors("chromadb", uri="http://db:8000", client_kwargs={"ssl": True, "tenant": "t"}),
+            "chroma://db:8000?secure=true&tenant=t",
+        ),
+        (vectors("chromadb", dir="/path/to"), "chroma:///path/to"),
+    ],
+)
+def test_vectors_in_an_engine_beside_the_store(conf: LazyConf, index: str) -> None:
+    assert store_options({**segment("map", uri="x.db"), **conf}) == {
+        "store": "x.db",
+        "index": index,
+    }
+    assert as_engine(index).shown.startswith(("Milvus ", "Chroma "))
+
+
+def test_the_example_of_the_guide_opens_a_graph(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("chromadb", reason="no chromadb: pip install nodekin[chroma]")
+    hnsw = {"hnsw": {"space": "cosine", "ef_construction": 200}}
+    conf = {
+        "segment_store": {"type": "map", "kwargs": {"uri": str(tmp_path / "sqlite3.db")}},
+        "vector_store": {
+            "type": "chromadb",
+            "kwargs": {"dir": str(tmp_path / "vectors"), "index_kwargs": hnsw},
+        },
+    }
+    options = store_options(conf)
+    assert "index_kwargs of the vector_store of type 'chromadb' are not used" in caplog.text
+    embed = Embedder(lambda texts: [[1.0, len(text)] for text in texts], "lengths")
+    with NodeGraph(**options, embed=embed, progress=False) as graph:
+        graph.add(["tea", "a longer text"])
+        results = Retriever(graph, "ROOT", "cosine", top_k=1)("ten")
+        assert [result.node.text for result in results] == ["tea"]
+    assert (tmp_path / "vectors").is_dir()
+
+
+@pytest.mark.parametrize(
     ("conf", "message"),
     [
         (segment("opensearch", uris=["a:9200"]), "can't be on OpenSearch yet; take one of 'map', "),
-        ({"vector_store": {"type": "milvus", "kwargs": {"uri": "x.db"}}}, "on Milvus yet.*'map'"),
-        ({"vector_store": {"type": "chromadb", "kwargs": {"dir": "x"}}}, "on Chroma yet"),
-        ({"vector_store": {"type": "chroma"}}, "on Chroma yet"),
-        ({"vector_store": {"type": "faiss"}}, "'faiss'; there is 'map', 'pgvector'"),
+        (vectors("opensearch", uris=["a:9200"]), "can't be on OpenSearch yet"),
+        (vectors("milvus"), "needs 'uri', 'host:19530' or the path of a file"),
+        (vectors("milvus", uri="x.db", other=1), "have 'other'; they may have 'uri', 'dir'"),
+        (vectors("milvus", uri="ftp://me:hush@x"), "is written 'host:port'"),
+        (vectors("milvus", uri="x.db", client_kwargs={"user": "me"}), "takes no 'user'"),
+        (vectors("milvus", uri="x:1", client_kwargs={"pool": 2}), "have 'pool'; they may have"),
+        (vectors("chroma"), "needs 'uri', 'host:8000', or 'dir', a folder"),
+        (vectors("chromadb", uri="folder"), "a folder is given as 'dir'"),
+        ({"vector_store": {"type": "faiss"}}, "'faiss'; there is 'map', 'pgvector', 'milvus'"),
         ({"vector_store": {"type": "pgvector"}}, "give segment_store the type 'postgresql'"),
         ({"vector_store": {"type": "map", "kwargs": {"dir": "x"}}}, "takes no settings, not 'dir'"),
         (segment("maps"), "type 'maps'; there is 'map'"),
