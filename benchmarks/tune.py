@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
@@ -93,12 +94,13 @@ RETRIEVERS: dict[str, Callable[[NodeGraph], Any]] = {
 
 def costs(options: Namespace) -> Iterator[list[str]]:
     """Time the retrievals of 1,000 questions, alone, in an evaluation, and with a file of it."""
-    processes = get_context("spawn")
     for name in RETRIEVERS:
         rounds: list[list[list[float]]] = [[], []]
-        for _ in range(5):
-            with processes.Pool(1, maxtasksperchild=1) as pool:  # none has had a question
-                times = [pool.apply(cost, (options.data, name, way)) for way in range(3)]
+        for _ in range(3):
+            times = []
+            for way in range(3):
+                with ProcessPoolExecutor(1, get_context("spawn")) as fresh:
+                    times.append(fresh.submit(cost, options.data, name, way).result())
             for known in (0, 1):
                 rounds[known].append([of_way[known] for of_way in times])
         for when, measured in zip(("the first time", "again"), rounds, strict=True):
@@ -115,7 +117,7 @@ def cost(data: Path, name: str, way: int) -> list[float]:
     retriever = RETRIEVERS[name](graph)
     str(evaluate({"one": retriever}, Dataset([Question("", "all is loaded")]), progress=False))
     seconds = []
-    for _ in range(4):
+    for _ in range(3):
         with TemporaryDirectory() as folder:
             path = Path(folder, "results.jsonl") if way == 2 else None
             began = time.process_time()
