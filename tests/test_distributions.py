@@ -71,6 +71,22 @@ def test_a_partner_package_works_as_its_readme_says(name: str, installed: Path) 
     assert shown == printed
 
 
+@pytest.mark.parametrize("name", PARTNERS)
+def test_a_partner_package_needs_nothing_that_it_does_not_ask_for(name: str) -> None:
+    package, adapter = PARTNERS[name]
+    missing = "import sys; sys.modules['langchain_text_splitters'] = None"  # as in a clean install
+    code = f"{missing}; from {package} import NodeGraphRetriever as r; print(r.__module__)"
+    path = REPO / "packaging" / name
+    if name.startswith("llama"):  # a namespace package, below which ours is put
+        code = code.replace(
+            "; from",
+            f"; import llama_index.retrievers as n; "
+            f"n.__path__.append({str(path / 'llama_index' / 'retrievers')!r}); from",
+        )
+    shown = _run(sys.executable, "-W", "ignore", "-c", code, cwd=REPO, path=path)
+    assert shown.startswith(adapter)
+
+
 @pytest.mark.slow
 def test_the_wheel_has_the_packages_and_nothing_else(installed: Path) -> None:
     folders = {path.name for path in installed.iterdir() if not path.name.endswith(".dist-info")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import os
 import sys
@@ -129,6 +130,9 @@ def app(ctx: click.Context) -> None:
 
 def main() -> None:
     """Run the command line of this process."""
+    gc.set_threshold(
+        100_000
+    )  # many objects that live as long as the command: a quarter of a refresh
     app()
 
 
