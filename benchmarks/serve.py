@@ -3,7 +3,8 @@
 A server of its own process serves the page of ``--size`` English passages (``speed.py``) in a
 file, with a scripted model. The engine is the same set-up on the same file, in this process. Each
 question is put to the engine and to the page by turns; times are the lower quartiles of 100, which
-depend less on what else the machine does. Then people come all at once, each of whom
+depend less on what else the machine does. The first word is timed once more with the page in this
+process, without HTTP: what the page itself takes. Then people come all at once, each of whom
 opens the page, searches, asks, and opens a passage.
 """
 
@@ -20,18 +21,24 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import httpx
 from harness import arguments, show
 from speed import corpora
 
+from nodekin.adapters.serve import PageApp, TriedSetups
 from nodekin.nodegraph import Document, NodeGraph, split_sentences
 from nodekin.retrievers import BaseRetriever, QueryEngine
 from nodekin.retrievers.setups import SetupFile, SetupOpener
 
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
 FIRST_VIEW = ("/", "/page.js", "/page.css", "/words.json", "/api/corpus", "/api/documents")
 SETUPS = {"default": {"type": "DefaultRetriever", "target": "passage", "top_k": 10}}
 PASSAGES = 6
+WITHOUT_HTTP = "first word without HTTP"
 
 
 class Model:
@@ -64,8 +71,6 @@ def opened(file: Path) -> SetupOpener:
 def serve(file: Path, seconds: float) -> None:
     """Serve the page on a free port, and print where."""
     import uvicorn
-
-    from nodekin.adapters.serve import PageApp, TriedSetups
 
     tried = TriedSetups(opened(file), file.with_name("setups.toml"))
     config = uvicorn.Config(PageApp(tried, Model(seconds)), port=0, log_level="error")
@@ -123,6 +128,35 @@ async def page_search(client: httpx.AsyncClient, query: str) -> float:
     return time.perf_counter() - begin
 
 
+async def first_word_without_http(page: ASGIApp, question: str) -> float:
+    """Return the seconds until a page in this process sends the first word."""
+    body, ended, seconds = json.dumps({"question": question}).encode(), asyncio.Event(), 0.0
+    asked: list[dict[str, Any]] = [{"type": "http.request", "body": body}]
+    scope = {
+        **{"type": "http", "http_version": "1.1", "method": "POST", "scheme": "http"},
+        **{"path": "/api/ask", "query_string": b"", "client": None, "server": None},
+        "headers": [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")],
+    }
+
+    async def receive() -> Any:
+        if asked:
+            return asked.pop()
+        await ended.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        nonlocal seconds
+        if message.get("body") and not seconds and json.loads(message["body"])["type"] == "text":
+            seconds = time.perf_counter() - begin
+        if message["type"] == "http.response.body" and not message.get("more_body"):
+            ended.set()
+
+    begin = time.perf_counter()
+    await page(scope, receive, send)
+    assert seconds
+    return seconds
+
+
 def engine_search(retriever: BaseRetriever, query: str) -> float:
     """Return the seconds of the same search, evidence included."""
     begin = time.perf_counter()
@@ -134,16 +168,23 @@ def engine_search(retriever: BaseRetriever, query: str) -> float:
 async def by_turns(
     file: Path, queries: Sequence[str], seconds: float, url: str
 ) -> dict[str, list[tuple[float, float]]]:
-    """Return, for results and for the first word, the engine's seconds and the page's."""
+    """Return the engine's seconds and the page's: for results and first words."""
     opener = opened(file)
     retriever = opener.retriever("default", "default")
     engine = QueryEngine(retriever, Model(seconds), top_k=PASSAGES)
-    pairs: dict[str, list[tuple[float, float]]] = {"results": [], "first word": []}
+    page = PageApp(TriedSetups(opener, file.with_name("setups.toml")), Model(seconds))
+    pairs: dict[str, list[tuple[float, float]]] = {
+        "results": [],
+        "first word": [],
+        WITHOUT_HTTP: [],
+    }
     async with httpx.AsyncClient(base_url=url, timeout=600) as client:
         for number, query in enumerate([*queries[:10], *queries]):
             search = engine_search(retriever, query), await page_search(client, query)
             word = await engine_first_word(engine, query), await page_first(client, query, "text")
+            inside = word[0], await first_word_without_http(page, query)
             if number >= 10:  # the first are to warm up
+                pairs[WITHOUT_HTTP].append(inside)
                 pairs["results"].append(search)
                 pairs["first word"].append(word)
     opener.graph.close()
@@ -204,7 +245,7 @@ def rows(data: Path, size: int, people: int, first: float) -> Iterator[list[str]
         for seconds in (first, 0.0):
             with serving(file, seconds) as url:
                 pairs = asyncio.run(by_turns(file, corpus.queries, seconds, url))
-                kinds = ["results", "first word"] if seconds else ["first word"]
+                kinds = ["results", "first word"] if seconds else ["first word", WITHOUT_HTTP]
                 for kind in kinds:
                     model = f", a model of {1000 * seconds:.0f} ms" if kind != "results" else ""
                     yield [f"{kind}{model}", *_quotients(pairs[kind])]
