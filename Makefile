@@ -79,6 +79,7 @@ bench: .venv/.bench  ## compare with the peers; ARGS="--sizes 10000" for less
 	$(BIN)/python benchmarks/serve.py --data "$(DATA)"
 	$(BIN)/python benchmarks/real_hnsw.py --data "$(DATA)" --most 6000
 	$(BIN)/python benchmarks/files.py --data "$(DATA)"
+	$(BIN)/python benchmarks/workers.py
 	$(BIN)/python benchmarks/speed.py --data "$(DATA)" $(ARGS)
 	$(BIN)/python benchmarks/link_walk.py --data "$(DATA)"
 	$(BIN)/python benchmarks/persistence.py --data "$(DATA)" $(ARGS)
