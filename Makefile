@@ -7,7 +7,7 @@ BIN := .venv/bin
 OLDEST := .venv/oldest/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test test-all test-oldest stress first-hour one suites test-models inspector lint docs \
+.PHONY: demo test test-all test-oldest stress first-hour one suites test-models test-milvus inspector lint docs \
 	fix bench clean
 
 demo: .venv/.demo  ## the main job on real text, quicker the second time; DOCS=folder ASK="question" for your own
@@ -44,6 +44,16 @@ suites: .venv/.dev  ## LangChain's own tests of what is replaced here, fetched b
 test-models: .venv/.dev  ## what real models do; OPENAI_BASE_URL and OPENAI_MODEL name another one
 	$(BIN)/python tests/support/beside_a_server.py "$(MODEL_FOLDER)" "$(MODEL_SERVER)" \
 		$(BIN)/python -m pytest -m models --data="$(DATA)" $(ARGS)
+
+test-milvus: .venv/.dev .venv/milvus/.done  ## the tests of engines on a real Milvus server, without a network
+	unshare -rn sh -c 'ip link set lo up && MILVUS_SERVER=.venv/milvus/bin/milvus-server \
+		$(BIN)/python -m pytest -n 0 -k "milvus" --data="$(DATA)" $(ARGS) \
+		tests/retrievers tests/nodegraph tests/stress/test_killed_server.py'
+
+.venv/milvus/.done:  # the last version that is a wheel; Linux
+	$(PYTHON) -m venv .venv/milvus
+	.venv/milvus/bin/python -m pip install --quiet milvus==2.3.5 setuptools
+	touch $@
 
 inspector: build/inspector/.done  ## the MCP Inspector and its conformance suite, for their tests
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from engines import ENGINES, Engine
 from hypothesis import HealthCheck, settings
+from milvus_server import RunningMilvus, running_milvus
 from postgres_server import RunningServer, running_server
 
 # No test depends on the clock: it passes on a busy machine, too. Everyone's runs look for new
@@ -54,6 +55,13 @@ def data(request: pytest.FixtureRequest) -> Path:
 def postgres_server() -> Iterator[RunningServer]:
     """Yield a PostgreSQL server that all tests of this process share."""
     with running_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def milvus_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningMilvus]:
+    """Yield a Milvus server that all tests of this process share, where one is to be had."""
+    with running_milvus(tmp_path_factory.mktemp("milvus")) as server:
         yield server
 
 

@@ -34,6 +34,8 @@ T = TypeVar("T")
 
 _KIND = "index engine"  # of the values that say what is in an engine
 
+_PATIENCE = 3  # seconds after which a call is not repeated: a client may have waited long
+
 _BATCH = 1_000  # keys that are deleted at once
 
 _State = tuple[int, tuple[str, ...]]  # a revision, and what the texts depend on beside the nodes
@@ -416,7 +418,7 @@ class EngineTable:
 
     def _call(self, work: Callable[[], T]) -> T:
         """Return what a call of the engine returns, made again where it could not for now."""
-        return retried(work)
+        return retried(work, _PATIENCE)
 
 
 @lru_cache(64)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
+import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -52,7 +54,30 @@ _MARK = "mark"  # the key of the row that has the mark of a collection
 
 _NOT_FOUND = 100  # code of an error: there is no such collection
 
-_INPUT = frozenset({1_100, 1_101})  # codes of errors in what was asked
+_NOT_LOADED = 101  # a server that was killed doesn't load all that it had
+
+_FOR_GOOD = frozenset({1_100, 1_101, 1_400, 1_401, 1_402})  # a wrong request, no right to it
+
+_OLDEST = (2, 3, 2)  # version of a server: the first with arrays
+
+
+_LOGGERS = (  # each failure would be on stderr with its traceback, before it is raised
+    "pymilvus.decorators",
+    "pymilvus.client.connection_manager",
+    "pymilvus.client.grpc_handler",
+)
+
+
+class _Calls(threading.local):
+    depth = 0
+
+
+_calling = _Calls()
+
+
+def _is_others(record: logging.LogRecord) -> bool:
+    """Return whether the client logs what was not called from here."""
+    return not _calling.depth
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +105,7 @@ class MilvusAddress:
 
     @classmethod
     def parse(cls, address: str) -> MilvusAddress:
-        """Read ``milvus://user:password@host:port?database=name&secure=true&timeout=30``.
+        """Read ``milvus://user:password@host:port?database=name&secure=true&timeout=10``.
 
         ``milvus:///folder/file.db`` and ``milvus:file.db`` are files of milvus-lite.
 
@@ -88,7 +113,7 @@ class MilvusAddress:
             ValueError: If it is no such address.
         """
         parts = urlsplit(address)  # a password is never in a message
-        own = {"database": "", "secure": "false", "timeout": "30", "token": ""}
+        own = {"database": "", "secure": "false", "timeout": "10", "token": ""}
         for name, value in parse_qsl(parts.query, keep_blank_values=True):
             if name not in own:
                 raise ValueError(
@@ -103,7 +128,7 @@ class MilvusAddress:
         except ValueError as error:
             raise ValueError(
                 f"the port or the timeout of Milvus's address is no number: {error}; write "
-                "'milvus://host:19530?timeout=30'"
+                "'milvus://host:19530?timeout=10'"
             ) from error
         if not 0 < timeout < math.inf:
             raise ValueError(f"timeout={own['timeout']!r:.40} is no number of seconds above 0")
@@ -114,6 +139,11 @@ class MilvusAddress:
             )
         if not parts.hostname:
             path = unquote(parts.path)
+            if not path.endswith(".db"):
+                raise ValueError(
+                    f"{path!r:.80} is no file of milvus-lite, whose name ends in .db; write "
+                    "'milvus:///folder/file.db'"
+                )
             return cls(path, "", "", timeout, f"Milvus in {path}")
         if parts.path.strip("/"):
             raise ValueError(
@@ -174,6 +204,10 @@ class MilvusEngine:
         return self._address.shown
 
     @property
+    def _timeout(self) -> float:
+        return self._address.timeout
+
+    @property
     def linked_from(self) -> int:
         """From how many rows on a graph of vectors is made."""
         return LINKED_FROM
@@ -191,43 +225,42 @@ class MilvusEngine:
                 f"{self.shown} stores vectors of up to {_LONGEST_VECTOR:,} numbers, and the "
                 f"embedding model makes {dimension:,}; open the graph without index="
             )
-        from pymilvus import DataType, MilvusClient
-
-        schema = MilvusClient.create_schema(auto_id=False, enable_dynamic_field=False)
-        schema.add_field("key", DataType.VARCHAR, max_length=32, is_primary=True)
-        schema.add_field("id", DataType.VARCHAR, max_length=_LONGEST_ID)
-        schema.add_field("place", DataType.INT64)
-        schema.add_field(
-            "tags", DataType.ARRAY, element_type=DataType.INT64, max_capacity=_MOST_TAGS
-        )
-        schema.add_field("vector", DataType.FLOAT_VECTOR, dim=max(dimension, 2))
-        index = MilvusClient.prepare_index_params()
-        params = {"M": _NEIGHBOURS, "efConstruction": _BUILD_BREADTH} if linked else {}
-        kind = "HNSW" if linked else "FLAT"
-        index.add_index("vector", index_type=kind, metric_type="IP", params=params)
 
         def create(client: MilvusClient) -> None:
-            if not client.has_collection(collection):
-                client.create_collection(
-                    collection, schema=schema, index_params=index, consistency_level="Strong"
-                )
+            if client.has_collection(collection, timeout=self._timeout):
+                return
+            from pymilvus import DataType
 
-        self._call(create)
+            schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
+            schema.add_field("key", DataType.VARCHAR, max_length=32, is_primary=True)
+            schema.add_field("id", DataType.VARCHAR, max_length=_LONGEST_ID)
+            schema.add_field("place", DataType.INT64)
+            numbers = {"element_type": DataType.INT64, "max_capacity": _MOST_TAGS}
+            schema.add_field("tags", DataType.ARRAY, **numbers)
+            schema.add_field("vector", DataType.FLOAT_VECTOR, dim=max(dimension, 2))
+            index = client.prepare_index_params()
+            params = {"M": _NEIGHBOURS, "efConstruction": _BUILD_BREADTH} if linked else {}
+            kind = "HNSW" if linked else "FLAT"
+            index.add_index("vector", index_type=kind, metric_type="IP", params=params)
+            settings = {"consistency_level": "Strong", "timeout": self._timeout}
+            client.create_collection(collection, schema=schema, index_params=index, **settings)
+
+        self._call(collection, create)
 
     def drop(self, collection: str) -> None:
         """Remove a collection."""
 
         def drop(client: MilvusClient) -> None:
-            if client.has_collection(collection):
-                client.drop_collection(collection)
+            if client.has_collection(collection, timeout=self._timeout):
+                client.drop_collection(collection, timeout=self._timeout)
 
-        self._call(drop)
+        self._call(collection, drop)
 
     def mark(self, collection: str) -> str | None:
         """Return the mark, which is a row."""
 
         def read(client: MilvusClient) -> str | None:
-            if not client.has_collection(collection):
+            if not client.has_collection(collection, timeout=self._timeout):
                 return None
             rows = client.query(
                 collection,
@@ -237,7 +270,7 @@ class MilvusEngine:
             )
             return str(rows[0]["id"]) if rows else None
 
-        return self._call(read)
+        return self._call(collection, read)
 
     def set_mark(self, collection: str, mark: str) -> int:
         """Store the mark, and return the server's time of that."""
@@ -245,19 +278,17 @@ class MilvusEngine:
         def write(client: MilvusClient) -> int:
             (field,) = (
                 field
-                for field in client.describe_collection(collection)["fields"]
+                for field in client.describe_collection(collection, timeout=self._timeout)["fields"]
                 if field["name"] == "vector"
             )
             vector = [0.0] * int(field["params"]["dim"])
             row = {"key": _MARK, "id": mark, "place": 0, "tags": [], "vector": vector}
             return self._upsert(client, collection, [row])
 
-        return self._call(write)
+        return self._call(collection, write)
 
     def _upsert(self, client: MilvusClient, collection: str, rows: list[dict[str, Any]]) -> int:
-        result = client._get_connection().upsert_rows(
-            collection, rows, timeout=self._address.timeout
-        )
+        result = client._get_connection().upsert_rows(collection, rows, timeout=self._timeout)
         return int(result.timestamp)
 
     # Rows
@@ -285,22 +316,27 @@ class MilvusEngine:
             }
             for row in rows
         ]
-        self._call(lambda client: self._upsert(client, collection, data))
+        self._call(collection, lambda client: self._upsert(client, collection, data))
 
     def delete(self, collection: str, keys: Sequence[str]) -> None:
         """Delete rows."""
         if keys:
-            self._call(lambda client: client.delete(collection, filter=f"key in {_texts(keys)}"))
+            condition = f"key in {_texts(keys)}"
+            self._call(
+                collection,
+                lambda client: client.delete(collection, filter=condition, timeout=self._timeout),
+            )
 
     def count(self, collection: str, match: ValueMatch | None, position: int) -> int:
         """Return how many rows match."""
         rows = self._call(
+            collection,
             lambda client: client.query(
                 collection,
                 filter=_joined("and", [f'key != "{_MARK}"', *_conditions(match)]),
                 output_fields=["count(*)"],
                 **self._seeing(position),
-            )
+            ),
         )
         return int(rows[0]["count(*)"])
 
@@ -320,6 +356,7 @@ class MilvusEngine:
             conditions.append(f"key not in {_texts(without)}")
         breadth = max(_MOST_BREADTH if exact else BREADTH, limit + 1)
         hits = self._call(
+            collection,
             lambda client: client.search(
                 collection,
                 data=[_padded(query)],
@@ -328,7 +365,7 @@ class MilvusEngine:
                 output_fields=["key", "id", "place", "vector"],
                 search_params={"metric_type": "IP", "params": {"ef": breadth}},
                 **self._seeing(position),
-            )
+            ),
         )[0]
         rows = [hit["entity"] for hit in hits if hit["entity"]["key"] != _MARK]
         return _as_nearest(rows[:limit], len(query))
@@ -349,13 +386,14 @@ class MilvusEngine:
         """Yield the rows whose keys begin in one way."""
         condition = f'key like "{prefix}%"' if prefix else f'key != "{_MARK}"'
         found = self._call(
+            collection,
             lambda client: client.query(
                 collection,
                 filter=_joined("and", [condition, *_conditions(match)]),
                 output_fields=["key", "id", "place", "tags", "vector"],
                 limit=_MOST,
                 **self._seeing(position),
-            )
+            ),
         )
         if len(found) == _MOST:  # there are more
             for digit in _DIGITS:
@@ -375,11 +413,12 @@ class MilvusEngine:
 
     def _seeing(self, position: int) -> dict[str, Any]:
         """Return what lets a search see what was written up to a time of the server."""
+        settings: dict[str, Any] = {"consistency_level": "Strong", "timeout": self._timeout}
         if self._address.is_file:  # which has no time, and where all is seen at once
-            return {"consistency_level": "Eventually"}
-        if not position:
-            return {"consistency_level": "Strong"}
-        return {"consistency_level": "Customized", "guarantee_timestamp": position}
+            settings["consistency_level"] = "Eventually"
+        elif position:
+            settings |= {"consistency_level": "Customized", "guarantee_timestamp": position}
+        return settings
 
     def close(self) -> None:
         """Close the connection."""
@@ -401,30 +440,64 @@ class MilvusEngine:
             raise ImportError(
                 'an index in Milvus needs pymilvus: pip install "nodekin[milvus]"'
             ) from error
+        for name in _LOGGERS:
+            logging.getLogger(name).addFilter(_is_others)  # once, however often
         address = self._address
-        return MilvusClient(
+        client = MilvusClient(
             address.uri, token=address.token, db_name=address.database, timeout=address.timeout
         )
+        if not address.is_file:
+            version = client.get_server_version(timeout=address.timeout)
+            numbers = re.match(r"v?(\d+)\.(\d+)\.(\d+)", version)
+            if numbers and tuple(map(int, numbers.groups())) < _OLDEST:
+                client.close()
+                raise StoreError(
+                    f"{self.shown} has the version {version}; an index needs "
+                    f"{'.'.join(map(str, _OLDEST))} or later: upgrade the server"
+                )
+        return client
 
-    def _call(self, work: Callable[[MilvusClient], T]) -> T:
-        """Return what the client does, with its errors in words."""
+    def _call(self, collection: str, work: Callable[[MilvusClient], T]) -> T:
+        """Return what the client does with a collection, with its errors in words."""
+        _calling.depth += 1
         try:
-            return work(self._connected())
+            client = self._connected()
+            try:
+                return work(client)
+            except Exception as error:
+                if getattr(error, "code", None) != _NOT_LOADED:
+                    raise
+                client.load_collection(collection, timeout=self._timeout)
+                return work(client)
         except (ImportError, StoreError):
             raise
         except Exception as error:
             raise self._explained(error) from error
+        finally:
+            _calling.depth -= 1
 
     def _explained(self, error: Exception) -> StoreError:
         code = getattr(error, "code", None)
         message = " ".join(str(getattr(error, "message", "") or error).split())[:300]
         if code == _NOT_FOUND or ("not found" in message and "collection" in message):
             return MissingCollectionError(f"{self.shown} has lost a collection: {message}")
-        return EngineUnavailableError(
-            f"{self.shown} can't be reached, or failed: {message}; see whether it runs, and "
-            "whether the address, user and password are right. Searches by words, and all that is "
-            "no search by vectors, go on without it"
+        if self._address.is_file:
+            remedy = (
+                "see whether milvus-lite is installed (pip install milvus-lite), the folder "
+                "exists, and no other process uses the file: several need a server"
+            )
+        else:
+            remedy = (
+                "see whether the server runs and has room, and whether the address, user and "
+                "password are right"
+            )
+        explained = (
+            f"{self.shown} can't be reached, or failed: {message}; {remedy}. Searches by words, "
+            "and whatever else is no search by vectors, go on without it"
         )
+        if code in _FOR_GOOD or getattr(error, "is_input_error", False):
+            return StoreError(explained)
+        return EngineUnavailableError(explained)
 
 
 def _texts(keys: Collection[str]) -> str:
@@ -439,10 +512,10 @@ def _condition(match: ValueMatch) -> str:
     """Return what selects rows in Milvus's language."""
     if match.join == "values":
         if not match.numbers:
-            return f'key == "{_MARK}"'  # none
+            return f'(key == "{_MARK}")'  # none
         return f"array_contains_any(tags, {[*match.numbers]})"
     parts = [_condition(part) for part in match.parts]
-    return f"(not {parts[0]})" if match.join == "not" else f"({_joined(match.join, parts)})"
+    return f"(not ({parts[0]}))" if match.join == "not" else f"({_joined(match.join, parts)})"
 
 
 def _joined(join: str, conditions: Sequence[str]) -> str:

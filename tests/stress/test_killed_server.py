@@ -1,26 +1,20 @@
-"""The PostgreSQL server is killed in the middle of writes, builds and searches, and started again.
+"""A server is killed in the middle of writes, builds and searches, and started again.
 
 Nothing that was acknowledged is lost, nothing that was removed comes back, and a search finds what
-was acknowledged before it began, by words and by vectors. ``make stress`` kills it 200 times.
+was acknowledged before it began, by words and by vectors. ``make stress`` kills PostgreSQL 200
+times; ``make test-milvus`` kills Milvus, with ``NODEKIN_STRESS=1`` 200 times.
 """
 
 from __future__ import annotations
 
-import random
-import threading
-import time
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
 
 import pytest
+from milvus_server import RunningMilvus, running_milvus
 from postgres_server import RunningServer, running_server
-from stress import Tally, amount
-
-from nodekin.nodegraph import Document, Embedder, NodeGraph, StoreError
-from nodekin.retrievers import Retriever
-
-KILLS = amount(3, 200)
-PATIENCE = 300  # seconds, on a busy machine
+from stress import amount
+from work_and_kills import check_kills
 
 
 @pytest.fixture
@@ -29,136 +23,21 @@ def mortal() -> Iterator[RunningServer]:
         yield server
 
 
-def digits(texts: list[str]) -> list[list[float]]:
-    """Return a vector by which a text is told from all others."""
-    rows = []
-    for text in texts:
-        number = next((int(word) for word in text.split() if word.isdigit()), 0)
-        rows.append([float(number >> bit & 1) + 0.1 for bit in range(16)])
-    return rows
-
-
-def opened(address: str) -> NodeGraph:
-    graph = NodeGraph(store=address, embed=Embedder(digits, "digits"), progress=False)
-    graph.create_node_group("line", str.splitlines)
-    return graph
-
-
-class Work:
-    """What threads do, and what they know to have happened."""
-
-    def __init__(self, address: str, tally: Tally) -> None:
-        self.graph = opened(address)
-        self.address = address
-        self.tally = tally
-        self.stop = threading.Event()
-        self.lock = threading.Lock()
-        self.written: dict[str, bool] = {}  # by document: whether it is there; only what is known
-        self.busy: set[str] = set()  # documents that a call is changing
-        self.errors: list[BaseException] = []
-
-    def write(self, thread: int) -> None:
-        rng = random.Random(thread)
-        number = 1_000 * thread
-        while not self.stop.is_set():
-            remove = rng.random() < 0.2
-            with self.lock:
-                old = [i for i, there in self.written.items() if there and i not in self.busy]
-            if remove and old:
-                name = rng.choice(old)
-            else:
-                remove = False
-                number += 1
-                name = str(number)
-            with self.lock:
-                if name in self.busy:
-                    continue
-                self.busy.add(name)
-            try:
-                if remove:
-                    self.graph.remove(name)
-                else:
-                    self.graph.add(Document(f"document {name}\nbeside {name}", id=name))
-            except (StoreError, LookupError) as error:
-                self.tally.note(f"writes refused by {type(error).__name__}")
-                with self.lock:
-                    self.written.pop(name, None)  # whether it happened is looked up in the end
-                time.sleep(0.01)
-            else:
-                with self.lock:
-                    self.written[name] = not remove
-            finally:
-                with self.lock:
-                    self.busy.discard(name)
-
-    def read(self, thread: int) -> None:
-        rng = random.Random(thread)
-        retrievers = [
-            Retriever(self.graph, "line", similarity, target="ROOT", top_k=3)
-            for similarity in ("bm25", "cosine")
-        ]
-        while not self.stop.is_set():
-            with self.lock:
-                known = [i for i in self.written if i not in self.busy]
-                if not known:
-                    continue
-                name = rng.choice(known)
-                there = self.written[name]
-                self.busy.add(name)  # nobody changes it meanwhile
-            try:
-                for retriever in retrievers:
-                    ids = [result.node.id for result in retriever(f"document {name}")]
-                    with self.tally.trying((name, there, ids, retriever.similarity.name)):
-                        assert (name in ids) == there
-            except StoreError:
-                self.tally.note("searches refused")
-                time.sleep(0.01)
-            finally:
-                with self.lock:
-                    self.busy.discard(name)
-
-    def run(self, work: Any, thread: int) -> None:
-        try:
-            work(thread)
-        except BaseException as error:
-            self.errors.append(error)
+@pytest.fixture
+def mortal_milvus(tmp_path: Path) -> Iterator[RunningMilvus]:
+    with running_milvus(tmp_path) as server:
+        yield server
 
 
 @pytest.mark.slow
 def test_nothing_acknowledged_is_lost(mortal: RunningServer) -> None:
-    tally = Tally("killed server")
-    work = Work(mortal.address(), tally)
-    threads = [threading.Thread(target=work.run, args=(work.write, n)) for n in (1, 2)]
-    threads += [threading.Thread(target=work.run, args=(work.read, n)) for n in (3, 4)]
-    for thread in threads:
-        thread.start()
-    rng = random.Random(7)
-    for _ in range(KILLS):
-        before = len(work.written), tally.tried
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end and not work.errors:
-            if len(work.written) > before[0] + 3 and tally.tried > before[1] + 3:
-                break
-            time.sleep(0.005)
-        assert not work.errors, work.errors
-        assert time.monotonic() < end, "no progress since the server was started again"
-        time.sleep(rng.random() * 0.05)
-        mortal.kill()
-        mortal.start()
-        tally.note("kills")
-    work.stop.set()
-    for thread in threads:
-        thread.join(PATIENCE)
-    assert not work.errors, work.errors
-    ids = set(work.graph.document_ids())
-    for name, there in work.written.items():
-        with tally.trying((name, "acknowledged")):
-            assert (name in ids) == there
-    work.graph.close()
-    again = opened(work.address)
-    assert set(again.document_ids()) == ids
-    assert {n.document_id for n in again.nodes("line")} == ids
-    vectors = Retriever(again, "line", "cosine", top_k=10_000)
-    assert {result.node.document_id for result in vectors("document 1")} == ids
-    again.close()
-    tally.check()
+    check_kills(mortal, amount(3, 200), "killed server", store=mortal.address())
+
+
+@pytest.mark.slow
+def test_nothing_is_lost_when_milvus_is_killed(
+    mortal_milvus: RunningMilvus, tmp_path: Path
+) -> None:
+    kills = amount(3, 200)
+    store, index = tmp_path / "graph.db", f"{mortal_milvus.address}?timeout=5"
+    check_kills(mortal_milvus, kills, "killed Milvus", store=store, index=index)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from milvus_server import RunningMilvus
 from postgres_server import RunningServer
 
 
@@ -74,6 +75,16 @@ def _chroma(request: pytest.FixtureRequest, folder: Path) -> Engine:
     return Engine(options)
 
 
+def _milvus_server(request: pytest.FixtureRequest, folder: Path) -> Engine:
+    server: RunningMilvus = request.getfixturevalue("milvus_server")
+    numbers = itertools.count()
+
+    def options() -> dict[str, Any]:
+        return {"store": folder / f"engine{next(numbers)}.db", "index": server.address}
+
+    return Engine(options)
+
+
 ENGINES: dict[str, Callable[[pytest.FixtureRequest, Path], Engine]] = {
     "memory": _memory,
     "sqlite": _sqlite,
@@ -81,4 +92,5 @@ ENGINES: dict[str, Callable[[pytest.FixtureRequest, Path], Engine]] = {
     "pgvector": _pgvector,
     "milvus": _milvus,
     "chroma": _chroma,
+    "milvus server": _milvus_server,
 }

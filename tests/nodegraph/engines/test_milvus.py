@@ -1,0 +1,250 @@
+"""Milvus: its addresses, its errors, and what its graph of vectors finds."""
+
+import json
+import pickle
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from milvus_server import RunningMilvus
+
+from nodekin.nodegraph import Document, Embedder, NodeGraph, StoreError
+from nodekin.nodegraph.engines import EngineRow, EngineUnavailableError, milvus
+from nodekin.nodegraph.engines.milvus import MilvusAddress, MilvusEngine
+from nodekin.retrievers import Retriever
+from nodekin.retrievers.indexes import table_index
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    for name in ("pymilvus", "milvus_lite"):
+        pytest.importorskip(name, reason=f"no {name}: pip install nodekin[milvus] milvus-lite")
+    return f"milvus://{tmp_path}/vectors.db"
+
+
+@pytest.fixture(params=["file", "server"])
+def address(request: pytest.FixtureRequest) -> str:
+    if request.param == "file":
+        return str(request.getfixturevalue("file"))
+    server: RunningMilvus = request.getfixturevalue("milvus_server")
+    return server.address
+
+
+def letters(texts: list[str]) -> list[list[float]]:
+    return [[text.count(letter) + 0.1 for letter in "aeiou"] for text in texts]
+
+
+def opened(index: str, store: Any = None) -> NodeGraph:
+    graph = NodeGraph(store=store, index=index, embed=letters, progress=False)
+    graph.create_node_group("line", str.splitlines)
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("address", "uri", "shown"),
+    [
+        ("milvus://db", "http://db:19530", "Milvus at milvus://db:19530"),
+        ("milvus://db:7?secure=true", "https://db:7", "Milvus at milvus://db:7"),
+        ("milvus://me:p%2Fw@db", "http://db:19530", "Milvus at milvus://db:19530"),
+        ("milvus://[::1]:7", "http://[::1]:7", "Milvus at milvus://[::1]:7"),
+        ("milvus://db?database=a", "http://db:19530", "Milvus at milvus://db:19530?database=a"),
+        ("milvus:///tmp/my%20v.db", "/tmp/my v.db", "Milvus in /tmp/my v.db"),
+        ("milvus:v.db", "v.db", "Milvus in v.db"),
+    ],
+)
+def test_addresses_are_read(address: str, uri: str, shown: str) -> None:
+    parsed = MilvusAddress.parse(address)
+    assert (parsed.uri, parsed.shown) == (uri, shown)
+    assert parsed.is_file == uri.endswith(".db")
+
+
+def test_a_user_or_a_token_is_passed_on() -> None:
+    assert MilvusAddress.parse("milvus://me:p%2Fw@db").token == "me:p/w"
+    assert MilvusAddress.parse("milvus://db?token=x%20y&timeout=3").token == "x y"
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("milvus://", "names a server, 'milvus://host:19530', or a file"),
+        ("milvus:", "names a server"),
+        ("milvus://db/name", r"write \?database=name"),
+        ("milvus://db?databse=x", "the parameter 'databse'; it takes 'database'"),
+        ("milvus://db?secure=yes", "neither true nor false"),
+        ("milvus://db?timeout=0", "no number of seconds above 0"),
+        ("milvus://db?timeout=soon", "is no number"),
+        ("milvus://db:port", "is no number"),
+        ("milvus:///tmp/vectors", "whose name ends in .db"),
+    ],
+)
+def test_other_addresses_are_refused(address: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        NodeGraph(index=address)
+
+
+def test_a_server_that_is_away_is_named_and_words_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pymilvus", reason="no pymilvus: pip install nodekin[milvus]")
+    graph = opened("milvus://me:secret@127.0.0.1:9?timeout=0.5")
+    graph.add("a text")
+    with pytest.raises(EngineUnavailableError, match=r"127\.0\.0\.1:9 can't be reached") as raised:
+        Retriever(graph, "line", "cosine")("text")
+    assert "Searches by words" in str(raised.value)
+    assert "secret" not in str(raised.value)
+    assert Retriever(graph, "line", "bm25")("text")
+    graph.close()
+
+
+def test_without_its_client_the_error_names_the_extra(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = opened(file)
+    graph.add("a text")
+    monkeypatch.setitem(sys.modules, "pymilvus", None)
+    with pytest.raises(ImportError, match=r"pip install \"nodekin\[milvus\]\""):
+        Retriever(graph, "line", "cosine")("text")
+
+
+def test_a_file_of_another_process_is_an_error_that_says_so(file: str) -> None:
+    graph = opened(file)
+    graph.add("a text")
+    path = MilvusAddress.parse(file).uri
+    hold = (
+        f"from pymilvus import MilvusClient; client = MilvusClient({path!r}); "
+        "client.list_collections(); print('held', flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(EngineUnavailableError, match="no other process uses the file"):
+            Retriever(graph, "line", "cosine")("text")
+        other.communicate("\n")
+    assert Retriever(graph, "line", "cosine")("text")
+    graph.close()
+
+
+def test_an_old_server_is_refused(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pymilvus
+
+    class Old:
+        def __init__(self, *args: Any, **settings: Any) -> None: ...
+
+        def get_server_version(self, **settings: Any) -> str:
+            return "v2.2.16"
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr(pymilvus, "MilvusClient", Old)
+    graph = opened("milvus://db")
+    graph.add("a text")
+    with pytest.raises(StoreError, match=r"has the version v2\.2\.16; an index needs 2\.3\.2"):
+        Retriever(graph, "line", "cosine")("text")
+
+
+def test_what_milvus_cannot_store_is_an_error(file: str) -> None:
+    engine = MilvusEngine(file)
+    with pytest.raises(StoreError, match=r"up to 32,768 numbers, and .* makes 40,000"):
+        engine.create("a", 40_000, linked=False)
+    for row in (
+        EngineRow("0" * 32, "x" * 70_000, 0, [1], np.zeros(2)),
+        EngineRow("0" * 32, "x", 0, range(5_000), np.zeros(2)),
+    ):
+        with pytest.raises(StoreError, match="65,535 bytes, and 4,096 metadata fields"):
+            engine.put("a", [row])
+
+
+def test_an_engine_can_be_pickled(address: str) -> None:
+    graph = opened(address)
+    graph.add("a text")
+    assert Retriever(graph, "line", "cosine")("text")
+    copy: NodeGraph = pickle.loads(pickle.dumps(graph))
+    assert [r.node.text for r in Retriever(copy, "line", "cosine")("text")] == ["a text"]
+    copy.close()
+    graph.close()
+
+
+def test_all_rows_are_read_however_many(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(milvus, "_PORTION", 40)
+    monkeypatch.setattr(milvus, "_MOST", 25)  # of which some portions have more
+    graph, expected = opened(address), opened("milvus://unused")
+    expected._engine = None
+    for each in (graph, expected):
+        each.add([Document("\n".join(f"line {d} {n}" for n in range(10))) for d in range(30)])
+    for settings in ({"top_k": 1_000}, {"target": "ROOT", "lift": "sum", "top_k": 50}):
+        results = [
+            [(r.node.text, r.score) for r in Retriever(g, "line", "cosine", **settings)("line")]
+            for g in (graph, expected)
+        ]
+        assert results[0] == results[1]
+    graph.close()
+
+
+@pytest.fixture
+def linked_soon(monkeypatch: pytest.MonkeyPatch) -> Callable[[], bool]:
+    """Let a thousand rows be many; return what tells whether a graph of vectors was searched."""
+    monkeypatch.setattr(milvus, "LINKED_FROM", 1_000)
+    created: list[bool] = []
+    create = MilvusEngine.create
+
+    def noting(self: MilvusEngine, collection: str, dimension: int, *, linked: bool) -> None:
+        created.append(linked)
+        create(self, collection, dimension, linked=linked)
+
+    monkeypatch.setattr(MilvusEngine, "create", noting)
+    monkeypatch.setattr(table_index, "_FEW", 300)
+    return lambda: True in created
+
+
+@pytest.mark.slow
+@pytest.mark.data
+def test_questions_on_cmrc_have_the_results_of_comparing_all(
+    data: Path, address: str, tmp_path: Path, linked_soon: Callable[[], bool]
+) -> None:
+    """The bound for an approximate engine: recall@10, and the first result; also with a filter."""
+    wordllama = pytest.importorskip("wordllama", reason="no static vectors: pip install wordllama")
+    folder = data / "cmrc2018"
+    if not (folder / "kb").is_dir():
+        pytest.skip(f"no CMRC 2018 in {data}")
+    cache = Path(wordllama.__file__).parent
+    model = Embedder(
+        wordllama.WordLlama.load(cache_dir=cache, disable_download=True).embed, "wordllama"
+    )
+    texts = [file.read_text("utf-8") for file in sorted((folder / "kb").glob("*.txt"))]
+    clauses = [c for t in texts for c in t.replace("，", "。").split("。") if c.strip()]
+    random.Random(7).shuffle(clauses)
+    lines = (folder / "questions.jsonl").read_text("utf-8").splitlines()
+    questions = [json.loads(line)["question"] for line in lines]
+    if MilvusAddress.parse(address).is_file:  # milvus-lite takes its time
+        questions, clauses = questions[::8], clauses[:6_000]
+    settings = ({"store": tmp_path / "graph.db", "index": address}, {})
+    graphs = [NodeGraph(embed=model, progress=False, **options) for options in settings]
+    for graph in graphs:
+        graph.create_node_group("line", str.splitlines)
+        parts = range(0, len(clauses), 100)
+        graph.add(
+            [Document("\n".join(clauses[at : at + 100]), {"part": at // 100 % 40}) for at in parts]
+        )
+    for filters in (None, {"part": {"lt": 20}}, {"part": 3}):
+        results = [
+            Retriever(graph, "line", "cosine", top_k=10, filters=filters).batch(questions)
+            for graph in graphs
+        ]
+        right = total = same = 0
+        for got, best in zip(*results, strict=True):
+            assert len(got) == len(best)
+            if not best:  # a question without a word that the model knows
+                continue
+            total += 1
+            right += sum(result.score >= best[-1].score for result in got) / len(best)
+            same += got[0].score == best[0].score
+        assert total > 0.9 * len(questions)
+        assert right / total >= 0.99
+        assert same / total >= 0.99
+    assert linked_soon()
+    graphs[0].close()
