@@ -68,11 +68,11 @@ _LOGGERS = (  # each failure would be on stderr with its traceback, before it is
 )
 
 
-class _Calls(threading.local):
+class _OwnCalls(threading.local):
     depth = 0
 
 
-_calling = _Calls()
+_calling = _OwnCalls()
 
 
 def _is_others(record: logging.LogRecord) -> bool:
