@@ -9,10 +9,6 @@ from typing import Any
 from ..nodegraph.workers import CallServer, RemoteWorkers, WorkerEndedError, converse
 from .extras import extra
 
-with extra("ray", "ray"):
-    import ray
-    from ray.exceptions import RayActorError, RayTaskError
-
 
 class RayWorkers(RemoteWorkers):
     """Call transforms and embedding models in actors of a Ray cluster.
@@ -38,6 +34,9 @@ class RayWorkers(RemoteWorkers):
     """
 
     def __init__(self, count: int | None = None, **options: Any) -> None:
+        with extra("ray", "ray"):
+            import ray
+
         if not ray.is_initialized():
             ray.init()
         if count is None:
@@ -45,16 +44,17 @@ class RayWorkers(RemoteWorkers):
             count = max(1, int(resources.get("CPU", 1)))
         super().__init__(count, attempts=2)
         self._actors = ray.remote(_Actor).options(**{"scheduling_strategy": "SPREAD", **options})
+        self._ray = ray
         self._functions: dict[str, Any] = {}  # by key, as objects of Ray: once on each machine
 
     def start(self) -> _RayWorker:
         """Start an actor."""
-        return _RayWorker(self._actors.remote())
+        return _RayWorker(self._ray, self._actors.remote())
 
     def send(self, worker: Any, key: str, function: bytes) -> None:
         """Let an actor load a function from the machine that it is on."""
         if key not in self._functions:
-            self._functions[key] = ray.put(function)
+            self._functions[key] = self._ray.put(function)
         converse(lambda _: worker.load(key, self._functions[key]), ("load", key, b""))
 
     def close(self) -> None:
@@ -85,7 +85,8 @@ class _Actor:
 class _RayWorker:
     """An actor, as a worker."""
 
-    def __init__(self, actor: Any) -> None:
+    def __init__(self, ray: Any, actor: Any) -> None:
+        self._ray = ray
         self._actor = actor
 
     def exchange(self, message: bytes) -> bytes:
@@ -96,13 +97,13 @@ class _RayWorker:
 
     def _get(self, reply: Any) -> bytes:
         try:
-            received: bytes = ray.get(reply)
-        except RayTaskError:  # of this file
+            received: bytes = self._ray.get(reply)
+        except self._ray.exceptions.RayTaskError:  # of this file
             raise
-        except RayActorError as error:
+        except self._ray.exceptions.RayActorError as error:
             reason = str(error).strip().splitlines()[0]
             raise WorkerEndedError(f"the Ray actor that worked on it ended: {reason}") from error
         return received
 
     def close(self) -> None:
-        ray.kill(self._actor)
+        self._ray.kill(self._actor)

@@ -166,26 +166,15 @@ def _modules() -> list[str]:
     return names
 
 
-def _example_tests(name: str) -> list[doctest.DocTest]:
-    """Return the examples of a module; without Ray, which is too large to be installed for this."""
-    try:
-        return doctest.DocTestFinder().find(importlib.import_module(name))
-    except ImportError as error:
-        if error.name != "ray":
-            raise
-        pytest.skip(str(error))
-
-
 @pytest.mark.parametrize("name", _modules())
 def test_docstring_examples(name: str) -> None:
-    runner = doctest.DocTestRunner()
-    for test in _example_tests(name):
-        assert runner.run(test).failed == 0
+    result = doctest.testmod(importlib.import_module(name))
+    assert result.failed == 0
 
 
 def test_docstring_examples_are_found() -> None:
-    names = [name for name in _modules() if name != "nodekin.adapters.ray"]
-    tests = [test for name in names for test in _example_tests(name)]
+    finder = doctest.DocTestFinder()
+    tests = [t for name in _modules() for t in finder.find(importlib.import_module(name))]
     assert sum(len(test.examples) for test in tests) > 30
 
 

@@ -1,6 +1,9 @@
+import sys
+
 import pytest
 
 from nodekin.adapters.extras import extra
+from nodekin.adapters.ray import RayWorkers
 
 
 def test_a_missing_framework_names_its_extra():
@@ -22,3 +25,9 @@ def test_nothing_happens_where_the_framework_is_there():
     with extra("langchain", "json"):
         import json
     assert json
+
+
+def test_ray_is_missed_when_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ImportError, match=r'^ray is not installed; get it with: pip install "node'):
+        RayWorkers(2)
