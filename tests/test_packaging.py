@@ -283,7 +283,7 @@ def test_retrievers_need_no_framework() -> None:
     assert not [name for name in loaded if name.startswith("nodekin.retrievers.evaluation")]
 
 
-@pytest.mark.parametrize("framework", ["langchain", "llama_index", "openai", "ray"])
+@pytest.mark.parametrize("framework", ["langchain", "llama_index", "openai"])
 def test_a_missing_extra_says_what_to_install(framework: str) -> None:
     core = {"langchain": "langchain_core", "llama_index": "llama_index.core"}.get(
         framework, framework
