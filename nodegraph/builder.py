@@ -212,7 +212,8 @@ class GroupBuilder:
         """Give each document's nodes to the writer as they are there, or its failure."""
         show = self._progress if count else False
         tracked = track(jobs, count, f"building {group.name}", " documents", show)
-        with ended_by_interruption(calls.workers):  # which comes before ``tracked`` is closed
+        # An interruption ends the workers before the bar is closed.
+        with closing(tracked), ended_by_interruption(calls.workers):
             for job in tracked:
                 try:
                     derived = _derived(group, job)

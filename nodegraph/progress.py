@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -16,7 +16,7 @@ def track(
     unit: str,
     show: bool | None,
     name: Callable[[T], str] | None = None,
-) -> Iterator[T]:
+) -> Generator[T, None, None]:
     """Pass items through, drawing a bar on stderr once it has taken two seconds.
 
     Args:
