@@ -130,9 +130,8 @@ def app(ctx: click.Context) -> None:
 
 def main() -> None:
     """Run the command line of this process."""
-    gc.set_threshold(
-        100_000
-    )  # many objects that live as long as the command: a quarter of a refresh
+    # Most objects live as long as the command; looking for garbage was a quarter of a refresh.
+    gc.set_threshold(100_000)
     app()
 
 
