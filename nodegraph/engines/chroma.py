@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import parse_qsl, unquote, urlsplit
 
-from ..errors import StoreError, nearest_names
+from ..errors import StoreError
 from ..vector_table import Nearest, ValueMatch
+from .address_parts import AddressParts
 from .index_engine import EngineRow, EngineUnavailableError, MissingCollectionError
 
 if TYPE_CHECKING:
@@ -73,47 +73,20 @@ class ChromaAddress:
         Raises:
             ValueError: If it is no such address.
         """
-        parts = urlsplit(address)  # a token is never in a message
-        own = {
+        settings = {
             "secure": "false",
             "token": "",
             "tenant": "default_tenant",
             "database": "default_database",
         }
-        for name, value in parse_qsl(parts.query, keep_blank_values=True):
-            if name not in own:
-                raise ValueError(
-                    f"the address of Chroma has the parameter {name!r}; it takes "
-                    f"{nearest_names(name, own)}"
-                )
-            own[name] = value
-        if own["secure"] not in ("true", "false"):
-            raise ValueError(f"secure={own['secure']!r:.40} is neither true nor false")
-        try:
-            port = parts.port or _PORT
-        except ValueError as error:
-            raise ValueError(
-                f"the port of Chroma's address is no number: {error}; write 'chroma://host:8000'"
-            ) from error
-        if parts.scheme != "chroma" or not (parts.hostname or parts.path.strip("/")):
-            raise ValueError(
-                "the address of Chroma names a server, 'chroma://host:8000', or a folder, "
-                "'chroma:///folder' or 'chroma:folder'"
-            )
-        if parts.username or parts.password:
+        parts = AddressParts.parse(address, "Chroma", _PORT, settings, "folder", "folder")
+        if parts.user or parts.password:
             raise ValueError("Chroma has no users; write ?token= for what its server demands")
-        of_both = (own["tenant"], own["database"])
-        if not parts.hostname:
-            path = unquote(parts.path)
-            return cls(path, "", 0, False, "", *of_both, f"Chroma in {path}")
-        if parts.path.strip("/"):
-            raise ValueError(
-                f"the address of Chroma has a path, {parts.path!r:.80}, after a host; write "
-                "?database=name for a database, or three slashes for a folder"
-            )
-        shown = f"Chroma at chroma://{parts.hostname}:{port}"
-        secure = own["secure"] == "true"
-        return cls("", parts.hostname, port, secure, own["token"], *of_both, shown)
+        of_both = (parts.settings["tenant"], parts.settings["database"])
+        if parts.path:
+            return cls(parts.path, "", 0, False, "", *of_both, f"Chroma in {parts.path}")
+        token, shown = parts.settings["token"], f"Chroma at chroma://{parts.netloc}"
+        return cls("", parts.host, parts.port, parts.secure, token, *of_both, shown)
 
 
 class ChromaEngine:

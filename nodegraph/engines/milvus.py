@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import parse_qsl, unquote, urlsplit
 
-from ..errors import StoreError, nearest_names
+from ..errors import StoreError
 from ..vector_table import Nearest, ValueMatch
+from .address_parts import AddressParts
 from .index_engine import EngineRow, EngineUnavailableError, MissingCollectionError
 
 if TYPE_CHECKING:
@@ -112,52 +111,21 @@ class MilvusAddress:
         Raises:
             ValueError: If it is no such address.
         """
-        parts = urlsplit(address)  # a password is never in a message
-        own = {"database": "", "secure": "false", "timeout": "10", "token": ""}
-        for name, value in parse_qsl(parts.query, keep_blank_values=True):
-            if name not in own:
-                raise ValueError(
-                    f"the address of Milvus has the parameter {name!r}; it takes "
-                    f"{nearest_names(name, own)}"
-                )
-            own[name] = value
-        if own["secure"] not in ("true", "false"):
-            raise ValueError(f"secure={own['secure']!r:.40} is neither true nor false")
-        try:
-            timeout, port = float(own["timeout"]), parts.port or _PORT
-        except ValueError as error:
+        settings = {"database": "", "secure": "false", "timeout": "10", "token": ""}
+        parts = AddressParts.parse(address, "Milvus", _PORT, settings, "file", "folder/file.db")
+        timeout, path = parts.seconds("timeout"), parts.path
+        if path and not path.endswith(".db"):
             raise ValueError(
-                f"the port or the timeout of Milvus's address is no number: {error}; write "
-                "'milvus://host:19530?timeout=10'"
-            ) from error
-        if not 0 < timeout < math.inf:
-            raise ValueError(f"timeout={own['timeout']!r:.40} is no number of seconds above 0")
-        if parts.scheme != "milvus" or not (parts.hostname or parts.path.strip("/")):
-            raise ValueError(
-                "the address of Milvus names a server, 'milvus://host:19530', or a file, "
-                "'milvus:///folder/file.db' or 'milvus:file.db'"
+                f"{path!r:.80} is no file of milvus-lite, whose name ends in .db; write "
+                "'milvus:///folder/file.db'"
             )
-        if not parts.hostname:
-            path = unquote(parts.path)
-            if not path.endswith(".db"):
-                raise ValueError(
-                    f"{path!r:.80} is no file of milvus-lite, whose name ends in .db; write "
-                    "'milvus:///folder/file.db'"
-                )
+        if path:
             return cls(path, "", "", timeout, f"Milvus in {path}")
-        if parts.path.strip("/"):
-            raise ValueError(
-                f"the address of Milvus has a path, {parts.path!r:.80}, after a host; write "
-                "?database=name for a database, or three slashes for a file"
-            )
-        token = own["token"]
-        if parts.username:
-            token = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-        kind = "https" if own["secure"] == "true" else "http"
-        database = own["database"]
-        shown = f"Milvus at milvus://{host}:{port}" + (f"?database={database}" if database else "")
-        return cls(f"{kind}://{host}:{port}", token, database, timeout, shown)
+        token = f"{parts.user}:{parts.password}" if parts.user else parts.settings["token"]
+        uri = f"{'https' if parts.secure else 'http'}://{parts.netloc}"
+        database = parts.settings["database"]
+        shown = f"Milvus at milvus://{parts.netloc}" + (f"?database={database}" if database else "")
+        return cls(uri, token, database, timeout, shown)
 
 
 class MilvusEngine:

@@ -73,7 +73,7 @@ def test_a_user_or_a_token_is_passed_on() -> None:
     [
         ("milvus://", "names a server, 'milvus://host:19530', or a file"),
         ("milvus:", "names a server"),
-        ("milvus://db/name", r"write \?database=name"),
+        ("milvus://db/name", r"write parameters as \?name=value, or three slashes for a file"),
         ("milvus://db?databse=x", "the parameter 'databse'; it takes 'database'"),
         ("milvus://db?secure=yes", "neither true nor false"),
         ("milvus://db?timeout=0", "no number of seconds above 0"),
