@@ -19,6 +19,10 @@ _HEADING = re.compile(r"^ {0,3}(#{1,6})(?![^ \t])(.*)$")
 
 _UNDERLINE = re.compile(r"^ {0,3}(=+|-+)[ \t]*$")
 
+_MARKED = re.compile(r"\n {0,3}[#=`~-]")
+
+_NO_TITLE = re.compile(r" {4}|\t|\s*([-*+>|]|\d+[.)])\s")
+
 
 @dataclass(frozen=True, slots=True)
 class MarkdownSplitter:
@@ -89,29 +93,39 @@ class MarkdownSplitter:
 def markdown_headings(text: str, max_level: int = 6) -> Iterator[tuple[int, int, str]]:
     """Yield where each heading begins, its level and its text; those in fenced code are none."""
     front = _FRONT_MATTER.match(text)
-    at, fence, before, before_at = front.end() if front else 0, "", "", 0
-    for full_line in text[at:].split("\n"):
-        line = full_line.rstrip()
+    begin_of_text = front.end() if front else 0
+    fence, marked_at, marked = "", -1, ""  # the last marked line, as a title of the next one
+    for mark in _MARKED.finditer("\n" + text, begin_of_text):  # most lines are never looked at
+        at = mark.start()
+        line = text[at : _end_of_line(text, at)].rstrip()
+        before_at = text.rfind("\n", begin_of_text, max(at - 1, 0)) + 1 or begin_of_text
+        before = marked if before_at == marked_at else _title(text[before_at:at])
         opened = _FENCE.match(line)
         level, heading, begin = 0, "", at
+        marked_at, marked = at, ""
         if fence:
             if opened and opened[1].startswith(fence) and not line.strip(" `~"):
                 fence = ""
-            before = ""
         elif opened:
-            fence, before = opened[1], ""
+            fence = opened[1]
         elif match := _HEADING.match(line):
-            level, heading, before = len(match[1]), _without_closing(match[2].strip()), ""
+            level, heading = len(match[1]), _without_closing(match[2].strip())
         elif before and (match := _UNDERLINE.match(line)):
             level, heading, begin = 1 if match[1][0] == "=" else 2, before, before_at
-            before = ""
         else:
-            before, before_at = line.strip(), at
-            if re.match(r"^( {4}|\t|\s*([-*+>|]|\d+[.)])\s)", line):
-                before = ""
+            marked = _title(line)
         if 0 < level <= max_level:
             yield begin, level, heading
-        at += len(full_line) + 1
+
+
+def _end_of_line(text: str, at: int) -> int:
+    end = text.find("\n", at)
+    return len(text) if end < 0 else end
+
+
+def _title(line: str) -> str:
+    """Return a line as a title that the next line may underline; code and lists are none."""
+    return "" if _NO_TITLE.match(line.rstrip()) else line.strip()
 
 
 def _without_closing(heading: str) -> str:
