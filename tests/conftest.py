@@ -72,11 +72,15 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
 
 
 @pytest.fixture(scope="session")
-def language_model() -> Any:
+def language_model() -> Iterator[Any]:
     """Return the real language model that the environment names (``make test-models``)."""
     for name in ("OPENAI_BASE_URL", "OPENAI_MODEL"):
         if not os.environ.get(name):
             pytest.skip(f"a real model needs {name} (and OPENAI_API_KEY) in the environment")
+    from openai import OpenAI
+
     from nodekin.adapters.openai_chat import OpenAIChat
 
-    return OpenAIChat(os.environ["OPENAI_MODEL"], max_tokens=600, timeout=300)
+    with OpenAI() as client:
+        model = os.environ["OPENAI_MODEL"]
+        yield OpenAIChat(model, client=client, max_tokens=600, timeout=300)
