@@ -119,6 +119,61 @@ def test_the_readme_of_the_index_is_the_readme_without_relative_links() -> None:
     assert "nodekin search" in made
 
 
+@pytest.mark.slow
+def test_what_a_release_builds_names_its_repository(source: Path, tmp_path: Path) -> None:
+    pytest.importorskip("setuptools", minversion="77")
+    copy = shutil.copytree(source, tmp_path / "nodekin")
+    address = "https://github.com/someone/a-fork"
+    _run(sys.executable, "packaging/project_urls.py", f"{address}.git", cwd=copy)
+    (version,) = re.findall(r'^version = "(.*)"$', (copy / "pyproject.toml").read_text(), re.M)
+    for folder in (copy, *(copy / "packaging" / name for name in PARTNERS)):
+        wheels = tmp_path / "wheels" / folder.name
+        _run(sys.executable, "-c", BUILD.format(kind="wheel", folder=str(wheels)), cwd=folder)
+        (wheel,) = wheels.glob("*.whl")
+        with zipfile.ZipFile(wheel) as packed:
+            (name,) = (name for name in packed.namelist() if name.endswith("/METADATA"))
+            metadata = packed.read(name).decode()
+        assert re.findall(r"^Project-URL: (.*)$", metadata, re.M) == [
+            f"Homepage, {address}",
+            f"Documentation, {address}/tree/v{version}/docs",
+            f"Source, {address}/tree/v{version}",
+            f"Issues, {address}/issues",
+            f"Changelog, {address}/blob/v{version}/CHANGELOG.md",
+        ]
+    readme = (copy / "packaging" / "README.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)]*)\)", readme)
+    below = [link.removeprefix(f"{address}/") for link in links if link.startswith(address)]
+    assert len(below) == len(
+        re.findall(r"\]\((?!https://)", (copy / "README.md").read_text("utf-8"))
+    )
+    assert f"raw/v{version}/docs/pictures/graph.svg" in below
+    for link in below:
+        kind, tag, path = link.partition("#")[0].split("/", 2)
+        assert (kind in ("blob", "raw"), tag) == (True, f"v{version}")
+        assert (REPO / path).exists()
+
+
+@pytest.mark.parametrize("given", [(), ("nodekin",), ("http://github.com/a/b",), ("a", "b")])
+def test_addresses_that_are_none_change_nothing(given: tuple[str, ...]) -> None:
+    before = (REPO / "pyproject.toml").read_text(encoding="utf-8")
+    command = [sys.executable, "packaging/project_urls.py", *given]
+    done = subprocess.run(command, cwd=REPO, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "usage: python packaging/project_urls.py https://" in done.stderr
+    assert (REPO / "pyproject.toml").read_text(encoding="utf-8") == before
+
+
+def test_a_release_writes_its_addresses_before_it_builds() -> None:
+    yaml = pytest.importorskip("yaml")
+    text = (REPO / ".github/workflows/release.yml").read_text(encoding="utf-8")
+    steps = [step.get("run", "") for step in yaml.safe_load(text)["jobs"]["build"]["steps"]]
+    (written,) = (i for i, run in enumerate(steps) if "packaging/project_urls.py" in run)
+    (built,) = (i for i, run in enumerate(steps) if "python -m build" in run)
+    assert written < built
+    assert "$GITHUB_SERVER_URL/$GITHUB_REPOSITORY" in steps[written]
+    assert "packaging/*/" in steps[built]
+
+
 @pytest.mark.parametrize("name", PARTNERS)
 def test_a_partner_package_wants_the_framework_as_the_extra_does(name: str) -> None:
     extra = PARTNERS[name][1].rsplit(".", 1)[1].replace("_", "-")

@@ -1,0 +1,51 @@
+"""Write a repository's address into what is about to be built from it.
+
+``python packaging/project_urls.py https://github.com/OWNER/NAME`` gives nodekin and its partner
+packages their project URLs, and the index's README absolute links to the files of this version.
+The release workflow calls it with the address of the repository that it runs in, so that a fork's
+packages name the fork, and no address is believed that is not there.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from index_readme import REPO, index_readme
+
+USAGE = "usage: python packaging/project_urls.py https://github.com/OWNER/NAME"
+
+
+def project_urls(address: str, tag: str) -> dict[str, str]:
+    """Return the URLs of a repository on GitHub, or one that has its paths, by their labels."""
+    return {
+        "Homepage": address,
+        "Documentation": f"{address}/tree/{tag}/docs",
+        "Source": f"{address}/tree/{tag}",
+        "Issues": f"{address}/issues",
+        "Changelog": f"{address}/blob/{tag}/CHANGELOG.md",
+    }
+
+
+def main() -> None:
+    """Write them."""
+    address = sys.argv[1].rstrip("/").removesuffix(".git") if len(sys.argv) == 2 else ""
+    if not re.fullmatch(r"https://[\w.:-]+/[\w.-]+/[\w.-]+", address):
+        sys.exit(f"{USAGE}\nnot {' '.join(sys.argv[1:])!r}")
+    projects = [REPO / "pyproject.toml", *sorted((REPO / "packaging").glob("*/pyproject.toml"))]
+    texts = {path: path.read_text(encoding="utf-8") for path in projects}
+    for path, text in texts.items():
+        if "\n[project.urls]\n" in text:
+            sys.exit(f"{path} has project URLs already: take the section out, or build it as it is")
+    for path, text in texts.items():
+        (version,) = re.findall(r'^version = "(.*)"$', text, re.MULTILINE)
+        urls = project_urls(address, f"v{version}").items()
+        lines = "".join(f'{label} = "{url}"\n' for label, url in urls)
+        section = f"[project.urls]\n{lines}\n[tool.setuptools]\n"
+        path.write_text(text.replace("[tool.setuptools]\n", section, 1), encoding="utf-8")
+    readme = index_readme(f"{address}/blob/v{version}", f"{address}/raw/v{version}")
+    (REPO / "packaging" / "README.md").write_text(readme, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
