@@ -439,7 +439,8 @@ class NodeGraph:
         """Build groups now instead of when they are first needed; retry what failed before.
 
         Interrupted, it goes on where it was when it is called again. Nodes, ids and order do not
-        depend on ``workers``.
+        depend on ``workers``; a vector may in its last bit, where the model adds numbers up in
+        another order with another number of threads.
 
         Args:
             groups: The groups; those above them are built first.

