@@ -15,11 +15,6 @@ _ROLES = ("segment_store", "vector_store")
 
 _FILE = "graph.nodekin"  # in a folder that is given for a file
 
-_NOT_YET = {
-    "segment_store": {"opensearch": "OpenSearch"},
-    "vector_store": {"opensearch": "OpenSearch"},
-}
-
 logger = logging.getLogger(__name__)
 
 Options = dict[str, Any]
@@ -35,11 +30,13 @@ def store_options(store_conf: Mapping[str, Any] | None) -> Options:
         store_conf: ``{"segment_store": {"type": ..., "kwargs": {...}}, "vector_store": {...}}``,
             each of which may be missing or empty. Types of ``segment_store``: ``"map"`` (in
             memory, or in the file or folder ``uri``), ``"sqlite"`` (in the file or folder
-            ``uri``), ``"postgresql"`` (at the address ``uri``). Of ``vector_store``: ``"map"``
-            (built in), ``"pgvector"`` (in the same PostgreSQL), ``"milvus"`` (at ``uri``, a server
-            or a file; ``db_name``, ``client_kwargs``), ``"chroma"`` or ``"chromadb"`` (at ``uri``,
-            a server, or in the folder ``dir``; ``client_kwargs``). ``index_kwargs`` are not used,
-            which is logged: the index is made as nodekin makes it.
+            ``uri``), ``"postgresql"`` (at the address ``uri``), ``"opensearch"`` (which searches,
+            while ``uri`` has the documents; ``uris``, ``client_kwargs``). Of ``vector_store``:
+            ``"map"`` (built in), ``"pgvector"`` (in the same PostgreSQL), ``"milvus"`` (at
+            ``uri``, a server or a file; ``db_name``, ``client_kwargs``), ``"chroma"`` or
+            ``"chromadb"`` (at ``uri``, a server, or in the folder ``dir``; ``client_kwargs``),
+            ``"opensearch"`` (at ``uris``; ``client_kwargs``). ``index_kwargs`` are not used, which
+            is logged: the index is made as nodekin makes it.
 
     Raises:
         TypeError: If a part is no mapping.
@@ -70,14 +67,15 @@ def store_options(store_conf: Mapping[str, Any] | None) -> Options:
                 )
         kind, kwargs = part.get("type"), _mapping(part.get("kwargs") or {}, f"kwargs of {role}")
         readers = _READERS[role]
-        if kind in _NOT_YET[role]:
-            raise ValueError(
-                f"{role} has the type {kind!r}, and a graph can't be on {_NOT_YET[role][kind]} "
-                f"yet; take one of {nearest_names('', readers)}"
-            )
         if kind not in readers:
             raise ValueError(
                 f"{role} has the type {kind!r}; there is {nearest_names(str(kind), readers)}"
+            )
+        if role == "vector_store" and options.pop("index", None) and kind != "opensearch":
+            logger.warning(
+                "the OpenSearch of segment_store is not used: vector_store of type %r searches, "
+                "and 'uri' of segment_store has the documents",
+                kind,
             )
         readers[kind](f"{role} of type {kind!r}", dict(kwargs), options)
     return options
@@ -178,7 +176,49 @@ def _chroma(name: str, kwargs: dict[str, Any], options: Options) -> None:
     options["index"] = _address("chroma", server, {"secure": secure, **client})
 
 
-def _client(name: str, kwargs: dict[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
+def _opensearch(name: str, kwargs: dict[str, Any], options: Options) -> None:
+    uris = kwargs.pop("uris", None)
+    known = ("user", "password", "http_auth", "use_ssl", "verify_certs", "ca_certs", "timeout")
+    client = _client(name, kwargs, known, ("uris", "client_kwargs", "index_kwargs"))
+    given = [uris] if isinstance(uris, str) else uris
+    servers = [_server(str(uri)) for uri in given] if isinstance(given, list | tuple) else []
+    if not servers or not all(server for server, _ in servers):
+        raise ValueError(f"the {name} needs 'uris', a list of 'host:9200'")
+    user, password = client.pop("user", ""), client.pop("password", "")
+    if auth := client.pop("http_auth", None):
+        user, password = auth.partition(":")[::2] if isinstance(auth, str) else auth
+    nodes = ",".join(server for server, _ in servers)
+    if user:
+        nodes = f"{quote(str(user), '')}:{quote(str(password), '')}@{nodes}"
+    parameters = {
+        "secure": client.pop("use_ssl", any(secure for _, secure in servers)),
+        "verify": "" if client.pop("verify_certs", True) else "false",
+        "ca": client.pop("ca_certs", None),
+        **client,
+    }
+    if not parameters["secure"]:
+        parameters["verify"] = ""
+    options["index"] = _address("opensearch", nodes, parameters)
+
+
+def _opensearch_beside(name: str, kwargs: dict[str, Any], options: Options) -> None:
+    uri = kwargs.pop("uri", None)
+    if not isinstance(uri, str | Path) or not str(uri):
+        raise ValueError(
+            f"the {name} needs 'uri', too, for what has the documents, as OpenSearch has no "
+            "transactions, and only searches: a file, or 'postgresql://user@host/database'"
+        )
+    store = _postgresql if str(uri).startswith(("postgresql:", "postgres:")) else _file
+    store(name, {"uri": uri}, options)
+    _opensearch(name, kwargs, options)
+
+
+def _client(
+    name: str,
+    kwargs: dict[str, Any],
+    known: tuple[str, ...],
+    settings: tuple[str, ...] = ("uri", "dir", "db_name", "client_kwargs", "index_kwargs"),
+) -> dict[str, Any]:
     """Return the settings of the client; nothing else is left."""
     client = dict(_mapping(kwargs.pop("client_kwargs", None) or {}, f"client_kwargs of {name}"))
     if kwargs.pop("index_kwargs", None):
@@ -188,7 +228,7 @@ def _client(name: str, kwargs: dict[str, Any], known: tuple[str, ...]) -> dict[s
             name,
         )
     for what, given, names in (
-        ("kwargs", kwargs, ("uri", "dir", "db_name", "client_kwargs", "index_kwargs")),
+        ("kwargs", kwargs, settings),
         ("client_kwargs", client, known),
     ):
         for unknown in given:
@@ -229,12 +269,18 @@ def _address(kind: str, server: str, parameters: dict[str, Any]) -> str:
 
 
 _READERS: dict[str, dict[str, Callable[[str, dict[str, Any], Options], None]]] = {
-    "segment_store": {"map": _file, "sqlite": _required_file, "postgresql": _postgresql},
+    "segment_store": {
+        "map": _file,
+        "sqlite": _required_file,
+        "postgresql": _postgresql,
+        "opensearch": _opensearch_beside,
+    },
     "vector_store": {
         "map": _built_in,
         "pgvector": _pgvector,
         "milvus": _milvus,
         "chroma": _chroma,
         "chromadb": _chroma,
+        "opensearch": _opensearch,
     },
 }

@@ -10,6 +10,7 @@ import pytest
 from engines import ENGINES, Engine
 from hypothesis import HealthCheck, settings
 from milvus_server import RunningMilvus, running_milvus
+from opensearch_double import OpenSearchDouble, running_double
 from postgres_server import RunningServer, running_server
 
 # No test depends on the clock: it passes on a busy machine, too. Everyone's runs look for new
@@ -63,6 +64,14 @@ def milvus_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningM
     """Yield a Milvus server that all tests of this process share, where one is to be had."""
     with running_milvus(tmp_path_factory.mktemp("milvus")) as server:
         yield server
+
+
+@pytest.fixture
+def opensearch_double(socket_enabled: None) -> Iterator[OpenSearchDouble]:
+    """Yield a server that speaks OpenSearch's protocol."""
+    pytest.importorskip("opensearchpy", reason="no opensearchpy: pip install nodekin[opensearch]")
+    with running_double() as double:
+        yield double
 
 
 @pytest.fixture(params=ENGINES)

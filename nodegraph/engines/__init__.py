@@ -1,4 +1,4 @@
-"""Engines that search a graph's vectors beside its store: Milvus, Chroma."""
+"""Engines that search a graph's vectors beside its store: Milvus, Chroma, OpenSearch."""
 
 from .engine_addresses import as_engine
 from .engine_table import EngineTable

@@ -20,7 +20,17 @@ def _chroma(address: str) -> IndexEngine:
     return ChromaEngine(address)
 
 
-_ENGINES: dict[str, Callable[[str], IndexEngine]] = {"chroma": _chroma, "milvus": _milvus}
+def _opensearch(address: str) -> IndexEngine:
+    from .opensearch import OpenSearchEngine
+
+    return OpenSearchEngine(address)
+
+
+_ENGINES: dict[str, Callable[[str], IndexEngine]] = {
+    "chroma": _chroma,
+    "milvus": _milvus,
+    "opensearch": _opensearch,
+}
 
 
 def as_engine(index: str | IndexEngine) -> IndexEngine:

@@ -69,6 +69,26 @@ def test_a_server_and_where_its_vectors_are() -> None:
             "chroma://db:8000?secure=true&tenant=t",
         ),
         (vectors("chromadb", dir="/path/to"), "chroma:///path/to"),
+        (vectors("opensearch", uris=["a:9200", "b:9201"]), "opensearch://a:9200,b:9201"),
+        (
+            vectors(
+                "opensearch",
+                uris="https://a:9200",
+                client_kwargs={
+                    **{"user": "m@e", "password": "a/b", "timeout": 5},
+                    **{"verify_certs": False, "ca_certs": "/a b.pem"},
+                },
+            ),
+            "opensearch://m%40e:a%2Fb@a:9200?secure=true&verify=false&ca=%2Fa+b.pem&timeout=5",
+        ),
+        (
+            vectors(
+                "opensearch",
+                uris=["a:9200"],
+                client_kwargs={"http_auth": ("me", "x:y"), "use_ssl": False, "verify_certs": False},
+            ),
+            "opensearch://me:x%3Ay@a:9200",
+        ),
     ],
 )
 def test_vectors_in_an_engine_beside_the_store(conf: LazyConf, index: str) -> None:
@@ -76,7 +96,23 @@ def test_vectors_in_an_engine_beside_the_store(conf: LazyConf, index: str) -> No
         "store": "x.db",
         "index": index,
     }
-    assert as_engine(index).shown.startswith(("Milvus ", "Chroma "))
+    assert as_engine(index).shown.startswith(("Milvus ", "Chroma ", "OpenSearch "))
+
+
+@pytest.mark.parametrize("store", ["x.db", "postgresql://db/x"])
+def test_opensearch_searches_what_another_store_has(
+    store: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    conf = segment("opensearch", uris=["a:9200"], uri=store, index_kwargs={"shards": 3})
+    index = "opensearch://a:9200"
+    assert store_options(conf) == {"store": store, "index": index}
+    caplog.clear()
+    assert store_options({**conf, **vectors("opensearch", uris=["a:9200"])})["index"] == index
+    assert "is not used: vector_store" not in caplog.text
+    both = {**conf, **vectors("milvus", uri="m:19530")}
+    assert store_options(both) == {"store": store, "index": "milvus://m:19530"}
+    assert "the OpenSearch of segment_store is not used: vector_store of type 'mil" in caplog.text
+    assert store_options({**conf, **vectors("map")}) == {"store": store}
 
 
 def test_the_example_of_the_guide_opens_a_graph(
@@ -104,8 +140,11 @@ def test_the_example_of_the_guide_opens_a_graph(
 @pytest.mark.parametrize(
     ("conf", "message"),
     [
-        (segment("opensearch", uris=["a:9200"]), "can't be on OpenSearch yet; take one of 'map', "),
-        (vectors("opensearch", uris=["a:9200"]), "can't be on OpenSearch yet"),
+        (segment("opensearch", uris=["a:9200"]), "needs 'uri', too, for what has the documents"),
+        (vectors("opensearch"), "needs 'uris', a list of 'host:9200'"),
+        (vectors("opensearch", uris=["a"]), "needs 'uris', a list of 'host:9200'"),
+        (vectors("opensearch", uris=["a:1"], uri="x"), "have 'uri'; they may have 'uris', "),
+        (vectors("opensearch", uris=["a:1"], client_kwargs={"pool": 2}), "have 'pool'; they may"),
         (vectors("milvus"), "needs 'uri', 'host:19530' or the path of a file"),
         (vectors("milvus", uri="x.db", other=1), "have 'other'; they may have 'uri', 'dir'"),
         (vectors("milvus", uri="ftp://me:hush@x"), "is written 'host:port'"),

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from milvus_server import RunningMilvus
+from opensearch_double import OpenSearchDouble
 from postgres_server import RunningServer
 
 
@@ -75,6 +76,16 @@ def _chroma(request: pytest.FixtureRequest, folder: Path) -> Engine:
     return Engine(options)
 
 
+def _opensearch(request: pytest.FixtureRequest, folder: Path) -> Engine:
+    double: OpenSearchDouble = request.getfixturevalue("opensearch_double")
+    numbers = itertools.count()
+
+    def options() -> dict[str, Any]:
+        return {"store": folder / f"engine{next(numbers)}.db", "index": double.address}
+
+    return Engine(options)
+
+
 def _milvus_server(request: pytest.FixtureRequest, folder: Path) -> Engine:
     server: RunningMilvus = request.getfixturevalue("milvus_server")
     numbers = itertools.count()
@@ -92,5 +103,6 @@ ENGINES: dict[str, Callable[[pytest.FixtureRequest, Path], Engine]] = {
     "pgvector": _pgvector,
     "milvus": _milvus,
     "chroma": _chroma,
+    "opensearch": _opensearch,
     "milvus server": _milvus_server,
 }

@@ -1,0 +1,772 @@
+"""OpenSearch: vectors by its k-NN plugin."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import math
+import random
+import re
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from ..errors import StoreError, nearest_names
+from ..vector_table import Nearest, ValueMatch
+from .index_engine import EngineRow, EngineUnavailableError, MissingCollectionError
+
+if TYPE_CHECKING:
+    from ..vector_table import Vectors
+
+T = TypeVar("T")
+
+_PORT = 9_200
+
+_OLDEST = (2, 9)  # version: the first whose Faiss has filters within the search
+
+_NEWEST = 3  # major version that this was written for
+
+_MOST = 10_000  # rows that a search returns: index.max_result_window, and the most of "k"
+
+_PORTION = 1_000  # rows that are read at once
+
+_MOST_VALUES = 65_536  # of a "terms" query: index.max_terms_count
+
+_LONGEST_VECTOR = 16_000
+
+_LONGEST_REQUEST = 5_000_000  # bytes of a bulk request, unless the server wants less
+
+LINKED_FROM = 10_001
+"""Rows from which a graph of vectors is made: up to there comparing all takes milliseconds."""
+
+# As for pgvector, which has the same graph: see nodegraph/postgres/pgvector_table.py.
+_NEIGHBOURS = 24
+
+_BUILD_BREADTH = 200
+
+_BREADTH = 400
+
+_MARK = "mark"  # the id of the document that has the mark of a collection
+
+_FIELDS = ["key", "id", "place", "packed"]  # that are returned: never "vector", which is longer
+
+_OF_NO_PLUGIN = ("unknown setting [index.knn", "No handler for type [knn_", "lang not supported")
+
+_BUSY = frozenset({429, 502, 503, 504})
+
+_PATIENCE = 30  # seconds of waiting for a server that is too busy to write
+
+_LONGEST_WAIT = 10  # seconds that a server may want to be left alone
+
+_LONG = 12  # how much longer than other requests a refresh may take, which builds graphs
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSearchAddress:
+    """Where OpenSearch is.
+
+    Attributes:
+        hosts: Names and ports of its nodes.
+        user: User and password, if any.
+        secure: Whether it is reached by TLS.
+        ca: The file of the authorities that certificates must be from; empty for the usual ones.
+        verify: Whether certificates are checked.
+        prefix: What the names of its indexes begin with.
+        timeout: Seconds to wait for an answer.
+        shown: The address without the password.
+    """
+
+    hosts: tuple[tuple[str, int], ...]
+    user: tuple[str, str] | None
+    secure: bool
+    ca: str
+    verify: bool
+    prefix: str
+    timeout: float
+    shown: str
+
+    @classmethod
+    def parse(cls, address: str) -> OpenSearchAddress:
+        """Read ``opensearch://user:password@host:9200,host:9200?prefix=name&secure=true``.
+
+        Further parameters are ``timeout=10``, ``ca=/path/to/authorities.pem`` and
+        ``verify=false``.
+
+        Raises:
+            ValueError: If it is no such address.
+        """
+        parts = urlsplit(address)  # a password is never in a message
+        own = {"prefix": "", "secure": "false", "timeout": "10", "ca": "", "verify": "true"}
+        for name, value in parse_qsl(parts.query, keep_blank_values=True):
+            if name not in own:
+                raise ValueError(
+                    f"the address of OpenSearch has the parameter {name!r}; it takes "
+                    f"{nearest_names(name, own)}"
+                )
+            own[name] = value
+        for name in ("secure", "verify"):
+            if own[name] not in ("true", "false"):
+                raise ValueError(f"{name}={own[name]!r:.40} is neither true nor false")
+        secure, verify = own["secure"] == "true", own["verify"] == "true"
+        if not secure and (own["ca"] or not verify):
+            raise ValueError("ca= and verify= are about certificates; write secure=true, too")
+        if not re.fullmatch(r"([a-z0-9][a-z0-9_.-]{0,99})?", own["prefix"]):
+            raise ValueError(
+                f"prefix={own['prefix']!r:.40} begins no name of an index: write small letters, "
+                "digits, '_', '-' and '.', up to 100"
+            )
+        user, _, nodes = parts.netloc.rpartition("@")
+        try:
+            timeout = float(own["timeout"])
+            nodes_of = [urlsplit(f"//{node}") for node in nodes.split(",")]
+            hosts = sorted((node.hostname or "", node.port or _PORT) for node in nodes_of)
+        except ValueError as error:
+            raise ValueError(
+                f"the port or the timeout of OpenSearch's address is no number: {error}; write "
+                "'opensearch://host:9200?timeout=10'"
+            ) from error
+        if not 0 < timeout < math.inf:
+            raise ValueError(f"timeout={own['timeout']!r:.40} is no number of seconds above 0")
+        if parts.scheme != "opensearch" or not all(host for host, _ in hosts):
+            raise ValueError(
+                "the address of OpenSearch names a server, 'opensearch://host:9200', or several "
+                "nodes, 'opensearch://host:9200,host:9200'"
+            )
+        if parts.path.strip("/"):
+            raise ValueError(
+                f"the address of OpenSearch has a path, {parts.path!r:.80}; write ?prefix=name for "
+                "what the names of its indexes begin with"
+            )
+        name, _, password = user.partition(":")
+        both = (unquote(name), unquote(password)) if name else None
+        listed = ",".join(f"[{h}]:{p}" if ":" in h else f"{h}:{p}" for h, p in hosts)
+        shown = f"OpenSearch at opensearch://{listed}"
+        if own["prefix"]:
+            shown += f"?prefix={own['prefix']}"
+        of_tls = (secure, own["ca"], verify)
+        return cls(tuple(hosts), both, *of_tls, own["prefix"], timeout, shown)
+
+
+class OpenSearchEngine:
+    """Search vectors by OpenSearch: up to 10,000 by comparing all, above by its HNSW (Faiss).
+
+    OpenSearch 2.9 or later, with the k-NN plugin. Tested against a double of its protocol, and not
+    on a real server yet.
+
+    Args:
+        address: See ``OpenSearchAddress.parse``.
+
+    Raises:
+        ValueError: If it is no such address.
+
+    Example:
+        >>> from nodekin.nodegraph import NodeGraph
+        >>> engine = OpenSearchEngine("opensearch://db:9200?prefix=handbook_")
+        >>> graph = NodeGraph(index=engine)  # connects when it searches
+    """
+
+    most = _MOST
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._address = OpenSearchAddress.parse(address)
+        self._set_up()
+
+    def _set_up(self) -> None:
+        self._connecting = threading.Lock()
+        self._client: Any = None
+        self._linked: dict[str, bool] = {}  # of collections, whose names are not used again
+        self._longest = _LONGEST_REQUEST
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"address": self.address, "_address": self._address}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._set_up()
+
+    def __repr__(self) -> str:
+        return f"OpenSearchEngine({self._address.shown!r})"
+
+    @property
+    def shown(self) -> str:
+        """What messages call it."""
+        return self._address.shown
+
+    @property
+    def linked_from(self) -> int:
+        """From how many rows on a graph of vectors is made."""
+        return LINKED_FROM
+
+    # Collections: indexes, each behind an alias, as only writes to an alias make no new index
+
+    def _alias(self, collection: str) -> str:
+        return self._address.prefix + collection
+
+    def _index(self, collection: str) -> str:
+        return f"{self._alias(collection)}_rows"
+
+    def create(self, collection: str, dimension: int, *, linked: bool) -> None:
+        """Make a collection.
+
+        Raises:
+            StoreError: If the vectors are too long, or the server lacks the k-NN plugin.
+        """
+        if dimension > _LONGEST_VECTOR:
+            raise StoreError(
+                f"{self.shown} stores vectors of up to {_LONGEST_VECTOR:,} numbers, and the "
+                f"embedding model makes {dimension:,}; open the graph without index="
+            )
+        vector: dict[str, Any] = {"type": "knn_vector", "dimension": dimension}
+        # What is written is seen by "_refresh" alone, on every copy: segments that are copied
+        # later would be stale.
+        settings: dict[str, Any] = {"refresh_interval": "-1", "replication.type": "DOCUMENT"}
+        if linked:
+            settings |= {"knn": True, "knn.algo_param.ef_search": _BREADTH}
+            parameters = {"m": _NEIGHBOURS, "ef_construction": _BUILD_BREADTH}
+            method = {"name": "hnsw", "engine": "faiss", "space_type": "innerproduct"}
+            vector["method"] = {**method, "parameters": parameters}
+        unsearched = {"index": False, "doc_values": False}
+        fields = {
+            "key": {"type": "keyword"},
+            "id": {"type": "keyword", **unsearched},
+            "place": {"type": "long", **unsearched},
+            "tags": {"type": "keyword"},
+            "packed": {"type": "binary"},
+            "vector": vector,
+        }
+        body = {
+            "settings": {"index": settings},
+            "mappings": {"dynamic": "strict", "_meta": {"linked": linked}, "properties": fields},
+            "aliases": {self._alias(collection): {}},
+        }
+
+        def create(client: Any) -> None:
+            try:
+                client.indices.create(index=self._index(collection), body=body)
+            except Exception as error:
+                if _cause(error)[0] != "resource_already_exists_exception":
+                    raise
+
+        self._call(create)
+
+    def drop(self, collection: str) -> None:
+        """Remove a collection."""
+        name, settings = self._index(collection), {"ignore_unavailable": "true"}
+        self._linked.pop(collection, None)
+        self._call(lambda client: client.indices.delete(index=name, params=settings))
+
+    def mark(self, collection: str) -> str | None:
+        """Return the mark, which is a document."""
+        found = self._call(
+            lambda client: client.get(index=self._alias(collection), id=_MARK, ignore=404)
+        )
+        return str(found["_source"]["id"]) if found.get("found") else None
+
+    def set_mark(self, collection: str, mark: str) -> int:
+        """Store the mark, and let all searches see what has been written."""
+        line = json.dumps({"index": {"_id": _MARK}}) + "\n" + json.dumps({"id": mark}) + "\n"
+        (written,) = self._bulk(collection, [line])
+        self._refresh(collection)
+        return int(written["_seq_no"]) + 1
+
+    def _refresh(self, collection: str) -> None:
+        timeout = self._address.timeout * _LONG
+
+        def refresh(client: Any) -> None:
+            settings = {"request_timeout": timeout}
+            answer = client.indices.refresh(index=self._alias(collection), params=settings)
+            self._check_shards(answer)
+
+        self._call(refresh)
+
+    def _check_shards(self, answer: Mapping[str, Any]) -> None:
+        shards = answer["_shards"]
+        if shards["failed"] or answer.get("timed_out"):
+            raise EngineUnavailableError(
+                f"{self.shown} has answered for a part of its shards only ({shards['failed']} of "
+                f"{shards['total']} failed): {_reason(shards)[:300]}; see GET _cluster/health"
+            )
+
+    # Rows
+
+    def put(self, collection: str, rows: Sequence[EngineRow]) -> None:
+        """Insert or replace rows."""
+        lines = {row.key: _lines(row) for row in rows}
+        self._bulk(collection, [*lines.values()])
+
+    def delete(self, collection: str, keys: Sequence[str]) -> None:
+        """Delete rows."""
+        self._bulk(collection, [json.dumps({"delete": {"_id": key}}) + "\n" for key in keys])
+
+    def _bulk(self, collection: str, actions: Sequence[str]) -> list[dict[str, Any]]:
+        """Do actions, each once or oftener, those again that the server was too busy for.
+
+        Returns:
+            What became of each, in any order.
+        """
+        results: list[dict[str, Any]] = []
+        left, waits = [[*actions]], _Waits()
+        while left:
+            part, rest = self._portion(left.pop())
+            if rest:
+                left.append(rest)
+            if not part:
+                continue
+            try:
+                answer = self._call(partial(self._send, collection, part), waits)
+            except _TooLargeError:
+                if len(part) == 1:
+                    raise
+                self._longest = sum(map(len, part)) // 2
+                left.append(part)
+                continue
+            again = []
+            for action, item in zip(part, answer["items"], strict=True):
+                (result,) = item.values()
+                if "error" not in result:
+                    results.append(result)
+                    continue
+                error = self._explained_answer(result["status"], result["error"], None)
+                if not isinstance(error, _BusyError):
+                    raise error
+                again.append(action)
+                busy = error
+            if again:
+                waits.wait(busy)
+                left.append(again)
+        return results
+
+    def _portion(self, actions: list[str]) -> tuple[list[str], list[str]]:
+        """Split actions after as many as a request may have."""
+        size = 0
+        for at, action in enumerate(actions):
+            size += len(action)
+            if at and size > self._longest:
+                return actions[:at], actions[at:]
+        return actions, []
+
+    def _send(self, collection: str, actions: Sequence[str], client: Any) -> Any:
+        name, settings = self._alias(collection), {"require_alias": "true"}
+        return client.bulk(body="".join(actions), index=name, params=settings)
+
+    def count(self, collection: str, match: ValueMatch | None, position: int) -> int:
+        """Return how many rows match."""
+        self._see(collection, position)
+        body = {"query": _query(match, ())}
+        answer = self._call(lambda client: client.count(index=self._alias(collection), body=body))
+        self._check_shards(answer)
+        return int(answer["count"])
+
+    def nearest(
+        self,
+        collection: str,
+        query: Vectors,
+        limit: int,
+        match: ValueMatch | None,
+        without: Collection[str],
+        exact: bool,
+        position: int,
+    ) -> Nearest:
+        """Return the nearest rows."""
+        self._see(collection, position)
+        condition, numbers = _query(match, without), query.tolist()
+        if exact or not self._is_linked(collection):
+            found = {
+                "script_score": {
+                    "query": condition,
+                    "script": {
+                        "lang": "knn",
+                        "source": "knn_score",
+                        "params": {
+                            "field": "vector",
+                            "query_value": numbers,
+                            "space_type": "innerproduct",
+                        },
+                    },
+                }
+            }
+        else:
+            found = {"knn": {"vector": {"vector": numbers, "k": limit, "filter": condition}}}
+        body = {"size": limit, "query": found, "_source": _FIELDS, "track_total_hits": False}
+        rows = self._search(collection, body)
+        return _as_nearest(rows, len(query))
+
+    def _see(self, collection: str, position: int) -> None:
+        """Let searches see all writes where no position tells that they do."""
+        if not position:
+            self._refresh(collection)
+
+    def _is_linked(self, collection: str) -> bool:
+        if collection not in self._linked:
+            answer = self._call(
+                lambda client: client.indices.get_mapping(index=self._alias(collection))
+            )
+            (index,) = answer.values()
+            self._linked[collection] = bool(index["mappings"]["_meta"]["linked"])
+        return self._linked[collection]
+
+    def rows(
+        self, collection: str, match: ValueMatch | None, position: int
+    ) -> Iterator[Sequence[EngineRow]]:
+        """Yield all rows that match, in the order of their keys."""
+        self._see(collection, position)
+        body = {
+            "size": _PORTION,
+            "query": _query(match, ()),
+            "_source": [*_FIELDS, "tags"],
+            "sort": [{"key": "asc"}],
+            "track_total_hits": False,
+        }
+        while True:
+            found = self._search(collection, body)
+            yield [
+                EngineRow(
+                    *(row["key"], row["id"], int(row["place"]), [*map(int, row["tags"])]),
+                    _unpacked(row["packed"]),
+                )
+                for row in found
+            ]
+            if len(found) < _PORTION:
+                return
+            body["search_after"] = [found[-1]["key"]]
+
+    def _search(self, collection: str, body: dict[str, Any]) -> list[dict[str, Any]]:
+        whole = {"allow_partial_search_results": "false"}
+        answer = self._call(
+            lambda client: client.search(index=self._alias(collection), body=body, params=whole)
+        )
+        self._check_shards(answer)
+        return [hit["_source"] for hit in answer["hits"]["hits"]]
+
+    # The client
+
+    def close(self) -> None:
+        """Close the connections."""
+        with self._connecting:
+            client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    def _connected(self) -> Any:
+        with self._connecting:
+            if self._client is None:
+                self._client = self._connect()
+            return self._client
+
+    def _connect(self) -> Any:
+        try:
+            from opensearchpy import OpenSearch
+        except ImportError as error:
+            raise ImportError(
+                'an index in OpenSearch needs opensearch-py: pip install "nodekin[opensearch]"'
+            ) from error
+        address = self._address
+        own: dict[str, Any] = {"use_ssl": address.secure}
+        if address.user is not None:  # in UTF-8, which the client would not take
+            user = base64.b64encode(":".join(address.user).encode()).decode()
+            own["headers"] = {"authorization": f"Basic {user}"}
+        if address.secure:
+            own |= {"verify_certs": address.verify, "ssl_show_warn": False}
+            if address.ca:
+                own["ca_certs"] = address.ca
+        client = OpenSearch(
+            [{"host": host, "port": port} for host, port in address.hosts],
+            timeout=address.timeout,
+            max_retries=len(address.hosts) - 1,  # at another node
+            pool_maxsize=64,
+            connection_class=_connection_class(),
+            **own,
+        )
+        try:
+            self._check_server(client.info())
+        except BaseException:
+            client.close()
+            raise
+        if not address.verify:
+            logger.warning("the certificates of %s are not checked: verify=false", self.shown)
+        return client
+
+    def _check_server(self, answer: Any) -> None:
+        """Raise ``StoreError`` where it is no OpenSearch of a version that will do."""
+        version = answer.get("version") if isinstance(answer, Mapping) else None
+        if not isinstance(version, Mapping):
+            raise StoreError(
+                f"{self.shown} is no OpenSearch: it answers {str(answer)[:80]!r}; give the address "
+                "of a server's HTTP port, 9200 as a rule"
+            )
+        number = str(version.get("number"))
+        if version.get("distribution") != "opensearch":
+            raise StoreError(
+                f"{self.shown} is Elasticsearch {number}, whose k-NN is another; give the address "
+                f"of an OpenSearch server of {'.'.join(map(str, _OLDEST))} or later"
+            )
+        numbers = tuple(map(int, re.findall(r"\d+", number)[:2]))
+        if numbers == (7, 10):  # what one says that is to look like Elasticsearch
+            return
+        if numbers < _OLDEST:
+            raise StoreError(
+                f"{self.shown} has the version {number}; an index needs "
+                f"{'.'.join(map(str, _OLDEST))} or later: upgrade the server"
+            )
+        if numbers[0] > _NEWEST:
+            logger.warning(
+                "%s has the version %s; nodekin was written for OpenSearch 2 and 3",
+                *(self.shown, number),
+            )
+
+    def _call(self, work: Callable[[Any], T], patient: _Waits | None = None) -> T:
+        """Return what the client does, with its errors in words.
+
+        Where the server says how long it wants to be left alone, it is, and asked again; where it
+        doesn't say, if there is patience.
+        """
+        waits = patient or _Waits()
+        while True:
+            try:
+                return work(self._connected())
+            except (ImportError, StoreError):
+                raise
+            except Exception as error:
+                explained = self._explained(error)
+                if not isinstance(explained, _BusyError):
+                    raise explained from error
+                if explained.wait is None and patient is None:
+                    raise explained from error
+                waits.wait(explained)
+
+    def _explained(self, error: Exception) -> StoreError:
+        status, wait = getattr(error, "status_code", None), None
+        if isinstance(status, int):
+            info = error.args[2] if len(error.args) > 2 else None
+            wait = error.args[3] if len(error.args) > 3 else None
+            answer = info.get("error", info) if isinstance(info, Mapping) else info
+            return self._explained_answer(status, answer or error.args[1], wait)
+        name, message = type(error).__name__, _short(error)
+        goes_on = "Searches by words, and whatever else is no search by vectors, go on without it"
+        if name == "ConnectionTimeout":
+            return EngineUnavailableError(
+                f"{self.shown} didn't answer within {self._address.timeout:g} seconds; see whether "
+                f"it is overloaded, or give it longer: ?timeout=60. {goes_on}"
+            )
+        if name == "SSLError":
+            return StoreError(
+                f"{self.shown} can't be trusted: {message}; give the file of the authority that "
+                "its certificate is from, ?secure=true&ca=/path/to/root-ca.pem"
+            )
+        if name == "ConnectionError":
+            wants = "" if self._address.secure else ", and whether it wants secure=true"
+            return EngineUnavailableError(
+                f"{self.shown} can't be reached: {message}; see whether it runs, and whether host "
+                f"and port are right{wants}. {goes_on}"
+            )
+        return StoreError(f"{self.shown} gave an answer that can't be read: {name}: {message}")
+
+    def _explained_answer(self, status: int, error: Any, wait: float | None) -> StoreError:
+        """Return what an answer with an error means, of a request or a part of one."""
+        kind, reason = _cause_of(error)
+        said = f"{status} {kind}: {reason}"[:400]
+        if kind == "index_not_found_exception":
+            return MissingCollectionError(f"{self.shown} has lost a collection: {reason}")
+        if kind == "cluster_block_exception":
+            return StoreError(
+                f"{self.shown} takes no writes: {reason}; where its disk is full, free space or "
+                "add nodes: the block ends by itself then. Any other block is lifted by who set it"
+            )
+        if status == 413:
+            return _TooLargeError(
+                f"{self.shown} takes no request so long ({said}); let its http.max_content_length "
+                "be more, or search with a condition that fewer values meet"
+            )
+        if status == 401:
+            return StoreError(f"{self.shown} refuses the user or password ({said})")
+        if status == 403:
+            return StoreError(
+                f"{self.shown} doesn't allow that to the user: {reason}; it needs the rights to "
+                f"create, delete, refresh, read and write indexes and aliases named "
+                f"{self._address.prefix}nodekin_*, to send bulk requests, and to read the version"
+            )
+        if any(said_of in reason for said_of in _OF_NO_PLUGIN):
+            return StoreError(
+                f"{self.shown} has no k-NN plugin ({said}); install it on every node "
+                "(opensearch-plugin install opensearch-knn), or run the full distribution"
+            )
+        if "dimension" in reason.lower():
+            return StoreError(
+                f"{self.shown} has vectors of another length ({said}); has the embedding model "
+                "changed, and kept its name? Give it another name"
+            )
+        if status in _BUSY:
+            return _BusyError(
+                f"{self.shown} is too busy, or parts of it are down ({said}); see GET "
+                "_cluster/health, and try again",
+                wait,
+            )
+        return StoreError(f"{self.shown} refuses what it was asked: {said}")
+
+
+class _TooLargeError(StoreError):
+    """A request is longer than the server takes."""
+
+
+class _BusyError(EngineUnavailableError):
+    """The server wants to be asked again later, in ``wait`` seconds if it says so."""
+
+    def __init__(self, message: str, wait: float | None = None) -> None:
+        super().__init__(message)
+        self.wait = wait
+
+
+class _Waits:
+    """Waits that grow, until the patience is at an end."""
+
+    def __init__(self) -> None:
+        self._next = 0.1
+        self._total = 0.0
+
+    def wait(self, error: _BusyError) -> None:
+        """Wait as long as an error says, or a while; raise it where that would be too long."""
+        wait = self._next * random.uniform(0.5, 1.5) if error.wait is None else error.wait
+        if wait > _LONGEST_WAIT or self._total + wait > _PATIENCE:
+            raise error
+        time.sleep(wait)
+        self._total += wait
+        self._next = min(2 * self._next, _LONGEST_WAIT / 2)
+
+
+def _connection_class() -> Any:
+    """Return the client's connection, whose errors have what the server says of the wait."""
+    from opensearchpy import TransportError, Urllib3HttpConnection
+
+    class OpenSearchConnection(Urllib3HttpConnection):  # type: ignore[misc]
+        def perform_request(self, *args: Any, ignore: Collection[int] = (), **kwargs: Any) -> Any:
+            answered = super().perform_request(*args, ignore=range(300, 600), **kwargs)
+            status, headers, text = answered
+            if status < 300 or status in ignore:
+                return answered
+            try:
+                info: Any = json.loads(text)
+            except ValueError:
+                info = text[:300]
+            raise TransportError(status, "", info, _seconds(headers.get("retry-after")))
+
+        def log_request_fail(self, *args: Any, **kwargs: Any) -> None:
+            """Log nothing: an error is raised, once it is clear that it is one."""
+
+    return OpenSearchConnection
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """Read a Retry-After header; a date, which depends on clocks, is passed over."""
+    try:
+        seconds = float(retry_after or "")
+    except ValueError:
+        return None
+    return seconds if 0 <= seconds < math.inf else None
+
+
+def _cause(error: Exception) -> tuple[str, str]:
+    info = error.args[2] if len(error.args) > 2 else None
+    return _cause_of(info.get("error") if isinstance(info, Mapping) else info)
+
+
+def _cause_of(error: Any) -> tuple[str, str]:
+    """Return type and reason of an error as the server says it, with what caused it."""
+    if not isinstance(error, Mapping):
+        return "error", _short(error)
+    roots = error.get("root_cause") or [error]
+    return str(roots[0].get("type", "error")), _reason({**error, "root": roots[0]})
+
+
+def _reason(error: Any) -> str:
+    """Join all reasons that an error has."""
+    found: list[str] = []
+
+    def collect(value: Any) -> None:
+        if isinstance(value, Mapping):
+            if isinstance(reason := value.get("reason"), str) and reason not in found:
+                found.append(reason)
+            for inner in value.values():
+                collect(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                collect(inner)
+
+    collect(error)
+    return "; ".join(found)
+
+
+def _short(message: Any) -> str:
+    return " ".join(str(message).split())[:300]
+
+
+def _lines(row: EngineRow) -> str:
+    """Return what puts a row, as two lines of JSON."""
+    packed = base64.b64encode(row.vector.astype("<f4").tobytes()).decode()
+    document = {
+        "key": row.key,
+        "id": row.id,
+        "place": row.order,
+        "tags": [*map(str, row.tags)],
+        "packed": packed,
+    }
+    numbers = ",".join(map("%.9g".__mod__, row.vector.tolist()))  # 9 digits are all of a float32
+    action = json.dumps({"index": {"_id": row.key}})
+    return f'{action}\n{json.dumps(document)[:-1]}, "vector": [{numbers}]}}\n'
+
+
+def _unpacked(packed: str) -> Vectors:
+    import numpy as np
+
+    return np.frombuffer(base64.b64decode(packed), "<f4").astype(np.float32)
+
+
+def _as_nearest(rows: Sequence[dict[str, Any]], dimension: int) -> Nearest:
+    import numpy as np
+
+    vectors = np.zeros((len(rows), dimension), np.float32)
+    for at, row in enumerate(rows):
+        vectors[at] = _unpacked(row["packed"])
+    orders = np.array([row["place"] for row in rows], np.int64)
+    return Nearest([row["id"] for row in rows], orders, vectors)
+
+
+def _query(match: ValueMatch | None, without: Collection[str]) -> dict[str, Any]:
+    """Return what selects rows in OpenSearch's language; the mark has no key."""
+    conditions: list[dict[str, Any]] = [{"exists": {"field": "key"}}]
+    if match is not None:
+        conditions.append(_condition(match))
+    query: dict[str, Any] = {"filter": conditions}
+    if without:
+        query["must_not"] = [_terms("key", [*without])]
+    return {"bool": query}
+
+
+def _condition(match: ValueMatch) -> dict[str, Any]:
+    if match.join == "values":
+        return _terms("tags", [*map(str, match.numbers)])
+    parts = [_condition(part) for part in match.parts]
+    if match.join == "not":
+        return {"bool": {"must_not": parts}}
+    return {"bool": {"filter": parts}} if match.join == "and" else _any(parts)
+
+
+def _any(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    if not parts:
+        return {"match_none": {}}
+    return {"bool": {"should": [*parts], "minimum_should_match": 1}}
+
+
+def _terms(field: str, values: Sequence[str]) -> dict[str, Any]:
+    parts = [
+        {"terms": {field: [*values[begin : begin + _MOST_VALUES]]}}
+        for begin in range(0, len(values), _MOST_VALUES)
+    ]
+    return parts[0] if len(parts) == 1 else _any(parts)
