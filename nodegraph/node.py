@@ -170,7 +170,10 @@ class Node:
     @property
     def metadata(self) -> dict[str, Any]:
         """The document's metadata, the ancestors' and the node's own, the nearest winning."""
-        return {**self.inherited, **self.own_metadata}
+        own, inherited = self.own_metadata, self.inherited
+        if not own:  # like most nodes
+            return dict(inherited) if inherited else {}
+        return {**inherited, **own}
 
     @property
     def searched_text(self) -> str:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar
+from functools import cache
 from typing import Any, NamedTuple, TypeVar, cast
 from uuid import UUID
 
@@ -15,8 +16,12 @@ from langchain_core.callbacks import (
     CallbackManagerForChainRun,
 )
 from langchain_core.documents import Document
+from langchain_core.globals import get_debug
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import set_config_context, var_child_runnable_config
+from langchain_core.tracers import context as tracers_context
+from langchain_core.utils.env import env_var_is_set
+from langsmith.utils import tracing_is_enabled
 
 from ...retrievers import Span, limit_concurrency
 from ..observing import observe_once
@@ -242,6 +247,33 @@ def child_config(config: RunnableConfig) -> RunnableConfig:
 def has_config(config: RunnableConfig | None) -> bool:
     """Return whether a call has a config, its own or that of what it is called in."""
     return config is not None or var_child_runnable_config.get() is not None
+
+
+_HOOKS: list[tuple[Any, ...]] | None = getattr(tracers_context, "_configure_hooks", None)
+"""Variables that hold a handler, with its class and the environment variable that asks for it."""
+
+
+def nobody_listens() -> bool:
+    """Return whether a call without a config is reported to no handler.
+
+    Handlers come from the context (``tracing_v2_enabled``, ``collect_runs``, LangSmith's own), the
+    environment and ``set_debug``. This is what ``CallbackManager.configure`` looks at, in a third
+    of the time.
+    """
+    if _HOOKS is None or _asks_for_old_tracing():  # a LangChain that differs, or that raises
+        return False
+    if tracers_context.tracing_v2_callback_var.get() is not None or tracing_is_enabled():
+        return False
+    for variable, _, handler, name in _HOOKS:
+        if variable.get() is not None or (name and handler and env_var_is_set(name)):
+            return False
+    return not get_debug()
+
+
+@cache  # as LangSmith reads its variables once
+def _asks_for_old_tracing() -> bool:
+    """Return whether tracing is asked for as LangChain did before, which it refuses."""
+    return env_var_is_set("LANGCHAIN_TRACING") or env_var_is_set("LANGCHAIN_HANDLER")
 
 
 def call_with_config(config: RunnableConfig, function: Callable[[], T]) -> T:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from typing import Any, Literal, TypeAlias
@@ -73,7 +73,9 @@ def to_document(item: Node | ScoredNode, *, details: Details = False) -> Documen
         if place := place_fields(node):
             metadata = {**place, **metadata}
         metadata.pop(DOCUMENT_ID_KEY, None)
-    content = node.content if isinstance(node.content, str) else str(node.content)
+    content = node.content
+    if not isinstance(content, str):
+        content = str(content)
     if details == "nested":
         metadata = ResultMetadata(metadata, {NODE_KEY: _nested(item, node, content, metadata)})
     elif details:
@@ -84,7 +86,8 @@ def to_document(item: Node | ScoredNode, *, details: Details = False) -> Documen
                 f'details="nested", which puts all of it into metadata[{NODE_KEY!r}]'
             )
         metadata = ResultMetadata(metadata, fields)
-    return _document({"page_content": content, "metadata": metadata, "id": _own_id(node)})
+    own_id = node.id or None if type(node) is Node else _own_id(node)
+    return _document({"page_content": content, "metadata": metadata, "id": own_id})
 
 
 _document = PlainModel(Document(""))
@@ -325,7 +328,7 @@ def check_same_length(name: str, some: Sequence[Any], other: str, others: Sequen
         )
 
 
-def check_kwargs(method: str, kwargs: Iterable[str], allowed: Sequence[str] = ()) -> None:
+def check_kwargs(method: str, kwargs: Iterable[str], allowed: Collection[str] = ()) -> None:
     """Check that a call has no keyword that the method does not know.
 
     Raises:

@@ -35,6 +35,7 @@ from .callbacks import (
     call_with_config,
     child_runs,
     has_config,
+    nobody_listens,
     parent_runs,
 )
 from .document_retriever import DocumentRetriever
@@ -180,6 +181,10 @@ class NodeGraphRetriever(DocumentRetriever):
                 ``filter``, besides the retriever's own.
         """
         if not has_config(config):
+            if self._is_silent(kwargs):
+                options = self._options(**kwargs)
+                with child_k_override(options.child_k):
+                    return self._documents(options.retrieve(input), options)
             return super().invoke(input, **kwargs)
         config = _with_run_id(config, kwargs)
         return call_with_config(config, partial(super().invoke, input, config, **kwargs))
@@ -189,6 +194,11 @@ class NodeGraphRetriever(DocumentRetriever):
     ) -> list[Document]:
         """Return the same without blocking the event loop."""
         if not has_config(config):
+            if self._is_silent(kwargs):
+                options = self._options(**kwargs)
+                with child_k_override(options.child_k):
+                    results = await options.aretrieve(input)
+                return (await self._adocuments([results], options))[0]
             return await super().ainvoke(input, **kwargs)
         config = _with_run_id(config, kwargs)
         return await acall_with_config(config, partial(super().ainvoke, input, config, **kwargs))
@@ -297,31 +307,38 @@ class NodeGraphRetriever(DocumentRetriever):
     def _search(
         self, queries: list[str], run_managers: list[Any], options: SearchOptions
     ) -> list[list[Document]]:
-        retriever: Any = options.retriever
-        arguments = {"top_k": options.k, "filters": options.filter}
+        retriever = options.retriever
         with parent_runs(queries, run_managers), child_runs(), child_k_override(options.child_k):
             if len(queries) == 1:
-                results = [retriever.retrieve(queries[0], **arguments)]
+                results = [options.retrieve(queries[0])]
             else:
                 run(embed_queries(retriever, queries))  # else each branch would embed them
-                results = retriever.batch(queries, **arguments)
-        return self._documents(results, options)
+                results = retriever.batch(queries, top_k=options.k, filters=options.filter)
+        return [self._documents(of_query, options) for of_query in results]
 
     async def _asearch(
         self, queries: list[str], run_managers: list[Any], options: SearchOptions
     ) -> list[list[Document]]:
-        retriever: Any = options.retriever
-        arguments = {"top_k": options.k, "filters": options.filter}
+        retriever = options.retriever
         with parent_runs(queries, run_managers), child_k_override(options.child_k):
             async with achild_runs():
                 if len(queries) == 1:
-                    results = [await retriever.aretrieve(queries[0], **arguments)]
+                    results = [await options.aretrieve(queries[0])]
                 else:
                     await arun(embed_queries(retriever, queries))
-                    results = await retriever.abatch(queries, **arguments)
-        if sum(map(len, results)) <= _FEW:
-            return self._documents(results, options)
-        return await asyncio.to_thread(self._documents, results, options)
+                    results = await retriever.abatch(
+                        queries, top_k=options.k, filters=options.filter
+                    )
+        return await self._adocuments(results, options)
+
+    def _is_silent(self, kwargs: Mapping[str, Any]) -> bool:
+        """Return whether a call without a config needs no run, as no handler would see it."""
+        return (
+            kwargs.keys() <= _CALL_OPTIONS
+            and nobody_listens()
+            and type(self)._get_relevant_documents is _get_relevant_documents
+            and type(self)._aget_relevant_documents is _aget_relevant_documents
+        )
 
     def _options(
         self,
@@ -333,7 +350,8 @@ class NodeGraphRetriever(DocumentRetriever):
         **unknown: Any,
     ) -> SearchOptions:
         """Put the call's arguments over the retriever's own."""
-        check_kwargs("invoke", unknown, ("k", "child_k", "filter", "score_threshold", "weights"))
+        if unknown:
+            check_kwargs("invoke", unknown, _CALL_OPTIONS)
         threshold = self.score_threshold if score_threshold is None else score_threshold
         if threshold is not None and (
             isinstance(threshold, bool) or not isinstance(threshold, int | float)
@@ -354,19 +372,28 @@ class NodeGraphRetriever(DocumentRetriever):
             threshold,
         )
 
-    def _documents(
+    def _documents(self, results: list[ScoredNode], options: SearchOptions) -> list[Document]:
+        threshold, details = options.score_threshold, self.details
+        if threshold is not None:
+            results = [result for result in results if result.score >= threshold]
+        return [to_document(result, details=details) for result in results]
+
+    async def _adocuments(
         self, results: list[list[ScoredNode]], options: SearchOptions
     ) -> list[list[Document]]:
-        least = -math.inf if options.score_threshold is None else options.score_threshold
-        return [
-            [
-                to_document(result, details=self.details)
-                for result in of_query
-                if result.score >= least
-            ]
-            for of_query in results
-        ]
+        def documents() -> list[list[Document]]:
+            return [self._documents(of_query, options) for of_query in results]
 
+        if sum(map(len, results)) <= _FEW:
+            return documents()
+        return await asyncio.to_thread(documents)
+
+
+_CALL_OPTIONS = dict.fromkeys(("k", "child_k", "filter", "score_threshold", "weights")).keys()
+
+# A subclass may have its own.
+_get_relevant_documents = NodeGraphRetriever._get_relevant_documents
+_aget_relevant_documents = NodeGraphRetriever._aget_relevant_documents
 
 _FEW = 64
 """As many documents are made in less time than a thread takes to begin."""
@@ -375,11 +402,25 @@ _FEW = 64
 class SearchOptions(NamedTuple):
     """The arguments of one call, in place of which the retriever's own hold."""
 
-    retriever: RetrieverProtocol | RetrieverLike
+    retriever: Any
     k: int | None
     child_k: int | None
     filter: Mapping[str, Any] | None
     score_threshold: float | None
+
+    def retrieve(self, query: str) -> list[ScoredNode]:
+        """Return the results of one query."""
+        results: list[ScoredNode] = self.retriever.retrieve(
+            query, top_k=self.k, filters=self.filter
+        )
+        return results
+
+    async def aretrieve(self, query: str) -> list[ScoredNode]:
+        """Return the same without blocking the event loop."""
+        results: list[ScoredNode] = await self.retriever.aretrieve(
+            query, top_k=self.k, filters=self.filter
+        )
+        return results
 
 
 def _with_run_id(config: RunnableConfig | None, kwargs: dict[str, Any]) -> RunnableConfig:

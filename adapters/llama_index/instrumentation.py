@@ -137,7 +137,7 @@ _observer: ContextVar[SpanObserver | None] = ContextVar("span observer", default
 
 def report_spans(callback_manager: CallbackManager | None) -> AbstractContextManager[None]:
     """Report the spans of the block to LlamaIndex; an inner block leaves it to the outer one."""
-    return _reporting(callback_manager) if _listens(callback_manager) else nullcontext()
+    return nullcontext() if nobody_listens(callback_manager) else _reporting(callback_manager)
 
 
 @contextmanager
@@ -146,29 +146,34 @@ def _reporting(callback_manager: CallbackManager | None) -> Iterator[None]:
         yield
 
 
-def _listens(callback_manager: CallbackManager | None) -> bool:
-    """Return whether anybody gets spans or events, which are costly to make."""
+def nobody_listens(callback_manager: CallbackManager | None, *modules: str) -> bool:
+    """Return whether no handler gets the spans and events of this module and others.
+
+    They are costly to make.
+    """
     if callback_manager is not None and callback_manager.handlers:
-        return True
-    for at in _dispatchers():
+        return False
+    for at in _dispatchers(__name__, *modules):
         for handler in at.span_handlers:
             if type(handler) is not NullSpanHandler:
-                return True
+                return False
         for handler in at.event_handlers:
             if type(handler) is not NullEventHandler:
-                return True
-        if not at.propagate:
-            break
-    return False
+                return False
+    return True
 
 
 @cache
-def _dispatchers() -> tuple[Any, ...]:
-    """Return the dispatcher of this module and those above it, which stay the same."""
-    chain: list[Any] = [dispatcher]
-    while chain[-1] is not dispatcher.root:
-        chain.append(chain[-1].parent)
-    return tuple(chain)
+def _dispatchers(*modules: str) -> tuple[Any, ...]:
+    """Return the dispatchers of modules and those above them, which stay the same."""
+    found: dict[str, Any] = {}
+    for module in modules:
+        at: Any = get_dispatcher(module)
+        found[at.name] = at
+        while at.parent_name:  # the root has none
+            at = at.parent
+            found[at.name] = at
+    return tuple(found.values())
 
 
 _SIGNATURE = inspect.signature(lambda **attributes: None)

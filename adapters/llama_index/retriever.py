@@ -8,11 +8,14 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
-from llama_index.core.instrumentation import get_dispatcher  # type: ignore[attr-defined]
+from llama_index.core.instrumentation import (  # type: ignore[attr-defined]
+    DISPATCHER_SPAN_DECORATED_ATTR,
+    get_dispatcher,
+)
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.schema import (
     BaseNode,
@@ -42,14 +45,14 @@ from ...retrievers.foreign import configured
 from ...retrievers.plans import Plan
 from ...retrievers.strategies import FindMean, PlannedRetriever
 from .document_graph import GraphOptions, graph_of_documents, graph_of_nodes
-from .instrumentation import report_spans
+from .instrumentation import nobody_listens, report_spans
 from .metadata_filters import as_filters
 from .nodes import NodeWithEvidence, to_node_with_score
 from .prompt_templates import replace_templates, retriever_templates
 
 if TYPE_CHECKING:
     from llama_index.core.indices.base import BaseIndex
-    from typing_extensions import Unpack
+    from typing_extensions import Self, Unpack
 
 dispatcher = get_dispatcher(__name__)
 
@@ -69,12 +72,43 @@ def _signed(method: FunctionT) -> FunctionT:
     return method
 
 
+def _without_span(method: FunctionT) -> FunctionT:
+    """Keep LlamaIndex from adding a span to each call of a method, which nobody may get."""
+    setattr(method, DISPATCHER_SPAN_DECORATED_ATTR, True)
+    return method
+
+
+_FEW = 64
+"""As many nodes are made in less time than a thread takes to begin."""
+
 _base_retrieve = undecorated(BaseRetriever.retrieve)
 
 _base_aretrieve = undecorated(BaseRetriever.aretrieve)
 
 
-class NodeGraphRetriever(BaseRetriever):
+class ReportedRetriever(BaseRetriever):
+    """Retrieve with the spans and events of LlamaIndex, whose base classes add them."""
+
+    @_signed
+    def retrieve(
+        self, str_or_query_bundle: QueryType, filters: MetadataFilters | Filters | None = None
+    ) -> list[NodeWithScore]:
+        """Return the results of a query."""
+        return _base_retrieve(self.narrowed(filters), str_or_query_bundle)
+
+    @_signed
+    async def aretrieve(
+        self, str_or_query_bundle: QueryType, filters: MetadataFilters | Filters | None = None
+    ) -> list[NodeWithScore]:
+        """Return the same without blocking the event loop."""
+        return await _base_aretrieve(self.narrowed(filters), str_or_query_bundle)
+
+    def narrowed(self, filters: MetadataFilters | Filters | None) -> Self:
+        """Return a copy with further conditions."""
+        raise NotImplementedError
+
+
+class NodeGraphRetriever(ReportedRetriever):
     """Give any nodekin retriever to LlamaIndex: query engines, fusion, routers, tools.
 
     Results are new ``NodeWithEvidence`` objects with new ``TextNode`` objects, each node once,
@@ -125,6 +159,8 @@ class NodeGraphRetriever(BaseRetriever):
         >>> len(engine.query("Which tea is black?").source_nodes)
         1
     """
+
+    _searches_itself: ClassVar[bool] = True  # False for a class with a ``_retrieve`` of its own
 
     def __init__(
         self,
@@ -233,7 +269,7 @@ class NodeGraphRetriever(BaseRetriever):
             verbose=verbose,
         )
 
-    @_signed
+    @_without_span
     def retrieve(
         self, str_or_query_bundle: QueryType, filters: MetadataFilters | Filters | None = None
     ) -> list[NodeWithScore]:
@@ -243,14 +279,35 @@ class NodeGraphRetriever(BaseRetriever):
             str_or_query_bundle: The query; a blank one lists what meets the conditions.
             filters: Conditions of this call alone, in addition to the retriever's.
         """
-        return _base_retrieve(self.narrowed(filters), str_or_query_bundle)
+        if not self._is_silent():
+            return super().retrieve(str_or_query_bundle, filters)
+        retriever, bundle = self.narrowed(filters), _bundle(str_or_query_bundle)
+        nodes = _nodes_with_scores(retriever._search(bundle))
+        return retriever._handle_recursive_retrieval(bundle, nodes)
 
-    @_signed
+    @_without_span
     async def aretrieve(
         self, str_or_query_bundle: QueryType, filters: MetadataFilters | Filters | None = None
     ) -> list[NodeWithScore]:
         """Return the same without blocking the event loop."""
-        return await _base_aretrieve(self.narrowed(filters), str_or_query_bundle)
+        if not self._is_silent():
+            return await super().aretrieve(str_or_query_bundle, filters)
+        retriever, bundle = self.narrowed(filters), _bundle(str_or_query_bundle)
+        nodes = await _anodes_with_scores(await retriever._asearch(bundle))
+        return await retriever._ahandle_recursive_retrieval(bundle, nodes)
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        if not vars(cls).keys().isdisjoint(("_retrieve", "_aretrieve")):
+            cls._searches_itself = False
+
+    def _is_silent(self) -> bool:
+        """Return whether nobody would see the spans and events of a retrieval."""
+        return (
+            self._searches_itself
+            and not self._verbose
+            and nobody_listens(self.callback_manager, __name__, BaseRetriever.__module__)
+        )
 
     def narrowed(self, filters: MetadataFilters | Filters | None) -> NodeGraphRetriever:
         """Return a copy with further conditions, the retriever itself without any."""
@@ -292,20 +349,28 @@ class NodeGraphRetriever(BaseRetriever):
 
     @_signed
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        with self._observed() as span, self._limited():
-            results = self.search_for(query_bundle).retrieve(
-                _searched(query_bundle), top_k=self.similarity_top_k, filters=self.filters
-            )
+        with self._observed() as span:
+            results = self._search(query_bundle)
         return self._shown(_nodes_with_scores(results), span)
 
     @dispatcher.span
     @_signed
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        with self._observed() as span, self._limited():
-            results = await self.search_for(query_bundle).aretrieve(
+        with self._observed() as span:
+            results = await self._asearch(query_bundle)
+        return self._shown(await _anodes_with_scores(results), span)
+
+    def _search(self, query_bundle: QueryBundle) -> list[ScoredNode]:
+        with self._limited():
+            return self.search_for(query_bundle).retrieve(
                 _searched(query_bundle), top_k=self.similarity_top_k, filters=self.filters
             )
-        return self._shown(await asyncio.to_thread(_nodes_with_scores, results), span)
+
+    async def _asearch(self, query_bundle: QueryBundle) -> list[ScoredNode]:
+        with self._limited():
+            return await self.search_for(query_bundle).aretrieve(
+                _searched(query_bundle), top_k=self.similarity_top_k, filters=self.filters
+            )
 
     # LlamaIndex 0.13 drops results of equal text here, also those of different documents.
 
@@ -332,17 +397,19 @@ class NodeGraphRetriever(BaseRetriever):
         with report_spans(self.callback_manager), trace("retrieve") as span:
             yield span
 
-    def _shown(self, nodes: list[NodeWithEvidence], span: Span | None) -> list[NodeWithScore]:
+    def _shown(self, nodes: list[NodeWithScore], span: Span | None) -> list[NodeWithScore]:
         """Return results; with ``verbose`` print how they were found."""
         if span is not None:
-            text = "\n".join([str(span), *(node.explain() for node in nodes)])
-            print_text(f"{text}\n", color="llama_turquoise")
-        return [*nodes]
+            explained = (node.explain() for node in cast("list[NodeWithEvidence]", nodes))
+            print_text("\n".join([str(span), *explained]) + "\n", color="llama_turquoise")
+        return nodes
 
     def search_for(self, query_bundle: QueryBundle) -> RetrieverProtocol:
         """Return what searches for a bundle: the retriever, or a search for its embedding texts."""
-        texts = dict.fromkeys(filter(str.strip, query_bundle.custom_embedding_strs or []))
         retriever = self.retriever
+        if not query_bundle.custom_embedding_strs:
+            return retriever
+        texts = dict.fromkeys(filter(str.strip, query_bundle.custom_embedding_strs))
         if not texts or list(texts) == [query_bundle.query_str]:
             return retriever
         if not isinstance(retriever, Retriever) or retriever.similarity.mode != "embedding":
@@ -390,9 +457,19 @@ def _searched(query_bundle: QueryBundle) -> str:
     return query_bundle.query_str if query_bundle.query_str.strip() else ""
 
 
-def _nodes_with_scores(results: Sequence[ScoredNode]) -> list[NodeWithEvidence]:
+def _bundle(query: QueryType) -> QueryBundle:
+    return QueryBundle(query) if isinstance(query, str) else query
+
+
+def _nodes_with_scores(results: Sequence[ScoredNode]) -> list[NodeWithScore]:
     """Return LlamaIndex results, best first, each node once with its best score."""
     best: dict[str, ScoredNode] = {}
     for result in sorted(results, key=attrgetter("score"), reverse=True):  # which is stable
         best.setdefault(result.node.id, result)
-    return [to_node_with_score(result) for result in best.values()]
+    return [*map(to_node_with_score, best.values())]
+
+
+async def _anodes_with_scores(results: Sequence[ScoredNode]) -> list[NodeWithScore]:
+    if len(results) <= _FEW:
+        return _nodes_with_scores(results)
+    return await asyncio.to_thread(_nodes_with_scores, results)
