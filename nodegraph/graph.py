@@ -40,7 +40,7 @@ from .structure import PREDEFINED_STRUCTURE
 from .vector_table import VectorTable
 
 if TYPE_CHECKING:
-    from .engines import IndexEngine
+    from .engines import EngineWords, IndexEngine
     from .models import Vectors
 
 T = TypeVar("T")
@@ -69,9 +69,9 @@ class NodeGraph:
         store: Where the graph is kept: the path of a file, to be opened again later; memory by
             default. Or the address of a PostgreSQL server
             (``"postgresql://user@host/database?schema=name"``), or a ``NodeStore``.
-        index: The address of an engine that searches vectors beside the store, so that no process
-            has to hold them: ``"milvus://host:19530"``. None for the store's own (pgvector), else
-            the memory of each process.
+        index: The address of an engine that searches vectors, and words where it can, beside the
+            store, so that no process has to hold them: ``"milvus://host:19530"``. None for the
+            store's own (pgvector), else the memory of each process.
         on_error: What a failing transform or an unreadable file does: ``"raise"``, or ``"skip"``
             to go on without the document and list it in ``failures``.
         search_text: What is searched and embedded of nodes, in all groups that declare nothing
@@ -861,10 +861,38 @@ class NodeGraph:
             names: What tells apart the tables of a group.
         """
         if self._engine is not None:
-            from .engines import EngineTable
+            from .engines import EngineVectors
 
-            return EngineTable(self._store, self._engine, group, *names)
+            return EngineVectors(self._store, self._engine, group, *names)
         return self._store.vector_table(group, *names)
+
+    @property
+    def searches_words(self) -> bool:
+        """Whether an engine beside the store searches words, in place of each process.
+
+        Raises:
+            EngineUnavailableError: If it can't be reached.
+        """
+        from .engines import searches_words
+
+        return self._engine is not None and searches_words(self._engine)
+
+    def word_table(self, group: str, *names: str) -> EngineWords | None:
+        """Return where an engine searches the words of a group; None where each process does.
+
+        Args:
+            group: The group.
+            names: What tells apart the tables of a group.
+
+        Raises:
+            EngineUnavailableError: If the engine can't be reached.
+        """
+        engine = self._engine
+        if engine is None:
+            return None
+        from .engines import EngineWords, searches_words
+
+        return EngineWords(self._store, engine, group, *names) if searches_words(engine) else None
 
     def index_file(self, name: str) -> Path | None:
         """Return where an index that can be made again may be kept, None where nothing lasts."""

@@ -131,7 +131,9 @@ PUBLIC = {
         split_paragraphs split_sentences store_options track without_tables
     """,
     "nodekin.nodegraph.engines": """
-        EngineRow EngineTable EngineUnavailableError IndexEngine MissingCollectionError as_engine
+        EngineRow EngineUnavailableError EngineVectors EngineWords IndexEngine
+        MissingCollectionError NodeTerms QueryTerm REFERENCE_B REFERENCE_K1 TermFrequency
+        WordCandidates WordEngine WordHits WordRow WordTotals WordedNode as_engine searches_words
     """,
     "nodekin.nodegraph.postgres": "PostgresAddress PostgresStore",
     "nodekin.nodegraph.sqlite": "SQLiteStore",
@@ -190,7 +192,7 @@ PUBLIC_BELOW = {
         PROMPTS PresetAnswer QaRetriever QueryEngine Source
     """,
     "nodekin.retrievers.indexes": """
-        Exact NodeTable Saturation SyncedIndex TermWeights TextIndex VectorIndex
+        Exact NodeTable Saturation SyncedIndex TermWeights TextIndex VectorIndex WordIndex
     """,
     "nodekin.retrievers.setups": "RETRIEVERS SetupFile SetupOpener TRANSFORMS",
     "nodekin.retrievers.tuning": "Choice FEWEST_QUESTIONS Space Trial Tuning tune",

@@ -1,19 +1,43 @@
-"""Engines that search a graph's vectors beside its store: Milvus, Chroma, OpenSearch."""
+"""Engines that search a graph's vectors and words beside its store: Milvus, Chroma, OpenSearch."""
 
 from .engine_addresses import as_engine
-from .engine_table import EngineTable
+from .engine_vectors import EngineVectors
+from .engine_words import EngineWords, WordCandidates
 from .index_engine import (
     EngineRow,
     EngineUnavailableError,
     IndexEngine,
     MissingCollectionError,
 )
+from .word_engine import (
+    REFERENCE_B,
+    REFERENCE_K1,
+    QueryTerm,
+    WordEngine,
+    WordHits,
+    WordRow,
+    searches_words,
+)
+from .word_statistics import NodeTerms, TermFrequency, WordedNode, WordTotals
 
 __all__ = [
+    "REFERENCE_B",
+    "REFERENCE_K1",
     "EngineRow",
-    "EngineTable",
     "EngineUnavailableError",
+    "EngineVectors",
+    "EngineWords",
     "IndexEngine",
     "MissingCollectionError",
+    "NodeTerms",
+    "QueryTerm",
+    "TermFrequency",
+    "WordCandidates",
+    "WordEngine",
+    "WordHits",
+    "WordRow",
+    "WordTotals",
+    "WordedNode",
     "as_engine",
+    "searches_words",
 ]

@@ -1,4 +1,4 @@
-"""The vectors of a group in an engine beside the store, which knows what the engine has."""
+"""What an engine beside the store has of a group; the store knows what that is."""
 
 from __future__ import annotations
 
@@ -10,48 +10,50 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from ..errors import StoreError, TransientStoreError
 from ..hashing import digest
 from ..retries import retried
 from ..store import NodeStore
 from ..vector_table import (
-    Nearest,
     TableAheadError,
     TableState,
-    ValueMatch,
-    VectorRow,
     does_without_tables,
 )
-from .index_engine import EngineRow, IndexEngine, MissingCollectionError
+from .index_engine import IndexEngine, MissingCollectionError
 from .value_numbers import ValueNumbers
 
-if TYPE_CHECKING:
-    from ..vector_table import Vectors
-
 T = TypeVar("T")
+
+RowT = TypeVar("RowT")
+
+EngineT = TypeVar("EngineT", bound=IndexEngine)
 
 _KIND = "index engine"  # of the values that say what is in an engine
 
 _PATIENCE = 3  # seconds after which a call is not repeated: a client may have waited long
 
-_BATCH = 1_000  # keys that are deleted at once
+BATCH = 1_000  # rows that are written at once
 
 _State = tuple[int, tuple[str, ...]]  # a revision, and what the texts depend on beside the nodes
 
 
 @dataclass(frozen=True, slots=True)
-class _Collection:
+class EngineCollection:
     """A collection of the engine, by the name that it was made with.
 
     Attributes:
         name: Its name.
-        dimension: How many numbers its vectors have.
+        dimension: How many numbers its vectors have; 1 for words.
         linked: Whether a graph of the vectors finds the nearest.
         mark: What the engine says of itself if it has all that was written.
         position: Which writes a search must see.
-        size: How many rows it has.
+        size: How many nodes it has.
+        average: Of words: by which average length impacts were computed.
+        length: How many terms all nodes have together.
+        longest: How many the longest has, or had.
+        terms: The highest number of a term.
     """
 
     name: str
@@ -60,10 +62,14 @@ class _Collection:
     mark: str = ""
     position: int = 0
     size: int = 0
+    average: float = 0.0
+    length: int = 0
+    longest: int = 0
+    terms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Record:
+class TableRecord:
     """What the store knows of a table.
 
     Attributes:
@@ -79,19 +85,20 @@ class _Record:
     state: _State | None = None
     target: _State | None = None
     next_mark: str = ""
-    collection: _Collection | None = None
-    building: _Collection | None = None
+    collection: EngineCollection | None = None
+    building: EngineCollection | None = None
 
 
-class EngineTable:
-    """Search the vectors of one group in an engine beside the store.
+class EngineTable(Generic[RowT, EngineT]):
+    """Keep a collection of an engine beside the store in step with a group.
 
-    The store is the truth, and has a record of what the engine has: the revision up to which a
-    collection was written, and, while it is being written, the one that it will have. Who searches
-    compares what has changed since beside it; what was interrupted is written again, row by row
-    the same. A whole group is written into a new collection, which takes the old one's place
-    when it is complete. A collection has a mark that changes with every update: where the engine
-    has another one, or none (an older backup, a new disk), the collection is made again.
+    ``EngineVectors`` and ``EngineWords`` say what a row is, and search. The store is the truth,
+    and has a record of what the engine has: the revision up to which a collection was written,
+    and, while it is being written, the one that it will have. Who searches compares what has
+    changed since beside it; what was interrupted is written again, row by row the same. A whole
+    group is written into a new collection, which takes the old one's place when it is complete. A
+    collection has a mark that changes with every update: where the engine has another one, or
+    none (an older backup, a new disk), the collection is made again.
 
     Args:
         store: The graph's store.
@@ -100,7 +107,10 @@ class EngineTable:
         names: What tells apart the tables of a group.
     """
 
-    def __init__(self, store: NodeStore, engine: IndexEngine, group: str, *names: str) -> None:
+    what: ClassVar[str] = "rows"
+    """What messages call the rows."""
+
+    def __init__(self, store: NodeStore, engine: EngineT, group: str, *names: str) -> None:
         self._store = store
         self._engine = engine
         self._group = group
@@ -138,7 +148,7 @@ class EngineTable:
         size, dimension = (collection.size, collection.dimension) if collection else (0, 0)
         return TableState(*record.state, size, dimension)
 
-    def _is_whole(self, record: _Record) -> bool:
+    def _is_whole(self, record: TableRecord) -> bool:
         """Return whether the engine has the collection as it was written last."""
         collection = record.collection
         if collection is None or collection.name in self._checked:
@@ -149,21 +159,6 @@ class EngineTable:
             return False
         self._checked.add(collection.name)
         return True
-
-    def dimension(self) -> int:
-        """Return how many numbers the vectors have of the collection that is being filled."""
-        building = self._record().building
-        return building.dimension if building else 0
-
-    def ids(self) -> Iterator[str]:
-        """Yield the ids of all rows of the collection that is being filled."""
-        building = self._record().building
-        if building is not None:
-            try:
-                for rows in self._engine.rows(building.name, None, building.position):
-                    yield from (_from_ascii(row.id) for row in rows)
-            except MissingCollectionError:
-                self._put(replace(self._record(), building=None))
 
     # Writing
 
@@ -176,14 +171,14 @@ class EngineTable:
         try:
             with self._store.exclusive(f"index {self._key}", wait=wait) as free:
                 if free:
-                    self._writer, self._filling = _random_name(), False
+                    self._writer, self._filling = random_name(), False
                     self._put(replace(self._record(), writer=self._writer))
                 yield free
         finally:
             self._updating.release()
 
     def write(
-        self, removed: Collection[str], rows: Sequence[VectorRow], state: TableState | None
+        self, removed: Collection[str], rows: Sequence[RowT], state: TableState | None
     ) -> None:
         """Remove rows, then put rows; see the class for what is searched meanwhile.
 
@@ -201,14 +196,14 @@ class EngineTable:
             self._update(record, removed, rows, state)
 
     def _update(
-        self, record: _Record, removed: Collection[str], rows: Sequence[VectorRow], to: TableState
+        self, record: TableRecord, removed: Collection[str], rows: Sequence[RowT], to: TableState
     ) -> None:
         target = to.revision, to.version
         collection = record.collection
         if collection is None:  # nothing was there, and nothing has come
             self._put(replace(record, state=target))
             return
-        mark = _random_name()
+        mark = random_name()
         record = replace(record, target=target, next_mark=mark)
         self._put(record)  # from here on, who reads an earlier state does without the table
         try:
@@ -217,102 +212,79 @@ class EngineTable:
             collection = self._completed(collection, mark)
         except MissingCollectionError:
             self._put(replace(record, state=None, target=None, collection=None))
+            self._drop(collection)
             return
         self._own_record()
-        self._put(replace(record, state=target, target=None, collection=collection))
+        with self._store.transaction():
+            self._save()
+            self._put(replace(record, state=target, target=None, collection=collection))
 
-    def _fill(self, record: _Record, removed: Collection[str], rows: Sequence[VectorRow]) -> None:
+    def _fill(self, record: TableRecord, removed: Collection[str], rows: Sequence[RowT]) -> None:
         building, self._filling = record.building, True
         if building is None:
             if not rows:
                 return
-            building = self._created(len(rows[0].vector), self._store.count(self._group))
+            building = self._created(rows)
             self._put(replace(record, building=building))
         try:
             self._change(building, removed, rows)
         except MissingCollectionError:
             self._put(replace(record, building=None))
+            self._drop(building)
             raise TransientStoreError(
-                f"{self._engine.shown} has lost the vectors of group {self._group!r} while they "
-                "were written; try again"
+                f"{self._engine.shown} has lost the {self.what} of group {self._group!r} while "
+                "they were written; try again"
             ) from None
         self._own_record()
 
-    def _finish(self, record: _Record, to: TableState) -> None:
+    def _finish(self, record: TableRecord, to: TableState) -> None:
         """Let what was filled take the place of what is searched."""
         old, unfinished = record.collection, None if self._filling else record.building
         new = record.building if self._filling else None  # there is no row
         if new is not None:
-            new = self._completed(new, _random_name())
+            new = self._completed(new, random_name())
             self._checked.add(new.name)
         whole = (to.revision, to.version)
         self._own_record()
-        self._put(replace(record, state=whole, target=None, collection=new, building=None))
+        with self._store.transaction():
+            self._save()
+            self._put(replace(record, state=whole, target=None, collection=new, building=None))
         self._drop(old)
         self._drop(unfinished)
 
-    def _created(self, dimension: int, size: int) -> _Collection:
-        name = f"nodekin_{self._key[:24]}_{_random_name()[:12]}"
-        limit = self._engine.linked_from
-        linked = limit is not None and size >= limit
-        self._call(lambda: self._engine.create(name, dimension, linked=linked))
-        return _Collection(name, dimension, linked)
-
-    def _completed(self, collection: _Collection, mark: str) -> _Collection:
-        """Return a collection as it is after the last write."""
-        position = self._call(lambda: self._engine.set_mark(collection.name, mark))
-        size = self._call(lambda: self._engine.count(collection.name, None, position))
-        return replace(collection, mark=mark, position=position, size=size)
+    def _created(self, rows: Sequence[RowT]) -> EngineCollection:
+        """Make a new collection for rows like these."""
+        raise NotImplementedError
 
     def _change(
-        self, collection: _Collection, removed: Collection[str], rows: Sequence[VectorRow]
+        self, collection: EngineCollection, removed: Collection[str], rows: Sequence[RowT]
     ) -> None:
-        new: dict[str, EngineRow] = {}
-        for row, tags in zip(rows, self._numbers.assign(rows), strict=True):
-            key = _key(row.id)
-            new[key] = EngineRow(key, _to_ascii(row.id), row.order, tags, row.vector)
-        gone = [key for key in map(_key, removed) if key not in new]
-        for begin in range(0, len(gone), _BATCH):
-            part = gone[begin : begin + _BATCH]
+        """Remove rows of the engine by the ids of their nodes, then put rows."""
+        raise NotImplementedError
+
+    def _completed(self, collection: EngineCollection, mark: str) -> EngineCollection:
+        """Return a collection as it is after the last write."""
+        raise NotImplementedError
+
+    def _save(self) -> None:
+        """Write what else the store has, in one transaction with the record; nothing here."""
+
+    def _new_name(self) -> str:
+        return f"nodekin_{self._key[:24]}_{random_name()[:12]}"
+
+    def _delete(self, collection: EngineCollection, keys: Sequence[str]) -> None:
+        for begin in range(0, len(keys), BATCH):
+            part = keys[begin : begin + BATCH]
             self._call(partial(self._engine.delete, collection.name, part))
-        put = list(new.values())
-        for begin in range(0, len(put), _BATCH):
-            self._call(partial(self._engine.put, collection.name, put[begin : begin + _BATCH]))
 
     def clear(self) -> None:
-        """Have everything written anew: vectors of another dimension are to come."""
+        """Have everything written anew: rows of another kind are to come."""
         record = self._own_record()
         self._put(replace(record, state=None, target=None, collection=None, building=None))
         self._drop(record.collection)
         self._drop(record.building)
 
-    def link(self) -> None:
-        """Make a collection that has become large anew, with a graph of its vectors."""
-        if not self._wants_link(self._record()):
-            return
-        with self.updating(wait=False) as free:
-            record = self._record()
-            old = record.collection
-            if not free or old is None or record.target or not self._wants_link(record):
-                return
-            self._drop(record.building)
-            new = self._created(old.dimension, old.size)
-            record = replace(record, building=new)
-            self._put(record)
-            for rows in self._engine.rows(old.name, None, old.position):
-                self._call(partial(self._engine.put, new.name, rows))
-            new = self._completed(new, _random_name())
-            self._own_record()
-            self._put(replace(record, collection=new, building=None))
-            self._drop(old)
-
-    def _wants_link(self, record: _Record) -> bool:
-        limit, collection = self._engine.linked_from, record.collection
-        if limit is None or collection is None or record.state is None:
-            return False
-        return not collection.linked and collection.size >= limit
-
-    def _drop(self, collection: _Collection | None) -> None:
+    def _drop(self, collection: EngineCollection | None) -> None:
         if collection is None:
             return
         self._call(partial(self._engine.drop, collection.name))
@@ -322,7 +294,7 @@ class EngineTable:
         if self._store.place:
             return
         record = self._record()
-        self._put(_Record())
+        self._put(TableRecord())
         with suppress(StoreError):  # an engine that is gone needs none of it
             self._drop(record.collection)
             self._drop(record.building)
@@ -335,39 +307,8 @@ class EngineTable:
         """Yield the values of a field with their numbers."""
         return self._numbers.values(field, after, texts)
 
-    def count(self, match: ValueMatch, most: int) -> int:
-        """Return how many rows match."""
-        collection = self._searched()
-        count = partial(self._engine.count, collection.name, match, collection.position)
-        return min(most, self._read(count))
-
-    def nearest(
-        self,
-        query: Vectors,
-        limit: int | None,
-        match: ValueMatch | None,
-        without: Collection[str],
-        exact: bool,
-    ) -> Iterator[Nearest]:
-        """Yield the rows with the highest product with a query."""
-        collection, engine = self._searched(), self._engine
-        gone = [*map(_key, without)]
-        if limit is not None and limit <= engine.most:
-            searched = (collection.name, query, limit, match, gone, exact, collection.position)
-            rows = self._read(partial(engine.nearest, *searched))
-            yield rows._replace(ids=[*map(_from_ascii, rows.ids)])
-            return
-        left_out = frozenset(gone)
-
-        def portions() -> list[Nearest]:
-            parts = engine.rows(collection.name, match, collection.position)
-            kept = ([row for row in part if row.key not in left_out] for part in parts)
-            return [_as_nearest(part, len(query)) for part in kept]
-
-        yield from self._read(portions)
-
-    def _searched(self) -> _Collection:
-        collection: _Collection | None = self._seen.record.collection
+    def _searched(self) -> EngineCollection:
+        collection: EngineCollection | None = self._seen.record.collection
         if collection is None:
             raise RuntimeError(f"group {self._group!r} has no rows to search")
         return collection
@@ -378,7 +319,7 @@ class EngineTable:
         Raises:
             TableAheadError: If somebody has.
         """
-        seen: _Record = self._seen.record
+        seen: TableRecord = self._seen.record
         try:
             result = self._call(work)
         except MissingCollectionError:
@@ -391,17 +332,17 @@ class EngineTable:
 
     def _changed(self) -> TableAheadError:
         return TableAheadError(
-            f"another process has changed the vectors of group {self._group!r} in "
+            f"another process has changed the {self.what} of group {self._group!r} in "
             f"{self._engine.shown} meanwhile; search again"
         )
 
     # The record and the engine
 
-    def _record(self) -> _Record:
+    def _record(self) -> TableRecord:
         stored = self._store.get_values(_KIND, [self._key]).get(self._key)
-        return _Record() if stored is None else _read_record(stored)
+        return TableRecord() if stored is None else _read_record(stored)
 
-    def _own_record(self) -> _Record:
+    def _own_record(self) -> TableRecord:
         """Return the record, if nobody else has begun to update the table."""
         record = self._record()
         if record.writer != self._writer:
@@ -413,7 +354,7 @@ class EngineTable:
             )
         return record
 
-    def _put(self, record: _Record) -> None:
+    def _put(self, record: TableRecord) -> None:
         self._store.put_values(_KIND, {self._key: json.dumps(asdict(record)).encode()})
 
     def _call(self, work: Callable[[], T]) -> T:
@@ -422,7 +363,7 @@ class EngineTable:
 
 
 @lru_cache(64)
-def _read_record(stored: bytes) -> _Record:
+def _read_record(stored: bytes) -> TableRecord:
     fields = json.loads(stored)
     for name in ("state", "target"):
         if fields[name] is not None:
@@ -430,31 +371,25 @@ def _read_record(stored: bytes) -> _Record:
             fields[name] = revision, tuple(version)
     for name in ("collection", "building"):
         if fields[name] is not None:
-            fields[name] = _Collection(**fields[name])
-    return _Record(**fields)
+            fields[name] = EngineCollection(**fields[name])
+    return TableRecord(**fields)
 
 
-def _random_name() -> str:
+def random_name() -> str:
+    """Return a name that nothing else has: 16 hexadecimal digits."""
     return os.urandom(8).hex()
 
 
-def _key(node_id: str) -> str:
+def key_of(node_id: str) -> str:
+    """Return by what an engine knows a node: 32 hexadecimal digits."""
     return blake2b(node_id.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-def _to_ascii(node_id: str) -> str:
+def to_ascii(node_id: str) -> str:
+    """Return an id as an engine stores it."""
     return json.dumps(node_id)[1:-1]
 
 
-def _from_ascii(stored: str) -> str:
+def from_ascii(stored: str) -> str:
+    """Return the id that is stored so."""
     return str(json.loads(f'"{stored}"'))
-
-
-def _as_nearest(rows: Sequence[EngineRow], dimension: int) -> Nearest:
-    import numpy as np
-
-    vectors = np.zeros((len(rows), dimension), np.float32)
-    for at, row in enumerate(rows):
-        vectors[at] = row.vector[:dimension]
-    orders = np.array([row.order for row in rows], np.int64)
-    return Nearest([_from_ascii(row.id) for row in rows], orders, vectors)

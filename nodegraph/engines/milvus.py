@@ -14,11 +14,14 @@ from ..errors import StoreError
 from ..vector_table import Nearest, ValueMatch
 from .address_parts import AddressParts
 from .index_engine import EngineRow, EngineUnavailableError, MissingCollectionError
+from .word_engine import QueryTerm, WordHits, WordRow
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
 
     from ..vector_table import Vectors
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -59,6 +62,12 @@ _FOR_GOOD = frozenset({1_100, 1_101, 1_400, 1_401, 1_402})  # a wrong request, n
 
 _OLDEST = (2, 3, 2)  # version of a server: the first with arrays
 
+_WITH_WORDS = (2, 4, 0)  # the first with sparse vectors
+
+_WORDS = ("auto", "milvus", "memory")
+
+_UNFLUSHED = 1_000  # rows that milvus-lite has no inverted file of
+
 
 _LOGGERS = (  # each failure would be on stderr with its traceback, before it is raised
     "pymilvus.decorators",
@@ -89,6 +98,8 @@ class MilvusAddress:
         database: The database of a server.
         timeout: Seconds to wait for an answer.
         shown: The address without the password.
+        words: Where words are searched: in Milvus, by ``"milvus"``; in the ``"memory"`` of each
+            process; or ``"auto"``: in Milvus where it can.
     """
 
     uri: str
@@ -96,6 +107,7 @@ class MilvusAddress:
     database: str
     timeout: float
     shown: str
+    words: str
 
     @property
     def is_file(self) -> bool:
@@ -106,33 +118,42 @@ class MilvusAddress:
     def parse(cls, address: str) -> MilvusAddress:
         """Read ``milvus://user:password@host:port?database=name&secure=true&timeout=10``.
 
-        ``milvus:///folder/file.db`` and ``milvus:file.db`` are files of milvus-lite.
+        ``milvus:///folder/file.db`` and ``milvus:file.db`` are files of milvus-lite. With
+        ``words=memory`` each process searches words itself.
 
         Raises:
             ValueError: If it is no such address.
         """
         settings = {"database": "", "secure": "false", "timeout": "10", "token": ""}
+        settings["words"] = "auto"
         parts = AddressParts.parse(address, "Milvus", _PORT, settings, "file", "folder/file.db")
         timeout, path = parts.seconds("timeout"), parts.path
+        words = parts.settings["words"]
+        if words not in _WORDS:
+            raise ValueError(
+                f"words={words!r:.40} says not where words are searched; write one of "
+                f"{', '.join(_WORDS)}"
+            )
         if path and not path.endswith(".db"):
             raise ValueError(
                 f"{path!r:.80} is no file of milvus-lite, whose name ends in .db; write "
                 "'milvus:///folder/file.db'"
             )
         if path:
-            return cls(path, "", "", timeout, f"Milvus in {path}")
+            return cls(path, "", "", timeout, f"Milvus in {path}", words)
         token = f"{parts.user}:{parts.password}" if parts.user else parts.settings["token"]
         uri = f"{'https' if parts.secure else 'http'}://{parts.netloc}"
         database = parts.settings["database"]
         shown = f"Milvus at milvus://{parts.netloc}" + (f"?database={database}" if database else "")
-        return cls(uri, token, database, timeout, shown)
+        return cls(uri, token, database, timeout, shown, words)
 
 
 class MilvusEngine:
-    """Search vectors by Milvus: up to 10,000 by comparing all, above by its HNSW.
+    """Search vectors by Milvus: up to 10,000 by comparing all, above by its HNSW; and words.
 
-    Several processes need a server; a file of milvus-lite is for one process at a time. Tested
-    with milvus-lite 3.2 and Milvus 2.3.
+    Words are searched by its inverted file of sparse vectors, which finds all candidates; a server
+    has that from 2.4 on. Several processes need a server; a file of milvus-lite is for one process
+    at a time. Tested with milvus-lite 3.2, and with Milvus 2.3 for vectors.
 
     Args:
         address: See ``MilvusAddress.parse``.
@@ -146,6 +167,7 @@ class MilvusEngine:
     """
 
     most = _MOST - 1  # beside the mark
+    word_slack = 1.0
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -155,6 +177,9 @@ class MilvusEngine:
     def _set_up(self) -> None:
         self._connecting = threading.Lock()
         self._client: MilvusClient | None = None
+        self._version = _OLDEST
+        self._said = False  # that words are not searched here
+        self._unflushed: dict[str, int] = {}  # rows by collection
 
     def __getstate__(self) -> dict[str, Any]:
         return {"address": self.address, "_address": self._address}
@@ -244,13 +269,15 @@ class MilvusEngine:
         """Store the mark, and return the server's time of that."""
 
         def write(client: MilvusClient) -> int:
-            (field,) = (
-                field
-                for field in client.describe_collection(collection, timeout=self._timeout)["fields"]
-                if field["name"] == "vector"
-            )
-            vector = [0.0] * int(field["params"]["dim"])
-            row = {"key": _MARK, "id": mark, "place": 0, "tags": [], "vector": vector}
+            if self._unflushed.pop(collection, 0) >= _UNFLUSHED:
+                client.flush(collection, timeout=self._timeout)
+            fields = client.describe_collection(collection, timeout=self._timeout)["fields"]
+            (field,) = (field for field in fields if field["name"] in ("vector", "words"))
+            row: dict[str, Any] = {"key": _MARK, "id": mark, "tags": []}
+            if field["name"] == "words":
+                row["words"] = {0: 1.0}  # the numbers of terms begin with 1
+            else:
+                row |= {"place": 0, "vector": [0.0] * int(field["params"]["dim"])}
             return self._upsert(client, collection, [row])
 
         return self._call(collection, write)
@@ -268,12 +295,12 @@ class MilvusEngine:
             StoreError: If an id is too long, or a node has too many fields.
         """
         for row in rows:
-            if len(row.id) > _LONGEST_ID or len(row.tags) > _MOST_TAGS:
+            if len(row.id) > _LONGEST_ID:
                 raise StoreError(
-                    f"{self.shown} stores ids of up to {_LONGEST_ID:,} bytes, and "
-                    f"{_MOST_TAGS:,} metadata fields of a node; {row.id!r:.80} has "
-                    f"{len(row.id):,} bytes and {len(row.tags):,} fields"
+                    f"{self.shown} stores ids of up to {_LONGEST_ID:,} bytes; {row.id!r:.80} has "
+                    f"{len(row.id):,}"
                 )
+            self._check_tags(row.tags)
         data = [
             {
                 "key": row.key,
@@ -285,6 +312,13 @@ class MilvusEngine:
             for row in rows
         ]
         self._call(collection, lambda client: self._upsert(client, collection, data))
+
+    def _check_tags(self, tags: Sequence[int]) -> None:
+        if len(tags) > _MOST_TAGS:
+            raise StoreError(
+                f"{self.shown} stores {_MOST_TAGS:,} metadata fields of a node, and one has "
+                f"{len(tags):,}"
+            )
 
     def delete(self, collection: str, keys: Sequence[str]) -> None:
         """Delete rows."""
@@ -377,6 +411,112 @@ class MilvusEngine:
             for row in found
         ]
 
+    # Words
+
+    @property
+    def searches_words(self) -> bool:
+        """Whether the address leaves words to Milvus, and it has sparse vectors.
+
+        Raises:
+            StoreError: If the address says that words are searched here, and the server can't.
+        """
+        address = self._address
+        if address.words == "memory" or address.is_file:
+            return address.words != "memory"
+        self._call("", lambda client: client)
+        if self._version >= _WITH_WORDS:
+            return True
+        version, needed = (".".join(map(str, each)) for each in (self._version, _WITH_WORDS))
+        if address.words == "milvus":
+            raise StoreError(
+                f"{self.shown} has the version {version}; words need {needed} or later: upgrade "
+                "the server, or write words=memory for words in each process"
+            )
+        if not self._said:
+            self._said = True
+            logger.warning(
+                "%s has the version %s: each process searches words itself, by an index in its "
+                "memory; from %s on they are searched there",
+                *(self.shown, version, needed),
+            )
+        return False
+
+    def create_words(self, collection: str) -> None:
+        """Make a collection of words."""
+
+        def create(client: MilvusClient) -> None:
+            if client.has_collection(collection, timeout=self._timeout):
+                return
+            from pymilvus import DataType
+
+            schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
+            schema.add_field("key", DataType.VARCHAR, max_length=32, is_primary=True)
+            schema.add_field("id", DataType.VARCHAR, max_length=64)  # of the mark
+            numbers = {"element_type": DataType.INT64, "max_capacity": _MOST_TAGS}
+            schema.add_field("tags", DataType.ARRAY, **numbers)
+            schema.add_field("words", DataType.SPARSE_FLOAT_VECTOR)
+            index = client.prepare_index_params()
+            index.add_index("words", index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
+            settings = {"consistency_level": "Strong", "timeout": self._timeout}
+            client.create_collection(collection, schema=schema, index_params=index, **settings)
+
+        self._call(collection, create)
+
+    def put_words(self, collection: str, rows: Sequence[WordRow]) -> None:
+        """Insert or replace rows.
+
+        Raises:
+            StoreError: If a node has too many metadata fields.
+        """
+        data: list[dict[str, Any]] = []
+        for row in rows:
+            self._check_tags(row.tags)
+            words = dict(zip(row.terms.tolist(), row.impacts.tolist(), strict=True))
+            data.append({"key": row.key, "id": "", "tags": [*row.tags], "words": words})
+        self._call(collection, lambda client: self._upsert(client, collection, data))
+        if self._address.is_file:
+            self._unflushed[collection] = self._unflushed.get(collection, 0) + len(data)
+
+    def search_words(
+        self,
+        collection: str,
+        query: Sequence[QueryTerm],
+        limit: int | None,
+        match: ValueMatch | None,
+        without: Collection[str],
+        position: int,
+    ) -> WordHits:
+        """Return the rows with the highest sums."""
+        words = {term.number: term.weight for term in query}
+        conditions = _conditions(match)
+        if without:
+            conditions.append(f"key not in {_texts(without)}")
+        keys: list[str] = []
+        scores: list[float] = []
+        prefixes = [""]
+        while prefixes:  # more than Milvus returns are read by the first digits of their keys
+            prefix = prefixes.pop()
+            own = [*conditions, f'key like "{prefix}%"'] if prefix else conditions
+            hits = self._call(
+                collection,
+                lambda client, own=own: client.search(  # type: ignore[misc]
+                    collection,
+                    data=[words],
+                    anns_field="words",
+                    limit=_MOST if limit is None else limit,
+                    filter=_joined("and", own),
+                    output_fields=["key"],
+                    search_params={"metric_type": "IP", "params": {}},
+                    **self._seeing(position),
+                ),
+            )[0]
+            if limit is None and len(hits) == _MOST:
+                prefixes += [prefix + digit for digit in _DIGITS]
+                continue
+            keys += [hit["entity"]["key"] for hit in hits]
+            scores += [float(hit["distance"]) for hit in hits]
+        return WordHits(keys, scores)
+
     # The client
 
     def _seeing(self, position: int) -> dict[str, Any]:
@@ -417,7 +557,9 @@ class MilvusEngine:
         if not address.is_file:
             version = client.get_server_version(timeout=address.timeout)
             numbers = re.match(r"v?(\d+)\.(\d+)\.(\d+)", version)
-            if numbers and tuple(map(int, numbers.groups())) < _OLDEST:
+            major, minor, patch = map(int, numbers.groups()) if numbers else _WITH_WORDS
+            self._version = major, minor, patch
+            if self._version < _OLDEST:
                 client.close()
                 raise StoreError(
                     f"{self.shown} has the version {version}; an index needs "
@@ -460,8 +602,8 @@ class MilvusEngine:
                 "password are right"
             )
         explained = (
-            f"{self.shown} can't be reached, or failed: {message}; {remedy}. Searches by words, "
-            "and whatever else is no search by vectors, go on without it"
+            f"{self.shown} can't be reached, or failed: {message}; {remedy}. Whatever is no search "
+            "goes on without it, and so do searches by words where the address has words=memory"
         )
         if code in _FOR_GOOD or getattr(error, "is_input_error", False):
             return StoreError(explained)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Protocol
 
 from ..codec import decode, encode
 from ..store import NodeStore
-from ..vector_table import VectorRow
 
 _PAGES = "index values"  # kinds of values in the store
 
@@ -22,6 +21,20 @@ _PAGE = 1_000  # values that are stored together
 _MOST_KNOWN = 100_000  # numbers in memory, above which the store is asked again
 
 _Head = dict[str, Any]  # "next": the next number; "pages": the last number of each, by stream
+
+
+class TaggedRow(Protocol):
+    """A row of a table, with what filters see."""
+
+    @property
+    def document_id(self) -> str:
+        """Its document."""
+        ...
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """What filters see beside that."""
+        ...
 
 
 class ValueNumbers:
@@ -40,7 +53,7 @@ class ValueNumbers:
         self._known: dict[str, int] = {}
         self._head: tuple[bytes, _Head] = (b"", {"next": 1, "pages": {}})
 
-    def assign(self, rows: Sequence[VectorRow]) -> list[list[int]]:
+    def assign(self, rows: Sequence[TaggedRow]) -> list[list[int]]:
         """Return the numbers of the values of each row, ascending; new ones are stored."""
         values: dict[str, tuple[str, str]] = {}  # stream and value, by hash
         hashes: list[list[str]] = []

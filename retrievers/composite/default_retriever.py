@@ -233,7 +233,7 @@ class DefaultRetriever(PlannedRetriever):
         with self.graph.reading(self.sentences, self.target):
             words.sync()
             whole.sync()
-            targets = self.graph.nodes_by_id(_spread(list(whole.table.rows()), 4 * _PROBES))
+            targets = self.graph.nodes_by_id(_spread(self.graph.ids(self.target), 4 * _PROBES))
             if isinstance(self.follow_links, bool):
                 links = self.follow_links
             else:

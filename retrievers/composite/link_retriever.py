@@ -191,7 +191,7 @@ class LinkRetriever(PlannedRetriever):
             return hits[:limit]
         group = own_hits[0].node.group
         self._check_group(group)
-        index = self.bm25.open(self.graph, group)
+        index = self.bm25.open_here(self.graph, group, "links are followed by all its words")
         index.ready()
         lowest = min(0.0, min(hit.score for hit in hits))  # a reranker's scores may be negative
         with self.graph.reading(*[group] if self.via is None else [group, self.via]):

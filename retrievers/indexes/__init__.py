@@ -11,6 +11,7 @@ from .synced_index import SyncedIndex
 from .table_index import TableIndex
 from .text_index import TextIndex
 from .vector_index import VectorIndex
+from .word_index import WordIndex
 
 __all__ = [
     "Exact",
@@ -23,6 +24,7 @@ __all__ = [
     "TermWeights",
     "TextIndex",
     "VectorIndex",
+    "WordIndex",
     "normal_question",
     "unit",
 ]

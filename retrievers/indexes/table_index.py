@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -18,12 +17,11 @@ from ...nodegraph import (
     ValueMatch,
     VectorRow,
     VectorTable,
-    does_without_tables,
-    track,
 )
 from ..filters import Filter
 from ..results import Hits
 from .nearest_vectors import Floats, Numbers, Scores, cosines, unit
+from .synced_table import SyncedTable
 from .value_matching import ValueMatcher
 
 _FEW = 10_000  # rows that are compared one by one, where a filter leaves no more
@@ -32,17 +30,9 @@ _MANY = 1_000  # requested hits above which all rows are compared
 
 _MARGIN = 2e-6  # products of 32-bit numbers, and six decimals, differ by less
 
-_BATCH = 1_000  # nodes that are written at once
-
-_UPDATES = 3  # of the table before a search, which compares what others write meanwhile
-
-_LONG = 1_000  # nodes whose indexing is worth a progress bar
-
 _RECOUNT = 1.1  # how much a table grows or shrinks before it is counted anew what a filter leaves
 
 _MOST_COUNTS = 256
-
-Version = tuple[int, tuple[str, ...]]  # a group's revision, and what its search text depends on
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +63,7 @@ class _View:
     recent: _Recent | None
 
 
-class TableIndex:
+class TableIndex(SyncedTable[VectorTable, _Recent]):
     """Search the nodes of a group whose embedding is nearest to that of a query, in an engine.
 
     Results are those of ``VectorIndex``: a score is computed anew from the vector, and ties are in
@@ -94,101 +84,51 @@ class TableIndex:
         ValueError: If the graph has no engine that searches vectors.
     """
 
-    uses_search_text = True
+    what = "vectors"
 
     def __init__(self, graph: NodeGraph, group: str, key: str) -> None:
-        self._graph = graph
-        self._group = group
+        super().__init__(graph, group)
         self._key = key
         self._model = graph.embeddings.embedder(key).name
-        self._tables: dict[str, VectorTable] = {}  # by what is embedded of a node
         self._matcher = ValueMatcher(self._table())
-        self._lock = threading.Lock()
-        self._recent: tuple[object, _Recent] | None = None  # of the latest states
         self._counts: dict[Hashable, tuple[int, int]] = {}  # by filter: size of the table, count
 
     # Following the graph
 
-    def ready(self) -> None:
-        """Embed what is new, and bring the table up to date, before the graph is held.
+    def _make_table(self, text: str) -> VectorTable:
+        table = self._graph.vector_table(self._group, self._model, text)
+        if table is None:
+            raise ValueError(
+                f"{self._graph!r:.80} has no engine that searches vectors; open a VectorIndex"
+            )
+        return table
 
-        Raises:
-            EmbeddingError: If the model fails, or returns no usable vectors.
-            StoreError: If the engine can't be reached, or can't be written to.
-            TransformError: If the group has to be built and its transform raises.
-        """
-        if does_without_tables():
-            return
-        for _ in range(_UPDATES):
-            if (behind := self._behind()) is None:
-                break
-            table, state = behind
-            # What another process is about to write is compared here, unless it is everything.
-            with table.updating(wait=state is None) as free:
-                if not free:
-                    return
-                if self._behind() is not None:
-                    self._update()
-        self._table().link()
-
-    def _table(self) -> VectorTable:
-        """Return the table of what is embedded of the group's nodes now."""
-        text = self._graph.search_version(self._group)[0]
-        tables = self._tables
-        if text not in tables:
-            table = self._graph.vector_table(self._group, self._model, text)
-            if table is None:
-                raise ValueError(
-                    f"{self._graph!r:.80} has no engine that searches vectors; open a VectorIndex"
-                )
-            tables[text] = table
-        return tables[text]
-
-    def _behind(self) -> tuple[VectorTable, TableState | None] | None:
-        """Return the table and its state; None where it has the graph's."""
-        with self._graph.reading(*self._graph.searched_groups(self._group)):
-            table = self._table()
-            state = table.state()
-            return None if _is_current(state, self._version()) else (table, state)
-
-    def _version(self) -> Version:
-        return self._graph.revision(self._group), self._graph.search_version(self._group)
-
-    def _update(self) -> None:
-        """Write what the table has missed; what is new in the meantime remains."""
-        with self._graph.reading(*self._graph.searched_groups(self._group)):
-            table, (_, version) = self._table(), self._version()
-            state = table.state()
-            since = _since(state, version)
-            changes = self._graph.changes(self._group, since, stream=True)
-            ids = self._graph.ids(self._group) if changes.complete else []
-        if changes.complete:
-            self._write_all(table, ids, TableState(changes.revision, version, 0, 0))
-            return
-        dimension = 0 if state is None else state.dimension
-        rows = self._rows(changes.added)
-        if rows and len(rows[0].vector) != dimension:
-            table.clear()
-            return
-        table.write(changes.removed, rows, TableState(changes.revision, version, 0, dimension))
-
-    def _write_all(self, table: VectorTable, ids: Sequence[str], state: TableState) -> None:
-        """Write all nodes, batch by batch; an interruption costs a batch."""
+    def _begin(self, table: VectorTable, ids: Sequence[str]) -> None:
+        """Remove what is no longer there; what an interruption has left is written over."""
         existing = set(ids)
-        others = [i for i in table.ids() if i not in existing]
-        if others:
+        if others := [i for i in table.ids() if i not in existing]:
             table.write(others, [], None)
-        batches = range(0, len(ids), _BATCH)
-        show = self._graph.progress if len(ids) >= _LONG else False
-        dimension = 0
-        for begin in track(batches, len(batches), f"vectors of {self._group}", " batches", show):
-            rows = self._rows(self._graph.existing_nodes(ids[begin : begin + _BATCH]))
-            if rows and not dimension:
-                dimension = len(rows[0].vector)
-                if table.dimension() not in (0, dimension):
-                    table.clear()
-            table.write([], rows, None)
-        table.write([], [], state._replace(dimension=dimension))
+
+    def _write(
+        self,
+        table: VectorTable,
+        removed: Sequence[str],
+        nodes: Sequence[Node],
+        state: TableState | None,
+        dimension: int,
+    ) -> int | None:
+        rows = self._rows(nodes)
+        own = len(rows[0].vector) if rows else dimension
+        if own != dimension:
+            if state is not None:
+                return None
+            if not dimension and table.dimension() not in (0, own):
+                table.clear()
+        table.write(removed, rows, state)
+        return own
+
+    def _finish(self, table: VectorTable) -> None:
+        table.link()
 
     def _rows(self, nodes: Sequence[Node]) -> list[VectorRow]:
         return [
@@ -201,33 +141,12 @@ class TableIndex:
         texts = self._graph.searched_texts(nodes)
         return unit(self._graph.embeddings.vectors(texts, self._key, what=self._group))
 
-    def close(self) -> None:
-        """Let the engine forget what is of no use to another process."""
-        for table in self._tables.values():
-            table.close()
-
-    def sync(self) -> None:
-        """Do nothing: a search finds out what the table has, in the state that it reads."""
-
-    def _view(self) -> _View:
-        """Return what there is to search in the state that this thread reads."""
-        table, version = self._table(), self._version()
-        state = table.state()
-        recent = None if _is_current(state, version) else self._missed(state, version)
-        return _View(table, state, recent)
-
-    def _missed(self, state: TableState | None, version: Version) -> _Recent:
-        with self._lock:
-            if self._recent is not None and self._recent[0] == (state, version):
-                return self._recent[1]
-        changes = self._graph.changes(self._group, _since(state, version[1]))
-        nodes = list(changes.added)
+    def _compared(
+        self, table: VectorTable, removed: Sequence[str], nodes: Sequence[Node], complete: bool
+    ) -> _Recent:
         orders = np.array([node.order for node in nodes], np.int64)
-        removed = frozenset([*changes.removed, *(node.id for node in nodes)])
-        recent = _Recent(removed, nodes, orders, self._vectors(nodes), changes.complete)
-        with self._lock:
-            self._recent = (state, version), recent
-        return recent
+        gone = frozenset([*removed, *(node.id for node in nodes)])
+        return _Recent(gone, nodes, orders, self._vectors(nodes), complete)
 
     # Searching
 
@@ -250,7 +169,7 @@ class TableIndex:
         self, queries: Sequence[Floats], limit: int | None, filter: Filter
     ) -> list[Hits]:
         """Return what ``search`` returns for each query."""
-        view = self._view()
+        view = _View(*self._view())
         for query in queries:
             self._check_dimension(query, view)
         passed_over = view.recent is not None and view.recent.complete
@@ -342,12 +261,3 @@ def _collected(portions: Iterator[Nearest], query: Floats) -> tuple[list[str], N
         orders.append(portion.orders)
         scores.append(cosines(portion.vectors, np.arange(len(portion.ids)), query))
     return list(chain.from_iterable(ids)), np.concatenate(orders), np.concatenate(scores)
-
-
-def _is_current(table: TableState | None, version: Version) -> bool:
-    return table is not None and (table.revision, table.version) == version
-
-
-def _since(state: TableState | None, version: tuple[str, ...]) -> int:
-    """Return the revision after which changes count; 0 where everything is to be written."""
-    return 0 if state is None or state.version != version else state.revision

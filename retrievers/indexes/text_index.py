@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from operator import neg
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import Stemmer
@@ -70,6 +70,25 @@ class DocumentFrequency(dict[str, int]):
     __call__ = dict.__getitem__
 
 
+class TermStatistics(Protocol):
+    """What a query is weighed by, for one state of an index."""
+
+    @property
+    def size(self) -> int:
+        """How many nodes there are."""
+        ...
+
+    @property
+    def total_length(self) -> int:
+        """How many terms all nodes have together."""
+        ...
+
+    @property
+    def frequency(self) -> DocumentFrequency:
+        """In how many nodes a term is."""
+        ...
+
+
 class TextIndex(SyncedIndex):
     """Search the nodes of a group that share terms with a query.
 
@@ -118,6 +137,10 @@ class TextIndex(SyncedIndex):
         return self.table.living
 
     # Searching
+
+    def statistics(self, query: str) -> TextIndex:
+        """Return what a query is weighed by: itself."""
+        return self
 
     def document_frequency(self, term: str) -> int:
         """Return in how many nodes a term is."""
@@ -225,7 +248,7 @@ class TextIndex(SyncedIndex):
         show = self._graph.progress if len(nodes) >= _LONG else False
         tracked = track(nodes, len(nodes), f"indexing {self._group}", " nodes", show)
         texts = chain.from_iterable(map(self._added, _portions(tracked)))
-        lengths = self._postings.extend(first, map(self._invert, _batches(texts)))
+        lengths = self._postings.extend(first, map(self._invert, batches(texts)))
         self.total_length += int(lengths.sum())
         missing = len(self.table) - len(self._lengths)
         if missing > 0:
@@ -239,11 +262,7 @@ class TextIndex(SyncedIndex):
         return self._graph.searched_texts(nodes)
 
     def _invert(self, texts: Sequence[str]) -> InvertedTexts:
-        own = getattr(self._analyzer, "invert", None)
-        together: Callable[[Sequence[str]], InvertedTexts] | None = own
-        if together is not None:
-            return together(texts)
-        return invert(texts, getattr(self._analyzer, "indexed", self._analyzer))
+        return inverted(self._analyzer, texts)
 
     def finish(self) -> None:
         """Close gaps, and drop what was computed for queries."""
@@ -267,7 +286,7 @@ class TextIndex(SyncedIndex):
         return {
             "kind": "text",
             "analyzer": self._fingerprint,
-            "analysis": [_ANALYSIS, unicodedata.unidata_version, Stemmer.version()],
+            "analysis": analysis_version(),
         }
 
     def arrays(self) -> Arrays:
@@ -285,13 +304,27 @@ class TextIndex(SyncedIndex):
         self.total_length = int(lengths[table.alive].sum())
 
 
+def analysis_version() -> list[Any]:
+    """Return what the terms of a text depend on beside the analyzer."""
+    return [_ANALYSIS, unicodedata.unidata_version, Stemmer.version()]
+
+
+def inverted(analyzer: Analyzer, texts: Sequence[str]) -> InvertedTexts:
+    """Analyse the texts of an index, ``MOST_TEXTS`` at most."""
+    own = getattr(analyzer, "invert", None)
+    together: Callable[[Sequence[str]], InvertedTexts] | None = own
+    if together is not None:
+        return together(texts)
+    return invert(texts, getattr(analyzer, "indexed", analyzer))
+
+
 def _portions(nodes: Iterable[Node]) -> Iterator[list[Node]]:
     iterator = iter(nodes)
     while some := list(islice(iterator, _PORTION)):
         yield some
 
 
-def _batches(texts: Iterable[str]) -> Iterator[list[str]]:
+def batches(texts: Iterable[str]) -> Iterator[list[str]]:
     """Yield texts in lists that are analysed together."""
     batch: list[str] = []
     size = 0

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable
-from typing import Literal, NamedTuple
+from collections.abc import Collection, Hashable, Iterator
+from typing import Any, Literal, NamedTuple, Protocol
 
-from ...nodegraph import ValueMatch, VectorTable
+from ...nodegraph import ValueMatch
 from ..comparisons import MISSING
 from ..conditions import Condition
 from ..filters import Filter
@@ -25,6 +25,16 @@ class _Decided(NamedTuple):
     numbers: tuple[int, ...]  # those that meet it; where a missing value does, those that don't
 
 
+class NumberedValues(Protocol):
+    """Numbers the values of fields: the table of an engine."""
+
+    def values(
+        self, field: str | None, after: int, texts: Collection[str] | None = None
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield the values of a field with their numbers; see ``VectorTable.values``."""
+        ...
+
+
 class ValueMatcher:
     """Decide conditions on the values that fields have, so that they mean the same everywhere.
 
@@ -35,7 +45,7 @@ class ValueMatcher:
         table: Numbers the values.
     """
 
-    def __init__(self, table: VectorTable) -> None:
+    def __init__(self, table: NumberedValues) -> None:
         self._table = table
         self._decided: OrderedDict[Hashable, _Decided] = OrderedDict()
         self._lock = threading.Lock()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -16,7 +17,10 @@ from ..analysis import Analyzer, TextAnalyzer
 from ..validation import choice, number
 
 if TYPE_CHECKING:
-    from ..indexes import Saturation, TermWeights, TextIndex
+    from ..indexes import Saturation, TermWeights, TextIndex, WordIndex
+    from ..indexes.text_index import TermStatistics
+
+logger = logging.getLogger(__name__)
 
 _Terms = Iterable[tuple[str | tuple[str, ...], float]]
 
@@ -77,38 +81,72 @@ class Bm25:
         if not callable(self.analyzer):
             raise TypeError(f"analyzer is a callable from text to terms, not {self.analyzer!r:.80}")
 
-    def open(self, graph: NodeGraph, group: str, key: str | None = None) -> TextIndex:
+    def open(self, graph: NodeGraph, group: str, key: str | None = None) -> TextIndex | WordIndex:
         """Return the index of a group, shared by all settings that analyse texts alike.
+
+        Where an engine beside the store searches words, the index is there; except for
+        ``method="okapi"``, which needs the frequencies of all terms.
 
         Args:
             graph: The node graph.
             group: The group to search.
             key: Not used: texts are compared, not embeddings.
+
+        Raises:
+            EngineUnavailableError: If there is an engine, and it can't be reached.
+        """
+        if not graph.searches_words:
+            return self.open_here(graph, group)
+        if self.method == "okapi":
+            return self.open_here(graph, group, 'method="okapi" weighs by all terms')
+        from ..indexes import WordIndex
+
+        analyzer = self.analyzer
+        name = ("word index", group, analyzer if isinstance(analyzer, Hashable) else id(analyzer))
+        return graph.shared(name, lambda: WordIndex(graph, group, analyzer))
+
+    def open_here(self, graph: NodeGraph, group: str, reason: str = "") -> TextIndex:
+        """Return an index in this process, for what needs the postings of all nodes.
+
+        Args:
+            graph: The node graph.
+            group: The group to search.
+            reason: Why, for the log, where an engine beside the store searches words.
         """
         from ..indexes import TextIndex
 
         analyzer = self.analyzer  # the index refers to it, so its id is not reused
-        name = ("text index", group, analyzer if isinstance(analyzer, Hashable) else id(analyzer))
-        return graph.shared(name, lambda: TextIndex(graph, group, analyzer))
 
-    def prepare(self, query: str, indexes: Sequence[TextIndex]) -> TermWeights:
+        def make() -> TextIndex:
+            if reason:
+                logger.warning(
+                    "the words of group %r are indexed in this process, and not in the engine: %s",
+                    *(group, reason),
+                )
+            return TextIndex(graph, group, analyzer)
+
+        name = ("text index", group, analyzer if isinstance(analyzer, Hashable) else id(analyzer))
+        return graph.shared(name, make)
+
+    def prepare(self, query: str, indexes: Sequence[TextIndex | WordIndex]) -> TermWeights:
         """Analyse a query and weigh its terms by the statistics of all indexes together.
 
         An index remembers the last queries, as long as it does not change: a query comes again when
         a fusion searches twice, a strategy tries again, or a reader turns the page.
         """
+        of_indexes = [index.statistics(query) for index in indexes]
         if len(indexes) > 1 or type(self.analyzer) is not TextAnalyzer:  # others may change
-            return self._prepared(query, indexes)
-        memo = indexes[0].frequency.memo
+            return self._prepared(query, of_indexes)
+        memo = of_indexes[0].frequency.memo
         key = (self.k1, self.b, self.method, self.epsilon, query)
         prepared: TermWeights | None = memo.get(key)
         if prepared is None:
             if len(memo) >= _MOST_QUERIES:
                 memo.clear()
-            prepared = memo[key] = self._prepared(query, indexes)
+            prepared = memo[key] = self._prepared(query, of_indexes)
         return prepared
 
-    def _prepared(self, query: str, indexes: Sequence[TextIndex]) -> TermWeights:
+    def _prepared(self, query: str, indexes: Sequence[TermStatistics]) -> TermWeights:
         from ..indexes import TermWeights
 
         if self.method == "okapi" and len(indexes) > 1:
@@ -124,7 +162,9 @@ class Bm25:
 
             size = sum(index.size for index in indexes)
             length = sum(index.total_length for index in indexes)
-            frequency = DocumentFrequency(partial(_total, indexes))
+            frequency = DocumentFrequency(
+                lambda term: sum(index.frequency[term] for index in indexes)
+            )
         memo = frequency.memo
         key = ("idf", self.method, self.epsilon)
         idf = memo.get(key)
@@ -153,12 +193,18 @@ class Bm25:
         analyze: Callable[[str], Iterable[str]] = getattr(self.analyzer, "query", self.analyzer)
         return Counter(analyze(query)).items()
 
-    def _idf(self, size: int, index: TextIndex, frequency: int) -> float:
+    def _idf(self, size: int, index: TermStatistics, frequency: int) -> float:
         if self.method == "lucene":
             return math.log(1 + (size - frequency + 0.5) / (frequency + 0.5))
         idf = math.log(size - frequency + 0.5) - math.log(frequency + 0.5)
         if idf >= 0:
             return idf
+        from ..indexes import TextIndex
+
+        if not isinstance(index, TextIndex):
+            raise TypeError(
+                'method="okapi" needs an index in this process: open it by Bm25.open_here'
+            )
         frequencies = index.document_frequencies()
         average = np.mean(np.log(size - frequencies + 0.5) - np.log(frequencies + 0.5))
         return self.epsilon * float(average)
@@ -178,7 +224,3 @@ class _InverseFrequency(dict[int, float]):
     def __missing__(self, frequency: int) -> float:
         self[frequency] = weight = self._compute(frequency)
         return weight
-
-
-def _total(indexes: Sequence[TextIndex], term: str) -> int:
-    return sum(index.document_frequency(term) for index in indexes)

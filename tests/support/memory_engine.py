@@ -5,11 +5,19 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from nodekin.nodegraph import Nearest, ValueMatch
-from nodekin.nodegraph.engines import EngineRow, EngineUnavailableError, MissingCollectionError
+from nodekin.nodegraph.engines import (
+    EngineRow,
+    EngineUnavailableError,
+    MissingCollectionError,
+    QueryTerm,
+    WordHits,
+    WordRow,
+)
 
 
 @dataclass
@@ -18,13 +26,15 @@ class Collected:
 
     linked: bool
     mark: str | None = None
-    rows: dict[str, EngineRow] = field(default_factory=dict)
+    rows: dict[str, Any] = field(default_factory=dict)
 
 
 class MemoryEngine:
-    """Search by comparing all.
+    """Search by comparing all, and words, if told to, by adding up all.
 
     Attributes:
+        searches_words: Whether it does.
+        word_slack: What it says of its scores.
         before: Is called with the name of a method before each call.
         collections: By name.
     """
@@ -32,8 +42,10 @@ class MemoryEngine:
     shown = "Memory at memory://"
     most = 1_000
 
-    def __init__(self, linked_from: int | None = None) -> None:
+    def __init__(self, linked_from: int | None = None, *, words: bool = False) -> None:
         self.linked_from = linked_from
+        self.searches_words = words
+        self.word_slack: float | None = 1.0
         self.collections: dict[str, Collected] = {}
         self.before: Callable[[str], None] = lambda name: None
         self.calls: list[str] = []
@@ -119,11 +131,46 @@ class MemoryEngine:
         for begin in range(0, len(rows), 7):
             yield rows[begin : begin + 7]
 
+    def create_words(self, collection: str) -> None:
+        self._begin("create")
+        self.collections.setdefault(collection, Collected(False))
+
+    def put_words(self, collection: str, rows: Sequence[WordRow]) -> None:
+        stored = self._get(collection).rows
+        for row in rows:
+            self._begin("put")
+            assert len(row.terms) == len(row.counts) == len(row.impacts) > 0
+            assert row.terms[0] > 0
+            assert (np.diff(row.terms) > 0).all()
+            assert (row.impacts > 0).all()
+            stored[row.key] = row
+
+    def search_words(
+        self,
+        collection: str,
+        query: Sequence[QueryTerm],
+        limit: int | None,
+        match: ValueMatch | None,
+        without: Collection[str],
+        position: int,
+    ) -> WordHits:
+        self._begin("nearest")
+        assert query
+        weights = {term.number: term.weight for term in query}
+        scores: dict[str, float] = {}
+        for row in self._get(collection).rows.values():
+            shared = [*weights.keys() & {*row.terms.tolist()}]
+            if shared and row.key not in without and matches(row, match):
+                impacts = dict(zip(row.terms.tolist(), row.impacts.tolist(), strict=True))
+                scores[row.key] = sum(weights[term] * impacts[term] for term in shared)
+        best = sorted(scores, key=lambda key: (-scores[key], key))[:limit]
+        return WordHits(best, [scores[key] for key in best])
+
     def close(self) -> None:
         pass
 
 
-def matches(row: EngineRow, match: ValueMatch | None) -> bool:
+def matches(row: EngineRow | WordRow, match: ValueMatch | None) -> bool:
     if match is None:
         return True
     if match.join == "values":

@@ -14,7 +14,7 @@ from memory_engine import MemoryEngine
 from nodekin.nodegraph import Document, Embedder, NodeGraph, NodeStore, TransientStoreError
 from nodekin.nodegraph.engines import EngineUnavailableError, MissingCollectionError
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.indexes import TableIndex, VectorIndex, table_index
+from nodekin.retrievers.indexes import TableIndex, TextIndex, VectorIndex, WordIndex, synced_table
 
 
 def lengths(dimension: int) -> Embedder:
@@ -45,7 +45,7 @@ def answers(graph: NodeGraph) -> list[Any]:
     found = []
     for filters in (None, {"part": 1}, {"not": {"part": 1}}, {"document.id": {"like": "d_'%"}}):
         for settings in ({"top_k": 5}, {"target": "ROOT", "lift": "sum"}):
-            retriever = Retriever(graph, "line", "cosine", filters=filters, **settings)
+            retriever = Retriever(graph, "line", SEARCHED["by"], filters=filters, **settings)
             found.append([(r.node.id, r.score) for r in retriever("aa bbb c")])
     return found
 
@@ -54,6 +54,20 @@ def expected(numbers: Any) -> list[Any]:
     graph = opened(None, None)
     fill(graph, numbers=numbers)
     return answers(graph)
+
+
+SEARCHED = {"by": "cosine"}
+"""The similarity of ``answers``."""
+
+
+@pytest.fixture(autouse=True, params=["cosine", "bm25"])
+def searched(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run a test with vectors in the engine, and with words."""
+    monkeypatch.setitem(SEARCHED, "by", request.param)
+    return str(request.param)
+
+
+vectors_only = pytest.mark.parametrize("searched", ["cosine"], indirect=True)
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +85,7 @@ def file(tmp_path: Path) -> Path:
 def test_an_interruption_at_any_call_is_repaired(tmp_path: Path) -> None:
     changes = range(3, 12)
     for stop in itertools.count(1):
-        engine, file = MemoryEngine(), tmp_path / f"{stop}.db"
+        engine, file = MemoryEngine(words=True), tmp_path / f"{stop}.db"
         with opened(file, engine) as graph:
             fill(graph)
             answers(graph)
@@ -105,9 +119,9 @@ def test_an_interruption_at_any_call_is_repaired(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_first_build_is_finished(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(table_index, "_BATCH", 5)
+    monkeypatch.setattr(synced_table, "_BATCH", 5)
     for stop in (1, 2, 4, 9, 14, 25):
-        engine, calls = MemoryEngine(), itertools.count(1)
+        engine, calls = MemoryEngine(words=True), itertools.count(1)
 
         def interrupt(name: str, calls: Any = calls, stop: int = stop) -> None:
             if next(calls) == stop:
@@ -125,6 +139,7 @@ def test_an_interrupted_first_build_is_finished(tmp_path: Path, monkeypatch: Any
         assert len(engine.collections) <= 2  # made, and not yet noted when it was interrupted
 
 
+@vectors_only
 def test_an_engine_that_is_off_is_named_and_words_go_on(file: Path) -> None:
     engine = MemoryEngine()
     with opened(file, engine) as graph:
@@ -143,7 +158,7 @@ def test_an_engine_that_is_off_is_named_and_words_go_on(file: Path) -> None:
 
 
 def test_what_fails_for_now_is_tried_again(file: Path) -> None:
-    engine, calls = MemoryEngine(), itertools.count()
+    engine, calls = MemoryEngine(words=True), itertools.count()
 
     def refuse(name: str) -> None:
         if next(calls) % 20 == 5:
@@ -159,7 +174,7 @@ def test_what_fails_for_now_is_tried_again(file: Path) -> None:
 
 @pytest.mark.parametrize("reopened", [True, False])
 def test_an_engine_that_lost_everything_is_filled_again(file: Path, reopened: bool) -> None:
-    engine = MemoryEngine()
+    engine = MemoryEngine(words=True)
     graph = opened(file, engine)
     fill(graph)
     answers(graph)
@@ -176,7 +191,7 @@ def test_an_engine_that_lost_everything_is_filled_again(file: Path, reopened: bo
 
 
 def test_an_engine_that_was_set_back_is_filled_again(file: Path) -> None:
-    engine = MemoryEngine()
+    engine = MemoryEngine(words=True)
     with opened(file, engine) as graph:
         fill(graph)
         answers(graph)
@@ -190,7 +205,7 @@ def test_an_engine_that_was_set_back_is_filled_again(file: Path) -> None:
 
 
 def test_a_store_that_was_set_back_or_copied_is_never_mixed_up(tmp_path: Path) -> None:
-    engine, file, copied = MemoryEngine(), tmp_path / "graph.db", tmp_path / "copy.db"
+    engine, file, copied = MemoryEngine(words=True), tmp_path / "graph.db", tmp_path / "copy.db"
     with opened(file, engine) as graph:
         fill(graph)
         answers(graph)
@@ -210,7 +225,7 @@ def test_a_store_that_was_set_back_or_copied_is_never_mixed_up(tmp_path: Path) -
 
 
 def test_processes_share_what_one_has_written(file: Path) -> None:
-    engine = MemoryEngine()
+    engine = MemoryEngine(words=True)
     with opened(file, engine) as graph, opened(file, engine) as another:
         fill(graph)
         assert answers(graph) == expected(range(8))
@@ -219,11 +234,11 @@ def test_processes_share_what_one_has_written(file: Path) -> None:
         assert "put" not in engine.calls
         fill(another, numbers=[8])
         assert answers(another) == answers(graph) == expected(range(9))
-        assert not any(isinstance(i, VectorIndex) for i in graph._shared.values())
+        assert not any(isinstance(i, VectorIndex | TextIndex) for i in graph._shared.values())
 
 
 def test_a_thread_that_reads_an_earlier_state_sees_that_state(file: Path) -> None:
-    engine = MemoryEngine()
+    engine = MemoryEngine(words=True)
     with opened(file, engine) as graph, opened(file, engine) as another:
         fill(graph)
         before = answers(graph)
@@ -236,7 +251,7 @@ def test_a_thread_that_reads_an_earlier_state_sees_that_state(file: Path) -> Non
 
 
 def test_a_change_during_a_search_is_searched_again(file: Path) -> None:
-    engine = MemoryEngine()
+    engine = MemoryEngine(words=True)
     with opened(file, engine) as graph, opened(file, engine) as another:
         fill(graph)
         answers(graph)
@@ -255,12 +270,12 @@ def test_a_change_during_a_search_is_searched_again(file: Path) -> None:
 
 
 def test_what_is_being_written_is_compared_beside_it(file: Path) -> None:
-    engine = MemoryEngine()
+    engine = MemoryEngine(words=True)
     with opened(file, engine) as graph, opened(file, engine) as another:
         fill(graph)
         answers(graph)
         assert answers(another)
-        (index,) = (i for i in another._shared.values() if isinstance(i, TableIndex))
+        (index,) = (i for i in another._shared.values() if isinstance(i, TableIndex | WordIndex))
         with index._table().updating() as free:
             assert free
             graph.remove(document(3).id)
@@ -271,13 +286,13 @@ def test_what_is_being_written_is_compared_beside_it(file: Path) -> None:
 
 
 def test_who_lost_the_lock_writes_nothing_that_counts(file: Path) -> None:
-    engine = MemoryEngine()
+    engine = MemoryEngine(words=True)
     with opened(file, engine) as graph, opened(file, engine) as another:
         fill(graph)
         answers(graph)
         fill(graph, numbers=[8])
         assert answers(another)
-        (index,) = (i for i in another._shared.values() if isinstance(i, TableIndex))
+        (index,) = (i for i in another._shared.values() if isinstance(i, TableIndex | WordIndex))
 
         table = index._table()
 
@@ -294,6 +309,7 @@ def test_who_lost_the_lock_writes_nothing_that_counts(file: Path) -> None:
         assert answers(graph) == expected(range(10))
 
 
+@vectors_only
 def test_a_group_that_has_grown_large_is_linked(file: Path) -> None:
     engine = MemoryEngine(linked_from=40)
     with opened(file, engine) as graph:
@@ -307,6 +323,7 @@ def test_a_group_that_has_grown_large_is_linked(file: Path) -> None:
         assert answers(graph) == expected([0, 1, 2, *range(4, 16)])
 
 
+@vectors_only
 def test_an_interrupted_linking_begins_anew(file: Path) -> None:
     engine = MemoryEngine(linked_from=40)
     with opened(file, engine) as graph:
@@ -329,7 +346,7 @@ def test_an_interrupted_linking_begins_anew(file: Path) -> None:
 
 
 def test_all_documents_may_go_and_come_back(file: Path) -> None:
-    engine = MemoryEngine()
+    engine = MemoryEngine(words=True)
     with opened(file, engine) as graph:
         for numbers in ((), (1, 2), (), (2, 3)):
             for i in graph._store.document_ids():
@@ -338,8 +355,9 @@ def test_all_documents_may_go_and_come_back(file: Path) -> None:
             assert answers(graph) == expected(numbers)
 
 
+@vectors_only
 def test_a_model_of_another_dimension_has_a_collection_of_its_own(file: Path) -> None:
-    engine = MemoryEngine()
+    engine = MemoryEngine(words=True)
     for dimension in (4, 1, 6):
         with opened(file, engine, dimension) as graph, opened(None, None, dimension) as memory:
             fill(graph, memory)
@@ -347,8 +365,9 @@ def test_a_model_of_another_dimension_has_a_collection_of_its_own(file: Path) ->
     assert len(engine.collections) == 3
 
 
+@vectors_only
 def test_several_embeddings_and_groups_are_apart(file: Path) -> None:
-    engine, models = MemoryEngine(), {"one": lengths(3), "two": lengths(5)}
+    engine, models = MemoryEngine(words=True), {"one": lengths(3), "two": lengths(5)}
     graphs = [NodeGraph(store=file, index=engine, embed=models, progress=False)]
     graphs.append(NodeGraph(embed=models))
     results = []
@@ -367,7 +386,7 @@ def test_several_embeddings_and_groups_are_apart(file: Path) -> None:
 
 
 def test_a_graph_in_memory_leaves_nothing_behind() -> None:
-    engine = MemoryEngine()
+    engine = MemoryEngine(words=True)
     graph = opened(None, engine)
     fill(graph)
     assert answers(graph) == expected(range(8))
@@ -381,7 +400,7 @@ def test_a_graph_in_memory_leaves_nothing_behind() -> None:
 
 
 def test_a_lost_collection_while_it_is_written_is_an_error_that_says_so(file: Path) -> None:
-    engine = MemoryEngine()
+    engine = MemoryEngine(words=True)
 
     def lose(name: str) -> None:
         if name == "put":
@@ -391,20 +410,22 @@ def test_a_lost_collection_while_it_is_written_is_an_error_that_says_so(file: Pa
     engine.before = lose
     with opened(file, engine) as graph:
         fill(graph)
-        with pytest.raises(TransientStoreError, match="has lost the vectors of group 'line'"):
+        with pytest.raises(TransientStoreError, match=r"has lost the \w+ of group 'line'"):
             answers(graph)
         engine.switch_on()
         assert answers(graph) == expected(range(8))
 
 
 def test_threads_of_two_processes_see_whole_states(file: Path) -> None:
-    engine = MemoryEngine()
+    engine = MemoryEngine(words=True)
     graph, another = opened(file, engine), opened(file, engine)
     fill(graph)
-    sizes, errors, stop = {3 * 8, 3 * 9}, [], threading.Event()
+    sizes = {3 * 8, 3 * 9} if SEARCHED["by"] == "cosine" else {10, 11}
+    errors: list[BaseException] = []
+    stop = threading.Event()
 
     def read(reader: NodeGraph) -> None:
-        retriever = Retriever(reader, "line", "cosine", top_k=100)
+        retriever = Retriever(reader, "line", SEARCHED["by"], top_k=100)
         try:
             while not stop.is_set():
                 ids = [result.node.id for result in retriever("aa bb")]
@@ -427,6 +448,7 @@ def test_threads_of_two_processes_see_whole_states(file: Path) -> None:
     another.close()
 
 
+@vectors_only
 def test_stores_lock_what_is_made_of_a_graph(engine: Any) -> None:
     from nodekin.nodegraph.memory_store import as_store
 
@@ -444,8 +466,9 @@ def test_stores_lock_what_is_made_of_a_graph(engine: Any) -> None:
         each.close()
 
 
+@vectors_only
 def test_vectors_of_results_are_those_that_were_put(file: Path) -> None:
-    engine = MemoryEngine()
+    engine = MemoryEngine(words=True)
     with opened(file, engine) as graph:
         fill(graph)
         answers(graph)

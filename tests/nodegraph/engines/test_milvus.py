@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from milvus_server import RunningMilvus
+from word_engine_checks import same_words_as_memory
 
 from nodekin.nodegraph import Document, Embedder, NodeGraph, StoreError
 from nodekin.nodegraph.engines import EngineRow, EngineUnavailableError, milvus
@@ -76,6 +77,7 @@ def test_a_user_or_a_token_is_passed_on() -> None:
         ("milvus://db/name", r"write parameters as \?name=value, or three slashes for a file"),
         ("milvus://db?databse=x", "the parameter 'databse'; it takes 'database'"),
         ("milvus://db?secure=yes", "neither true nor false"),
+        ("milvus://db?words=no", "write one of auto, milvus, memory"),
         ("milvus://db?timeout=0", "no number of seconds above 0"),
         ("milvus://db?timeout=soon", "is no number"),
         ("milvus://db:port", "is no number"),
@@ -89,13 +91,18 @@ def test_other_addresses_are_refused(address: str, message: str) -> None:
 
 def test_a_server_that_is_away_is_named_and_words_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pymilvus", reason="no pymilvus: pip install nodekin[milvus]")
-    graph = opened("milvus://me:secret@127.0.0.1:9?timeout=0.5")
+    graph = opened("milvus://me:secret@127.0.0.1:9?timeout=0.5&words=memory")
     graph.add("a text")
     with pytest.raises(EngineUnavailableError, match=r"127\.0\.0\.1:9 can't be reached") as raised:
         Retriever(graph, "line", "cosine")("text")
-    assert "Searches by words" in str(raised.value)
+    assert "so do searches by words where the address has words=memory" in str(raised.value)
     assert "secret" not in str(raised.value)
     assert Retriever(graph, "line", "bm25")("text")
+    graph.close()
+    graph = opened("milvus://127.0.0.1:9?timeout=0.5")
+    graph.add("a text")
+    with pytest.raises(EngineUnavailableError, match=r"127\.0\.0\.1:9 can't be reached"):
+        Retriever(graph, "line", "bm25")("text")
     graph.close()
 
 
@@ -155,7 +162,7 @@ def test_what_milvus_cannot_store_is_an_error(file: str) -> None:
         EngineRow("0" * 32, "x" * 70_000, 0, [1], np.zeros(2)),
         EngineRow("0" * 32, "x", 0, range(5_000), np.zeros(2)),
     ):
-        with pytest.raises(StoreError, match="65,535 bytes, and 4,096 metadata fields"):
+        with pytest.raises(StoreError, match=r"up to 65,535 bytes|stores 4,096 metadata fields"):
             engine.put("a", [row])
 
 
@@ -248,3 +255,13 @@ def test_questions_on_cmrc_have_the_results_of_comparing_all(
         assert same / total >= 0.99
     assert linked_soon()
     graphs[0].close()
+
+
+def test_words_are_found_as_by_adding_up_all(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = MilvusEngine(file)
+    same_words_as_memory(engine, "nodekin_a", 40)
+    monkeypatch.setattr(milvus, "_MOST", 50)  # more are read by the beginnings of their keys
+    monkeypatch.setattr(milvus, "_UNFLUSHED", 10)
+    monkeypatch.setattr(milvus, "_DIGITS", "0123456789abcdef")
+    same_words_as_memory(engine, "nodekin_b", 10)
+    engine.close()

@@ -19,7 +19,7 @@ from nodekin.nodegraph.postgres import PostgresAddress
 from nodekin.nodegraph.postgres.pgvector_table import PostgresVectorTable
 from nodekin.nodegraph.postgres.server_connection import ServerConnection
 from nodekin.retrievers import Retriever
-from nodekin.retrievers.indexes import TableIndex, VectorIndex, table_index
+from nodekin.retrievers.indexes import TableIndex, VectorIndex, synced_table, table_index
 
 FILTERS: list[dict[str, Any] | None] = [None, {"part": 3}, {"part": {"lt": 6}}, {"part": {"ne": 1}}]
 
@@ -34,7 +34,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let some hundred nodes be many."""
     monkeypatch.setattr(postgres_table, "LINKED", 50)
     monkeypatch.setattr(table_index, "_FEW", 60)
-    monkeypatch.setattr(table_index, "_BATCH", 64)
+    monkeypatch.setattr(synced_table, "_BATCH", 64)
 
 
 @pytest.fixture

@@ -1,0 +1,145 @@
+"""The vectors of a group in an engine beside the store."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from ..vector_table import Nearest, ValueMatch, VectorRow
+from .engine_table import (
+    BATCH,
+    EngineCollection,
+    EngineTable,
+    TableRecord,
+    from_ascii,
+    key_of,
+    random_name,
+    to_ascii,
+)
+from .index_engine import EngineRow, IndexEngine, MissingCollectionError
+
+if TYPE_CHECKING:
+    from ..vector_table import Vectors
+
+
+class EngineVectors(EngineTable[VectorRow, IndexEngine]):
+    """Search the vectors of one group in an engine beside the store; see ``EngineTable``."""
+
+    what: ClassVar[str] = "vectors"
+
+    def dimension(self) -> int:
+        """Return how many numbers the vectors have of the collection that is being filled."""
+        building = self._record().building
+        return building.dimension if building else 0
+
+    def ids(self) -> Iterator[str]:
+        """Yield the ids of all rows of the collection that is being filled."""
+        building = self._record().building
+        if building is not None:
+            try:
+                for rows in self._engine.rows(building.name, None, building.position):
+                    yield from (from_ascii(row.id) for row in rows)
+            except MissingCollectionError:
+                self._put(replace(self._record(), building=None))
+
+    # Writing
+
+    def _created(self, rows: Sequence[VectorRow]) -> EngineCollection:
+        return self._make(len(rows[0].vector), self._store.count(self._group))
+
+    def _make(self, dimension: int, size: int) -> EngineCollection:
+        name = self._new_name()
+        limit = self._engine.linked_from
+        linked = limit is not None and size >= limit
+        self._call(lambda: self._engine.create(name, dimension, linked=linked))
+        return EngineCollection(name, dimension, linked)
+
+    def _completed(self, collection: EngineCollection, mark: str) -> EngineCollection:
+        """Return a collection as it is after the last write."""
+        position = self._call(lambda: self._engine.set_mark(collection.name, mark))
+        size = self._call(lambda: self._engine.count(collection.name, None, position))
+        return replace(collection, mark=mark, position=position, size=size)
+
+    def _change(
+        self, collection: EngineCollection, removed: Collection[str], rows: Sequence[VectorRow]
+    ) -> None:
+        new: dict[str, EngineRow] = {}
+        for row, tags in zip(rows, self._numbers.assign(rows), strict=True):
+            key = key_of(row.id)
+            new[key] = EngineRow(key, to_ascii(row.id), row.order, tags, row.vector)
+        gone = [key for key in map(key_of, removed) if key not in new]
+        self._delete(collection, gone)
+        put = list(new.values())
+        for begin in range(0, len(put), BATCH):
+            self._call(partial(self._engine.put, collection.name, put[begin : begin + BATCH]))
+
+    def link(self) -> None:
+        """Make a collection that has become large anew, with a graph of its vectors."""
+        if not self._wants_link(self._record()):
+            return
+        with self.updating(wait=False) as free:
+            record = self._record()
+            old = record.collection
+            if not free or old is None or record.target or not self._wants_link(record):
+                return
+            self._drop(record.building)
+            new = self._make(old.dimension, old.size)
+            record = replace(record, building=new)
+            self._put(record)
+            for rows in self._engine.rows(old.name, None, old.position):
+                self._call(partial(self._engine.put, new.name, rows))
+            new = self._completed(new, random_name())
+            self._own_record()
+            self._put(replace(record, collection=new, building=None))
+            self._drop(old)
+
+    def _wants_link(self, record: TableRecord) -> bool:
+        limit, collection = self._engine.linked_from, record.collection
+        if limit is None or collection is None or record.state is None:
+            return False
+        return not collection.linked and collection.size >= limit
+
+    # Searching
+
+    def count(self, match: ValueMatch, most: int) -> int:
+        """Return how many rows match."""
+        collection = self._searched()
+        count = partial(self._engine.count, collection.name, match, collection.position)
+        return min(most, self._read(count))
+
+    def nearest(
+        self,
+        query: Vectors,
+        limit: int | None,
+        match: ValueMatch | None,
+        without: Collection[str],
+        exact: bool,
+    ) -> Iterator[Nearest]:
+        """Yield the rows with the highest product with a query."""
+        collection, engine = self._searched(), self._engine
+        gone = [*map(key_of, without)]
+        if limit is not None and limit <= engine.most:
+            searched = (collection.name, query, limit, match, gone, exact, collection.position)
+            rows = self._read(partial(engine.nearest, *searched))
+            yield rows._replace(ids=[*map(from_ascii, rows.ids)])
+            return
+        left_out = frozenset(gone)
+
+        def portions() -> list[Nearest]:
+            parts = engine.rows(collection.name, match, collection.position)
+            kept = ([row for row in part if row.key not in left_out] for part in parts)
+            return [_as_nearest(part, len(query)) for part in kept]
+
+        yield from self._read(portions)
+
+
+def _as_nearest(rows: Sequence[EngineRow], dimension: int) -> Nearest:
+    import numpy as np
+
+    vectors = np.zeros((len(rows), dimension), np.float32)
+    for at, row in enumerate(rows):
+        vectors[at] = row.vector[:dimension]
+    orders = np.array([row.order for row in rows], np.int64)
+    return Nearest([from_ascii(row.id) for row in rows], orders, vectors)

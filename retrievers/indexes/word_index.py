@@ -1,0 +1,378 @@
+"""The index of words that an engine beside the store searches: no process holds it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+import numpy.typing as npt
+
+from ...nodegraph import Node, NodeGraph, TableState, ValueMatch
+from ...nodegraph.engines import (
+    REFERENCE_B,
+    REFERENCE_K1,
+    EngineWords,
+    NodeTerms,
+    QueryTerm,
+    TermFrequency,
+    WordedNode,
+)
+from ...nodegraph.hashing import fingerprint
+from ..analysis import Analyzer
+from ..filters import Filter
+from ..results import Hits
+from .impact_lists import Saturation
+from .max_score import TermWeights
+from .synced_table import SyncedTable, Version
+from .text_index import DocumentFrequency, analysis_version, batches, inverted
+from .value_matching import ValueMatcher
+
+Floats = npt.NDArray[np.float64]
+
+Numbers = npt.NDArray[np.int64]
+
+_SAMPLE = 1_000  # nodes by which the average length is estimated
+
+_MARGIN = 1 + 1e-5  # sums of 32-bit numbers differ by less
+
+_MORE = 50  # candidates beyond four times those that are wanted, where no bound is known
+
+_MOST_TERMS = 100_000  # terms that are remembered
+
+
+@dataclass(frozen=True, slots=True)
+class _RecentWords:
+    """What a table has missed: compared beside it.
+
+    Attributes:
+        removed: Ids of nodes that are gone or have changed.
+        old: Those of them that the table has.
+        uses: In how many of these each term is, by number.
+        nodes: New and changed nodes.
+        terms: How often each of them has which term.
+        frequencies: In how many of them a term is.
+        lengths: How many terms each has, (nodes,).
+        complete: Whether that is all there is, and the table has to be passed over.
+    """
+
+    removed: frozenset[str]
+    old: Sequence[NodeTerms]
+    uses: Mapping[int, int]
+    nodes: Sequence[Node]
+    terms: Sequence[Mapping[object, int]]
+    frequencies: Mapping[object, int]
+    lengths: Numbers
+    complete: bool
+
+
+class TableStatistics:
+    """Tell what a query is weighed by, for one state of a group that an engine has.
+
+    Args:
+        table: The table; None where it is passed over.
+        recent: What it has missed.
+
+    Attributes:
+        size: How many nodes there are.
+        total_length: How many terms they have together.
+        frequency: In how many nodes a term is.
+    """
+
+    def __init__(self, table: EngineWords | None, recent: _RecentWords | None) -> None:
+        self._table = table
+        self._recent = recent
+        self._terms: dict[object, TermFrequency] = {}
+        self.frequency = DocumentFrequency(self._count)
+        self.size = self.total_length = 0
+        if table is not None:
+            totals = table.totals()
+            self.size, self.total_length = totals.nodes, totals.length
+        if recent is not None:
+            self.size += len(recent.nodes) - len(recent.old)
+            self.total_length += int(recent.lengths.sum())
+            self.total_length -= sum(node.length for node in recent.old)
+
+    def read(self, terms: Collection[object]) -> dict[object, int]:
+        """Return the number of each term in the table, 0 where it has none."""
+        known = self._terms
+        missing = [term for term in terms if term not in known]
+        if missing:
+            if len(known) > _MOST_TERMS:
+                known = self._terms = {}
+            nothing = dict.fromkeys(terms, TermFrequency(0, 0))
+            known.update(nothing if self._table is None else self._table.frequencies(terms))
+        return {term: known[term].number for term in terms}
+
+    def _count(self, term: str) -> int:
+        self.read([term])
+        number, nodes = self._terms[term]
+        if self._recent is not None:
+            nodes += self._recent.frequencies.get(term, 0) - self._recent.uses.get(number, 0)
+        return nodes
+
+
+class WordIndex(SyncedTable[EngineWords, _RecentWords]):
+    """Search the nodes of a group that share terms with a query, in an engine beside the store.
+
+    Results are those of ``TextIndex``: terms are ours, document frequencies are counted in the
+    store, and scores are computed from the terms of the engine's candidates. More candidates are
+    read until no other node can be among the best, up to as many as the engine returns at once;
+    only where so many tie, the last of them may be others.
+
+    Call ``ready`` before the graph is held: it updates the table, for all processes; ``search``
+    while it is held.
+
+    Args:
+        graph: The node graph.
+        group: The group of nodes.
+        analyzer: Turns texts into terms.
+
+    Raises:
+        ValueError: If the graph has no engine that searches words.
+    """
+
+    what = "words"
+
+    def __init__(self, graph: NodeGraph, group: str, analyzer: Analyzer) -> None:
+        super().__init__(graph, group)
+        self._analyzer = analyzer
+        self._analyzed_by = fingerprint(analyzer), str(analysis_version())
+        self._matcher = ValueMatcher(self._table())
+        self._statistics: tuple[object, TableStatistics] | None = None  # of the latest state
+
+    # Following the graph
+
+    def _make_table(self, text: str) -> EngineWords:
+        table = self._graph.word_table(self._group, "words", self._analyzed_by[0], text)
+        if table is None:
+            raise ValueError(
+                f"{self._graph!r:.80} has no engine that searches words; open a TextIndex"
+            )
+        return table
+
+    def _version(self) -> Version:
+        revision, version = super()._version()
+        return revision, (*version, self._analyzed_by[1])
+
+    def _state_key(self, table: EngineWords, state: TableState | None) -> object:
+        return state, table.written()  # numbers of terms are those of a collection
+
+    def _begin(self, table: EngineWords, ids: Sequence[str]) -> None:
+        step = max(1, len(ids) // _SAMPLE)
+        sample = self._rows(self._graph.existing_nodes(ids[::step]))
+        table.begin(sum(row.length for row in sample) / max(1, len(sample)))
+
+    def _write(
+        self,
+        table: EngineWords,
+        removed: Sequence[str],
+        nodes: Sequence[Node],
+        state: TableState | None,
+        dimension: int,
+    ) -> int | None:
+        rows = self._rows(nodes)
+        if rows and state is not None and not dimension:
+            return None
+        table.write(removed, rows, state)
+        return 1 if rows else dimension
+
+    def _rows(self, nodes: Sequence[Node]) -> list[WordedNode]:
+        """Return nodes with their terms."""
+        nodes = list(nodes)
+        rows: list[WordedNode] = []
+        for texts in batches(self._graph.searched_texts(nodes)):
+            postings = inverted(self._analyzer, texts)
+            by_text = np.argsort(postings.rows, kind="stable")
+            terms = np.repeat(np.arange(len(postings.terms)), postings.sizes)[by_text].tolist()
+            counts = postings.counts[by_text].astype(np.int64)
+            ends = np.searchsorted(postings.rows[by_text], np.arange(len(texts)), "right").tolist()
+            begin = 0
+            for end, length in zip(ends, postings.lengths.tolist(), strict=True):
+                node = nodes[len(rows)]
+                of_node = [postings.terms[term] for term in terms[begin:end]]
+                about = node.id, node.order, node.document_id, node.metadata
+                rows.append(WordedNode(*about, of_node, counts[begin:end], length))
+                begin = end
+        return rows
+
+    def _compared(
+        self, table: EngineWords, removed: Sequence[str], nodes: Sequence[Node], complete: bool
+    ) -> _RecentWords:
+        gone = frozenset([*removed, *(node.id for node in nodes)])
+        old = [] if complete or not gone else table.nodes(gone)
+        rows = self._rows(nodes)
+        return _RecentWords(
+            gone,
+            old,
+            Counter(number for node in old for number in node.numbers.tolist()),
+            nodes,
+            [dict(zip(row.terms, row.counts.tolist(), strict=True)) for row in rows],
+            Counter(term for row in rows for term in row.terms),
+            np.array([row.length for row in rows], np.int64),
+            complete,
+        )
+
+    # Searching
+
+    @property
+    def size(self) -> int:
+        """How many nodes there were when a query was last weighed."""
+        latest = self._statistics
+        return 0 if latest is None else latest[1].size
+
+    def statistics(self, query: str) -> TableStatistics:
+        """Return what a query is weighed by, in the state that this thread reads.
+
+        Args:
+            query: The query: the frequencies of its terms are read at once.
+        """
+        statistics = self._searched()[0]
+        statistics.read({*getattr(self._analyzer, "indexed", self._analyzer)(query)})
+        return statistics
+
+    def _searched(self) -> tuple[TableStatistics, EngineWords | None, _RecentWords | None]:
+        """Return what there is to search in the state that this thread reads."""
+        table, state, recent = self._view()
+        searched: EngineWords | None = table
+        if state is None or not state.dimension or (recent is not None and recent.complete):
+            searched = None
+        key = (self._state_key(table, state), self._version())
+        latest = self._statistics
+        if latest is None or latest[0] != key:
+            latest = self._statistics = key, TableStatistics(searched, recent)
+        return latest[1], searched, recent
+
+    def search(self, query: TermWeights, limit: int | None, filter: Filter) -> Hits:
+        """Return the best nodes, ties in document order.
+
+        Args:
+            query: From ``Bm25.prepare``, for this index among others.
+            limit: How many; None for all that share a term.
+            filter: What their metadata must meet.
+
+        Raises:
+            StoreError: If the engine fails.
+            TableAheadError: If another process has changed the graph since this thread holds it.
+        """
+        return self.search_many([query], limit, filter)[0]
+
+    def search_many(
+        self, queries: Sequence[TermWeights], limit: int | None, filter: Filter
+    ) -> list[Hits]:
+        """Return what ``search`` returns for each query."""
+        statistics, table, recent = self._searched()
+        match = None if table is None else self._matcher.match(filter)
+        return [
+            self._hits(query, limit, filter, match, statistics, table, recent) for query in queries
+        ]
+
+    def _hits(
+        self,
+        query: TermWeights,
+        limit: int | None,
+        filter: Filter,
+        match: ValueMatch | None,
+        statistics: TableStatistics,
+        table: EngineWords | None,
+        recent: _RecentWords | None,
+    ) -> Hits:
+        # The heaviest first, as in a TextIndex: equal nodes have equal scores in all indexes.
+        terms = sorted(query.weights, key=lambda term: (-query.weights[term], term))
+        weights = np.array([query.weights[term] for term in terms])
+        ids: list[str] = []
+        orders, scores = np.zeros(0, np.int64), np.zeros(0)
+        if table is not None and terms:
+            numbers = [*statistics.read(terms).values()]
+            in_table = [
+                QueryTerm(
+                    number, weight, weight / _idf(statistics.size, statistics.frequency[term])
+                )
+                for term, number, weight in zip(terms, numbers, weights.tolist(), strict=True)
+                if number
+            ]
+            removed = () if recent is None else recent.removed
+            if in_table:
+                nodes, scores = _best(table, in_table, query.saturation, limit, match, removed)
+                ids = [node.id for node in nodes]
+                orders = np.array([node.order for node in nodes], np.int64)
+        if recent is not None and terms:
+            counts = np.array(
+                [[of_node.get(term, 0) for term in terms] for of_node in recent.terms], np.int64
+            ).reshape(len(recent.nodes), len(terms))
+            has_one = counts.any(axis=1)
+            rows = [r for r in np.flatnonzero(has_one).tolist() if filter.matches(recent.nodes[r])]
+            ids = [*ids, *(recent.nodes[row].id for row in rows)]
+            orders = np.concatenate([orders, [recent.nodes[row].order for row in rows]])
+            own = _scores(counts[rows], recent.lengths[rows], weights, query.saturation)
+            scores = np.concatenate([scores, own])
+        ranking = np.lexsort((orders, -scores))[:limit]
+        return Hits([ids[row] for row in ranking.tolist()], scores[ranking].tolist())
+
+
+def _best(
+    table: EngineWords,
+    query: Sequence[QueryTerm],
+    saturation: Saturation,
+    limit: int | None,
+    match: ValueMatch | None,
+    removed: Collection[str],
+) -> tuple[Sequence[NodeTerms], Floats]:
+    """Return the candidates, among which the best are, with their scores."""
+    numbers = np.array([term.number for term in query], np.int64)
+    weights = np.array([term.weight for term in query])
+    slack = table.slack
+    requested = None
+    if limit is not None:
+        requested = 4 * limit + _MORE if slack is None else limit + limit // 4 + 4
+    while True:
+        found = table.search(query, requested, match, removed)
+        counts = _counts(found.nodes, numbers)
+        lengths = np.array([node.length for node in found.nodes], np.int64)
+        scores = _scores(counts, lengths, weights, saturation)
+        if found.complete or slack is None or limit is None or requested is None:
+            return found.nodes, scores
+        others = found.lowest * slack * _MARGIN * _most_more(table, saturation)
+        if len(scores) >= limit and others < np.partition(scores, -limit)[-limit]:
+            return found.nodes, scores
+        if requested == table.most:
+            return found.nodes, scores
+        requested = min(4 * requested, table.most)
+
+
+def _most_more(table: EngineWords, saturation: Saturation) -> float:
+    """Return how many times as much as in the table a term may add to a node, at most.
+
+    The quotient grows or falls with a term's count, and with the node's length, all the way: it is
+    highest at an end of both.
+    """
+    reference = Saturation(REFERENCE_K1, REFERENCE_B, table.average())
+    longest = max(1, table.totals().longest)
+    counts, lengths = np.array([[1, longest, 1, longest], [1, 1, longest, longest]], np.int32)
+    quotients = saturation.impacts(counts, lengths) / reference.impacts(counts, lengths)
+    return float(quotients.max())
+
+
+def _counts(nodes: Sequence[NodeTerms], numbers: Numbers) -> Numbers:
+    """Return how often each node has each term, (nodes, terms)."""
+    counts = np.zeros((len(nodes), len(numbers)), np.int64)
+    for row, node in enumerate(nodes):
+        places = np.searchsorted(node.numbers, numbers).clip(max=len(node.numbers) - 1)
+        counts[row] = np.where(node.numbers[places] == numbers, node.counts[places], 0)
+    return counts
+
+
+def _scores(counts: Numbers, lengths: Numbers, weights: Floats, saturation: Saturation) -> Floats:
+    """Return the sums of what each term adds, term by term as a ``TextIndex`` adds them."""
+    scores = np.zeros(len(counts))
+    for column, weight in enumerate(weights.tolist()):
+        rows = np.flatnonzero(counts[:, column])
+        of_rows = counts[rows, column].astype(np.int32)
+        scores[rows] += saturation.impacts(of_rows, lengths[rows].astype(np.int32)) * weight
+    return scores
+
+
+def _idf(size: int, frequency: int) -> float:
+    return log(1 + (size - frequency + 0.5) / (frequency + 0.5))
