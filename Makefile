@@ -46,7 +46,8 @@ test-models: .venv/.dev  ## what real models do; OPENAI_BASE_URL and OPENAI_MODE
 		$(BIN)/python -m pytest -m models --data="$(DATA)" $(ARGS)
 
 test-milvus: .venv/.dev .venv/milvus/.done  ## the tests of engines on a real Milvus server, without a network
-	unshare -rn sh -c 'ip link set lo up && MILVUS_SERVER=.venv/milvus/bin/milvus-server \
+	unshare -rnm sh -c 'mount -t tmpfs milvus /run && ip link set lo up && \
+		MILVUS_SERVER=.venv/milvus/bin/milvus-server \
 		$(BIN)/python -m pytest -n 0 -k "milvus" --data="$(DATA)" $(ARGS) \
 		tests/retrievers tests/nodegraph tests/stress/test_killed_server.py'
 

@@ -16,9 +16,26 @@ from pathlib import Path
 
 import pytest
 
+from nodekin.nodegraph.engines import EngineUnavailableError
+from nodekin.nodegraph.engines.milvus import MilvusEngine
+
 _ADDRESS = "milvus://127.0.0.1:19530"
 
 _PATIENCE = 300  # seconds, on a busy machine
+
+
+# What its launcher does before it starts the server. The launcher itself would take other ports
+# where connections of a killed server linger; and by default collections are loaded only when
+# the sessions of that server have ended, after 30 seconds.
+_PREPARE = """
+import sys
+import milvus
+config = milvus.MilvusServerConfig(data_dir=sys.argv[1])
+config.set("common.session.ttl", "5")
+config.set("log.stdout", "false")
+config.resolve()
+milvus._initialize_data_files(sys.argv[1])
+"""
 
 
 class RunningMilvus:
@@ -30,49 +47,58 @@ class RunningMilvus:
 
     address = _ADDRESS
 
-    def __init__(self, command: str, folder: Path) -> None:
-        self._command = command
-        self._folder = folder
+    def __init__(self, launcher: Path, folder: Path) -> None:
+        self._folder = folder / "milvus"
+        python = launcher.absolute().with_name("python")
+        subprocess.run([python, "-c", _PREPARE, self._folder], check=True)
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
+        programs = self._folder / "bin"
         with (self._folder / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [self._command, "--data", str(self._folder / "data")],
+                [programs / "milvus", "run", "standalone"],
                 stdout=log,
                 stderr=log,
+                cwd=self._folder,
+                env={
+                    **os.environ,
+                    "DEPLOY_MODE": "STANDALONE",
+                    "LD_LIBRARY_PATH": str(programs),
+                },
                 start_new_session=True,
             )
         self._wait()
 
     def _wait(self) -> None:
-        from pymilvus import MilvusClient
-
         end = time.monotonic() + _PATIENCE
         while True:
+            engine = MilvusEngine(f"{self.address}?timeout=5")
             try:
-                client = MilvusClient("http://127.0.0.1:19530", timeout=5)
-                client.list_collections(timeout=5)
-            except Exception:
+                engine.mark("nodekin_none")
+            except EngineUnavailableError:
+                assert self._process is not None
+                assert self._process.poll() is None, f"Milvus has ended: see {self._folder}"
                 assert time.monotonic() < end, f"Milvus doesn't start: see {self._folder}"
                 time.sleep(0.2)
             else:
-                client.close()
                 return
+            finally:
+                engine.close()
 
     def kill(self) -> None:
         assert self._process is not None
-        os.killpg(self._process.pid, signal.SIGKILL)  # the server is a child of its launcher
+        os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait(_PATIENCE)
 
 
 @contextmanager
 def running_milvus(folder: Path) -> Iterator[RunningMilvus]:
     pytest.importorskip("pymilvus", reason="no pymilvus: pip install nodekin[milvus]")
-    command = os.environ.get("MILVUS_SERVER")
-    if not command:
+    launcher = os.environ.get("MILVUS_SERVER")
+    if not launcher:
         pytest.skip("no Milvus server in MILVUS_SERVER; `make test-milvus` starts one, and tests")
-    server = RunningMilvus(command, folder)
+    server = RunningMilvus(Path(launcher), folder)
     server.start()
     try:
         yield server

@@ -15,6 +15,8 @@ from nodekin.retrievers import Retriever
 
 PATIENCE = 600  # seconds, on a busy machine
 
+MANY = 500  # documents, from which on more are removed than added
+
 
 class Server(Protocol):
     """What can be killed."""
@@ -50,15 +52,17 @@ class Work:
         self.lock = threading.Lock()
         self.written: dict[str, bool] = {}  # by document: whether it is there; only what is known
         self.busy: set[str] = set()  # documents that a call is changing
+        self.changed = 0
+        self.searched = 0
         self.errors: list[BaseException] = []
 
     def write(self, thread: int) -> None:
         rng = random.Random(thread)
         number = 1_000 * thread
         while not self.stop.is_set():
-            remove = rng.random() < 0.2
             with self.lock:
                 old = [i for i, there in self.written.items() if there and i not in self.busy]
+            remove = rng.random() < (0.2 if len(old) < MANY else 0.6)
             if remove and old:
                 name = rng.choice(old)
             else:
@@ -82,6 +86,7 @@ class Work:
             else:
                 with self.lock:
                     self.written[name] = not remove
+                    self.changed += 1
             finally:
                 with self.lock:
                     self.busy.discard(name)
@@ -105,12 +110,23 @@ class Work:
                     ids = [result.node.id for result in retriever(f"document {name}")]
                     with self.tally.trying((name, there, ids, retriever.similarity.name)):
                         assert (name in ids) == there
+                with self.lock:
+                    self.searched += 1
             except StoreError:
                 self.tally.note("searches refused")
                 time.sleep(0.01)
             finally:
                 with self.lock:
                     self.busy.discard(name)
+
+    def wait_for_progress(self) -> None:
+        """Wait until some documents were changed, and some found by words and by vectors."""
+        changed, searched = self.changed, self.searched
+        end = time.monotonic() + PATIENCE
+        while self.changed < changed + 4 or self.searched < searched + 4:
+            assert not self.errors, self.errors
+            assert time.monotonic() < end, "no progress since the server was started"
+            time.sleep(0.005)
 
     def run(self, work: Callable[[int], None], thread: int) -> None:
         try:
@@ -136,18 +152,12 @@ def check_kills(server: Server, kills: int, name: str, **options: Any) -> None:
         thread.start()
     rng = random.Random(7)
     for _ in range(kills):
-        before = len(work.written), tally.tried
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end and not work.errors:
-            if len(work.written) > before[0] + 3 and tally.tried > before[1] + 3:
-                break
-            time.sleep(0.005)
-        assert not work.errors, work.errors
-        assert time.monotonic() < end, "no progress since the server was started again"
+        work.wait_for_progress()
         time.sleep(rng.random() * 0.05)
         server.kill()
         server.start()
         tally.note("kills")
+    work.wait_for_progress()
     work.stop.set()
     for thread in threads:
         thread.join(PATIENCE)
