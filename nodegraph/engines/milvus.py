@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -66,7 +67,9 @@ _WITH_WORDS = (2, 4, 0)  # the first with sparse vectors
 
 _WORDS = ("auto", "milvus", "memory")
 
-_UNFLUSHED = 1_000  # rows that milvus-lite has no inverted file of
+_UNFLUSHED = 1_000  # rows from which on what is new is to be indexed at once
+
+_FLUSHING = 600  # seconds that this may take
 
 
 _LOGGERS = (  # each failure would be on stderr with its traceback, before it is raised
@@ -179,7 +182,7 @@ class MilvusEngine:
         self._client: MilvusClient | None = None
         self._version = _OLDEST
         self._said = False  # that words are not searched here
-        self._unflushed: dict[str, int] = {}  # rows by collection
+        self._unflushed: Counter[str] = Counter()  # rows by collection
 
     def __getstate__(self) -> dict[str, Any]:
         return {"address": self.address, "_address": self._address}
@@ -266,11 +269,15 @@ class MilvusEngine:
         return self._call(collection, read)
 
     def set_mark(self, collection: str, mark: str) -> int:
-        """Store the mark, and return the server's time of that."""
+        """Store the mark, and return the server's time of that.
+
+        After many writes Milvus is told to index them now: until then it searches them by another
+        index that misses more, or, as a file, row by row.
+        """
 
         def write(client: MilvusClient) -> int:
             if self._unflushed.pop(collection, 0) >= _UNFLUSHED:
-                client.flush(collection, timeout=self._timeout)
+                client.flush(collection, timeout=_FLUSHING)
             fields = client.describe_collection(collection, timeout=self._timeout)["fields"]
             (field,) = (field for field in fields if field["name"] in ("vector", "words"))
             row: dict[str, Any] = {"key": _MARK, "id": mark, "tags": []}
@@ -312,6 +319,7 @@ class MilvusEngine:
             for row in rows
         ]
         self._call(collection, lambda client: self._upsert(client, collection, data))
+        self._unflushed[collection] += len(data)
 
     def _check_tags(self, tags: Sequence[int]) -> None:
         if len(tags) > _MOST_TAGS:
@@ -475,7 +483,7 @@ class MilvusEngine:
             data.append({"key": row.key, "id": "", "tags": [*row.tags], "words": words})
         self._call(collection, lambda client: self._upsert(client, collection, data))
         if self._address.is_file:
-            self._unflushed[collection] = self._unflushed.get(collection, 0) + len(data)
+            self._unflushed[collection] += len(data)
 
     def search_words(
         self,

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from engine_checks import rows, same_as_memory
+from recall_on_cmrc import check_recall
 
 pytest.importorskip("chromadb", reason="no chromadb: pip install nodekin[chroma]")
 
@@ -22,6 +23,7 @@ from nodekin.nodegraph import Document, Embedder, NodeGraph, StoreError
 from nodekin.nodegraph.engines import EngineRow, EngineUnavailableError, MissingCollectionError
 from nodekin.nodegraph.engines.chroma import ChromaAddress, ChromaEngine
 from nodekin.retrievers import Retriever
+from nodekin.retrievers.indexes import table_index
 
 PATIENCE = 300.0
 """Seconds after which something that should happen is taken to hang."""
@@ -190,3 +192,15 @@ def test_the_graph_of_vectors_hardly_misses_one(tmp_path: Path) -> None:
     engine.close()
     assert hits / 1_000 >= 0.99
     assert firsts >= 99
+
+
+@pytest.mark.slow
+@pytest.mark.data
+def test_questions_on_cmrc_have_the_results_of_comparing_all(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also with a filter that leaves many, and with one that leaves few."""
+    monkeypatch.setattr(table_index, "_FEW", 300)
+    options = {"store": tmp_path / "graph.db", "index": f"chroma://{tmp_path}/vectors"}
+    filters = (None, {"part": {"lt": 20}}, {"part": 3})
+    check_recall("Chroma", options, data, filters, filtered=4)

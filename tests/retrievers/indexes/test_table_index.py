@@ -1,7 +1,6 @@
 """The vectors that PostgreSQL searches: the same results, by its graph too; one table for all."""
 
 import json
-import random
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import psycopg
 import pytest
 from postgres_server import RunningServer
+from recall_on_cmrc import check_recall
 
 import nodekin.nodegraph.postgres.pgvector_table as postgres_table
 from nodekin.nodegraph import Document, Embedder, EmbeddingError, NodeGraph, StoreError
@@ -387,37 +387,6 @@ def test_without_pgvector_vectors_are_in_memory(without_pgvector: str) -> None:
 def test_questions_on_cmrc_have_the_results_of_comparing_all(
     data: Path, address: str, monkeypatch: pytest.MonkeyPatch, searched_by_graph: list[bool]
 ) -> None:
-    """The bound for an approximate engine: recall@10, and the first result."""
-    wordllama = pytest.importorskip("wordllama", reason="no static vectors: pip install wordllama")
-    folder = data / "cmrc2018"
-    if not (folder / "kb").is_dir():
-        pytest.skip(f"no CMRC 2018 in {data}")
     monkeypatch.setattr(postgres_table, "LINKED", 1_000)
-    cache = Path(wordllama.__file__).parent
-    model = Embedder(
-        wordllama.WordLlama.load(cache_dir=cache, disable_download=True).embed, "wordllama"
-    )
-    texts = [file.read_text("utf-8") for file in sorted((folder / "kb").glob("*.txt"))]
-    clauses = [c for t in texts for c in t.replace("，", "。").split("。") if c.strip()]
-    random.Random(7).shuffle(clauses)
-    lines = (folder / "questions.jsonl").read_text("utf-8").splitlines()
-    questions = [json.loads(line)["question"] for line in lines]
-    graphs = [NodeGraph(store=s, embed=model, progress=False) for s in (address, None)]
-    results = []
-    for graph in graphs:
-        graph.create_node_group("line", str.splitlines)
-        graph.add(["\n".join(clauses[at : at + 100]) for at in range(0, len(clauses), 100)])
-        results.append(Retriever(graph, "line", "cosine", top_k=10).batch(questions))
+    check_recall("pgvector", {"store": address}, data)
     assert False in searched_by_graph
-    right = total = same = 0
-    for got, best in zip(*results, strict=True):
-        assert len(got) == len(best)
-        if not best:  # a question without a word that the model knows
-            continue
-        total += 1
-        right += sum(result.score >= best[-1].score for result in got) / len(best)
-        same += got[0].score == best[0].score
-    assert total > 900
-    assert right / total >= 0.99
-    assert same / total >= 0.99
-    graphs[0].close()
