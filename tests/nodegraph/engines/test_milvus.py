@@ -226,6 +226,5 @@ def test_words_are_found_as_by_adding_up_all(file: str, monkeypatch: pytest.Monk
     same_words_as_memory(engine, "nodekin_a", 40)
     monkeypatch.setattr(milvus, "_MOST", 50)  # more are read by the beginnings of their keys
     monkeypatch.setattr(milvus, "_UNFLUSHED", 10)
-    monkeypatch.setattr(milvus, "_DIGITS", "0123456789abcdef")
     same_words_as_memory(engine, "nodekin_b", 10)
     engine.close()

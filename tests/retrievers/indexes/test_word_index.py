@@ -1,0 +1,230 @@
+"""Words that an engine searches: the results of an index in memory, which no process holds."""
+
+import json
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from memory_engine import MemoryEngine
+
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.nodegraph.engines import WordHits, engine_words
+from nodekin.retrievers import Bm25, LinkRetriever, Retriever
+from nodekin.retrievers.indexes import TextIndex, WordIndex, text_index
+
+QUERIES = ("tea", "green tea river", "the bank of the river", "长江 河流", "milk milk", "nothing")
+
+WORDS = "tea green black milk river bank bed the of 长江 河流 金钱".split()
+
+
+def opened(engine: MemoryEngine | None = None, store: Any = None) -> NodeGraph:
+    graph = NodeGraph(store=store, index=engine, progress=False)
+    graph.create_node_group("line", str.splitlines)
+    return graph
+
+
+def document(number: int, lines: int = 6, longest: int = 12) -> Document:
+    chance = random.Random(number)
+    texts = [
+        " ".join(chance.choices(WORDS, range(12, 0, -1), k=chance.randrange(1, longest)))
+        for _ in range(lines)
+    ]
+    return Document("\n".join(texts), {"part": number % 3}, id=f"d{number}")
+
+
+def rows(results: list[Any]) -> list[tuple[str, float]]:
+    return [(result.node.id, result.score) for result in results]
+
+
+def same(graphs: list[NodeGraph], similarity: Any = "bm25", **settings: Any) -> None:
+    for filters in (None, {"part": 1}, {"not": {"part": 1}}):
+        for query in QUERIES:
+            got, expected = (
+                rows(Retriever(graph, "line", similarity, filters=filters, **settings)(query))
+                for graph in graphs
+            )
+            assert got == expected, (query, filters)
+
+
+def graphs_with(engine: MemoryEngine, count: int = 40) -> list[NodeGraph]:
+    graphs = [opened(engine), opened()]
+    for graph in graphs:
+        graph.add([document(number) for number in range(count)])
+    return graphs
+
+
+def test_no_process_holds_an_index() -> None:
+    graphs = graphs_with(MemoryEngine(words=True))
+    same(graphs, top_k=3)
+    same(graphs, target="ROOT", lift="sum")
+    (index,) = graphs[0]._shared.values()
+    assert isinstance(index, WordIndex)
+    assert index._statistics is not None
+    assert len(index._statistics[1]._terms) < len(WORDS) + 10  # those of the queries
+    assert index._recent is None
+    assert any(isinstance(index, TextIndex) for index in graphs[1]._shared.values())
+
+
+@pytest.mark.parametrize(("k1", "b"), [(0.0, 0.75), (0.4, 0.1), (1.2, 0.0), (9.0, 1.0)])
+def test_other_settings_have_their_own_scores(k1: float, b: float) -> None:
+    graphs = graphs_with(MemoryEngine(words=True))
+    same(graphs, Bm25(k1=k1, b=b), top_k=3)
+
+
+def test_nodes_that_become_longer_change_all_scores() -> None:
+    graphs = graphs_with(MemoryEngine(words=True), 5)
+    same(graphs, top_k=3)
+    for graph in graphs:
+        graph.add([document(number, longest=400) for number in range(50, 70)])
+    same(graphs, top_k=3)
+    for graph in graphs:
+        graph.remove([f"d{number}" for number in range(5)])
+    same(graphs, top_k=3)
+
+
+class Inexact(MemoryEngine):
+    """Return sums that are up to a quarter too low or too high."""
+
+    def search_words(self, *args: Any) -> WordHits:
+        collection, query, limit, *others = args
+        found = super().search_words(collection, query, None, *others)
+        chance = random.Random(5)
+        scores = [score * chance.uniform(0.8, 1.25) for score in found.scores]
+        pairs = sorted(zip(scores, found.keys, strict=True), reverse=True)[:limit]
+        return WordHits([key for _, key in pairs], [score for score, _ in pairs])
+
+
+def test_an_engine_may_say_how_inexact_it_is() -> None:
+    engine = Inexact(words=True)
+    engine.word_slack = 1.25
+    same(graphs_with(engine), top_k=3)
+    engine.word_slack = None  # as many more are read as there are here
+    same(graphs_with(engine, 10), top_k=3)
+
+
+def test_more_ties_than_an_engine_returns() -> None:
+    engine = MemoryEngine(words=True)
+    engine.most = 20
+    graphs = [opened(engine), opened()]
+    for graph in graphs:
+        graph.add([Document("green tea\n" * 30 + "tea tea", id=str(n)) for n in range(3)])
+    retrievers = [Retriever(graph, "line", "bm25", top_k=5) for graph in graphs]
+    got, expected = (rows(retriever("tea")) for retriever in retrievers)
+    assert [score for _, score in got] == [score for _, score in expected]
+    same(graphs, top_k=40)  # all are read, and ties are in document order
+
+
+def test_several_graphs_are_searched_as_one() -> None:
+    engine = MemoryEngine(words=True)
+    mixed = [opened(engine), opened()]
+    alone = [opened(), opened()]
+    for first, second in (mixed, alone):
+        first.add([document(number) for number in range(10)])
+        second.add([document(number) for number in range(10, 30)])
+    for query in QUERIES:
+        got, expected = (rows(Retriever(g, "line", "bm25")(query)) for g in (mixed, alone))
+        assert got == expected
+
+
+def test_nodes_without_a_term_count_in_the_average() -> None:
+    graphs = [opened(MemoryEngine(words=True)), opened()]
+    for texts in (["...\ntea", "!"], ["tea\n?"], ["..."], ["tea"], ["tea", "green tea"]):
+        for graph in graphs:
+            graph.remove(graph.document_ids())
+            graph.add([Document(text, id=str(n)) for n, text in enumerate(texts)])
+        same(graphs)
+
+
+def test_metadata_that_changes_is_seen() -> None:
+    graphs = graphs_with(MemoryEngine(words=True), 6)
+    same(graphs)
+    for graph in graphs:
+        graph.add(Document(document(3).text, {"part": 1}, id="d3"))
+    same(graphs)
+
+
+def test_every_analyzer_has_a_collection_of_its_own() -> None:
+    engine = MemoryEngine(words=True)
+    graphs = graphs_with(engine, 5)
+    same(graphs)
+    same(graphs, Bm25(analyzer=str.split))
+    same(graphs, Bm25(analyzer=list))
+    assert len(engine.collections) == 3
+
+
+def test_another_analysis_is_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = MemoryEngine(words=True)
+    with opened(engine, tmp_path / "graph.db") as graph:
+        graph.add(document(1))
+        assert Retriever(graph, "line", "bm25")("tea")
+    (before,) = engine.collections
+    monkeypatch.setattr(text_index, "_ANALYSIS", 99)
+    with opened(engine, tmp_path / "graph.db") as graph:
+        assert Retriever(graph, "line", "bm25")("tea")
+        graph.compact()
+        kinds = [kind for kind in graph._store.kinds() if kind.startswith("nodekin_")]
+    (after,) = engine.collections
+    assert before != after
+    assert len(kinds) == 3  # of the new one
+    assert all(kind.startswith(after) for kind in kinds)
+
+
+def test_many_terms_are_written_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_words, "_MOST_TERMS", 20)
+    monkeypatch.setattr(engine_words, "BATCH", 3)
+    same(graphs_with(MemoryEngine(words=True), 5))
+
+
+def test_what_needs_all_postings_says_that_it_indexes_here(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    graphs = graphs_with(MemoryEngine(words=True), 5)
+    same(graphs, Bm25(method="okapi"))
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith("the words of group 'line' are indexed in this process")
+    assert "okapi" in said
+    caplog.clear()
+    graphs[0].link("d1", ["d2"])
+    retriever = LinkRetriever(Retriever(graphs[0], "ROOT", "bm25"), graphs[0])
+    assert retriever("green tea")
+    assert ["links are followed" in record.getMessage() for record in caplog.records] == [True]
+
+
+def test_a_group_that_nobody_can_search_is_refused() -> None:
+    with pytest.raises(ValueError, match="no engine that searches words; open a TextIndex"):
+        WordIndex(opened(), "line", str.split)
+
+
+@pytest.mark.slow
+@pytest.mark.data
+def test_questions_on_cmrc_have_the_results_of_memory(data: Path, tmp_path: Path) -> None:
+    """All of them: the bound for an engine is recall@10 and the first result, for 99 of 100."""
+    for name in ("pymilvus", "milvus_lite"):
+        pytest.importorskip(name, reason=f"no {name}: pip install nodekin[milvus] milvus-lite")
+    folder = data / "cmrc2018"
+    if not (folder / "kb").is_dir():
+        pytest.skip(f"no CMRC 2018 in {data}")
+    texts = [file.read_text("utf-8") for file in sorted((folder / "kb").glob("*.txt"))]
+    lines = (folder / "questions.jsonl").read_text("utf-8").splitlines()
+    questions = [json.loads(line)["question"] for line in lines]
+    on_engine = NodeGraph(
+        store=tmp_path / "graph.db", index=f"milvus://{tmp_path}/words.db", progress=False
+    )
+    in_memory = NodeGraph(progress=False)
+    for graph in (on_engine, in_memory):
+        graph.create_node_group("sentence", lambda text: re.findall("[^。\n]+。?", text))
+        graph.add([Document(text, {"part": number}) for number, text in enumerate(texts)])
+    for step, filters in ((1, None), (7, {"part": {"lt": 13}}), (7, {"part": 3})):
+        some = questions[::step]
+        retrievers = [
+            Retriever(graph, "sentence", "bm25_chinese", top_k=10, filters=filters)
+            for graph in (on_engine, in_memory)
+        ]
+        got, expected = (
+            [[(r.node.text, r.score) for r in of_one] for of_one in retriever.batch(some)]
+            for retriever in retrievers
+        )
+        assert got == expected
+    on_engine.close()
