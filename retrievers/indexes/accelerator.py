@@ -69,7 +69,7 @@ def _compiled(numba: Any) -> Kernel:
 
     number, whole, narrow = types.float64, types.int64, types.int32
     signature = (
-        *(array(whole), array(narrow), array(number), array(number)),  # the lists
+        *(array(whole), array(narrow), array(narrow), array(number), array(number)),  # the lists
         *(array(whole), array(number)),  # the query
         *(array(number, False), array(narrow, False)),  # room
         *(array(types.boolean), whole, array(whole)),

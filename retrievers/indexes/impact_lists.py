@@ -18,6 +18,12 @@ Floats = npt.NDArray[np.float64]
 
 _MOST_TERMS = 200_000
 
+_LONG = 1 << 20  # postings from which room is made for all that may come
+
+_SHARED_COUNTS = 16  # counts up to which nodes of the same length share an impact
+
+_MOST_SHARED = 1 << 16  # impacts that are shared, so that they stay in the processor's cache
+
 
 @dataclass(frozen=True, slots=True)
 class Saturation:
@@ -42,17 +48,26 @@ class Saturation:
 class ImpactArrays(NamedTuple):
     """Hold lists of rows with the impacts of a term on each, one list after the other.
 
+    An impact depends on count and length alone, so that most are there once: a posting takes eight
+    bytes, and its impact is none the less exact.
+
     Attributes:
         starts: Where each list begins, and, one place on, where it ends.
         rows: The rows, ascending within a list.
-        impacts: What the list's term adds to each, for a weight of 1.
+        codes: Where the impact on each is among ``values``.
+        values: What a term adds to a row, for a weight of 1.
         highest: The highest impact of each list.
     """
 
     starts: Places
     rows: Ints
-    impacts: Floats
+    codes: Ints
+    values: Floats
     highest: Floats
+
+    def impacts(self, begin: int, end: int) -> Floats:
+        """Return the impacts on the rows from one place to another."""
+        return self.values[self.codes[begin:end]]
 
 
 class QueryLists(NamedTuple):
@@ -94,15 +109,31 @@ class ImpactLists:
         self._slots: dict[str, int] = {}
         self._count = 0
         self._size = 0
+        # The impacts of count 1 by length, then those of count 2, and so on. Where lengths differ
+        # much, only those that there are have a place.
+        longest = int(lengths.max(initial=0))
+        if longest < min(len(lengths), _MOST_SHARED // _SHARED_COUNTS):
+            distinct, self._ranks = np.arange(longest + 1, dtype=np.int32), lengths
+        else:
+            present = np.zeros(longest + 1, np.bool_)
+            present[lengths] = True
+            distinct = np.flatnonzero(present).astype(np.int32)
+            self._ranks = (np.cumsum(present, dtype=np.int32) - 1)[lengths]
+        self._distinct = len(distinct)
+        shared = max(1, min(_SHARED_COUNTS, _MOST_SHARED // max(1, len(distinct))))
+        counts = np.arange(1, shared + 1, dtype=np.int32).repeat(len(distinct))
+        values = saturation.impacts(counts, np.tile(distinct, shared))
+        self._shared = shared
+        self._values = len(values)
         self.arrays = ImpactArrays(
-            *(np.zeros(17, np.int64), np.empty(1024, np.int32)),
-            *(np.empty(1024), np.zeros(16)),
+            *(np.zeros(17, np.int64), np.empty(1024, np.int32), np.empty(1024, np.int32)),
+            *(values, np.zeros(16)),
         )
 
     @property
     def full(self) -> bool:
         """Whether it is time to begin anew."""
-        return self._size > self._most or self._count > _MOST_TERMS
+        return self._size + self._values > self._most or self._count > _MOST_TERMS
 
     def slots(self, terms: Sequence[str], read: Callable[[str], tuple[Ints, Ints]]) -> list[int]:
         """Return the number of each term's list.
@@ -123,25 +154,39 @@ class ImpactLists:
 
     def _add(self, rows: Ints, counts: Ints) -> int:
         slot, begin, end = self._count, self._size, self._size + len(rows)
+        # Places of 64 bits are taken several times as fast.
+        codes = (counts - 1) * np.int64(self._distinct) + self._ranks.take(rows.astype(np.int64))
+        rare = np.flatnonzero(counts > self._shared)  # whose impacts are their own
+        values = _with_room(self.arrays.values, self._values + len(rare))
+        if len(rare):
+            own = slice(self._values, self._values + len(rare))
+            values[own] = self.saturation.impacts(counts[rare], self._lengths[rows[rare]])
+            codes[rare] = np.arange(own.start, own.stop)
         arrays = ImpactArrays(
             _with_room(self.arrays.starts, slot + 2),
-            _with_room(self.arrays.rows, end),
-            _with_room(self.arrays.impacts, end),
+            _with_room(self.arrays.rows, end, self._most),
+            _with_room(self.arrays.codes, end, self._most),
+            values,
             _with_room(self.arrays.highest, slot + 1),
         )
-        impacts = self.saturation.impacts(counts, self._lengths[rows])
         arrays.rows[begin:end] = rows
-        arrays.impacts[begin:end] = impacts
+        arrays.codes[begin:end] = codes
         arrays.starts[slot + 1] = end
-        arrays.highest[slot] = impacts.max(initial=0.0)
+        arrays.highest[slot] = values.take(codes).max(initial=0.0)
         self.arrays, self._count, self._size = arrays, slot + 1, end
+        self._values += len(rare)
         return slot
 
 
-def _with_room(array: npt.NDArray, size: int) -> npt.NDArray:  # type: ignore[type-arg]
-    """Return an array of at least a size, the same one or a copy of twice the size."""
+def _with_room(array: npt.NDArray, size: int, most: int = 0) -> npt.NDArray:  # type: ignore[type-arg]
+    """Return an array of at least a size, the same one or a copy of twice the size.
+
+    A long one gets at once more than it may come to have, since both take memory while it is
+    copied, and room that is not used takes none.
+    """
     if size <= len(array):
         return array
-    larger = np.empty(max(size, 2 * len(array)), array.dtype)  # what is not used takes no memory
+    twice = max(size, 2 * len(array))
+    larger = np.empty(twice if size < _LONG else max(twice, 2 * most), array.dtype)
     larger[: len(array)] = array
     return larger

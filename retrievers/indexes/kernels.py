@@ -28,7 +28,8 @@ LISTED_SHARE = 4
 def search(
     starts: Places,
     rows: Ints,
-    impacts: Floats,
+    codes: Ints,
+    values: Floats,
     highest: Floats,
     slots: Places,
     weights: Floats,
@@ -48,9 +49,10 @@ def search(
     best is known by a sum that as many other rows have reached as are wanted.
 
     Args:
-        starts: See ``ImpactArrays``, like ``rows``, ``impacts`` and ``highest``.
+        starts: See ``ImpactArrays``, like the four that follow.
         rows: The same.
-        impacts: The same.
+        codes: The same.
+        values: The same.
         highest: The same.
         slots: See ``QueryLists``.
         weights: The weight of each term, above 0, the highest first.
@@ -166,7 +168,7 @@ def search(
         for at in range(begin, end):
             row = rows[at]
             before = sums[row]
-            value = before + weight * impacts[at]
+            value = before + weight * values[codes[at]]
             sums[row] = value
             if listed:
                 touched[count] = row  # overwritten by the next one where it does not count
@@ -205,7 +207,7 @@ def search(
                 continue
             place = find(row, begin, end)
             if place < end and rows[place] == row:
-                value += weights[term] * impacts[place]
+                value += weights[term] * values[codes[place]]
             touched[kept], scores[kept] = row, value
             kept += 1
             if value > least:

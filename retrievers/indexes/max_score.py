@@ -163,7 +163,9 @@ def _added(
     spans = spans[first:]
     weights = lists.weights[first : first + len(spans)]
     rows = np.concatenate([lists.arrays.rows[begin:end] for begin, end in spans])
-    added = np.concatenate([lists.arrays.impacts[begin:end] for begin, end in spans])
+    # Places of 64 bits are taken several times as fast.
+    of_terms = [lists.arrays.codes[begin:end] for begin, end in spans]
+    added = lists.arrays.values.take(np.concatenate(of_terms, dtype=np.int64))
     added *= weights.repeat([end - begin for begin, end in spans])
     return rows, added
 
@@ -175,7 +177,7 @@ def _added_to(rows: Ints, lists: QueryLists, begin: int, end: int, weight: float
     rows_of_term = lists.arrays.rows[begin:end]
     at = np.searchsorted(rows_of_term, rows)
     at[at == end - begin] = 0
-    added = lists.arrays.impacts[begin:end][at] * weight
+    added = lists.arrays.values[lists.arrays.codes[begin:end][at]] * weight
     added[rows_of_term[at] != rows] = 0.0
     return added
 

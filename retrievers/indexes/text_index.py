@@ -28,7 +28,11 @@ from .synced_index import SyncedIndex
 
 _LONG = 1_000  # nodes whose indexing is worth a progress bar
 
-_CACHED = 4_000_000  # postings that are cached with what they add to scores, at least
+# Postings that are cached with what they add to scores, at eight bytes each: so many, and this
+# share of all. A million passages have 90 million, and questions soon want half of them.
+_CACHED = 4_000_000
+
+_CACHED_SHARE = 8
 
 _MOST_FREQUENCIES = 100_000  # terms of which it is remembered in how many nodes they are
 
@@ -200,7 +204,7 @@ class TextIndex(SyncedIndex):
             if lists is None or lists.full:
                 if len(self._weighed) >= _MOST_SATURATIONS:
                     self._weighed = {}
-                most = _CACHED + len(self._postings) // 4
+                most = _CACHED + len(self._postings) // _CACHED_SHARE
                 lists = self._weighed[saturation] = ImpactLists(saturation, self._lengths, most)
             self._latest = lists
         return lists
@@ -213,7 +217,7 @@ class TextIndex(SyncedIndex):
         lists = self._impact_lists(saturation)
         (slot,) = lists.slots([term], self._read)
         begin, end = lists.arrays.starts[slot : slot + 2]
-        return lists.arrays.rows[begin:end], lists.arrays.impacts[begin:end]
+        return lists.arrays.rows[begin:end], lists.arrays.impacts(begin, end)
 
     def postings(self, term: str) -> tuple[Ints, Ints]:
         """Return the living rows of a term, ascending, and how often each has it."""

@@ -83,9 +83,7 @@ def test_the_rest_is_skipped_and_looked_up() -> None:
     everywhere = np.arange(9000, dtype=np.int32), np.ones(9000, np.int32)
     rare = np.array([7, 500], np.int32), np.array([1, 2], np.int32)
     lists = query_lists([(5.0, *rare), (0.001, *everywhere)], np.ones(9000, np.int32))
-    watched = lists._replace(
-        arrays=lists.arrays._replace(impacts=lists.arrays.impacts.view(Watched))
-    )
+    watched = lists._replace(arrays=lists.arrays._replace(codes=lists.arrays.codes.view(Watched)))
     scratch = Scratch(np.zeros(9000), np.empty(9001, np.int32))
     Watched.read = 0
     rows, scores = compiled_best_rows(kernels.search, watched, scratch, 2, None, np.arange(9000))
@@ -116,7 +114,9 @@ def test_every_row_is_found_wherever_it_is(rows: list[int], size: int) -> None:
 
 def test_what_the_loops_do_not_do_is_left_to_numpy() -> None:
     def lists(weight: float) -> QueryLists:
-        return query_lists([(weight, np.zeros(1, np.int32), np.ones(1, np.int32))], np.ones(1))
+        return query_lists(
+            [(weight, np.zeros(1, np.int32), np.ones(1, np.int32))], np.ones(1, np.int32)
+        )
 
     assert can_search(lists(1.0), 10)
     assert not can_search(lists(1.0), None)

@@ -16,7 +16,7 @@ def brute(lists, limit, allowed, orders) -> tuple[list[int], list[float]]:
     sums: dict[int, float] = {}
     for weight, (begin, end) in zip(lists.weights.tolist(), lists.spans(), strict=True):
         for at in range(begin, end):
-            row, impact = int(lists.arrays.rows[at]), float(lists.arrays.impacts[at])
+            row, impact = int(lists.arrays.rows[at]), float(lists.arrays.impacts(at, at + 1)[0])
             sums[row] = sums.get(row, 0.0) + weight * impact
     allowed_rows = [row for row in sums if allowed is None or allowed[row]]
     ranking = sorted(allowed_rows, key=lambda row: (-sums[row], orders[row]))[:limit]
