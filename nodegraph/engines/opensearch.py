@@ -1,4 +1,4 @@
-"""OpenSearch: vectors by its k-NN plugin."""
+"""OpenSearch: vectors by its k-NN plugin, words by its features."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import urlsplit
 
-from ..errors import StoreError, nearest_names
+from ..errors import StoreError
 from ..vector_table import Nearest, ValueMatch
+from .address_parts import AddressParts
 from .index_engine import EngineRow, EngineUnavailableError, MissingCollectionError
+from .word_engine import QueryTerm, WordHits, WordRow
 
 if TYPE_CHECKING:
     from ..vector_table import Vectors
@@ -37,6 +40,8 @@ _PORTION = 1_000  # rows that are read at once
 
 _MOST_VALUES = 65_536  # of a "terms" query: index.max_terms_count
 
+_MOST_TERMS = 512  # of a query, which may have 1,024 parts with its conditions
+
 _LONGEST_VECTOR = 16_000
 
 _LONGEST_REQUEST = 5_000_000  # bytes of a bulk request, unless the server wants less
@@ -50,6 +55,8 @@ _NEIGHBOURS = 24
 _BUILD_BREADTH = 200
 
 _BREADTH = 400
+
+_UNSEARCHED = {"index": False, "doc_values": False}
 
 _MARK = "mark"  # the id of the document that has the mark of a collection
 
@@ -80,6 +87,7 @@ class OpenSearchAddress:
         verify: Whether certificates are checked.
         prefix: What the names of its indexes begin with.
         timeout: Seconds to wait for an answer.
+        words: Whether words are searched here, too; else in each process.
         shown: The address without the password.
     """
 
@@ -90,74 +98,63 @@ class OpenSearchAddress:
     verify: bool
     prefix: str
     timeout: float
+    words: bool
     shown: str
 
     @classmethod
     def parse(cls, address: str) -> OpenSearchAddress:
         """Read ``opensearch://user:password@host:9200,host:9200?prefix=name&secure=true``.
 
-        Further parameters are ``timeout=10``, ``ca=/path/to/authorities.pem`` and
-        ``verify=false``.
+        Further parameters are ``timeout=10``, ``ca=/path/to/authorities.pem``, ``verify=false``
+        and ``words=memory``, by which each process searches words itself.
 
         Raises:
             ValueError: If it is no such address.
         """
-        parts = urlsplit(address)  # a password is never in a message
-        own = {"prefix": "", "secure": "false", "timeout": "10", "ca": "", "verify": "true"}
-        for name, value in parse_qsl(parts.query, keep_blank_values=True):
-            if name not in own:
-                raise ValueError(
-                    f"the address of OpenSearch has the parameter {name!r}; it takes "
-                    f"{nearest_names(name, own)}"
-                )
-            own[name] = value
-        for name in ("secure", "verify"):
-            if own[name] not in ("true", "false"):
-                raise ValueError(f"{name}={own[name]!r:.40} is neither true nor false")
-        secure, verify = own["secure"] == "true", own["verify"] == "true"
-        if not secure and (own["ca"] or not verify):
+        settings = {"prefix": "", "secure": "false", "timeout": "10", "ca": "", "verify": "true"}
+        settings["words"] = "opensearch"
+        parts = urlsplit(address)
+        user, at, listed = parts.netloc.rpartition("@")
+        nodes = [
+            AddressParts.parse(
+                parts._replace(netloc=f"{user}{at}{node}").geturl(), "OpenSearch", _PORT, settings
+            )
+            for node in listed.split(",")
+        ]
+        first = nodes[0]
+        own, timeout = first.settings, first.seconds("timeout")
+        for name, known in (("verify", ("true", "false")), ("words", ("opensearch", "memory"))):
+            if own[name] not in known:
+                raise ValueError(f"{name}={own[name]!r:.40} is neither {' nor '.join(known)}")
+        if not first.secure and (own["ca"] or own["verify"] == "false"):
             raise ValueError("ca= and verify= are about certificates; write secure=true, too")
         if not re.fullmatch(r"([a-z0-9][a-z0-9_.-]{0,99})?", own["prefix"]):
             raise ValueError(
                 f"prefix={own['prefix']!r:.40} begins no name of an index: write small letters, "
                 "digits, '_', '-' and '.', up to 100"
             )
-        user, _, nodes = parts.netloc.rpartition("@")
-        try:
-            timeout = float(own["timeout"])
-            nodes_of = [urlsplit(f"//{node}") for node in nodes.split(",")]
-            hosts = sorted((node.hostname or "", node.port or _PORT) for node in nodes_of)
-        except ValueError as error:
-            raise ValueError(
-                f"the port or the timeout of OpenSearch's address is no number: {error}; write "
-                "'opensearch://host:9200?timeout=10'"
-            ) from error
-        if not 0 < timeout < math.inf:
-            raise ValueError(f"timeout={own['timeout']!r:.40} is no number of seconds above 0")
-        if parts.scheme != "opensearch" or not all(host for host, _ in hosts):
-            raise ValueError(
-                "the address of OpenSearch names a server, 'opensearch://host:9200', or several "
-                "nodes, 'opensearch://host:9200,host:9200'"
-            )
-        if parts.path.strip("/"):
-            raise ValueError(
-                f"the address of OpenSearch has a path, {parts.path!r:.80}; write ?prefix=name for "
-                "what the names of its indexes begin with"
-            )
-        name, _, password = user.partition(":")
-        both = (unquote(name), unquote(password)) if name else None
-        listed = ",".join(f"[{h}]:{p}" if ":" in h else f"{h}:{p}" for h, p in hosts)
-        shown = f"OpenSearch at opensearch://{listed}"
+        nodes.sort(key=lambda node: node.netloc)
+        shown = f"OpenSearch at opensearch://{','.join(node.netloc for node in nodes)}"
         if own["prefix"]:
             shown += f"?prefix={own['prefix']}"
-        of_tls = (secure, own["ca"], verify)
-        return cls(tuple(hosts), both, *of_tls, own["prefix"], timeout, shown)
+        return cls(
+            hosts=tuple((node.host, node.port) for node in nodes),
+            user=(first.user, first.password) if first.user else None,
+            secure=first.secure,
+            ca=own["ca"],
+            verify=own["verify"] == "true",
+            prefix=own["prefix"],
+            timeout=timeout,
+            words=own["words"] == "opensearch",
+            shown=shown,
+        )
 
 
 class OpenSearchEngine:
-    """Search vectors by OpenSearch: up to 10,000 by comparing all, above by its HNSW (Faiss).
+    """Search vectors by OpenSearch: up to 10,000 by comparing all, above by HNSW; and words.
 
-    OpenSearch 2.9 or later, with the k-NN plugin. Tested against a double of its protocol, and not
+    Words are searched by its inverted file of features, which finds all candidates. OpenSearch 2.9
+    or later, with the k-NN plugin for vectors. Tested against a double of its protocol, and not
     on a real server yet.
 
     Args:
@@ -225,26 +222,31 @@ class OpenSearchEngine:
                 f"embedding model makes {dimension:,}; open the graph without index="
             )
         vector: dict[str, Any] = {"type": "knn_vector", "dimension": dimension}
-        # What is written is seen by "_refresh" alone, on every copy: segments that are copied
-        # later would be stale.
-        settings: dict[str, Any] = {"refresh_interval": "-1", "replication.type": "DOCUMENT"}
+        settings: dict[str, Any] = {}
         if linked:
-            settings |= {"knn": True, "knn.algo_param.ef_search": _BREADTH}
+            settings = {"knn": True, "knn.algo_param.ef_search": _BREADTH}
             parameters = {"m": _NEIGHBOURS, "ef_construction": _BUILD_BREADTH}
             method = {"name": "hnsw", "engine": "faiss", "space_type": "innerproduct"}
             vector["method"] = {**method, "parameters": parameters}
-        unsearched = {"index": False, "doc_values": False}
         fields = {
-            "key": {"type": "keyword"},
-            "id": {"type": "keyword", **unsearched},
-            "place": {"type": "long", **unsearched},
-            "tags": {"type": "keyword"},
+            "place": {"type": "long", **_UNSEARCHED},
             "packed": {"type": "binary"},
             "vector": vector,
         }
+        self._create(collection, settings, fields, linked)
+
+    def _create(
+        self, collection: str, settings: dict[str, Any], fields: dict[str, Any], linked: bool
+    ) -> None:
+        """Make an index of rows with some fields beside those that all have."""
+        # What is written is seen by "_refresh" alone, on every copy: segments that are copied
+        # later would be stale.
+        own = {"refresh_interval": "-1", "replication.type": "DOCUMENT", **settings}
+        keyword = {"type": "keyword"}
+        every = {"key": keyword, "id": {**keyword, **_UNSEARCHED}, "tags": keyword, **fields}
         body = {
-            "settings": {"index": settings},
-            "mappings": {"dynamic": "strict", "_meta": {"linked": linked}, "properties": fields},
+            "settings": {"index": own},
+            "mappings": {"dynamic": "strict", "_meta": {"linked": linked}, "properties": every},
             "aliases": {self._alias(collection): {}},
         }
 
@@ -396,7 +398,7 @@ class OpenSearchEngine:
         else:
             found = {"knn": {"vector": {"vector": numbers, "k": limit, "filter": condition}}}
         body = {"size": limit, "query": found, "_source": _FIELDS, "track_total_hits": False}
-        rows = self._search(collection, body)
+        rows = [hit["_source"] for hit in self._search(collection, body)]
         return _as_nearest(rows, len(query))
 
     def _see(self, collection: str, position: int) -> None:
@@ -418,15 +420,9 @@ class OpenSearchEngine:
     ) -> Iterator[Sequence[EngineRow]]:
         """Yield all rows that match, in the order of their keys."""
         self._see(collection, position)
-        body = {
-            "size": _PORTION,
-            "query": _query(match, ()),
-            "_source": [*_FIELDS, "tags"],
-            "sort": [{"key": "asc"}],
-            "track_total_hits": False,
-        }
-        while True:
-            found = self._search(collection, body)
+        body = {"query": _query(match, ()), "_source": [*_FIELDS, "tags"]}
+        for hits in self._pages(collection, body):
+            found = [hit["_source"] for hit in hits]
             yield [
                 EngineRow(
                     *(row["key"], row["id"], int(row["place"]), [*map(int, row["tags"])]),
@@ -434,9 +430,16 @@ class OpenSearchEngine:
                 )
                 for row in found
             ]
-            if len(found) < _PORTION:
+
+    def _pages(self, collection: str, body: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
+        """Yield all hits of a search in the order of their keys."""
+        body = {**body, "size": _PORTION, "sort": [{"key": "asc"}], "track_total_hits": False}
+        while True:
+            hits = self._search(collection, body)
+            yield hits
+            if len(hits) < _PORTION:
                 return
-            body["search_after"] = [found[-1]["key"]]
+            body["search_after"] = hits[-1]["sort"]
 
     def _search(self, collection: str, body: dict[str, Any]) -> list[dict[str, Any]]:
         whole = {"allow_partial_search_results": "false"}
@@ -444,7 +447,55 @@ class OpenSearchEngine:
             lambda client: client.search(index=self._alias(collection), body=body, params=whole)
         )
         self._check_shards(answer)
-        return [hit["_source"] for hit in answer["hits"]["hits"]]
+        hits: list[dict[str, Any]] = answer["hits"]["hits"]
+        return hits
+
+    # Words: impacts are features, which a query adds up
+
+    word_slack = 1 + 2**-8  # nine bits of an impact are stored, the others cut off
+
+    @property
+    def searches_words(self) -> bool:
+        """Whether the address leaves words to OpenSearch."""
+        return self._address.words
+
+    def create_words(self, collection: str) -> None:
+        """Make a collection of words."""
+        self._create(collection, {}, {"words": {"type": "rank_features"}}, linked=False)
+
+    def put_words(self, collection: str, rows: Sequence[WordRow]) -> None:
+        """Insert or replace rows."""
+        lines = {row.key: _word_lines(row) for row in rows}
+        self._bulk(collection, [*lines.values()])
+
+    def search_words(
+        self,
+        collection: str,
+        query: Sequence[QueryTerm],
+        limit: int | None,
+        match: ValueMatch | None,
+        without: Collection[str],
+        position: int,
+    ) -> WordHits:
+        """Return the rows with the highest sums; of more than 512 terms by reading all rows."""
+        self._see(collection, position)
+        features = [
+            {"rank_feature": {"field": f"words.{term.number}", "boost": term.weight, "linear": {}}}
+            for term in query
+        ]
+        sums: dict[str, float] = {}
+        for begin in range(0, len(features), _MOST_TERMS):
+            part = features[begin : begin + _MOST_TERMS]
+            body = {"query": _query(match, without, part), "_source": False}
+            if limit is not None and len(part) == len(features):
+                top = {**body, "size": limit, "track_total_hits": False}
+                pages = iter([self._search(collection, top)])
+            else:
+                pages = self._pages(collection, {**body, "track_scores": True})
+            for hit in chain.from_iterable(pages):
+                sums[hit["_id"]] = sums.get(hit["_id"], 0.0) + hit["_score"]
+        keys = sorted(sums, key=sums.__getitem__, reverse=True)[:limit]
+        return WordHits(keys, [sums[key] for key in keys])
 
     # The client
 
@@ -550,7 +601,11 @@ class OpenSearchEngine:
             answer = info.get("error", info) if isinstance(info, Mapping) else info
             return self._explained_answer(status, answer or error.args[1], wait)
         name, message = type(error).__name__, _short(error)
-        goes_on = "Searches by words, and whatever else is no search by vectors, go on without it"
+        goes_on = "Whatever is no search goes on without it"
+        if self._address.words:
+            goes_on += ", and so do searches by words where the address has words=memory"
+        else:
+            goes_on += ", and so do searches by words"
         if name == "ConnectionTimeout":
             return EngineUnavailableError(
                 f"{self.shown} didn't answer within {self._address.timeout:g} seconds; see whether "
@@ -722,6 +777,14 @@ def _lines(row: EngineRow) -> str:
     return f'{action}\n{json.dumps(document)[:-1]}, "vector": [{numbers}]}}\n'
 
 
+def _word_lines(row: WordRow) -> str:
+    """Return what puts a row of words, as two lines of JSON."""
+    action = json.dumps({"index": {"_id": row.key}})
+    words = dict(zip(map(str, row.terms.tolist()), row.impacts.tolist(), strict=True))
+    document = {"key": row.key, "tags": [*map(str, row.tags)], "words": words}
+    return f"{action}\n{json.dumps(document)}\n"
+
+
 def _unpacked(packed: str) -> Vectors:
     import numpy as np
 
@@ -738,14 +801,24 @@ def _as_nearest(rows: Sequence[dict[str, Any]], dimension: int) -> Nearest:
     return Nearest([row["id"] for row in rows], orders, vectors)
 
 
-def _query(match: ValueMatch | None, without: Collection[str]) -> dict[str, Any]:
-    """Return what selects rows in OpenSearch's language; the mark has no key."""
+def _query(
+    match: ValueMatch | None, without: Collection[str], scored: Sequence[dict[str, Any]] = ()
+) -> dict[str, Any]:
+    """Return what selects rows in OpenSearch's language; the mark has no key.
+
+    Args:
+        match: Which rows count.
+        without: Keys of rows that don't.
+        scored: What is added up; a row has one of it at least.
+    """
     conditions: list[dict[str, Any]] = [{"exists": {"field": "key"}}]
     if match is not None:
         conditions.append(_condition(match))
     query: dict[str, Any] = {"filter": conditions}
     if without:
         query["must_not"] = [_terms("key", [*without])]
+    if scored:
+        query |= {"should": [*scored], "minimum_should_match": 1}
     return {"bool": query}
 
 

@@ -35,6 +35,7 @@ _FIELD_PARAMETERS = {
     "keyword": {"index", "doc_values"},
     "long": {"index", "doc_values"},
     "binary": set(),
+    "rank_features": set(),
     "knn_vector": {"dimension", "method"},
 }
 
@@ -425,6 +426,11 @@ class OpenSearchDouble:
             elif kind == "binary":
                 right = isinstance(value, str)
                 base64.b64decode(value, validate=True)
+            elif kind == "rank_features":
+                right = isinstance(value, dict) and all(
+                    "." not in name and type(v) in (int, float) and 1.2e-38 < v < 3.4e38
+                    for name, v in value.items()
+                )
             else:
                 right = all(type(v) in (int, float) and math.isfinite(v) for v in values)
                 if len(values) != mapping["dimension"]:
@@ -447,6 +453,7 @@ class _Search:
 
     def hits(self, body: Json) -> list[Json]:
         known = {"size", "from", "query", "sort", "search_after", "_source", "track_total_hits"}
+        known |= {"track_scores"}
         _check(body.keys() <= known, f"unknown key in {[*body]}", "parsing_exception")
         size, begin = body.get("size", 10), body.get("from", 0)
         _check(
@@ -472,9 +479,10 @@ class _Search:
         hits = []
         for id in ids[begin : begin + size]:
             source = self._documents[id]
-            wanted = body.get("_source", [*source])
-            hit: Json = {"_id": id, "_score": None if sort else float(np.float32(scores[id]))}
-            hit["_source"] = {name: source[name] for name in wanted if name in source}
+            scored = not sort or body.get("track_scores")
+            hit: Json = {"_id": id, "_score": float(np.float32(scores[id])) if scored else None}
+            if (wanted := body.get("_source", [*source])) is not False:
+                hit["_source"] = {name: source[name] for name in wanted if name in source}
             if sort:
                 hit["sort"] = [places[id]]
             hits.append(hit)
@@ -539,10 +547,25 @@ class _Search:
             found &= self.ids(part)
         for part in body.get("must_not", []):
             found -= self.ids(part)
+        sums: dict[str, float] = {} if should else dict.fromkeys(found, 0.0)
         if should:
             _check(body.get("minimum_should_match", 1) == 1, "one is enough")
-            found &= set().union(*(self.ids(part) for part in should))
-        return dict.fromkeys(found, 0.0)
+        for part in should:
+            for id, score in self._scores(part).items():
+                if id in found:
+                    sums[id] = sums.get(id, 0.0) + score
+        return sums
+
+    def _rank_feature(self, body: Json) -> dict[str, float]:
+        _check(body.keys() == {"field", "boost", "linear"}, f"[rank_feature] has {[*body]}")
+        _check(body["linear"] == {} and body["boost"] >= 0, "[rank_feature] is linear")
+        name, _, feature = body["field"].partition(".")
+        _check(self._index.fields[name]["type"] == "rank_features", f"no features: {name}")
+        return {
+            id: body["boost"] * _nine_bits(document[name][feature])
+            for id, document in self._documents.items()
+            if feature in document.get(name, {})
+        }
 
     def _knn(self, body: Json) -> dict[str, float]:
         ((name, request),) = body.items()
@@ -596,6 +619,13 @@ class _Search:
 
 
 _QUERIES = {"match_all", "match_none", "exists", "terms", "bool", "knn", "script_score"}
+_QUERIES |= {"rank_feature"}
+
+
+def _nine_bits(number: float) -> float:
+    """Return what is stored of a feature: nine significant bits, the others cut off."""
+    bits = np.float32(number).view(np.uint32) >> 15 << 15
+    return float(bits.view(np.float32))
 
 
 class _Server(ThreadingHTTPServer):

@@ -8,6 +8,7 @@ import itertools
 import json
 import pickle
 import random
+import re
 import socket
 import ssl
 import subprocess
@@ -23,12 +24,15 @@ from engine_checks import random_match, rows, same_as_memory
 from memory_engine import MemoryEngine
 from opensearch_double import Fault, OpenSearchDouble, Refusal
 from scripted_server import ChatServer, serving
+from word_engine_checks import same_words_as_memory
 
 from nodekin.nodegraph import Document, Embedder, NodeGraph, StoreError, ValueMatch
 from nodekin.nodegraph.engines import (
     EngineRow,
     EngineUnavailableError,
     MissingCollectionError,
+    QueryTerm,
+    WordRow,
     opensearch,
 )
 from nodekin.nodegraph.engines.opensearch import OpenSearchAddress, OpenSearchEngine
@@ -165,6 +169,75 @@ def test_conditions_may_have_more_values_than_a_list_of_the_server(
     assert engine.count("nodekin_a", ValueMatch("not", (many,)), 0) == 49
 
 
+def test_words_are_found_as_by_adding_up_all(
+    engine: OpenSearchEngine, opensearch_double: OpenSearchDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    same_words_as_memory(engine, "nodekin_a", 40)
+    monkeypatch.setattr(opensearch, "_PORTION", 7)
+    monkeypatch.setattr(opensearch, "_MOST_TERMS", 2)
+    same_words_as_memory(engine, "nodekin_b", 10)
+
+
+def test_queries_may_have_more_terms_than_a_query_of_the_server(engine: OpenSearchEngine) -> None:
+    engine.create_words("nodekin_a")
+    terms, ones = np.arange(1, 3_000), np.ones(2_999)
+    counts = ones.astype(np.int64)
+    long = WordRow("0" * 32, [1], terms, counts, ones)
+    short = WordRow("1" * 32, [2], terms[-1:], counts[:1], ones[:1])
+    engine.put_words("nodekin_a", [long, short])
+    query = [QueryTerm(term, 0.5, 1.0) for term in terms.tolist()]
+    for limit in (None, 9):
+        found = engine.search_words("nodekin_a", query, limit, None, [], 0)
+        assert found == ([long.key, short.key], [1499.5, 0.5])
+    assert engine.search_words("nodekin_a", query, 1, None, [], 0).keys == [long.key]
+
+
+def test_impacts_are_stored_within_the_slack(engine: OpenSearchEngine) -> None:
+    chance = np.random.default_rng(1)
+    impacts = np.sort(chance.uniform(0.001, 2.5, 500))
+    engine.create_words("nodekin_a")
+    one = np.array([7], np.int64)
+    engine.put_words(
+        "nodekin_a",
+        [WordRow(f"{n:032x}", [1], one, one, impacts[n : n + 1]) for n in range(500)],
+    )
+    found = engine.search_words("nodekin_a", [QueryTerm(7, 3.0, 1.0)], None, None, [], 0)
+    scores = np.array(sorted(found.scores))
+    assert (scores <= 3 * impacts * (1 + 1e-6)).all()
+    assert (3 * impacts <= scores * engine.word_slack * (1 + 1e-6)).all()
+    assert (3 * impacts / scores).max() > 1.003
+
+
+@pytest.mark.slow
+@pytest.mark.data
+def test_questions_on_cmrc_have_the_results_of_memory_by_words(
+    data: Path, opensearch_double: OpenSearchDouble, tmp_path: Path
+) -> None:
+    folder = data / "cmrc2018"
+    if not (folder / "kb").is_dir():
+        pytest.skip(f"no CMRC 2018 in {data}")
+    texts = [file.read_text("utf-8") for file in sorted((folder / "kb").glob("*.txt"))]
+    lines = (folder / "questions.jsonl").read_text("utf-8").splitlines()
+    questions = [json.loads(line)["question"] for line in lines][::24]
+    graphs = [opened(opensearch_double.address, tmp_path / "graph.db"), NodeGraph(progress=False)]
+    for graph in graphs:
+        graph.create_node_group("clause", lambda text: re.split("[，。\n]", text))
+        graph.add([Document(text, {"part": n % 4}, id=str(n)) for n, text in enumerate(texts)])
+    for filters in (None, {"part": {"lt": 2}}, {"part": 3}):
+        found, expected = (
+            [
+                [(result.node.id, result.score) for result in results]
+                for results in Retriever(
+                    graph, "clause", "bm25_chinese", top_k=10, filters=filters
+                ).batch(questions)
+            ]
+            for graph in graphs
+        )
+        assert found == expected
+        assert sum(map(len, found)) > 9 * len(questions)
+    graphs[0].close()
+
+
 # Addresses and connections
 
 
@@ -173,6 +246,8 @@ def test_addresses_are_read() -> None:
         "opensearch://me:p%2Fw@b,[::1]:7,a:9201?prefix=team_&secure=true&ca=/x.pem&timeout=3"
     )
     assert address.hosts == (("::1", 7), ("a", 9201), ("b", 9200))
+    assert address.words
+    assert not OpenSearchAddress.parse("opensearch://a?words=memory").words
     assert (address.user, address.prefix, address.timeout) == (("me", "p/w"), "team_", 3)
     assert (address.secure, address.ca, address.verify) == (True, "/x.pem", True)
     assert address.shown == "OpenSearch at opensearch://[::1]:7,a:9201,b:9200?prefix=team_"
@@ -182,15 +257,18 @@ def test_addresses_are_read() -> None:
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        ("opensearch://", "names a server, 'opensearch://host:9200', or several"),
+        ("opensearch://", "names a server, 'opensearch://host:9200'"),
         ("opensearch://a,:9200", "names a server"),
-        ("opensearch://me:hush@db/name", r"write \?prefix=name"),
+        ("opensearch://me:hush@db/name", "has a path, '/name'"),
+        ("opensearch://me:hu/sh@db", "characters / . # of a password as %2F"),
         ("opensearch://db?prefx=x", "the parameter 'prefx'; it takes 'prefix'"),
         ("opensearch://db?secure=yes", "neither true nor false"),
+        ("opensearch://db?secure=true&verify=no", "neither true nor false"),
+        ("opensearch://db?words=here", "neither opensearch nor memory"),
         ("opensearch://db?verify=false", "write secure=true, too"),
         ("opensearch://db?prefix=Team", "write small letters"),
         ("opensearch://db?timeout=0", "no number of seconds above 0"),
-        ("opensearch://db?timeout=soon", "is no number"),
+        ("opensearch://db?timeout=soon", "no number of seconds above 0"),
         ("opensearch://db:port", "is no number"),
     ],
 )
@@ -390,15 +468,22 @@ def test_a_server_that_is_away_is_named_and_words_go_on(
     monkeypatch.setattr("nodekin.nodegraph.retries.time.sleep", lambda seconds: None)
     opensearch_double.kill()
     address = opensearch_double.address.replace("//", "//me:hush@")
-    graph = opened(address)
+    graph = opened(f"{address}?words=memory")
     graph.add("a text")
     with pytest.raises(
         EngineUnavailableError, match=r"127\.0\.0\.1:\d+ can't be reached"
     ) as raised:
         Retriever(graph, "ROOT", "cosine")("text")
-    assert "Searches by words" in str(raised.value)
+    assert "Whatever is no search goes on without it, and so do searches by words" in str(
+        raised.value
+    )
     assert "hush" not in str(raised.value)
     assert Retriever(graph, "ROOT", "bm25")("text")
+    graph.close()
+    graph = opened(address)
+    graph.add("a text")
+    with pytest.raises(EngineUnavailableError, match="where the address has words=memory"):
+        Retriever(graph, "ROOT", "bm25")("text")
     graph.close()
 
 
@@ -501,11 +586,13 @@ def test_a_search_of_a_busy_server_is_left_to_who_searches(
 
 
 @pytest.mark.parametrize("done", [False, True])
-@pytest.mark.parametrize("length", [1, 8])
+@pytest.mark.parametrize("length", [1, pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("similarity", ["cosine", "bm25"])
 def test_a_lost_answer_to_any_request_is_repaired(
     opensearch_double: OpenSearchDouble,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    similarity: str,
     length: int,
     done: bool,
 ) -> None:
@@ -516,7 +603,7 @@ def test_a_lost_answer_to_any_request_is_repaired(
             opened(opensearch_double.address, tmp_path / f"{number}.db"),
             NodeGraph(embed=lengths, progress=False),
         ]
-        search, expected = (Retriever(graph, "ROOT", "cosine", top_k=3) for graph in graphs)
+        search, expected = (Retriever(graph, "ROOT", similarity, top_k=3) for graph in graphs)
         for graph in graphs:
             graph.add([Document(f"{'a' * n} tea", id=str(n)) for n in range(8)])
         opensearch_double.lose(range(number, number + length), done=done)
@@ -605,6 +692,12 @@ def osmem() -> Iterator[str]:
     server.close()
     server.process.wait(300)
     server.process.stdout.close()
+
+
+def test_words_are_found_on_osmem(osmem: str, socket_enabled: None) -> None:
+    engine = OpenSearchEngine(osmem)
+    same_words_as_memory(engine, "nodekin_words", 60)
+    engine.close()
 
 
 def test_what_is_no_search_by_vectors_is_the_same_on_osmem(
