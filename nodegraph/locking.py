@@ -214,7 +214,8 @@ class ReadWriteLock:
     """
 
     def __init__(self) -> None:
-        self._condition = threading.Condition()
+        self._mutex = threading.RLock()  # quicker to hold than the condition that it belongs to
+        self._condition = threading.Condition(self._mutex)
         self._readers = 0
         self._writing = False
         self._waiting = 0
@@ -232,7 +233,7 @@ class ReadWriteLock:
         """Wait for writers, then keep them out until ``release_read``."""
         thread = self._thread
         if thread.depth == 0:
-            with self._condition:
+            with self._mutex:
                 while self._writing or self._waiting:
                     self._condition.wait()
                 self._readers += 1
@@ -243,9 +244,9 @@ class ReadWriteLock:
         thread = self._thread
         thread.depth -= 1
         if thread.depth == 0:
-            with self._condition:
+            with self._mutex:
                 self._readers -= 1
-                if not self._readers:  # nobody waits for some of the readers
+                if self._waiting and not self._readers:  # nobody waits for some of the readers
                     self._condition.notify_all()
 
     @contextmanager

@@ -30,17 +30,17 @@ class MemoryStore(NodeStore):
         self._links: dict[_LinkKey, tuple[int, Link]] = {}  # with their places in order
         self._link_ends: dict[str, dict[_LinkKey, bool]] = {}
         self._link_count = 0
-        self._state = 0
+        self._state = nullcontext(0)
         self._values: dict[str, dict[str, bytes]] = {}
         self._undo: dict[int, _Undo] = {}  # by the thread whose transaction is open
 
     def snapshot(self) -> AbstractContextManager[int]:
         """Return the number of the state; the graph lets nobody write meanwhile."""
-        return nullcontext(self._state)
+        return self._state
 
     def touch(self) -> None:
         """Change the number of the state."""
-        self._state += 1
+        self._state = nullcontext(self._state.enter_result + 1)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -153,7 +153,11 @@ class Retriever(BaseRetriever):
             ValueError: If a number is out of range, a filter no filter.
             TransformError: If a group has to be built and its transform raises.
         """
-        return self._batch([query], top_k, filters)[0]
+        queries = [query]
+        search = self._search(queries, top_k, filters)
+        if self._embedded or not query.strip():
+            return self._answers(search, queries)[0]
+        return search(queries, ())[0]  # most searches, at once
 
     async def aretrieve(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None
@@ -177,12 +181,9 @@ class Retriever(BaseRetriever):
             TypeError: If the queries are one text, or one of them is none.
         """
         check_queries(queries)
-        return self._batch(queries, top_k, filters)
+        return self._answers(self._search(queries, top_k, filters), queries)
 
-    def _batch(
-        self, queries: Sequence[str], top_k: int | None, filters: Filters | None
-    ) -> list[list[ScoredNode]]:
-        search = self._search(queries, top_k, filters)
+    def _answers(self, search: Search, queries: Sequence[str]) -> list[list[ScoredNode]]:
         texts = [query for query in queries if query.strip()]
         if len(texts) == len(queries):
             return search(queries, self._query_vectors(queries))

@@ -200,8 +200,9 @@ class Search:
         prepared = [prepare(query, indexes) for query in searched]
         cut_off, results = self._cut_off(scope.key), []
         hits_of_queries = _search_index(index, prepared, limit, self.conditions.filter)
-        for query, hits in zip(queries, hits_of_queries, strict=True):
-            ids, scores = hits.ids[:limit], hits.scores[:limit]
+        for query, (ids, scores) in zip(queries, hits_of_queries, strict=True):
+            if len(ids) > limit:
+                ids, scores = ids[:limit], scores[:limit]
             if cut_off > -math.inf:
                 ids = [i for i, score in zip(ids, scores, strict=True) if score >= cut_off]
                 scores = [score for score in scores if score >= cut_off]
@@ -291,6 +292,8 @@ class Search:
 
     def _cut_off(self, key: str | None) -> float:
         number = self.cut_off
+        if number is None:
+            return -math.inf
         if isinstance(number, Mapping):
             number = None if key is None else number.get(key)
         return -math.inf if number is None else number

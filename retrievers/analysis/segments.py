@@ -47,6 +47,8 @@ _UNSPACED = re.compile(f"[{UNSPACED}]")
 
 _ASCII_WORDS = re.compile(r"[a-z0-9]+(?:\+\+|#)?")
 
+_WRITTEN_WORDS = re.compile(r"[A-Za-z0-9]+(?:\+\+|#)?")
+
 CHINESE = "\u3000"
 """Before the first letter of Chinese, Japanese and Korean, behind the alphabets without spaces."""
 
@@ -62,7 +64,7 @@ _WIDE_MARKS = {
     mark: unicodedata.normalize("NFKC", mark) for mark in "，！？：；（）％～－／．\u3000\xa0…"
 }
 
-_POSSESSIVE = re.compile(r"['’](?<=\w['’])s\b")
+_POSSESSIVE = re.compile(r"['’](?<=\w['’])[sS]\b")
 
 _THAI = "\u0e00"  # the first of all scripts without spaces
 
@@ -110,7 +112,12 @@ def lower(text: str) -> str:
     if not text.isascii():
         # A capital I with a dot is two letters in lower case.
         text = unicodedata.normalize("NFC", text.replace("i\u0307", "i"))
-    return _POSSESSIVE.sub("", text) if "'" in text or "’" in text else text
+    return without_possessives(text) if "'" in text or "’" in text else text
+
+
+def without_possessives(text: str) -> str:
+    """Return a text in which ``Tom's`` is ``Tom``."""
+    return _POSSESSIVE.sub("", text)
 
 
 def segments(normal: str) -> Segments:
@@ -144,6 +151,11 @@ def run_spans(text: str) -> list[tuple[int, int]]:
 def ascii_words(normal: str) -> list[str]:
     """Return the words of a normalized text that is ASCII; quicker than ``segments``."""
     return _ASCII_WORDS.findall(normal)
+
+
+def written_words(text: str) -> list[str]:
+    """Return the words of a text that is ASCII and has no underscore, with their capitals."""
+    return _WRITTEN_WORDS.findall(text)
 
 
 def word_script(word: str) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, ClassVar, Literal
+from functools import cache, lru_cache, partial
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,16 @@ _Weigh = Callable[[str, Callable[[str], int], int], _Terms]
 
 _MOST_QUERIES = 512  # that an index remembers
 
+_MOST_TERMS = 100_000  # whose weights it remembers
+
 DEFAULT_ANALYZER = TextAnalyzer()
+
+
+@cache  # the import, at every query, takes longer than a call
+def _term_weights() -> type[TermWeights]:
+    from ..indexes import TermWeights
+
+    return TermWeights
 
 
 @lru_cache(64)
@@ -147,8 +156,6 @@ class Bm25:
         return prepared
 
     def _prepared(self, query: str, indexes: Sequence[TermStatistics]) -> TermWeights:
-        from ..indexes import TermWeights
-
         if self.method == "okapi" and len(indexes) > 1:
             raise ValueError(
                 "method='okapi' needs the average over all terms of one graph; search several "
@@ -167,14 +174,16 @@ class Bm25:
             )
         memo = frequency.memo
         key = ("idf", self.method, self.epsilon)
-        idf = memo.get(key)
-        if idf is None:
-            idf = memo[key] = _InverseFrequency(partial(self._idf, size, first))
+        known: _Frequencies | None = memo.get(key)
+        if known is None:
+            idf = _InverseFrequency(partial(self._idf, size, first))
+            known = memo[key] = _Frequencies(idf, _InverseFrequencyOfTerms(frequency, idf))
+        idf, idf_of = known
         weights: dict[str, float] = {}
         for term, occurrences in self._weigh(query, frequency, size):
             if type(term) is str:
-                if count := frequency(term):
-                    weights[term] = weights.get(term, 0.0) + occurrences * idf[count]
+                if (weight := idf_of[term]) is not None:
+                    weights[term] = weights.get(term, 0.0) + occurrences * weight
                 continue
             # A form in a language may be another word in the others: it is no rarer than the word
             # in the index's main language, so that it does not outweigh that.
@@ -183,7 +192,8 @@ class Bm25:
                 if count := frequency(form):
                     most = most or count
                     weights[form] = weights.get(form, 0.0) + occurrences * idf[max(count, most)]
-        return TermWeights(weights, _saturation(self.k1, self.b, length / size if size else 0.0))
+        saturation = _saturation(self.k1, self.b, length / size if size else 0.0)
+        return _term_weights()(weights, saturation)
 
     def _weigh(self, query: str, frequency: Callable[[str], int], size: int) -> _Terms:
         """Return the terms of a query, and how often each counts."""
@@ -224,3 +234,30 @@ class _InverseFrequency(dict[int, float]):
     def __missing__(self, frequency: int) -> float:
         self[frequency] = weight = self._compute(frequency)
         return weight
+
+
+class _InverseFrequencyOfTerms(dict[str, float | None]):
+    """Map terms to what they weigh, those that no node has to None, for one state of an index.
+
+    Args:
+        frequency: Tells in how many nodes a term is.
+        idf: What that many weigh.
+    """
+
+    def __init__(self, frequency: Callable[[str], int], idf: Mapping[int, float]) -> None:
+        super().__init__()
+        self._frequency, self._weights = frequency, idf
+
+    def __missing__(self, term: str) -> float | None:
+        if len(self) >= _MOST_TERMS:
+            self.clear()
+        count = self._frequency(term)
+        weight = self[term] = self._weights[count] if count else None
+        return weight
+
+
+class _Frequencies(NamedTuple):
+    """Hold what terms weigh, by how many nodes have them, and by the terms."""
+
+    of_counts: _InverseFrequency
+    of_terms: _InverseFrequencyOfTerms

@@ -3,14 +3,15 @@ import unicodedata
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import chain
 
 import pytest
-from hypothesis import example, given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever, TextAnalyzer
-from nodekin.retrievers.analysis.languages import MARK
+from nodekin.retrievers.analysis.languages import ENGLISH, MARK, Language
 from nodekin.retrievers.analysis.segments import normalized
 from nodekin.retrievers.similarities import Bm25
 
@@ -362,3 +363,48 @@ def test_a_query_has_only_terms_of_its_text(text: str) -> None:
     asked = analyze.query(text)
     assert set(asked) <= set(terms)
     assert bool(asked) == bool(terms)
+
+
+def weighed(query: str, known: bool, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Return what a query to an English index weighs, with the quick way of plain words or not."""
+
+    def frequency(term: str) -> int:
+        return 0 if term == MARK else 1
+
+    with monkeypatch.context() as patch:
+        if not known:
+            patch.setattr(TextAnalyzer, "_english_query", lambda *_: None)
+        return [*TextAnalyzer().weigh(query, frequency, 10)]
+
+
+pieces = st.sampled_from(
+    "the Who is Rivers running Tom's TOM'S 's s's C++ c# c++'s getUserName run_target x_ "
+    "HTTPServer2 A1 42 naïve 长江 What's O'B".split()
+)
+
+
+@given(st.lists(st.tuples(pieces, st.sampled_from([" ", "", "-", "'", ". ", "\n"])), max_size=8))
+@example([("the", " "), ("Who", "")])
+@example([("c++'s", ""), ("Tom's", "'"), ("s's", "")])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_plain_english_queries_are_what_others_are(
+    monkeypatch: pytest.MonkeyPatch, parts: list[tuple[str, str]]
+) -> None:
+    query = "".join(chain.from_iterable(parts))
+    assert weighed(query, True, monkeypatch) == weighed(query, False, monkeypatch)
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_ascii_query_is_analysed_as_ever(monkeypatch: pytest.MonkeyPatch, query: str) -> None:
+    assert weighed(query, True, monkeypatch) == weighed(query, False, monkeypatch)
+
+
+def test_queries_to_other_languages_and_analyzers_are_not_plain_english() -> None:
+    def english(script: str) -> tuple[Language, ...]:
+        return (ENGLISH,)
+
+    assert TextAnalyzer()._english_query("rivers", lambda script: ()) is None
+    assert TextAnalyzer()._english_query("Tom's rivers", english) == ["tom", "river"]
+    assert TextAnalyzer(stem=False)._english_query("rivers", english) is None
+    assert TextAnalyzer(language="german")._english_query("rivers", english) is None
