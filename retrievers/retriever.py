@@ -155,9 +155,9 @@ class Retriever(BaseRetriever):
         """
         queries = [query]
         search = self._search(queries, top_k, filters)
-        if self._embedded or not query.strip():
+        if not query.strip():
             return self._answers(search, queries)[0]
-        return search(queries, ())[0]  # most searches, at once
+        return search(queries, self._query_vectors(queries) if self._embedded else ())[0]
 
     async def aretrieve(
         self, query: str, *, top_k: int | None = None, filters: Filters | None = None

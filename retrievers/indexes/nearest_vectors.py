@@ -282,17 +282,19 @@ def _highest(cosines: Floats, limit: int) -> Numbers:
     """Return where the highest cosines are, and those that may tie with the last of them."""
     width = len(cosines) // _PARTS
     if width < 2 * limit:
-        return np.flatnonzero(cosines >= _last(cosines, limit) - _MARGIN)
+        return (cosines >= _last(cosines, limit) - _MARGIN).nonzero()[0]
     # The highest of each part are of different rows: so many rows have the last of these, or more.
     of_parts = cosines[: width * _PARTS].reshape(_PARTS, width).max(axis=0)
-    rows = np.flatnonzero(cosines >= _last(of_parts, limit) - _MARGIN)
+    rows = (cosines >= _last(of_parts, limit) - _MARGIN).nonzero()[0]
     some = cosines[rows]
     return rows[some >= _last(some, limit) - _MARGIN]
 
 
 def _last(cosines: Floats, limit: int) -> float:
     place = len(cosines) - limit
-    return float(np.partition(cosines, place)[place])
+    ordered = cosines.copy()
+    ordered.partition(place)
+    return float(ordered[place])
 
 
 def _followed(
@@ -330,13 +332,17 @@ def cosines(vectors: Floats, rows: Numbers, query: Floats) -> Scores:
     if not len(rows):
         return np.zeros(0)
     exactly = query.astype(np.float64)
-    parts = [
-        (vectors[rows[begin : begin + _BATCH]] * exactly).sum(axis=1)
-        for begin in range(0, len(rows), _BATCH)
-    ]
-    scores: Scores = (parts[0] if len(parts) == 1 else np.concatenate(parts)).round(_DECIMALS)
+    scores: Scores = np.empty(len(rows))
+    for begin in range(0, len(rows), _BATCH):
+        products = vectors.take(rows[begin : begin + _BATCH], axis=0).astype(np.float64)
+        products *= exactly
+        np.add.reduce(products, 1, out=scores[begin : begin + _BATCH])
+    scores = scores.round(_DECIMALS)
     # Adding 0 makes -0 a 0. The two functions take half as long as one that does both.
-    return np.minimum(np.maximum(scores, -1.0), 1.0) + 0.0
+    np.maximum(scores, -1.0, out=scores)
+    np.minimum(scores, 1.0, out=scores)
+    scores += 0.0
+    return scores
 
 
 def _insert(index: Any, vectors: Floats, show: bool | None = False) -> None:
@@ -364,5 +370,6 @@ def _faiss() -> Any:
 def unit(vectors: npt.ArrayLike) -> Floats:
     """Return vectors (n, dimension) of length 1, as float32; those of zeros stay."""
     exactly = np.asarray(vectors, np.float64)
-    lengths: Any = np.sqrt((exactly * exactly).sum(axis=-1, keepdims=True))  # as numpy's norm does
-    return np.ascontiguousarray(exactly / np.where(lengths > 0, lengths, 1.0), np.float32)
+    lengths: Any = np.sqrt(np.add.reduce(exactly * exactly, -1, keepdims=True))  # as norm does
+    lengths[lengths == 0] = 1.0
+    return (exactly / lengths).astype(np.float32)

@@ -66,7 +66,11 @@ class NodeTable:
 
     def _clear_filters(self) -> None:
         self._columns: dict[str | None, Column] = {}
+        self._forget_masks()
+
+    def _forget_masks(self) -> None:
         self._masks: dict[Hashable, Mask] = {}
+        self._latest: tuple[Filter | None, Mask | None] = None, None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -99,7 +103,7 @@ class NodeTable:
             self._rows.update((node.id, row) for row, node in enumerate(nodes, first))
         self._metadata.extend(n.metadata if n.own_metadata else n.inherited for n in nodes)
         self._documents.extend(node.document_id for node in nodes)
-        self._masks = {}
+        self._forget_masks()
         self.living += len(nodes)
         return first
 
@@ -141,7 +145,10 @@ class NodeTable:
         """
         if filter.condition is None and not filter.parts:
             return None
-        masks, key = self._masks, filter.key
+        masks, (latest, mask) = self._masks, self._latest
+        if latest is filter:  # a retriever's own, which has no need of its key
+            return mask
+        key = filter.key
         mask = masks.get(key)
         if mask is None:
             mask = filter.mask(self._meets)
@@ -149,6 +156,7 @@ class NodeTable:
                 masks[key] = mask
             elif mask is not None:
                 self._masks = {key: mask}
+        self._latest = filter, mask
         return mask
 
     @property

@@ -118,10 +118,10 @@ class VectorIndex(SyncedIndex):
             allowed_vectors = self._living
         else:
             allowed, allowed_vectors, _ = self._selection(matching)
-        units = unit(np.array(queries))
+        units = unit(queries[0][np.newaxis] if len(queries) == 1 else np.array(queries))
         nearest = self._vectors.search(units, limit, allowed_vectors)
         return [
-            self._hits(vectors, scores, limit, allowed) if query.any() else Hits([], [])
+            self._hits(vectors, scores, limit, allowed) if query.dot(query) else Hits([], [])
             for query, (vectors, scores) in zip(units, nearest, strict=True)
         ]
 
