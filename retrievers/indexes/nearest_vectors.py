@@ -372,4 +372,5 @@ def unit(vectors: npt.ArrayLike) -> Floats:
     exactly = np.asarray(vectors, np.float64)
     lengths: Any = np.sqrt(np.add.reduce(exactly * exactly, -1, keepdims=True))  # as norm does
     lengths[lengths == 0] = 1.0
-    return (exactly / lengths).astype(np.float32)
+    units: Floats = (exactly / lengths).astype(np.float32)
+    return units
