@@ -181,6 +181,7 @@ class MilvusEngine:
         self._connecting = threading.Lock()
         self._client: MilvusClient | None = None
         self._version = _OLDEST
+        self._is_lite = self._address.is_file  # or such a file that is served
         self._said = False  # that words are not searched here
         self._unflushed: Counter[str] = Counter()  # rows by collection
 
@@ -482,7 +483,7 @@ class MilvusEngine:
             words = dict(zip(row.terms.tolist(), row.impacts.tolist(), strict=True))
             data.append({"key": row.key, "id": "", "tags": [*row.tags], "words": words})
         self._call(collection, lambda client: self._upsert(client, collection, data))
-        if self._address.is_file:
+        if self._is_lite:
             self._unflushed[collection] += len(data)
 
     def search_words(
@@ -564,6 +565,7 @@ class MilvusEngine:
         )
         if not address.is_file:
             version = client.get_server_version(timeout=address.timeout)
+            self._is_lite = "lite" in version
             numbers = re.match(r"v?(\d+)\.(\d+)\.(\d+)", version)
             major, minor, patch = map(int, numbers.groups()) if numbers else _WITH_WORDS
             self._version = major, minor, patch

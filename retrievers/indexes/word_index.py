@@ -359,7 +359,7 @@ def _counts(nodes: Sequence[NodeTerms], numbers: Numbers) -> Numbers:
     """Return how often each node has each term, (nodes, terms)."""
     counts = np.zeros((len(nodes), len(numbers)), np.int64)
     for row, node in enumerate(nodes):
-        places = np.searchsorted(node.numbers, numbers).clip(max=len(node.numbers) - 1)
+        places = np.minimum(np.searchsorted(node.numbers, numbers), len(node.numbers) - 1)
         counts[row] = np.where(node.numbers[places] == numbers, node.counts[places], 0)
     return counts
 

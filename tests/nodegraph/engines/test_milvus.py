@@ -228,3 +228,47 @@ def test_words_are_found_as_by_adding_up_all(file: str, monkeypatch: pytest.Monk
     monkeypatch.setattr(milvus, "_UNFLUSHED", 10)
     same_words_as_memory(engine, "nodekin_b", 10)
     engine.close()
+
+
+@pytest.mark.parametrize(
+    ("version", "words", "there"),
+    [
+        ("v2.3.5", "auto", False),
+        ("v2.4.0", "auto", True),
+        ("2.6.1-dev", "milvus", True),
+        ("2.6.1", "memory", False),
+    ],
+)
+def test_words_are_searched_where_a_server_can(
+    version: str,
+    words: str,
+    there: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    serve(version, monkeypatch)
+    engine = MilvusEngine(f"milvus://db?words={words}")
+    assert [engine.searches_words for _ in range(2)] == [there, there]
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == (version == "v2.3.5")
+    assert all("2.3.5: each process searches words itself" in message for message in said)
+
+
+def test_a_server_that_is_too_old_for_words_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    serve("v2.3.5", monkeypatch)
+    with pytest.raises(StoreError, match=r"version 2.3.5; words need 2.4.0 or later.*words=memory"):
+        _ = MilvusEngine("milvus://db?words=milvus").searches_words
+
+
+def serve(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let clients be of a server of a version."""
+    pymilvus = pytest.importorskip("pymilvus", reason="no pymilvus: pip install nodekin[milvus]")
+
+    class Client:
+        def __init__(self, *args: object, **settings: object) -> None:
+            pass
+
+        def get_server_version(self, timeout: float) -> str:
+            return version
+
+    monkeypatch.setattr(pymilvus, "MilvusClient", Client)
