@@ -47,6 +47,7 @@ class Nodekin:
 
     def __init__(self, folder: Path | None, vectors: bool) -> None:
         self.store = None if folder is None else folder / "graph.db"
+        self.index: str | None = None
         self.vectors = vectors
 
     def load(self) -> None:
@@ -75,7 +76,7 @@ class Nodekin:
         from nodekin.retrievers import Retriever
 
         model = fake_model.embedder() if self.vectors else None
-        self.graph = NodeGraph(store=self.store, embed=model, progress=False)
+        self.graph = NodeGraph(store=self.store, index=self.index, embed=model, progress=False)
         self.graph.create_node_group("passage", str.splitlines)
         self._words = Retriever(self.graph, "passage", "bm25_chinese", top_k=TOP_K)
         if self.vectors:

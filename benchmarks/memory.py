@@ -28,9 +28,9 @@ Case = dict[str, Any]
 UPDATES = 300
 
 
-def resident() -> Case:
-    """Return this process's memory, in millions of bytes."""
-    status = Path("/proc/self/status").read_text(encoding="utf-8")
+def resident(process: int | str = "self") -> Case:
+    """Return a process's memory, in millions of bytes."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
     kinds = {"own": "RssAnon", "mapped": "RssFile", "most": "VmHWM"}
     return {name: _kilobytes(status, kind) / 1e3 for name, kind in kinds.items()}
 

