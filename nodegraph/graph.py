@@ -275,7 +275,8 @@ class NodeGraph:
 
     def compact(self) -> None:
         """Give back the space of what was removed: also the vectors of texts that are gone, and
-        the answers of models, of which the nodes were made that are there.
+        the answers of models, of which the nodes were made that are there; and what an engine has
+        of models and groups that nobody has searched by for a day.
 
         Declare first the groups that have a ``search_text`` of their own: by it their vectors
         are known.
@@ -290,6 +291,10 @@ class NodeGraph:
             self._builder.answers.clear()
         with self._store.writing():
             self._store.compact()
+        if self._engine is not None:
+            from .engines import drop_outdated
+
+            drop_outdated(self._store, self._engine)
 
     def close(self) -> None:
         """Keep the indexes beside the store, and close it; the next use opens it again."""

@@ -1,6 +1,7 @@
 """Engines that search a graph's vectors and words beside its store: Milvus, Chroma, OpenSearch."""
 
 from .engine_addresses import as_engine
+from .engine_table import drop_outdated
 from .engine_vectors import EngineVectors
 from .engine_words import EngineWords, WordCandidates
 from .index_engine import (
@@ -39,5 +40,6 @@ __all__ = [
     "WordTotals",
     "WordedNode",
     "as_engine",
+    "drop_outdated",
     "searches_words",
 ]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
@@ -21,7 +23,7 @@ from ..vector_table import (
     TableState,
     does_without_tables,
 )
-from .index_engine import IndexEngine, MissingCollectionError
+from .index_engine import EngineUnavailableError, IndexEngine, MissingCollectionError
 from .value_numbers import ValueNumbers
 
 T = TypeVar("T")
@@ -30,7 +32,11 @@ RowT = TypeVar("RowT")
 
 EngineT = TypeVar("EngineT", bound=IndexEngine)
 
+_log = logging.getLogger(__name__)
+
 _KIND = "index engine"  # of the values that say what is in an engine
+
+_OUTDATED = 86_400  # seconds after which nobody is taken to update a table
 
 _PATIENCE = 3  # seconds after which a call is not repeated: a client may have waited long
 
@@ -79,6 +85,9 @@ class TableRecord:
         next_mark: The mark that the engine has from then on.
         collection: What is searched; None where there is no row.
         building: What is to take its place, while it is being filled.
+        owner: A hash of where the store and the engine are: a copy of the store has other tables.
+        group: The group.
+        seen: When it was last updated, in seconds since 1970.
     """
 
     writer: str = ""
@@ -87,6 +96,9 @@ class TableRecord:
     next_mark: str = ""
     collection: EngineCollection | None = None
     building: EngineCollection | None = None
+    owner: str = ""
+    group: str = ""
+    seen: float = 0.0
 
 
 class EngineTable(Generic[RowT, EngineT]):
@@ -172,7 +184,9 @@ class EngineTable(Generic[RowT, EngineT]):
             with self._store.exclusive(f"index {self._key}", wait=wait) as free:
                 if free:
                     self._writer, self._filling = random_name(), False
-                    self._put(replace(self._record(), writer=self._writer))
+                    record = replace(self._record(), writer=self._writer, group=self._group)
+                    owner = _owner(self._store, self._engine)
+                    self._put(replace(record, owner=owner, seen=time.time()))
                 yield free
         finally:
             self._updating.release()
@@ -360,6 +374,39 @@ class EngineTable(Generic[RowT, EngineT]):
     def _call(self, work: Callable[[], T]) -> T:
         """Return what a call of the engine returns, made again where it could not for now."""
         return retried(work, _PATIENCE)
+
+
+def drop_outdated(store: NodeStore, engine: IndexEngine) -> None:
+    """Drop the tables that are behind the graph, and that no process has updated for a day.
+
+    They are those of another model, or of a group that is gone; one that is wanted after all is
+    made again. An engine that can't be reached keeps them until the next time.
+    """
+    for key, stored in store.get_values(_KIND).items():
+        record = _read_record(stored)
+        if record.owner != _owner(store, engine) or time.time() - record.seen < _OUTDATED:
+            continue
+        if record.state is not None and record.state[0] == store.revision(record.group):
+            continue
+        with store.exclusive(f"index {key}", wait=False) as free:
+            if not free or store.get_values(_KIND, [key]).get(key) != stored:
+                continue
+            names = [c.name for c in (record.collection, record.building) if c is not None]
+            try:
+                for name in names:
+                    retried(partial(engine.drop, name), _PATIENCE)
+            except EngineUnavailableError as error:
+                _log.warning("what is outdated was left in the engine: %s", error)
+                return
+            with store.transaction():
+                for kind in [*store.kinds()]:  # statistics of words
+                    if kind.startswith(tuple(f"{name} " for name in names)):
+                        store.delete_values(kind)
+                store.delete_values(_KIND, [key])
+
+
+def _owner(store: NodeStore, engine: IndexEngine) -> str:
+    return digest(store.place, engine.shown)
 
 
 @lru_cache(64)

@@ -385,6 +385,40 @@ def test_several_embeddings_and_groups_are_apart(file: Path) -> None:
     graphs[0].close()
 
 
+def test_compacting_drops_what_nobody_has_updated_for_a_day(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine, by = MemoryEngine(words=True), SEARCHED["by"]
+    with opened(file, engine) as graph:
+        fill(graph, numbers=range(4))
+        assert answers(graph) == expected(range(4))
+        assert Retriever(graph, "ROOT", by)("aa")
+    with opened(file, engine, 6) as graph:  # another model, if it is searched by vectors
+        fill(graph, numbers=range(4, 8))
+        assert answers(graph)
+        graph.compact()
+    before = set(engine.collections)
+    assert len(before) == (3 if by == "cosine" else 2)
+    shutil.copy(file, tmp_path / "copy.db")
+    monkeypatch.setattr("nodekin.nodegraph.engines.engine_table._OUTDATED", -1)
+    with opened(tmp_path / "copy.db", engine, 6) as graph:
+        graph.compact()  # what it has records of is the other file's
+    assert set(engine.collections) == before
+    with opened(file, engine, 6) as graph:
+        before_a_call = engine.before
+        engine.switch_off()
+        graph.compact()
+        assert "what is outdated was left in the engine" in caplog.text
+        engine.before = before_a_call
+        assert set(engine.collections) == before
+        graph.compact()
+        assert len(engine.collections) == 1
+        dropped = before.difference(engine.collections)
+        assert not any(kind.startswith(tuple(dropped)) for kind in graph._store.kinds())
+    with opened(file, engine) as graph:
+        assert answers(graph) == expected(range(8))
+
+
 def test_a_graph_in_memory_leaves_nothing_behind() -> None:
     engine = MemoryEngine(words=True)
     graph = opened(None, engine)
