@@ -7,7 +7,7 @@ BIN := .venv/bin
 OLDEST := .venv/oldest/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: demo test test-all test-oldest stress first-hour one suites test-models test-milvus inspector lint docs \
+.PHONY: demo test test-all test-oldest stress first-hour one suites test-models test-milvus test-opensearch inspector lint docs \
 	fix bench clean
 
 demo: .venv/.demo  ## the main job on real text, quicker the second time; DOCS=folder ASK="question" for your own
@@ -50,6 +50,10 @@ test-milvus: .venv/.dev .venv/milvus/.done  ## the tests of engines on a real Mi
 		MILVUS_SERVER=.venv/milvus/bin/milvus-server \
 		$(BIN)/python -m pytest -n 0 -k "milvus" --data="$(DATA)" $(ARGS) \
 		tests/retrievers tests/nodegraph tests/stress/test_killed_server.py'
+
+test-opensearch: .venv/.dev  ## the tests of engines on a real OpenSearch: OPENSEARCH=opensearch://localhost:9200
+	OPENSEARCH_SERVER="$(OPENSEARCH)" $(BIN)/python -m pytest -n 0 -k "opensearch or real_server" \
+		--data="$(DATA)" $(ARGS) tests/retrievers tests/nodegraph
 
 .venv/milvus/.done:  # the last version that is a wheel; Linux
 	$(PYTHON) -m venv .venv/milvus

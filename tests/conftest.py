@@ -74,6 +74,18 @@ def opensearch_double(socket_enabled: None) -> Iterator[OpenSearchDouble]:
         yield double
 
 
+@pytest.fixture
+def opensearch_server(socket_enabled: None) -> str:
+    """Return the address of a real server, where somebody runs one for the tests."""
+    pytest.importorskip("opensearchpy", reason="no opensearchpy: pip install nodekin[opensearch]")
+    address = os.environ.get("OPENSEARCH_SERVER")
+    if not address:
+        pytest.skip(
+            "no OpenSearch: `make test-opensearch OPENSEARCH=opensearch://...` tests on one"
+        )
+    return address
+
+
 @pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
     """Yield every engine that a graph can be on: a test of a contract runs over all."""

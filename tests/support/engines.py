@@ -86,6 +86,16 @@ def _opensearch(request: pytest.FixtureRequest, folder: Path) -> Engine:
     return Engine(options)
 
 
+def _opensearch_server(request: pytest.FixtureRequest, folder: Path) -> Engine:
+    address: str = request.getfixturevalue("opensearch_server")
+    numbers = itertools.count()
+
+    def options() -> dict[str, Any]:
+        return {"store": folder / f"engine{next(numbers)}.db", "index": address}
+
+    return Engine(options)
+
+
 def _milvus_server(request: pytest.FixtureRequest, folder: Path) -> Engine:
     server: RunningMilvus = request.getfixturevalue("milvus_server")
     numbers = itertools.count()
@@ -105,4 +115,5 @@ ENGINES: dict[str, Callable[[pytest.FixtureRequest, Path], Engine]] = {
     "chroma": _chroma,
     "opensearch": _opensearch,
     "milvus server": _milvus_server,
+    "opensearch server": _opensearch_server,
 }

@@ -51,6 +51,8 @@ _PARAMETERS = {  # of requests
     "search": {"allow_partial_search_results"},
 }
 
+_NO_VECTORS = ["key", "id"]  # what is returned where a request doesn't say
+
 _WINDOW = 10_000
 
 _MOST_TERMS = 65_536
@@ -405,7 +407,9 @@ class OpenSearchDouble:
             return {**fields, "result": kind, "status": 200 if existed else 404}
         self._check_document(index, source)
         existed = id in index.written
-        index.written[id] = source
+        vectors = [name for name in source if index.fields[name]["type"] == "knn_vector"]
+        arrays = {name: np.array(source[name], np.float32) for name in vectors}
+        index.written[id] = {**source, **arrays}
         kind = "updated" if existed else "created"
         return {**fields, "result": kind, "status": 200 if existed else 201}
 
@@ -481,7 +485,8 @@ class _Search:
             source = self._documents[id]
             scored = not sort or body.get("track_scores")
             hit: Json = {"_id": id, "_score": float(np.float32(scores[id])) if scored else None}
-            if (wanted := body.get("_source", [*source])) is not False:
+            if (wanted := body.get("_source", _NO_VECTORS)) is not False:
+                _check("vector" not in wanted, "the double returns no vectors")
                 hit["_source"] = {name: source[name] for name in wanted if name in source}
             if sort:
                 hit["sort"] = [places[id]]
@@ -610,7 +615,7 @@ class _Search:
         found = [id for id in self._documents if id in ids and name in self._documents[id]]
         if not found:
             return {}
-        vectors = np.array([self._documents[id][name] for id in found], np.float32)
+        vectors = np.array([self._documents[id][name] for id in found])
         products = (vectors @ np.array(query, np.float32)).tolist()
         return {
             id: 1 + product if product > 0 else 1 / (1 - product)

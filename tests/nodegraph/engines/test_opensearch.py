@@ -23,6 +23,7 @@ import pytest
 from engine_checks import random_match, rows, same_as_memory
 from memory_engine import MemoryEngine
 from opensearch_double import Fault, OpenSearchDouble, Refusal
+from recall_on_cmrc import check_recall
 from scripted_server import ChatServer, serving
 from word_engine_checks import same_words_as_memory
 
@@ -37,6 +38,7 @@ from nodekin.nodegraph.engines import (
 )
 from nodekin.nodegraph.engines.opensearch import OpenSearchAddress, OpenSearchEngine
 from nodekin.retrievers import Retriever
+from nodekin.retrievers.indexes import table_index
 
 lengths = Embedder(lambda texts: [[1.0, len(t), t.count("a")] for t in texts], "lengths")
 
@@ -676,6 +678,40 @@ def test_threads_share_an_engine(engine: OpenSearchEngine) -> None:
     for thread in threads:
         thread.join(300)
     assert not errors
+
+
+# A real server, where there is one
+
+
+@pytest.fixture
+def real(opensearch_server: str) -> Iterator[OpenSearchEngine]:
+    engine = OpenSearchEngine(opensearch_server)
+    for name in ("nodekin_test_a", "nodekin_test_b"):
+        engine.drop(name)
+    yield engine
+    for name in ("nodekin_test_a", "nodekin_test_b"):
+        engine.drop(name)
+    engine.close()
+
+
+@pytest.mark.slow
+def test_a_real_server_finds_what_memory_finds(real: OpenSearchEngine) -> None:
+    same_as_memory(real, "nodekin_test_a", 60)
+    same_as_memory(real, "nodekin_test_b", 60, linked=True)
+    real.drop("nodekin_test_a")
+    same_words_as_memory(real, "nodekin_test_a", 60)
+
+
+@pytest.mark.slow
+@pytest.mark.data
+def test_questions_on_cmrc_have_the_results_of_a_real_server(
+    opensearch_server: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also with a filter that leaves many, and with one that leaves few."""
+    monkeypatch.setattr(table_index, "_FEW", 300)
+    monkeypatch.setattr(opensearch, "LINKED_FROM", 1_000)
+    options = {"store": tmp_path / "graph.db", "index": opensearch_server}
+    check_recall("OpenSearch", options, data, (None, {"part": {"lt": 20}}, {"part": 3}))
 
 
 # Another server of the protocol, and the double beside it
