@@ -286,15 +286,16 @@ class NodeGraph:
         """
         self._check_outside()
         used = self._searched_digests() if self.embeddings.stored() else set()
+        from .engines import delete_unused, drop_outdated
+
+        if self._engine is not None:
+            drop_outdated(self._store, self._engine)
         with self._access.changing():
+            delete_unused(self._store)
             self.embeddings.delete_unused(used)
             self._builder.answers.clear()
         with self._store.writing():
             self._store.compact()
-        if self._engine is not None:
-            from .engines import drop_outdated
-
-            drop_outdated(self._store, self._engine)
 
     def close(self) -> None:
         """Keep the indexes beside the store, and close it; the next use opens it again."""

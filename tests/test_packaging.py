@@ -133,7 +133,8 @@ PUBLIC = {
     "nodekin.nodegraph.engines": """
         EngineRow EngineUnavailableError EngineVectors EngineWords IndexEngine
         MissingCollectionError NodeTerms QueryTerm REFERENCE_B REFERENCE_K1 TermFrequency
-        WordCandidates WordEngine WordHits WordRow WordTotals WordedNode as_engine searches_words
+        WordCandidates WordEngine WordHits WordRow WordTotals WordedNode as_engine delete_unused
+        drop_outdated searches_words
     """,
     "nodekin.nodegraph.postgres": "PostgresAddress PostgresStore",
     "nodekin.nodegraph.sqlite": "SQLiteStore",

@@ -1,7 +1,7 @@
 """Engines that search a graph's vectors and words beside its store: Milvus, Chroma, OpenSearch."""
 
 from .engine_addresses import as_engine
-from .engine_table import drop_outdated
+from .engine_table import delete_unused, drop_outdated
 from .engine_vectors import EngineVectors
 from .engine_words import EngineWords, WordCandidates
 from .index_engine import (
@@ -40,6 +40,7 @@ __all__ = [
     "WordTotals",
     "WordedNode",
     "as_engine",
+    "delete_unused",
     "drop_outdated",
     "searches_words",
 ]

@@ -38,6 +38,8 @@ _KIND = "index engine"  # of the values that say what is in an engine
 
 _OUTDATED = 86_400  # seconds after which nobody is taken to update a table
 
+_PREFIX = "nodekin_"  # of collections, and of values of the store that are about one
+
 _PATIENCE = 3  # seconds after which a call is not repeated: a client may have waited long
 
 BATCH = 1_000  # rows that are written at once
@@ -284,7 +286,7 @@ class EngineTable(Generic[RowT, EngineT]):
         """Write what else the store has, in one transaction with the record; nothing here."""
 
     def _new_name(self) -> str:
-        return f"nodekin_{self._key[:24]}_{random_name()[:12]}"
+        return f"{_PREFIX}{self._key[:24]}_{random_name()[:12]}"
 
     def _delete(self, collection: EngineCollection, keys: Sequence[str]) -> None:
         for begin in range(0, len(keys), BATCH):
@@ -398,15 +400,20 @@ def drop_outdated(store: NodeStore, engine: IndexEngine) -> None:
             except EngineUnavailableError as error:
                 _log.warning("what is outdated was left in the engine: %s", error)
                 return
-            with store.transaction():
-                for kind in [*store.kinds()]:  # statistics of words
-                    if kind.startswith(tuple(f"{name} " for name in names)):
-                        store.delete_values(kind)
-                store.delete_values(_KIND, [key])
+            store.delete_values(_KIND, [key])
 
 
 def _owner(store: NodeStore, engine: IndexEngine) -> str:
     return digest(store.place, engine.shown)
+
+
+def delete_unused(store: NodeStore) -> None:
+    """Delete what a store has of the words of collections that no table has any more."""
+    records = [_read_record(stored) for stored in store.get_values(_KIND).values()]
+    used = {c.name for record in records for c in (record.collection, record.building) if c}
+    for kind in store.kinds():
+        if kind.startswith(_PREFIX) and kind.partition(" ")[0] not in used:
+            store.delete_values(kind)
 
 
 @lru_cache(64)

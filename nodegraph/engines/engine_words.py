@@ -199,9 +199,9 @@ class EngineWords(EngineTable[WordedNode, WordEngine]):
         self._statistics = None
 
     def _drop(self, collection: EngineCollection | None) -> None:
-        super()._drop(collection)
         if collection is not None:
             self._statistics_of(collection).delete()
+        super()._drop(collection)
 
 
 def _portions(rows: Sequence[WordRow]) -> Iterator[list[WordRow]]:

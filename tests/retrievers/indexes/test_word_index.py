@@ -3,6 +3,8 @@
 import json
 import random
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -163,12 +165,28 @@ def test_another_analysis_is_written_anew(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(text_index, "_ANALYSIS", 99)
     with opened(engine, tmp_path / "graph.db") as graph:
         assert Retriever(graph, "line", "bm25")("tea")
+        assert kinds_of_collections(graph) == {*engine.collections} != {before}
+
+
+def kinds_of_collections(graph: NodeGraph) -> set[str]:
+    kinds = {kind.partition(" ")[0] for kind in graph._store.kinds()}
+    return {kind for kind in kinds if kind.startswith("nodekin_")}
+
+
+def test_compacting_deletes_what_an_interruption_left(tmp_path: Path) -> None:
+    engine = MemoryEngine(words=True)
+    with opened(engine, tmp_path / "graph.db") as graph:
+        graph.add(document(1))
+        graph._store.put_values("nodekin_left nodes", {"a": b"1"})
+        assert Retriever(graph, "line", "bm25")("tea")
+        assert len(kinds_of_collections(graph)) == 2
+    with opened(None, tmp_path / "graph.db") as graph:
         graph.compact()
-        kinds = [kind for kind in graph._store.kinds() if kind.startswith("nodekin_")]
-    (after,) = engine.collections
-    assert before != after
-    assert len(kinds) == 3  # of the new one
-    assert all(kind.startswith(after) for kind in kinds)
+        assert kinds_of_collections(graph) == {*engine.collections}
+    with opened(engine, tmp_path / "graph.db") as graph:
+        engine.calls.clear()
+        assert Retriever(graph, "line", "bm25")("tea")
+        assert "put" not in engine.calls
 
 
 def test_many_terms_are_written_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,3 +246,56 @@ def test_questions_on_cmrc_have_the_results_of_memory(data: Path, tmp_path: Path
         )
         assert got == expected
     on_engine.close()
+
+
+_WRITING = """
+import json, os, sys
+from nodekin.nodegraph import Document, NodeGraph
+from nodekin.nodegraph.engines.milvus import MilvusEngine
+from nodekin.retrievers import Retriever
+
+store, index, stop, name = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+calls = 0
+
+def dying(method):
+    def call(self, *args):
+        global calls
+        calls += 1
+        if calls == stop:
+            os._exit(9)
+        return method(self, *args)
+    return call
+
+for method in ("put_words", "set_mark", "delete", "drop", "mark"):
+    setattr(MilvusEngine, method, dying(getattr(MilvusEngine, method)))
+with NodeGraph(store=store, index=index, progress=False) as graph:
+    graph.create_node_group("line", str.splitlines)
+    graph.add([Document(f"tea {name} {n}\\nriver {n}", id=str(n)) for n in range(5)])
+    retriever = Retriever(graph, "line", "bm25")
+    queries = (f"tea {name}", "river 3", "tea river", "green1 green2")
+    print(json.dumps([[(r.node.id, r.score) for r in retriever(query)] for query in queries]))
+"""
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_while_it_writes_is_repaired_by_the_next(tmp_path: Path) -> None:
+    """In the middle of a first build and of updates, at any call of the engine that writes."""
+    for name in ("pymilvus", "milvus_lite"):
+        pytest.importorskip(name, reason=f"no {name}: pip install nodekin[milvus] milvus-lite")
+    store, index = str(tmp_path / "graph.db"), f"milvus://{tmp_path}/words.db"
+    codes = []
+    for turn, stop in enumerate((1, 2, 0, 2, 3, 4, 0)):  # 0 for never
+        name = f"green{turn}"
+        command = [sys.executable, "-c", _WRITING, store, index, str(stop), name]
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        codes.append(run.returncode)
+        if run.returncode == 9:
+            continue
+        assert run.returncode == 0, run.stderr
+        graph = opened()
+        graph.add([Document(f"tea {name} {n}\nriver {n}", id=str(n)) for n in range(5)])
+        retriever = Retriever(graph, "line", "bm25")
+        queries = (f"tea {name}", "river 3", "tea river", "green1 green2")
+        expected = [[list(row) for row in rows(retriever(query))] for query in queries]
+        assert json.loads(run.stdout) == expected, turn
+    assert codes == [9, 9, 0, 9, 9, 9, 0]
