@@ -71,6 +71,21 @@ def name_key(name: str) -> str:
     return " ".join(words)
 
 
+def has_name(text: str, name: str) -> bool:
+    """Return whether a text has the words of a name next to each other, however it writes them.
+
+    Args:
+        text: Any text.
+        name: The name's key, see ``name_key``, of a script with spaces.
+
+    Example:
+        >>> [has_name(text, "green tea") for text in ("He drinks green tea.", "Tea, green tees")]
+        [True, False]
+    """
+    words = " ".join(map(_plain, _TERM.findall(_folded(text))))
+    return f" {name} " in f" {words} "
+
+
 def names_in(text: str, is_name: Callable[[str], bool]) -> list[str]:
     """Return the keys of the known names that stand in a text, the longest first.
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ...nodegraph import NodeGraph
+from ...nodegraph.extractors import has_name
 from ..indexes import TermWeights, TextIndex
 from ..results import Results, ScoredNode
 from ..similarities import Bm25
@@ -22,8 +24,9 @@ class QueryWords:
     """Score passages by each term of a query; for a graph whose lock is held.
 
     The words of a title that the query names count in the passages that mention it: "Dodge City
-    Regional Airport" does not ask for what else is in a Dodge or regional. Titles of one word are
-    left to their weight.
+    Regional Airport" does not ask for what else is in a Dodge or regional. A passage mentions what
+    it is linked to, and what it has the same words for in a row: "breast cancer", which is no name
+    in most texts, is the title of a passage. Titles of one word are left to their weight.
 
     Args:
         query: The query.
@@ -42,8 +45,9 @@ class QueryWords:
         titles: Sequence[NamedTitle] = (),
     ) -> None:
         self._index = index
+        self._graph = graph
         self._weights = bm25.prepare(query, [index])
-        self._names: list[tuple[npt.NDArray[np.int64], Rows]] = []  # terms, and where they count
+        self._names: list[_NameInQuery] = []
         rows, terms = index.table.rows(), list(self._weights.weights)
         for title in titles:
             if " " not in title.name:
@@ -52,15 +56,27 @@ class QueryWords:
             mentions = [rows[link.target] for link in links if link.target in rows]
             of_name = bm25.prepare(title.name, [index]).weights
             columns = np.array([i for i, term in enumerate(terms) if term in of_name], np.int64)
-            self._names.append((columns, np.array(mentions, np.int64)))
+            if len(columns):
+                self._names.append(_NameInQuery(title.name, columns, set(mentions), set()))
 
     def scores(self, rows: Rows) -> Floats:
         """Return what each term adds to the score of passages: an array (passages, terms)."""
         scores = term_scores(self._index, self._weights, rows)
-        for columns, mentions in self._names:
-            without = np.flatnonzero(~np.isin(rows, mentions))
-            scores[np.ix_(without, columns)] = 0.0
+        for name in self._names:
+            self._look_up(name, rows[(scores[:, name.columns] > 0).all(axis=1)].tolist())
+            without = [row not in name.mentions for row in rows.tolist()]
+            scores[np.ix_(np.array(without, np.bool_), name.columns)] = 0.0
         return scores
+
+    def _look_up(self, name: _NameInQuery, rows: Sequence[int]) -> None:
+        """Find out which of some rows, that have all words of a name, have them in a row."""
+        new = [row for row in rows if row not in name.mentions and row not in name.without]
+        if not new:
+            return
+        ids = self._index.table.ids.take(np.array(new, np.int64))
+        texts = self._graph.searched_texts(self._graph.nodes_by_id(ids))
+        for row, text in zip(new, texts, strict=True):
+            (name.mentions if has_name(text, name.name) else name.without).add(row)
 
     def without_parts_of_names(
         self, hits: Results, rows: Mapping[str, int], lowest: float
@@ -87,6 +103,22 @@ class QueryWords:
             for hit in hits
         ]
         return sorted(lowered, key=lambda hit: -hit.score) if less else hits
+
+
+class _NameInQuery(NamedTuple):
+    """Hold a title that the query names.
+
+    Attributes:
+        name: Its key.
+        columns: Which of the query's terms are its words.
+        mentions: The rows of the passages that mention it, as far as it is known.
+        without: The rows of those of which it is known that they don't.
+    """
+
+    name: str
+    columns: npt.NDArray[np.int64]
+    mentions: set[int]
+    without: set[int]
 
 
 def term_scores(index: TextIndex, query: TermWeights, rows: npt.NDArray[np.int64]) -> Floats:

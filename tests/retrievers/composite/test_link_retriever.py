@@ -478,6 +478,31 @@ def test_words_of_a_named_title_count_together_or_not_at_all() -> None:
     assert found[0].index("parts") < found[0].index("mention")
 
 
+def test_a_title_counts_where_a_text_has_its_words_in_a_row_in_lower_case() -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(
+        [
+            Document("It is a disease.", {"title": "Breast cancer"}, id="cancer"),
+            Document("Cancer of the skin. A dove has a breast of red cancer cells.", id="apart"),
+            Document("Tamoxifen is used to treat breast cancer in adults.", id="drug"),
+            *(Document(f"Other text {n}.", id=f"other {n}") for n in range(5)),
+        ]
+    )
+    graph.create_node_group("entity", EntityExtractor(), scope="group")
+    query = "Which drugs help with breast cancer?"
+    plain = Retriever(graph, "ROOT")
+    scores = {named: scores_of(graph, query, named) for named in (0, 2)}
+    assert ids(plain(query)).index("apart") < ids(plain(query)).index("drug")
+    assert scores[0]["drug"] == scores[2]["drug"] > scores[2]["apart"]
+    assert scores[0]["apart"] > scores[2]["apart"]
+
+
+def scores_of(graph: NodeGraph, query: str, named: int) -> dict[str, float]:
+    options = LinkOptions(named=named, repetition=0)
+    retriever = LinkRetriever(Retriever(graph, "ROOT"), graph, via="entity", options=options)
+    return {result.node.id: result.score for result in retriever(query)}
+
+
 def linked(graph: NodeGraph, query: str, named: int) -> list[str]:
     options = LinkOptions(named=named, repetition=0)
     return ids(LinkRetriever(Retriever(graph, "ROOT"), graph, via="entity", options=options)(query))
