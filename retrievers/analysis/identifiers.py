@@ -47,7 +47,9 @@ def with_parts(text: str) -> str:
         if not is_code and _NAME.fullmatch(name):
             return name
         whole = name.replace("_", "")
-        return " ".join([whole, *(part for part in _parts(name) if part != whole)])
+        expanded = " ".join([whole, *(part for part in _parts(name) if part != whole)])
+        # A sign may stand on the underscore beside, which keeps the words apart.
+        return f"{'_' * (name[0] == '_')}{expanded}{'_' * (name[-1] == '_')}"
 
     return _IDENTIFIER.sub(expanded, text)
 

@@ -18,7 +18,7 @@ from nodekin.retrievers.analysis.identifiers import with_parts
         ("os.path.join", "os.path.join"),
         ("MAX_SIZE", "MAXSIZE MAX SIZE"),
         ("_private __init__ _", "_private __init__ _"),
-        ("__aenter_all__", "aenterall aenter all"),
+        ("__aenter_all__", "_aenterall aenter all_"),
         ("größe_max", "größemax größe max"),
         ("模型getUserName好", "模型getUserName get User Name好"),
         ("iPhone PhD eBay 5 GHz", "iPhone PhD eBay 5 GHz"),
@@ -55,6 +55,20 @@ def test_prose_has_the_terms_that_it_had() -> None:
     text = "The NATO allies met in Paris; Dr. Smith's GPUs were there (e.g. at 3.14 km)."
     words = "the nato alli met in pari dr smith gpus were there e g at 3 14 km".split()
     assert TextAnalyzer()(text) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("foo_bar_\u0301baz qux", {"foobar", "foo", "bar", "baz", "qux"}),
+        ("fooBar_\u0308baz", {"foobar", "foo", "bar", "baz"}),
+        ("x\u0302_foo_bar", {"x", "foobar", "foo", "bar"}),
+        ("__init_sub__\u0301 tea", {"initsub", "init", "sub", "tea"}),
+    ],
+)
+def test_a_sign_on_an_underscore_joins_no_words(text: str, words: set[str]) -> None:
+    assert set(TextAnalyzer()(text)) == words
+    assert set(TextAnalyzer().query(text)) == words
 
 
 @given(st.text("aB_1é茶 "))
