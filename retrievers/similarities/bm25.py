@@ -127,7 +127,7 @@ class Bm25:
         analyzer = self.analyzer  # the index refers to it, so its id is not reused
 
         def make() -> TextIndex:
-            if reason:
+            if reason and graph.searches_words:
                 logger.warning(
                     "the words of group %r are indexed in this process, and not in the engine: %s",
                     *(group, reason),

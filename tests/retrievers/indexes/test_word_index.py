@@ -208,6 +208,10 @@ def test_what_needs_all_postings_says_that_it_indexes_here(
     retriever = LinkRetriever(Retriever(graphs[0], "ROOT", "bm25"), graphs[0])
     assert retriever("green tea")
     assert ["links are followed" in record.getMessage() for record in caplog.records] == [True]
+    caplog.clear()
+    Bm25().open_here(graphs[1], "ROOT", "links are followed")
+    Bm25().open_here(opened(MemoryEngine()), "ROOT", "links are followed")
+    assert not caplog.records  # nothing else could be expected there
 
 
 def test_a_group_that_nobody_can_search_is_refused() -> None:
