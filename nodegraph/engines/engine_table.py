@@ -112,7 +112,9 @@ class EngineTable(Generic[RowT, EngineT]):
     changed since beside it; what was interrupted is written again, row by row the same. A whole
     group is written into a new collection, which takes the old one's place when it is complete. A
     collection has a mark that changes with every update: where the engine has another one, or
-    none (an older backup, a new disk), the collection is made again.
+    none (an older backup, a new disk), or less rows than it should (a crash), the collection is
+    made again. That is seen when a process opens it, and after each failure of the engine; how
+    many rows there are, after each update, too.
 
     Args:
         store: The graph's store.
@@ -169,7 +171,7 @@ class EngineTable(Generic[RowT, EngineT]):
             return True
         mark = self._call(partial(self._engine.mark, collection.name))
         marks = [collection.mark, record.next_mark] if record.target else [collection.mark]
-        if mark not in marks:
+        if mark not in marks or not (record.target or self._has_all(collection)):
             return False
         self._checked.add(collection.name)
         return True
@@ -226,6 +228,8 @@ class EngineTable(Generic[RowT, EngineT]):
             self._call(partial(self._engine.set_mark, collection.name, mark))
             self._change(collection, removed, rows)
             collection = self._completed(collection, mark)
+            if not self._is_complete(collection):
+                raise MissingCollectionError
         except MissingCollectionError:
             self._put(replace(record, state=None, target=None, collection=None))
             self._drop(collection)
@@ -281,6 +285,14 @@ class EngineTable(Generic[RowT, EngineT]):
     def _completed(self, collection: EngineCollection, mark: str) -> EngineCollection:
         """Return a collection as it is after the last write."""
         raise NotImplementedError
+
+    def _has_all(self, collection: EngineCollection) -> bool:
+        """Return whether the engine has as many rows as after the last update."""
+        return True
+
+    def _is_complete(self, collection: EngineCollection) -> bool:
+        """Return whether a collection has as many rows as it should, after an update."""
+        return True
 
     def _save(self) -> None:
         """Write what else the store has, in one transaction with the record; nothing here."""
@@ -375,7 +387,15 @@ class EngineTable(Generic[RowT, EngineT]):
 
     def _call(self, work: Callable[[], T]) -> T:
         """Return what a call of the engine returns, made again where it could not for now."""
-        return retried(work, _PATIENCE)
+
+        def attempt() -> T:
+            try:
+                return work()
+            except TransientStoreError:
+                self._checked.clear()  # it may have been restarted, and have lost something
+                raise
+
+        return retried(attempt, _PATIENCE)
 
 
 def drop_outdated(store: NodeStore, engine: IndexEngine) -> None:

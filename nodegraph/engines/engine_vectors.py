@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -22,6 +23,8 @@ from .index_engine import EngineRow, IndexEngine, MissingCollectionError
 
 if TYPE_CHECKING:
     from ..vector_table import Vectors
+
+_log = logging.getLogger(__name__)
 
 
 class EngineVectors(EngineTable[VectorRow, IndexEngine]):
@@ -61,6 +64,20 @@ class EngineVectors(EngineTable[VectorRow, IndexEngine]):
         position = self._call(lambda: self._engine.set_mark(collection.name, mark))
         size = self._call(lambda: self._engine.count(collection.name, None, position))
         return replace(collection, mark=mark, position=position, size=size)
+
+    def _has_all(self, collection: EngineCollection) -> bool:
+        return collection.size == self._call(
+            partial(self._engine.count, collection.name, None, collection.position)
+        )
+
+    def _is_complete(self, collection: EngineCollection) -> bool:
+        expected = self._store.count(self._group)
+        if collection.size != expected:
+            _log.warning(
+                "%s has %s vectors of group %r in place of %s, and gets all of them again",
+                *(self._engine.shown, f"{collection.size:,}", self._group, f"{expected:,}"),
+            )
+        return collection.size == expected
 
     def _change(
         self, collection: EngineCollection, removed: Collection[str], rows: Sequence[VectorRow]

@@ -102,7 +102,8 @@ class Work:
                 known = [i for i in self.written if i not in self.busy]
                 if not known:
                     continue
-                name = rng.choice(known)
+                existing = [i for i in known if self.written[i]]
+                name = rng.choice(existing if existing and rng.random() < 0.8 else known)
                 there = self.written[name]
                 self.busy.add(name)  # nobody changes it meanwhile
             try:

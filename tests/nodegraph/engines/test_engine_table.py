@@ -204,6 +204,35 @@ def test_an_engine_that_was_set_back_is_filled_again(file: Path) -> None:
         assert answers(graph) == expected([0, *range(2, 10)])
 
 
+@vectors_only
+@pytest.mark.parametrize("seen_by", ["an update", "a failure", "another process"])
+def test_an_engine_that_lost_a_row_is_filled_again(
+    file: Path, seen_by: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = MemoryEngine(words=True)
+    graph = opened(file, engine)
+    fill(graph)
+    answers(graph)
+    (collection,) = engine.collections.values()
+    del collection.rows[next(iter(collection.rows))]
+    if seen_by == "an update":
+        fill(graph, numbers=[8])
+        assert answers(graph) == expected(range(9))
+        assert "has 26 vectors of group 'line' in place of 27" in caplog.text
+    elif seen_by == "a failure":
+        before_a_call = engine.before
+        engine.switch_off()
+        with pytest.raises(EngineUnavailableError):
+            answers(graph)
+        engine.before = before_a_call
+        assert answers(graph) == expected(range(8))
+    else:
+        with opened(file, engine) as other:
+            assert answers(other) == expected(range(8))
+    assert len(engine.collections) == 1
+    graph.close()
+
+
 def test_a_store_that_was_set_back_or_copied_is_never_mixed_up(tmp_path: Path) -> None:
     engine, file, copied = MemoryEngine(words=True), tmp_path / "graph.db", tmp_path / "copy.db"
     with opened(file, engine) as graph:
