@@ -36,6 +36,8 @@ _NEWEST = 3  # major version that this was written for
 
 _MOST = 10_000  # rows that a search returns: index.max_result_window, and the most of "k"
 
+_FEW = 1_000  # results up to which what a condition leaves is compared
+
 _PORTION = 1_000  # rows that are read at once
 
 _MOST_VALUES = 65_536  # of a "terms" query: index.max_terms_count
@@ -64,7 +66,7 @@ _FIELDS = ["key", "id", "place", "packed"]  # that are returned: never "vector",
 
 _OF_NO_PLUGIN = ("unknown setting [index.knn", "No handler for type [knn_", "lang not supported")
 
-_BUSY = frozenset({429, 502, 503, 504})
+_BUSY = frozenset({429, 500, 502, 503, 504})
 
 _PATIENCE = 30  # seconds of waiting for a server that is too busy to write
 
@@ -380,7 +382,8 @@ class OpenSearchEngine:
         """Return the nearest rows."""
         self._see(collection, position)
         condition, numbers = _query(match, without), query.tolist()
-        if exact or not self._is_linked(collection):
+        linked = self._is_linked(collection)
+        if not linked or (exact and match is not None and limit <= _FEW):
             found = {
                 "script_score": {
                     "query": condition,
@@ -396,7 +399,8 @@ class OpenSearchEngine:
                 }
             }
         else:
-            found = {"knn": {"vector": {"vector": numbers, "k": limit, "filter": condition}}}
+            followed = _MOST if exact else limit  # all may be too many to compare in time
+            found = {"knn": {"vector": {"vector": numbers, "k": followed, "filter": condition}}}
         body = {"size": limit, "query": found, "_source": _FIELDS, "track_total_hits": False}
         rows = [hit["_source"] for hit in self._search(collection, body)]
         return _as_nearest(rows, len(query))
@@ -660,7 +664,7 @@ class OpenSearchEngine:
             )
         if status in _BUSY:
             return _BusyError(
-                f"{self.shown} is too busy, or parts of it are down ({said}); see GET "
+                f"{self.shown} is too busy, or parts of it have failed ({said}); see GET "
                 "_cluster/health, and try again",
                 wait,
             )

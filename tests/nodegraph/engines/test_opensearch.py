@@ -74,16 +74,22 @@ def test_up_to_ten_thousand_rows_all_are_compared(
     engine: OpenSearchEngine, opensearch_double: OpenSearchDouble
 ) -> None:
     assert engine.linked_from == 10_001
-    for linked, exact, kind in (
-        (False, False, "script_score"),
-        (True, True, "script_score"),
-        (True, False, "knn"),
+    left = ValueMatch("values", (), (1, 2))
+    for linked, exact, match, limit, expected in (
+        (False, False, None, 3, "script_score"),
+        (True, True, left, 3, "script_score"),
+        (True, True, left, 2_000, 10_000),
+        (True, True, None, 3, 10_000),
+        (True, False, left, 3, 3),
     ):
         engine.create(name := f"nodekin_{linked:d}", 8, linked=linked)
         engine.put(name, rows(20))
-        engine.nearest(name, rows(1)[0].vector, 3, None, [], exact, engine.set_mark(name, "m"))
+        position = engine.set_mark(name, "m")
+        found = engine.nearest(name, rows(1)[0].vector, limit, match, [], exact, position)
+        assert found.ids[0] == "n0"
         _, body = [request for request in opensearch_double.requests if request[0] == "search"][-1]
-        assert [*body["query"]] == [kind]
+        ((kind, query),) = body["query"].items()
+        assert (kind if kind == "script_score" else query["vector"]["k"]) == expected
 
 
 def test_collections_come_go_and_are_marked(engine: OpenSearchEngine) -> None:
@@ -572,7 +578,7 @@ def test_a_server_is_left_alone_as_long_as_it_says(
     dated = Fault(503, "unavailable", "", {"Retry-After": "Fri, 31 Dec 2100 23:59:59 GMT"})
     for fault in (long, dated):
         opensearch_double.fail("count", fault)
-        with pytest.raises(EngineUnavailableError, match="too busy, or parts of it are down"):
+        with pytest.raises(EngineUnavailableError, match="too busy, or parts of it have failed"):
             engine.count("nodekin_a", None, 5)
     assert waits == [3] * 6
 
