@@ -46,4 +46,4 @@ def read_epub(source: SourceFile) -> Document:
     values = {e.tag.rsplit("}")[-1]: (e.text or "").strip() for e in package.iter()}
     metadata = {"title": values.get("title"), "author": values.get("creator")}
     known = {name: value for name, value in metadata.items() if value}
-    return Document(join_pages(filter(None, chapters)), {**known, "page_unit": "chapter"})
+    return source.document(join_pages(filter(None, chapters)), {**known, "page_unit": "chapter"})

@@ -41,7 +41,11 @@ def _foreign_record(document: Document, own_id: str) -> list[Any]:
 
 def _record(document: Document) -> list[Any]:
     """Return a document as a record: JSON has no place for half characters."""
-    text = document.text.encode("utf-8", "replace").decode("utf-8")
+    text = document.text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = text.encode("utf-8", "replace").decode()
     return [text, dict(document.metadata), document.id]
 
 

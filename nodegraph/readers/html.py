@@ -24,7 +24,7 @@ def read_html(source: SourceFile) -> Document:
     match = _TITLE.search(html)
     if match and (title := " ".join(unescape(match[1]).split())):
         metadata["title"] = title
-    return Document(markdown(html), metadata)
+    return source.document(markdown(html), metadata)
 
 
 def markdown(html: str) -> str:

@@ -28,7 +28,7 @@ def read_notebook(source: SourceFile) -> Document:
         pages = ["\n\n".join(_blocks(cell, language or "python")) for cell in cells]
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
         raise source.damaged(f"it is no notebook ({type(error).__name__}: {error})") from error
-    return Document(join_pages(pages), {"page_unit": "cell"})
+    return source.document(join_pages(pages), {"page_unit": "cell"})
 
 
 def _joined(lines: Any) -> str:

@@ -21,7 +21,7 @@ def read_docx(source: SourceFile) -> Document:
     with source.path.open("rb") as file:
         html = mammoth.convert_to_html(file, convert_image=mammoth.images.img_element(_no_image))
     text = markdown(_NOTE_MARK.sub(r"\1", html.value))
-    return Document(text, _core_properties(source))
+    return source.document(text, _core_properties(source))
 
 
 _NOTE_MARK = re.compile(r'<a href="#(?:foot|end)note-[^>]*>(?:(\[\d+\])|↑)</a>')
@@ -55,7 +55,7 @@ def read_pptx(source: SourceFile) -> Document:
         from pptx import Presentation
     logging.getLogger("pptx").setLevel(logging.ERROR)
     slides = ["\n\n".join(_slide_blocks(slide)) for slide in Presentation(str(source.path)).slides]
-    return Document(join_pages(slides), {**_core_properties(source), "page_unit": "slide"})
+    return source.document(join_pages(slides), {**_core_properties(source), "page_unit": "slide"})
 
 
 def _slide_blocks(slide: Any) -> Iterator[str]:

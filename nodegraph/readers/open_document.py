@@ -46,8 +46,8 @@ def read_open_document(source: SourceFile) -> Document:
     slides = [e for e in root.iter() if _name(e) == "page"]
     if slides:
         pages = [markdown("".join(_html(slide))) for slide in slides]
-        return Document(join_pages(pages), {"page_unit": "slide"})
-    return Document(markdown("".join(_html(root))))
+        return source.document(join_pages(pages), {"page_unit": "slide"})
+    return source.document(markdown("".join(_html(root))))
 
 
 def _name(element: ElementTree.Element) -> str:
@@ -112,7 +112,7 @@ def read_rtf(source: SourceFile) -> Document:
     data = _with_footnotes(data).replace("{\\listtext", f"{{\\u{0xE020}?}}{{\\listtext")
     data = _OUTLINE_LEVEL.sub(lambda match: rf"{{\u{0xE010 + int(match[1])}?}}", data)
     text = str(rtf_to_text(data, errors="replace"))  # type: ignore[no-untyped-call]
-    return Document("\n\n".join(_rtf_blocks(text)))
+    return source.document("\n\n".join(_rtf_blocks(text)))
 
 
 def _with_footnotes(data: str) -> str:

@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 from ..document import Document
@@ -19,7 +20,7 @@ from .pdf_layout import (
     pages_as_text,
 )
 from .pdf_tables import with_tables
-from .pdfium import pdfium
+from .pdfium import boxes, origins, pdfium, sizes
 from .source_file import SourceFile, parser
 
 _MAX_GARBAGE = 0.25  # the share of a page's characters that mean nothing, above which it is no text
@@ -28,11 +29,13 @@ _MAX_GARBAGE = 0.25  # the share of a page's characters that mean nothing, above
 # number; where one of them is, the second.
 _SAMPLES = (12, 48)
 
-_UPRIGHT = {90: 270, 180: 180, 270: 90}  # how a page is turned whose text is turned so
+_UPRIGHT = {90: 3, 180: 2, 270: 1}  # how many times a page is turned whose text is turned so
+
+_line_of = partial(tuple.__new__, TextLine)  # in a third of the time of TextLine(...)
 
 _PASSWORD = 4  # FPDF_ERR_PASSWORD
 
-_IMAGE = 3  # FPDF_PAGEOBJ_IMAGE
+_IMAGE, _FORM = 3, 5  # FPDF_PAGEOBJ_IMAGE, FPDF_PAGEOBJ_FORM
 
 
 def read_pdf(source: SourceFile) -> Document:
@@ -49,13 +52,11 @@ def read_pdf(source: SourceFile) -> Document:
         pages: list[Lines] = []
         unread: list[int] = []
         for number in range(len(pdf)):
-            page = pdf[number]
-            lines, is_readable = _read_page(page, source)
+            lines, is_readable = _read_page(pdf, number, source)
             if not is_readable:
                 unread.append(number + 1)
             pages.append(lines)
-            page.close()
-        outline = list(_outline(pdf))
+        outline = list(_outline(pdf.raw))
         metadata = _properties(pdf)
     if unread and not any(pages):
         raise ReadError(
@@ -69,7 +70,7 @@ def read_pdf(source: SourceFile) -> Document:
         metadata["unread_pages"] = unread
     metadata["page_unit"] = "page"
     metadata["page_count"] = len(pages)
-    return Document(pages_as_text(pages, outline), metadata)
+    return source.document(pages_as_text(pages, outline), metadata)
 
 
 @contextmanager
@@ -93,50 +94,128 @@ def _opened(source: SourceFile) -> Iterator[Any]:
 
 
 def _properties(pdf: Any) -> dict[str, Any]:
-    values = pdf.get_metadata_dict(skip_empty=True)
-    named = {"title": values.get("Title"), "author": values.get("Author")}
-    return {name: value.strip() for name, value in named.items() if value and value.strip()}
+    named = {name: pdf.get_metadata_value(name.title()).strip() for name in ("title", "author")}
+    return {name: value for name, value in named.items() if value}
 
 
-def _outline(pdf: Any) -> Iterator[tuple[int, int, str]]:
-    """Yield the entries of the outline: page (from 0), level (from 1), title."""
-    for bookmark in pdf.get_toc(max_depth=6):
-        target = bookmark.get_dest()
-        page = None if target is None else target.get_index()
-        if page is not None:
-            yield page, bookmark.level + 1, bookmark.get_title()
+def _outline(document: Any) -> Iterator[tuple[int, int, str]]:
+    """Yield the entries of the outline, of six levels: page (from 0), level (from 1), title."""
+    functions, seen = pdfium(), set[int]()
+
+    def below(bookmark: Any, level: int) -> Iterator[tuple[int, int, str]]:
+        bookmark = functions.first_bookmark(document, bookmark)
+        while bookmark and bookmark.value not in seen:
+            seen.add(bookmark.value)
+            target = functions.get_destination(document, bookmark)
+            page = functions.page_of_destination(document, target) if target else -1
+            if page >= 0:
+                yield page, level, _title(bookmark)
+            if level < 6:
+                yield from below(bookmark, level + 1)
+            bookmark = functions.next_bookmark(document, bookmark)
+
+    return below(None, 1)
 
 
-def _read_page(page: Any, source: SourceFile) -> tuple[Lines, bool]:
+def _title(bookmark: Any) -> str:
+    from ctypes import byref, c_char, c_ulong
+
+    room, size = 0, 256
+    while size > room:
+        room, buffer = size, bytearray(size)
+        to_buffer = byref(c_char.from_buffer(buffer))
+        size = pdfium().get_title(bookmark, to_buffer, c_ulong(room))
+    return buffer[: max(size - 2, 0)].decode("utf-16-le", "ignore")
+
+
+def _read_page(pdf: Any, number: int, source: SourceFile) -> tuple[Lines, bool]:
     """Return the lines of a page, and whether it could be read."""
-    textpage = page.get_textpage()
-    text = textpage.get_text_range()
-    angle = _angle(textpage, text)
-    if angle in _UPRIGHT and not page.get_rotation():  # else each of its letters may be a line
-        page.set_rotation(_UPRIGHT[angle])
-        textpage.close()
-        textpage = page.get_textpage()
-        text = textpage.get_text_range()
-    text = normalized(text)
-    garbage = max(garbage_share(text), _unmapped_share(textpage))
-    has_text = bool(text.strip()) and garbage <= _MAX_GARBAGE
-    if has_text:
-        lines: Lines = _lines(textpage, text, is_upward=angle == 270)
-        if not angle:
-            lines = with_tables(page, textpage, lines)
-        textpage.close()
-        return lines, True
-    textpage.close()
-    if not text.strip() and not _has_content(page):
-        return (), True  # a blank one
-    if source.ocr is not None:
-        recognized = source.ocr(_png(page))
+    from pypdfium2 import PdfiumError, raw
+
+    page = raw.FPDF_LoadPage(pdf.raw, number)  # quicker by itself than as an object of pypdfium2
+    if not page:
+        raise PdfiumError("Failed to load page.")
+    try:
+        lines = _lines_of_page(page)
+        if lines is not None:
+            return lines, True
+        if source.ocr is None:
+            return (), False
+        recognized = source.ocr(_png(pdf[number]))
         return lines_of_text(recognized), bool(recognized.strip())
-    return (), False
+    finally:
+        raw.FPDF_ClosePage(page)
 
 
-def _has_content(page: Any) -> bool:
-    return any(True for _ in page.get_objects(filter=[_IMAGE], max_depth=3))
+def _lines_of_page(page: Any) -> Lines | None:
+    """Return the lines of a page, None if it has no text that means something."""
+    from pypdfium2 import raw
+
+    textpage = _textpage(page)
+    try:
+        text = _text(textpage)
+        angle = _angle(textpage, text)
+        if angle in _UPRIGHT and not raw.FPDFPage_GetRotation(page):
+            raw.FPDFPage_SetRotation(page, _UPRIGHT[angle])  # else each letter may be a line
+            textpage, turned = _textpage(page), textpage
+            raw.FPDFText_ClosePage(turned)
+            text = _text(textpage)
+        text = normalized(text)
+        if not text.strip():
+            return None if _has_image(page) else ()
+        if max(garbage_share(text), _unmapped_share(textpage)) > _MAX_GARBAGE:
+            return None
+        lines: Lines = _lines(textpage, text, is_upward=angle == 270)
+        return lines if angle else with_tables(page, textpage, lines)
+    finally:
+        raw.FPDFText_ClosePage(textpage)
+
+
+def _textpage(page: Any) -> Any:
+    from pypdfium2 import PdfiumError, raw
+
+    textpage = raw.FPDFText_LoadPage(page)
+    if not textpage:
+        raise PdfiumError("Failed to load text page.")
+    return textpage
+
+
+def _text(textpage: Any) -> str:
+    """Return the text of a page, without what PDFium leaves out where it begins and ends."""
+    from ctypes import byref, c_char
+
+    functions = pdfium()
+    begin, end = 0, functions.count_characters(textpage)
+    while begin < end and functions.index_in_text(textpage, begin) < 0:
+        begin += 1
+    while begin < end and functions.index_in_text(textpage, end - 1) < 0:
+        end -= 1
+    if begin == end:
+        return ""
+    buffer = bytearray(2 * (end - begin + 1))
+    to_buffer = byref(c_char.from_buffer(buffer))
+    length = functions.get_text(textpage, begin, end - begin, to_buffer) - 1
+    return buffer[: 2 * length].decode("utf-16-le", "ignore")
+
+
+def _has_image(page: Any) -> bool:
+    functions = pdfium()
+
+    def is_in(count: Any, get: Any, parent: Any, depth: int) -> bool:
+        for number in range(count(parent)):
+            part = get(parent, number)
+            kind = functions.get_type(part)
+            if kind == _IMAGE or (
+                kind == _FORM
+                and depth > 1
+                and is_in(
+                    functions.count_objects_within, functions.get_object_within, part, depth - 1
+                )
+            ):
+                return True
+        return False
+
+    return is_in(functions.count_objects, functions.get_object, page, 3)
 
 
 def _png(page: Any) -> bytes:
@@ -149,10 +228,10 @@ def _angle(textpage: Any, text: str) -> int:
     """Return by how much most characters of a page are turned, in degrees, clockwise."""
     from math import degrees
 
-    get_angle, handle = pdfium().get_angle, textpage.raw
     for count in _SAMPLES:
         places = range(0, len(text), len(text) // count + 1)
-        angles = [get_angle(handle, i) for i in places if not text[i].isspace()]
+        shown = [place for place in places if not text[place].isspace()]
+        angles = list(map(pdfium().get_angle, repeat(textpage), shown))
         if not any(angles):
             return 0
     return round(degrees(sorted(angles)[len(angles) // 2]))
@@ -160,13 +239,14 @@ def _angle(textpage: Any, text: str) -> int:
 
 def _unmapped_share(textpage: Any) -> float:
     """Return which share of a page's characters have no meaning that their font knows of."""
-    has_no_meaning, handle, share = pdfium().has_no_meaning, textpage.raw, 0.0
-    length = textpage.count_chars()
+    functions, share = pdfium(), 0.0
+    length = functions.count_characters(textpage)
     for count in _SAMPLES:
-        asked = [has_no_meaning(handle, i) == 1 for i in range(0, length, length // count + 1)]
-        if not any(asked):
+        places = range(0, length, length // count + 1)
+        answers = list(map(functions.has_no_meaning, repeat(textpage), places))
+        if 1 not in answers:
             return 0.0
-        share = sum(asked) / len(asked)
+        share = answers.count(1) / len(answers)
     return share
 
 
@@ -176,36 +256,27 @@ def _lines(textpage: Any, text: str, *, is_upward: bool = False) -> list[TextLin
     Of vertical lines, and of those that go upward, the places are those that they would have if
     the page were turned.
     """
-    from ctypes import byref, c_double
-    from math import hypot
-
-    from pypdfium2 import raw
-
-    if len(text) != textpage.count_chars():  # it is not known which character is which
+    if len(text) != pdfium().count_characters(textpage):  # which character is which is not known
         return lines_of_text(text)
-    functions, handle = pdfium(), textpage.raw
-    get_origin, get_box = functions.get_origin, functions.get_box
-    get_matrix, get_size = functions.get_matrix, functions.get_size
-    box, matrix, x, y = raw.FS_RECTF(), raw.FS_MATRIX(), c_double(), c_double()
-    to_box, to_matrix, to_x, to_y = map(byref, (box, matrix, x, y))
-    lines, following = [], 0
-    line_of = partial(tuple.__new__, TextLine)  # in a third of the time of TextLine(...)
+    texts, begins, ends, following = [], [], [], 0
     for line in text.split("\r\n"):
         begin, following = following, following + len(line) + 2
-        stripped = line.strip()
-        if not stripped:
+        if stripped := line.strip():
+            if len(stripped) < len(line):
+                begin += line.index(stripped[0])
+            texts.append(stripped)
+            begins.append(begin)
+            ends.append(begin + len(stripped) - 1)
+    lefts, baselines = origins(textpage, begins)
+    box_lefts, tops, rights, bottoms = boxes(textpage, ends)
+    places = zip(texts, begins, lefts, rights, baselines, sizes(textpage, begins), repeat(False))
+    lines: list[TextLine] = list(map(_line_of, places))
+    for number, (top, baseline) in enumerate(zip(tops, baselines, strict=True)):
+        if top >= baseline and not is_upward:  # upright, as most
             continue
-        if len(stripped) < len(line):
-            begin += line.index(stripped)
-        get_origin(handle, begin, to_x, to_y)
-        left, baseline, size = x.value, y.value, get_size(handle, begin)
-        if get_matrix(handle, begin, to_matrix):
-            size *= matrix.d if matrix.c == 0 < matrix.d else hypot(matrix.c, matrix.d)
-        get_box(handle, begin + len(stripped) - 1, to_box)
-        if (top := box.top) < baseline and baseline - top > abs(box.left - left):
-            lines.append(line_of((stripped, begin, -baseline, -box.bottom, left, size, False)))
+        text, begin, left, _, _, size, _ = lines[number]
+        if top < baseline and baseline - top > abs(box_lefts[number] - left):
+            lines[number] = TextLine(text, begin, -baseline, -bottoms[number], left, size)
         elif is_upward:
-            lines.append(line_of((stripped, begin, baseline, box.top, -left, size, False)))
-        else:
-            lines.append(line_of((stripped, begin, left, box.right, baseline, size, False)))
+            lines[number] = TextLine(text, begin, baseline, top, -left, size)
     return lines

@@ -28,7 +28,7 @@ def read_spreadsheet(source: SourceFile) -> Document:
         rows = book.get_sheet_by_name(name).to_python(skip_empty_area=True)
         filled = [row for row in rows if any(value != "" for value in row)]
         sheets.append(f"# {name}\n\n{markdown_table(map(_values, filled))}")
-    return Document(join_pages(sheets), {"page_unit": "sheet"})
+    return source.document(join_pages(sheets), {"page_unit": "sheet"})
 
 
 def _values(row: Iterable[object]) -> list[object]:
@@ -57,4 +57,4 @@ def read_csv(source: SourceFile) -> Document:
 
     csv.field_size_limit(10_000_000)
     rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if any(row)]
-    return Document(markdown_table(rows), metadata)
+    return source.document(markdown_table(rows), metadata)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ..document import Document
 from ..errors import ReadError
 from .read_options import ReadOptions
 
@@ -28,6 +29,10 @@ class SourceFile:
     path: Path
     options: ReadOptions
     ocr: Callable[[bytes], str] | None = None
+
+    def document(self, text: str, metadata: Mapping[str, Any] | None = None) -> Document:
+        """Return what the file holds as one document, whose id is made by whoever reads it."""
+        return Document(text, metadata, id=self.path.name)  # the digest of a text takes a while
 
     def damaged(self, what: object) -> ReadError:
         """Return the error of a file that is not what it seems to be."""

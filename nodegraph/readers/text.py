@@ -44,7 +44,7 @@ def read_text(source: SourceFile) -> Document:
         ReadError: If it is no text.
     """
     text, encoding = decoded(source)
-    return Document(text, {} if encoding == "utf-8" else {"encoding": encoding})
+    return source.document(text, {} if encoding == "utf-8" else {"encoding": encoding})
 
 
 def decoded(source: SourceFile, *, declared: bool = False) -> tuple[str, str]:
@@ -224,7 +224,7 @@ def read_json(source: SourceFile) -> Document:
         # Settings of programs may have comments: those are left as they are.
         with contextlib.suppress(ValueError, RecursionError):
             text = json.dumps(json.loads(text), ensure_ascii=False, indent=2)
-    return Document(text)
+    return source.document(text)
 
 
 def is_text(path: Path) -> bool:
