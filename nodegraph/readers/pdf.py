@@ -20,7 +20,7 @@ from .pdf_layout import (
     pages_as_text,
 )
 from .pdf_tables import with_tables
-from .pdfium import boxes, origins, pdfium, sizes
+from .pdfium import pdfium
 from .source_file import SourceFile, parser
 
 _MAX_GARBAGE = 0.25  # the share of a page's characters that mean nothing, above which it is no text
@@ -256,27 +256,36 @@ def _lines(textpage: Any, text: str, *, is_upward: bool = False) -> list[TextLin
     Of vertical lines, and of those that go upward, the places are those that they would have if
     the page were turned.
     """
-    if len(text) != pdfium().count_characters(textpage):  # which character is which is not known
+    from ctypes import byref, c_double
+    from math import hypot
+
+    from pypdfium2 import raw
+
+    functions = pdfium()
+    if len(text) != functions.count_characters(textpage):  # which character is which is not known
         return lines_of_text(text)
-    texts, begins, ends, following = [], [], [], 0
+    get_origin, get_box = functions.get_origin, functions.get_box
+    get_matrix, get_size = functions.get_matrix, functions.get_size
+    box, matrix, x, y = raw.FS_RECTF(), raw.FS_MATRIX(), c_double(), c_double()
+    to_box, to_matrix, to_x, to_y = map(byref, (box, matrix, x, y))
+    lines, following = [], 0
+    line_of = _line_of
     for line in text.split("\r\n"):
         begin, following = following, following + len(line) + 2
-        if stripped := line.strip():
-            if len(stripped) < len(line):
-                begin += line.index(stripped[0])
-            texts.append(stripped)
-            begins.append(begin)
-            ends.append(begin + len(stripped) - 1)
-    lefts, baselines = origins(textpage, begins)
-    box_lefts, tops, rights, bottoms = boxes(textpage, ends)
-    places = zip(texts, begins, lefts, rights, baselines, sizes(textpage, begins), repeat(False))
-    lines: list[TextLine] = list(map(_line_of, places))
-    for number, (top, baseline) in enumerate(zip(tops, baselines, strict=True)):
-        if top >= baseline and not is_upward:  # upright, as most
+        stripped = line.strip()
+        if not stripped:
             continue
-        text, begin, left, _, _, size, _ = lines[number]
-        if top < baseline and baseline - top > abs(box_lefts[number] - left):
-            lines[number] = TextLine(text, begin, -baseline, -bottoms[number], left, size)
+        if len(stripped) < len(line):
+            begin += line.index(stripped[0])
+        get_origin(textpage, begin, to_x, to_y)
+        left, baseline, size = x.value, y.value, get_size(textpage, begin)
+        if get_matrix(textpage, begin, to_matrix):
+            size *= matrix.d if matrix.c == 0 < matrix.d else hypot(matrix.c, matrix.d)
+        get_box(textpage, begin + len(stripped) - 1, to_box)
+        if (top := box.top) < baseline and baseline - top > abs(box.left - left):
+            lines.append(line_of((stripped, begin, -baseline, -box.bottom, left, size, False)))
         elif is_upward:
-            lines[number] = TextLine(text, begin, baseline, top, -left, size)
+            lines.append(line_of((stripped, begin, baseline, top, -left, size, False)))
+        else:
+            lines.append(line_of((stripped, begin, left, box.right, baseline, size, False)))
     return lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from math import inf
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from .pages import markdown_table
 from .pdf_layout import Lines, TextLine, joined
-from .pdfium import origins, pdfium
+from .pdfium import pdfium
 
 _PATH, _LINE_TO = 2, 0  # FPDF_PAGEOBJ_PATH, FPDF_SEGMENT_LINETO
 
@@ -67,9 +67,6 @@ class _Rule(NamedTuple):
         return self.begin - _NEAR <= place <= self.end + _NEAR
 
 
-_Cell = tuple[int, int]
-
-
 @dataclass(frozen=True, slots=True)
 class _Grid:
     """Rules that touch each other, and where its columns (to the right) and rows (down) begin."""
@@ -79,32 +76,35 @@ class _Grid:
     columns: Sequence[float]
     rows: Sequence[float]
     downwards: Sequence[float] = field(init=False)
-    merged: _Merged = field(init=False)
+    merged: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "downwards", [-at for at in self.rows])
-        object.__setattr__(self, "merged", _Merged(self))
 
     def lines_inside(self, lines: Lines) -> list[TextLine]:
         """Return the lines that stand in it; none if there is one that leads out of it."""
         left, right = self.columns[0] - _NEAR, self.columns[-1] + _NEAR
         top, bottom = self.rows[0], self.rows[-1]
-        inside = [
-            line for line in lines if bottom < line[4] < top and line[3] > left and line[2] < right
-        ]
-        leads_out = (line.left < left or line.right > right or line.is_table for line in inside)
-        return [] if any(leads_out) else inside
+        inside = []
+        for line in lines:
+            if bottom < line.baseline < top and line.right > left and line.left < right:
+                if line.left < left or line.right > right or line.is_table:
+                    return []
+                inside.append(line)
+        return inside
 
-    def cells(self, xs: Iterable[float], ys: Iterable[float]) -> list[_Cell]:
-        """Return the row and the column at each place; of cells that were merged the first."""
-        rows = map(bisect_right, repeat(self.downwards), [-y for y in ys])
-        columns = map(bisect_right, repeat(self.columns), xs)
-        return list(map(self.merged.__getitem__, zip(rows, columns, strict=True)))
+    def cell(self, x: float, y: float) -> tuple[int, int]:
+        """Return the row and the column at a place; of cells that were merged the first."""
+        place = bisect_right(self.downwards, -y), bisect_right(self.columns, x)
+        cell = self.merged.get(place)
+        if cell is None:
+            row = min(max(place[0] - 1, 0), len(self.rows) - 2)
+            column = min(max(place[1] - 1, 0), len(self.columns) - 2)
+            cell = self.merged[place] = self._first(row, column)
+        return cell
 
-    def first_cell(self, row: int, column: int) -> _Cell:
+    def _first(self, row: int, column: int) -> tuple[int, int]:
         """Return the first cell of those that no rule parts from a cell, to the left and above."""
-        row = min(max(row - 1, 0), len(self.rows) - 2)
-        column = min(max(column - 1, 0), len(self.columns) - 2)
         x = (self.columns[column] + self.columns[column + 1]) / 2
         y = (self.rows[row] + self.rows[row + 1]) / 2
         while column and not _is_ruled(self.vertical, self.columns[column], y):
@@ -112,17 +112,6 @@ class _Grid:
         while row and not _is_ruled(self.horizontal, self.rows[row], x):
             row -= 1
         return row, column
-
-
-class _Merged(dict[_Cell, _Cell]):
-    """By how many rows and columns of a grid begin before a place: the first cell there."""
-
-    def __init__(self, grid: _Grid) -> None:
-        self._grid = grid
-
-    def __missing__(self, place: _Cell) -> _Cell:
-        cell = self[place] = self._grid.first_cell(*place)
-        return cell
 
 
 def _is_ruled(rules: Iterable[_Rule], at: float, place: float) -> bool:
@@ -264,8 +253,10 @@ def _places(rules: Sequence[_Rule], across: Sequence[_Rule]) -> list[float]:
 def _filled(grid: _Grid, textpage: Any, lines: Sequence[TextLine]) -> list[list[str]]:
     """Return the cells of a grid with their texts; nothing if it is no table."""
     texts: dict[int, dict[int, list[tuple[float, str]]]] = {}  # by row and column
-    for (row, column), baseline, text in _parts(grid, textpage, lines):
-        texts.setdefault(row, {}).setdefault(column, []).append((baseline, text))
+    cell_at = _cell_at(grid, textpage)
+    for line in lines:
+        for (row, column), text in _parts(line, cell_at):
+            texts.setdefault(row, {}).setdefault(column, []).append((line.baseline, text))
     ruled = [texts[number] for number in sorted(texts)]
     columns = sorted({column for cells in ruled for column in cells})
     rows: list[dict[int, list[str]]] = []
@@ -292,32 +283,39 @@ def _count_rows(cells: Mapping[int, Sequence[tuple[float, str]]]) -> int:
     return len(first) if is_same and others else 1
 
 
-def _parts(
-    grid: _Grid, textpage: Any, lines: Sequence[TextLine]
-) -> Iterator[tuple[_Cell, float, str]]:
-    """Yield the cells that lines lead through, their baselines, and what of them stands in each."""
+_Cell = tuple[int, int]
 
-    def cells_at(characters: Sequence[int]) -> list[_Cell]:
-        lefts, baselines = origins(textpage, characters)
-        return grid.cells([x + 1 for x in lefts], [y + 1 for y in baselines])
 
-    words = [[word.span() for word in _WORD.finditer(line.text)] for line in lines]
-    ends = [
-        line.begin + at
-        for line, spans in zip(lines, words, strict=True)
-        for first, end in spans
-        for at in (first, end - 1)
-    ]
-    found, number = cells_at(ends), 0
-    for line, spans in zip(lines, words, strict=True):
-        text, begin, last, number = line.text, 0, found[number], number + 2 * len(spans)
-        cells = found[number - 2 * len(spans) : number]
-        if cells.count(last) < len(cells):
-            for (first, end), *places in zip(spans, cells[::2], cells[1::2], strict=True):
-                if places[0] != places[1]:
-                    places = cells_at(range(line.begin + first, line.begin + end))
-                for at, cell in enumerate(places, first):
-                    if cell != last:
-                        yield last, line.baseline, text[begin:at].strip()
-                        begin, last = at, cell
-        yield last, line.baseline, text[begin:].strip()
+def _cell_at(grid: _Grid, textpage: Any) -> Callable[[int], _Cell]:
+    """Return a function that returns in which cell of a grid a character of a page stands."""
+    from ctypes import byref, c_double
+
+    get_origin, handle = pdfium().get_origin, textpage
+    x, y = c_double(), c_double()
+    to_x, to_y = byref(x), byref(y)
+
+    def cell_at(character: int) -> _Cell:
+        get_origin(handle, character, to_x, to_y)
+        return grid.cell(x.value + 1, y.value + 1)
+
+    return cell_at
+
+
+def _parts(line: TextLine, cell_at: Callable[[int], _Cell]) -> Iterator[tuple[_Cell, str]]:
+    """Yield the cells that a line leads through, and what of it stands in each."""
+    text, offset = line.text, line.begin
+    last: _Cell | None = None
+    begin = 0
+    for word in _WORD.finditer(text):
+        first, end = word.span()
+        cell = cell_at(offset + first)
+        is_one = end == first + 1 or cell_at(offset + end - 1) == cell
+        for at in (first,) if is_one else range(first, end):
+            if at > first:
+                cell = cell_at(offset + at)
+            if last is not None and cell != last:
+                yield last, text[begin:at].strip()
+                begin = at
+            last = cell
+    if last is not None:
+        yield last, text[begin:].strip()

@@ -113,6 +113,23 @@ def test_a_parted_word_is_joined_where_the_text_has_it_in_one(count: int) -> Non
     assert text.count("\\# of cups – two.") == count  # no heading, though it begins like one
 
 
+def test_a_parted_word_is_known_by_other_letters_than_those_of_ascii() -> None:
+    lines = ["Die Über-", "gabe.", "", "ÜBERGABE: über eine Gabe, für die Gabe."]  # both parts, too
+    text = pages_as_text([lines_of_text("\n".join(lines))], [])
+    assert text.startswith("Die Übergabe.")
+
+
+def test_the_outline_gives_headings_and_may_lead_back_to_itself(tmp_path: Path) -> None:
+    pages = [b"BT /F 12 Tf 20 250 Td (%s) Tj ET" % name for name in (b"Tea", b"Cups", b"Pots")]
+    below = b"/First<</Title(Cups)/Dest[6 0 R/Fit]/Next<</Title(Nowhere)>>>>"
+    entry = b"/Title(Tea)/Dest[4 0 R/Fit]/Next 3 0 R" + below
+    data = pdf_of(*pages, font=b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica%s>>" % entry)
+    data = data.replace(b"/Catalog", b"/Catalog/Outlines<</First 3 0 R>>")
+    (tmp_path / "a.pdf").write_bytes(data)
+    (node,) = NodeGraph(tmp_path / "a.pdf", progress=False).nodes("ROOT")
+    assert node.text.replace("\f", "").split() == ["#", "Tea", "##", "Cups", "Pots"]
+
+
 def test_a_few_characters_without_a_meaning_are_counted_in_any_place() -> None:
     assert garbage_share("Tea.\r\n" * 1000) == 0
     assert garbage_share("Te\ue001\ufffd" * 1000) == 0.5
