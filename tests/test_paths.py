@@ -99,7 +99,7 @@ def llama_index(retriever: Retriever) -> Callable[[], object]:
 @pytest.mark.parametrize(
     ("path", "limit"),
     # One less where searches are not compiled.
-    [(warm_query, 20), (multi_step, 44), (answer, 38), (langchain, 22), (llama_index, 20)],
+    [(warm_query, 20), (multi_step, 43), (answer, 34), (langchain, 22), (llama_index, 20)],
 )
 def test_files_that_a_query_enters(retriever: Retriever, path, limit: int) -> None:
     files = files_entered(path(retriever))
