@@ -18,7 +18,8 @@ its launcher; it listens on all interfaces, so it is run without a network, as `
 does. Its build ends when all rows are in HNSW.
 
 ``--keep`` names a folder in which what was built stays: a run that was interrupted, or one with
-other stores, goes on there.
+other stores, goes on there. ``--words`` leaves vectors
+out, for which a file and memory need an HNSW of their own above 200,000.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ Work = dict[str, Any]
 def opened(work: Work) -> Nodekin:
     """Return a system on a store."""
     fake_model.DIMENSION = work["dimension"]
-    system = Nodekin(None, vectors=True)
+    system = Nodekin(None, vectors=work["vectors"])
     system.store, system.index = work["store"], work.get("index")
     system.load()
     system.open()
@@ -103,10 +104,15 @@ def wait_for_hnsw(address: str) -> None:
     engine.close()
 
 
+def steps(work: Work) -> tuple[str, ...]:
+    """Return the parts of a build."""
+    return STEPS if work["vectors"] else STEPS[:2]
+
+
 def built(work: Work, kept: Path) -> Iterator[tuple[str, Figures]]:
     """Build what is missing, each part in a process of its own; yield what each has taken."""
     record: dict[str, Figures] = json.loads(kept.read_text()) if kept.exists() else {}
-    for step in STEPS:
+    for step in steps(work):
         if step not in record:
             took = in_new_process(__file__, {**work, "step": step, "task": "build"})
             record[step] = took
@@ -134,7 +140,7 @@ def answer(work: Work) -> Figures:
     for query in queries:
         if work["kind"] != "vectors":
             system.bm25(query)
-        if work["kind"] != "words":
+        if work["kind"] != "words" and system.vectors:
             system.cosine(query)
     return resident()
 
@@ -147,13 +153,14 @@ def made(name: str, work: Work, kept: Path) -> tuple[Nodekin, Figures]:
     figures: Figures = {}
     if name == "embedded":
         system, parts = opened(work), []
-        for step in STEPS:
+        for step in steps(work):
             began = time.process_time()
             took, _ = seconds(lambda s=step: build(system, {**work, "step": s}))  # type: ignore[misc]
             parts.append((step, {"seconds": took, "cpu": time.process_time() - began, "most": 0.0}))
         for question in cmrc(Path(work["data"]))[1][:MANY]:
             system.bm25(question.text)
-            system.cosine(question.text)
+            if system.vectors:
+                system.cosine(question.text)
         figures[memory_of(AFTER_QUESTIONS)] = resident()["own"]
         figures[mapped_of(AFTER_QUESTIONS)] = resident()["mapped"]
     else:
@@ -163,7 +170,8 @@ def made(name: str, work: Work, kept: Path) -> tuple[Nodekin, Figures]:
         )
         system = opened(work)
         figures["open and ask by words, s"], _ = seconds(lambda: system.bm25("茶"))
-        figures["first question by vectors, s"], _ = seconds(lambda: system.cosine("茶"))
+        if system.vectors:
+            figures["first question by vectors, s"], _ = seconds(lambda: system.cosine("茶"))
     figures["build, s"] = sum(part["seconds"] for _, part in parts)
     figures |= {f"of that {step}, s": part["seconds"] for step, part in parts}
     figures["CPU time of processes that build, s"] = sum(part["cpu"] for _, part in parts)
@@ -183,7 +191,8 @@ def mapped_of(kind: str) -> str:
 def memory(work: Work) -> Figures:
     """Return the memory of new processes by what they do."""
     figures: Figures = {}
-    for kind in ("words", "vectors", "both", AFTER_A_CHANGE, AFTER_QUESTIONS):
+    kinds = ("words", "vectors", "both", AFTER_A_CHANGE, AFTER_QUESTIONS)
+    for kind in kinds if work["vectors"] else (kinds[0], *kinds[3:]):
         took = in_new_process(__file__, {**work, "task": "answer", "kind": kind})
         figures[memory_of(kind)], figures[mapped_of(kind)] = took["own"], took["mapped"]
     return figures
@@ -196,13 +205,15 @@ def by_turns(systems: dict[str, Nodekin], queries: list[str]) -> dict[str, Figur
         line = f"new{number}line 新来的文章：{queries[0]}"
         system.put(f"new {number}", [line])
         assert line in system.bm25(line)
-        assert line in system.cosine(line)
+        assert not system.vectors or line in system.cosine(line)
 
     works: dict[str, tuple[int, Callable[[Nodekin, int], Any]]] = {
         "question by words, ms": (4, lambda s, n: [s.bm25(query) for query in queries]),
         "question by vectors, ms": (4, lambda s, n: [s.cosine(query) for query in queries]),
         "add one, and find it by both, ms": (ROUNDS, change),
     }
+    if not any(system.vectors for system in systems.values()):
+        del works["question by vectors, ms"]
     medians: dict[str, Figures] = {name: {} for name in systems}
     for what, (rounds, work) in works.items():
         took: dict[str, list[float]] = {name: [] for name in systems}
@@ -321,7 +332,8 @@ def measure(given: argparse.Namespace, size: int, folder: Path) -> None:
             "pgvector": f"{uri}&schema=nodekin_pgvector&vectors=pgvector&cache={folder}/cache",
             "milvus": f"{folder}/milvus.db",
         }
-        work = {"size": size, "dimension": given.dimension, "data": str(given.data)}
+        work: Work = {"size": size, "dimension": given.dimension, "vectors": not given.words}
+        work["data"] = str(given.data)
         cases = {name: {**work, "store": addresses[name]} for name in given.stores}
         if "milvus" in cases:
             cases["milvus"]["index"] = "milvus://127.0.0.1:19530?timeout=60"
@@ -331,7 +343,9 @@ def measure(given: argparse.Namespace, size: int, folder: Path) -> None:
             systems[name], figures[name] = made(name, cases[name], kept)
             print(f"{size:,} {name}: {figures[name]}", file=sys.stderr, flush=True)
         title = f"{size:,} passages, vectors of {given.dimension} numbers"
-        if "pgvector" in systems:
+        if given.words:
+            title = f"{size:,} passages, no vectors"
+        elif "pgvector" in systems:
             rows = beside_the_bare_statement(uri, systems["pgvector"], queries)
             rows[0] += recalls(systems["pgvector"], size, queries)
             header = ["pgvector", "bare, ms", "search, ms", "ratio", "recall@10", "same first"]
@@ -344,7 +358,7 @@ def measure(given: argparse.Namespace, size: int, folder: Path) -> None:
         first, *others = given.stores
         names = [column for name in others for column in (STORES[name], "ratio")]
         show(title, ["", STORES[first], *names], table(figures, first, others))
-        if server:
+        if server is not None:
             print(f"\nPostgreSQL: {memory_of_server(server)}")
         if milvus_process is not None:
             own = resident(milvus_process)
@@ -369,6 +383,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000])
     parser.add_argument("--questions", type=int, default=50)
     parser.add_argument("--dimension", type=int, default=384)
+    parser.add_argument("--words", action="store_true", help="without vectors")
     parser.add_argument("--stores", nargs="+", choices=STORES, default=[*STORES][1:])
     parser.add_argument("--keep", type=Path, help="folder in which what was built stays")
     parser.add_argument(
@@ -392,7 +407,7 @@ def main() -> None:
             with tempfile.TemporaryDirectory(prefix="pg") as folder:
                 measure(given, size, Path(folder))
         else:
-            folder = given.keep.absolute() / f"{size}-{given.dimension}"
+            folder = given.keep.absolute() / f"{size}-{0 if given.words else given.dimension}"
             folder.mkdir(parents=True, exist_ok=True)
             measure(given, size, folder)
 
