@@ -228,7 +228,7 @@ class EngineTable(Generic[RowT, EngineT]):
             self._call(partial(self._engine.set_mark, collection.name, mark))
             self._change(collection, removed, rows)
             collection = self._completed(collection, mark)
-            if not self._is_complete(collection):
+            if not self._is_complete(collection, to.revision):
                 raise MissingCollectionError
         except MissingCollectionError:
             self._put(replace(record, state=None, target=None, collection=None))
@@ -290,8 +290,11 @@ class EngineTable(Generic[RowT, EngineT]):
         """Return whether the engine has as many rows as after the last update."""
         return True
 
-    def _is_complete(self, collection: EngineCollection) -> bool:
-        """Return whether a collection has as many rows as it should, after an update."""
+    def _is_complete(self, collection: EngineCollection, revision: int) -> bool:
+        """Return whether a collection has as many rows as it should, after an update to a revision.
+
+        It is taken for complete where others have changed the group since.
+        """
         return True
 
     def _save(self) -> None:

@@ -70,14 +70,15 @@ class EngineVectors(EngineTable[VectorRow, IndexEngine]):
             partial(self._engine.count, collection.name, None, collection.position)
         )
 
-    def _is_complete(self, collection: EngineCollection) -> bool:
+    def _is_complete(self, collection: EngineCollection, revision: int) -> bool:
         expected = self._store.count(self._group)
-        if collection.size != expected:
-            _log.warning(
-                "%s has %s vectors of group %r in place of %s, and gets all of them again",
-                *(self._engine.shown, f"{collection.size:,}", self._group, f"{expected:,}"),
-            )
-        return collection.size == expected
+        if collection.size == expected or self._store.revision(self._group) != revision:
+            return True
+        _log.warning(
+            "%s has %s vectors of group %r in place of %s, and gets all of them again",
+            *(self._engine.shown, f"{collection.size:,}", self._group, f"{expected:,}"),
+        )
+        return False
 
     def _change(
         self, collection: EngineCollection, removed: Collection[str], rows: Sequence[VectorRow]

@@ -233,6 +233,29 @@ def test_an_engine_that_lost_a_row_is_filled_again(
     graph.close()
 
 
+@vectors_only
+def test_rows_that_came_during_an_update_are_not_taken_for_lost(
+    file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = MemoryEngine()
+    graph, other = opened(file, engine), opened(file, None)
+    fill(graph)
+    answers(graph)
+    before = [*engine.collections]
+    fill(graph, numbers=[8])
+
+    def change(name: str) -> None:
+        if name == "count":
+            engine.switch_on()
+            fill(other, numbers=[9])
+            assert len(other.nodes("line")) == 30
+
+    engine.before = change
+    assert answers(graph) == expected(range(10))
+    assert [*engine.collections] == before
+    assert "all of them again" not in caplog.text
+
+
 def test_a_store_that_was_set_back_or_copied_is_never_mixed_up(tmp_path: Path) -> None:
     engine, file, copied = MemoryEngine(words=True), tmp_path / "graph.db", tmp_path / "copy.db"
     with opened(file, engine) as graph:
