@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     Impacts = npt.NDArray[np.float64]
 
 
-REFERENCE_K1, REFERENCE_B = 1.5, 0.75
-"""By which the impacts in an engine are computed, whatever a search asks for."""
+REFERENCE_K1 = 1.5
+"""BM25's k1 by which the impacts in an engine are computed, whatever a search asks for."""
+
+REFERENCE_B = 0.75
+"""Its b."""
 
 
 def reference_impacts(counts: TermNumbers, length: int, average: float) -> Impacts:
