@@ -25,7 +25,6 @@ from ...nodegraph import (
     run_in_threads,
 )
 from ...nodegraph.models import as_llm
-from ...nodegraph.models.output import normalize
 from ..retriever import Retriever
 from ..validation import whole
 from .dataset import Dataset, Question
@@ -36,6 +35,7 @@ from .generated_questions import (
     RejectedQuestion,
 )
 from .passage_drawing import PassageDrawing
+from .question_checks import same_question
 from .question_writer import MODEL_FAILED, QuestionWriter
 
 _logger = logging.getLogger("nodekin")
@@ -153,7 +153,6 @@ def _generated(
 
     questions: list[Question] = []
     rejected: list[RejectedQuestion] = []
-    seen: set[str] = set()
     calls = tokens = 0
     hidden = None if progress is None else not progress
     bar = tqdm(None, "generate", sum(requested.values()), unit="question", disable=hidden)
@@ -171,14 +170,13 @@ def _generated(
                     calls += outcome.calls
                     tokens += outcome.tokens
                     result = outcome.result
-                    if isinstance(result, Question) and normalize(result.text) in seen:
+                    if isinstance(result, Question) and _is_asked(result, questions):
                         ids = outcome.node_ids
                         result = RejectedQuestion(kind, result.text, "asked before", "", ids)
                     if isinstance(result, RejectedQuestion):
                         rejected.append(result)
                         _give_up(questions, rejected, outcome.error)
                         continue
-                    seen.add(normalize(result.text))
                     taken += 1
                     name = f"{kind}-{taken:03d}"
                     questions.append(
@@ -223,6 +221,10 @@ def _requested(count: int, shares: Mapping[QuestionKind, float]) -> dict[Questio
     for kind in rest[: count - sum(requested.values())]:
         requested[kind] += 1
     return requested
+
+
+def _is_asked(question: Question, questions: Sequence[Question]) -> bool:
+    return any(same_question(question, other) for other in questions)
 
 
 def _give_up(

@@ -7,13 +7,15 @@ import unicodedata
 
 from ...nodegraph import Node, split_sentences
 from ...nodegraph.splitters import UNSPACED
-from .dataset import Gold, GoldPassage, GoldSpan
+from .dataset import Gold, GoldPassage, GoldSpan, Question
 
 _UNIT = re.compile(rf"[^\W{UNSPACED}]+|[{UNSPACED}]")
 
 _OF_THE_PASSAGE = re.compile(
     r"""\b(?:this|these|the|above|given|following|provided|first|second|both)\s+
-    (?:two\s+)?(?:passage|text|article|paragraph|document|excerpt|context|author)s?\b
+    (?:two\s+)?(?:passage|text|article|paragraph|document|excerpt|context|author|
+    (?:code\s+)?snippet)s?\b
+    |\b(?:above|given|following|provided)\s+code\b
     |[本该上此这](?:文|段|篇|短文|材料|资料|文本)|文中|段落|(?:上述|以上|下列|以下)(?:文|内容|材料)""",
     re.I | re.X,
 )
@@ -68,9 +70,30 @@ def agree(answer: str, other: str) -> bool:
         return False
     if f" {one} " in f" {two} " or f" {two} " in f" {one} " or _unspaced_in(one, two):
         return True
-    words, others = _units(answer), _units(other)
+    return _overlap(answer, other) >= 0.5
+
+
+def same_question(one: Question, other: Question) -> bool:
+    """Return whether two questions are one: equal words, or nine of ten and the same answer.
+
+    Example:
+        >>> one = Question("1", "Which tea is from Hangzhou?", answers=("Longjing",))
+        >>> same_question(one, Question("2", "which tea is from Hangzhou")), same_question(
+        ...     one, Question("3", "Which tea is from Fujian?", answers=("Wuyi",))
+        ... )
+        (True, False)
+    """
+    if _plain(one.text) == _plain(other.text):
+        return True
+    answers = [{_plain(answer) for answer in question.answers} for question in (one, other)]
+    return bool(answers[0] & answers[1]) and _overlap(one.text, other.text) >= 0.9
+
+
+def _overlap(one: str, other: str) -> float:
+    """Return the F1 of two texts' words."""
+    words, others = _units(one), _units(other)
     common = sum(min(words.count(word), others.count(word)) for word in set(words))
-    return 2 * common >= 0.5 * (len(words) + len(others)) and common > 0
+    return 2 * common / (len(words) + len(others) or 1)
 
 
 def gives_away(question: str, answer: str) -> bool:

@@ -2,12 +2,14 @@
 
 import pytest
 
+from nodekin.retrievers.evaluation import Question
 from nodekin.retrievers.evaluation.question_checks import (
     agree,
     answer_place,
     copied_share,
     gives_away,
     names_passage,
+    same_question,
 )
 
 
@@ -33,6 +35,9 @@ def test_the_share_of_a_question_that_is_copied_in_one_run(question, passage, sh
         ("According to both passages, who won?", True),
         ("本文讲了什么？", True),
         ("文中提到的河叫什么？", True),
+        ("What is the tool in the code snippet called?", True),
+        ("What does the given code print?", True),
+        ("What is a code of conduct?", False),
         ("What is a passage grave?", False),
         ("Who is the author of Brand?", True),  # may be the passage's; better one too few
         ("这条河在哪里？", False),
@@ -87,3 +92,35 @@ def test_of_several_places_it_is_that_in_the_sentence_of_the_question():
     )
     assert answer_place("Cologne", text, "What?") is None
     assert answer_place("。", text, "What?") is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "answers", "same"),
+    [
+        ("Who was it?", "who was it", ((), ()), True),
+        (
+            "What is the name of the play by Ibsen that was staged in Stockholm in 1885?",
+            "What is the name of the play written by Ibsen that was staged in Stockholm in 1885?",
+            (("Brand",), ("brand.",)),
+            True,
+        ),
+        (
+            "What is the name of the play by Ibsen that was staged in Stockholm in 1885?",
+            "What is the name of the play by Ibsen that was staged in Bergen in 1885?",
+            (("Brand",), ("The Feast",)),
+            False,
+        ),
+        (
+            "What is the name of the play by Ibsen that was staged in Stockholm in 1885?",
+            "What is the name of the play by Ibsen that was staged in Stockholm in 1886?",
+            ((), ()),
+            False,
+        ),
+        ("Who wrote Brand?", "Who wrote Peer Gynt?", (("Ibsen",), ("Ibsen",)), False),
+        ("《布兰德》是谁写的？", "《布兰德》是谁写的", (("易卜生",), ("易卜生",)), True),
+    ],
+)
+def test_questions_that_are_one(one, other, answers, same):
+    first, second = Question("1", one, (), answers[0]), Question("2", other, (), answers[1])
+    assert same_question(first, second) is same
+    assert same_question(second, first) is same
