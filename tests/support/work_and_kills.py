@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from stress import Tally
 
 from nodekin.nodegraph import Document, Embedder, NodeGraph, StoreError
-from nodekin.retrievers import Retriever
+from nodekin.retrievers import Retriever, ScoredNode
 
 PATIENCE = 600  # seconds, on a busy machine
 
@@ -167,11 +167,22 @@ def check_kills(server: Server, kills: int, name: str, **options: Any) -> None:
     for document, there in work.written.items():
         with tally.trying((document, "acknowledged")):
             assert (document in ids) == there
+    tally.check()
     work.graph.close()
     again = opened(**options)
     assert set(again.document_ids()) == ids
     assert {n.document_id for n in again.nodes("line")} == ids
     vectors = Retriever(again, "line", "cosine", top_k=10_000)
-    assert {result.node.document_id for result in vectors("document 1")} == ids
+    assert {result.node.document_id for result in _when_ready(vectors)} == ids
     again.close()
-    tally.check()
+
+
+def _when_ready(retriever: Retriever) -> list[ScoredNode]:
+    """Return what is found as soon as the server that was started last takes searches."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return retriever("document 1")
+        except StoreError:
+            if time.monotonic() > end:
+                raise
