@@ -220,13 +220,15 @@ def measure(corpus: Corpus) -> None:
     """Measure one size, exactly and by HNSW."""
     from nodekin.retrievers.indexes import nearest_vectors
 
-    as_it_comes = nearest_vectors.EXACT
+    as_it_comes = nearest_vectors.exact_up_to
+    most = as_it_comes(fake_model.DIMENSION)
     exact = Bare(corpus, exact=True)
     size = len(corpus.texts)
     for exactly in (True, False):
-        nearest_vectors.EXACT = size if exactly else 0
+        up_to = size if exactly else 0
+        nearest_vectors.exact_up_to = lambda dimension, up_to=up_to: up_to  # type: ignore[misc]
         kind = "exact" if exactly else "HNSW"
-        default = "as it comes" if exactly == (size <= as_it_comes) else "told to"
+        default = "as it comes" if exactly == (size <= most) else "told to"
         bare = exact if exactly else Bare(corpus, exact=False)
         graph = nodekin_graph(corpus)
         built, _ = seconds(lambda g=graph: searching(g, None).retrieve(corpus.queries[0]))
@@ -239,7 +241,7 @@ def measure(corpus: Corpus) -> None:
         show(f"{title}: parents", header, parents_table(corpus, graph, bare))
         del graph, bare
         gc.collect()
-    nearest_vectors.EXACT = as_it_comes
+    nearest_vectors.exact_up_to = as_it_comes
 
 
 def main() -> None:

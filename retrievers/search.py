@@ -22,9 +22,22 @@ from .validation import check_number
 
 GraphT = TypeVar("GraphT", bound=Kin)
 
+T = TypeVar("T")
+
 _ATTEMPTS = 5  # to search a table that another process is changing
 
 _MAX_QUERIES = 64  # queries that are searched while the graphs are held once
+
+
+def in_a_newer_state(search: Callable[[], T]) -> T:
+    """Search; again where another process has gone on meanwhile with what an engine has."""
+    for _ in range(_ATTEMPTS):
+        try:
+            return search()
+        except TableAheadError:
+            pass
+    with without_tables():  # the caller may hold the graph: there is no newer state
+        return search()
 
 
 def reading(groups: Mapping[GraphT, Iterable[str]]) -> AbstractContextManager[None]:
@@ -124,14 +137,15 @@ class Search:
     def _search_together(
         self, queries: Sequence[str], vectors: Sequence[Sequence[Any]]
     ) -> list[list[ScoredNode]]:
-        """Search; again in a newer state where another process has gone on meanwhile."""
-        for _ in range(_ATTEMPTS):
+
+        def search() -> list[list[ScoredNode]]:
             try:
                 return self._search_once(queries, vectors)
             except TableAheadError:
                 self.plans.latest = None
-        with without_tables():  # the caller may hold the graph: there is no newer state
-            return self._search_once(queries, vectors)
+                raise
+
+        return in_a_newer_state(search)
 
     def _search_once(
         self, queries: Sequence[str], vectors: Sequence[Sequence[Any]]

@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from ...nodegraph import Link, NodeGraph
 from ..validation import number, whole
-
-Floats = npt.NDArray[np.float64]
+from .linked_passages import Floats, Meets, Passages
 
 UNTITLED = 2 / 3
 """The share of its rarity that an entity counts if it is the title of neither passage."""
@@ -103,8 +102,8 @@ class LinkGraph:
     Attributes:
         graph: The graph.
         group: The group of the passages.
-        index_rows: The passages' rows in the index, by id; other nodes are no passages.
-        allowed: By row, whether a passage may be a result; None if all may.
+        passages: Which nodes are passages.
+        allowed: Says whether a passage may be a result; None if all may.
         size: The number of passages.
         via: The group of the entities, None to follow links between passages only.
         types: The types of links to follow, None for all.
@@ -113,8 +112,8 @@ class LinkGraph:
 
     graph: NodeGraph
     group: str
-    index_rows: Mapping[str, int]
-    allowed: npt.NDArray[np.bool_] | None
+    passages: Passages
+    allowed: Meets | None
     size: int
     via: str | None
     types: tuple[str, ...] | None
@@ -125,9 +124,11 @@ class LinkGraph:
         rows = {seed: row for row, seed in enumerate(seeds)}
         links: list[tuple[int, str, Link]] = []
         mentions: defaultdict[str, dict[int, None]] = defaultdict(dict)  # seeds by entity
-        for row, seed_links in enumerate(self._links(seeds)):
+        of_seeds = [*self._links(seeds)]
+        known = self.passages.known(other for seed_links in of_seeds for other, _ in seed_links)
+        for row, seed_links in enumerate(of_seeds):
             for other, link in seed_links:
-                if other not in self.index_rows:
+                if other not in known:
                     mentions[other][row] = None
                 elif self._add_row(other, rows):
                     links.append((row, other, link))
@@ -169,6 +170,8 @@ class LinkGraph:
         entities = [(i, entity) for i in mentions if (entity := cache[i]) is not None]
         entities.sort(key=lambda item: (-item[1].rarity, item[1].order))
         for _, entity in entities:
+            if self.allowed is not None and len(rows) < self.options.max_passages:
+                self.passages.known(entity.passages)  # all at once
             for passage in entity.passages:
                 self._add_row(passage, rows)
         return entities
@@ -178,8 +181,8 @@ class LinkGraph:
         nodes = self.graph.nodes_by_id(ids)
         cache.update((node.id, None) for node in nodes)
         nodes = [node for node in nodes if node.group == self.via]
-        for node, links in zip(nodes, self._links([node.id for node in nodes]), strict=True):
-            passages = list(dict.fromkeys(other for other, _ in links if other in self.index_rows))
+        of_nodes = [*self._links([node.id for node in nodes])]
+        for node, links, passages in zip(nodes, of_nodes, self._ends(of_nodes), strict=True):
             if 1 < len(passages) <= self.options.max_passages_per_entity:
                 rarity = math.log((self.size + 1) / len(passages)) / math.log(self.size + 1)
                 about, within = map(node.own_metadata.get, ("about", "in_titles"))
@@ -188,11 +191,27 @@ class LinkGraph:
                 shares |= dict.fromkeys(title_of, 1.0)
                 cache[node.id] = _Entity(links[0][1].type, rarity, node.order, passages, shares)
 
+    def _ends(self, of_nodes: Sequence[list[tuple[str, Link]]]) -> list[list[str]]:
+        """Return the passages at the ends of each node's links: all, or more than are followed."""
+        step = self.options.max_passages_per_entity + 1
+        ends = [list(dict.fromkeys(other for other, _ in links)) for links in of_nodes]
+        passages: list[list[str]] = [[] for _ in ends]
+        for begin in range(0, max(map(len, ends), default=0), step):
+            parts = [
+                others[begin : begin + step] if len(of_node) < step else []
+                for others, of_node in zip(ends, passages, strict=True)
+            ]
+            known = self.passages.known(other for part in parts for other in part)
+            for of_node, part in zip(passages, parts, strict=True):
+                of_node += [other for other in part if other in known]
+        return passages
+
     def _add_row(self, passage: str, rows: dict[str, int]) -> bool:
         """Add a row for a passage that may be a result, up to ``max_passages``."""
         if passage not in rows:
-            allowed = self.allowed is None or bool(self.allowed[self.index_rows[passage]])
-            if len(rows) >= self.options.max_passages or not allowed:
+            if len(rows) >= self.options.max_passages:
+                return False
+            if self.allowed is not None and not self.allowed(passage):
                 return False
             rows[passage] = len(rows)
         return True

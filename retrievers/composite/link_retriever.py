@@ -13,17 +13,18 @@ import numpy.typing as npt
 from ...nodegraph import Node, NodeGraph
 from ..filters import Filters, all_of, parse_filters
 from ..foreign import as_retriever, check_in_graph
-from ..indexes import NodeTable
 from ..planned_retriever import PlannedRetriever
 from ..plans import Compute, Find, Plan
 from ..protocols import RetrieverLike
 from ..results import Evidence, OutputOptions, Results, ScoredNode
 from ..retrieval_conditions import HitConditions
+from ..search import in_a_newer_state
 from ..similarities import Bm25
 from ..tracing import start_span
 from ..validation import check_top_k
-from .link_graph import Floats, LinkGraph, LinkOptions
+from .link_graph import LinkGraph, LinkMatrix, LinkOptions
 from .link_scores import Pair, best_pairs, best_paths, least_repeating, score_scale
+from .linked_passages import Meets, Passages, linked_passages
 from .query_words import QueryWords
 from .title_index import NamedTitle, TitleIndex
 
@@ -173,7 +174,9 @@ class LinkRetriever(PlannedRetriever):
     ) -> Results:
         """Rank hits and the passages that are linked to the first of them."""
         with start_span(self.name, query=query, via=self.via, hits=len(hits)) as span:
-            results = self._ranked(query, hits, limit, conditions, span.attributes)
+            results = in_a_newer_state(
+                lambda: self._ranked(query, hits, limit, conditions, span.attributes)
+            )
             span.attributes["results"] = len(results)
         return results
 
@@ -191,31 +194,27 @@ class LinkRetriever(PlannedRetriever):
             return hits[:limit]
         group = own_hits[0].node.group
         self._check_group(group)
-        index = self.bm25.open_here(self.graph, group, "links are followed by all its words")
+        index = self.bm25.open(self.graph, group)
         index.ready()
         lowest = min(0.0, min(hit.score for hit in hits))  # a reranker's scores may be negative
         with self.graph.reading(*[group] if self.via is None else [group, self.via]):
             index.sync()
-            rows = index.table.rows()
+            passages = linked_passages(self.graph, group, index)
             titles = self._titles(query)
-            words = QueryWords(query, self.bm25, index, self.graph, titles)
+            words = QueryWords(query, self.bm25, index, passages, self.graph, titles)
             first = hits[0].score
-            hits = words.without_parts_of_names(hits, rows, lowest)
-            hits = self._with_named(query, hits, first, titles, words, index.table, conditions)
+            hits = words.without_parts_of_names(hits, lowest)
+            hits = self._with_named(query, hits, first, titles, words, passages, conditions)
             own_hits = [hit for hit in hits if hit.node.graph is self.graph]
             scores = {hit.node.id: hit.score - lowest for hit in own_hits}
-            seeds = _seeds(own_hits, index.table, conditions)[: self.options.seeds]
-            masks = [seed.allowed for seed in seeds if seed.allowed is not None]
-            allowed = np.logical_or.reduce(masks) if masks and len(masks) == len(seeds) else None
+            seeds = _seeds(own_hits, passages, conditions)[: self.options.seeds]
+            size = index.statistics(query).size
             links = LinkGraph(
-                self.graph, group, rows, allowed, index.size, self.via, self.types, self.options
+                self.graph, group, passages, _any(seeds), size, self.via, self.types, self.options
             )
             matrix = links.connections([seed.id for seed in seeds])
-            passage_rows = np.array([rows[i] for i in matrix.passages], np.int64)
-            for row, seed in enumerate(seeds):  # a link leads to what meets the seed's conditions
-                if seed.allowed is not None:
-                    matrix.strengths[row, ~seed.allowed[passage_rows]] = 0.0
-            terms = words.scores(passage_rows)
+            _keep_allowed(matrix, [seed.allowed for seed in seeds])
+            terms = words.scores(matrix.passages)
             seed_scores = [scores[seed.id] for seed in seeds]
             pairs = best_pairs(
                 matrix,
@@ -226,7 +225,7 @@ class LinkRetriever(PlannedRetriever):
             )
             scale = score_scale(seed_scores, terms[: len(seeds)].sum(axis=1)) if seeds else 0.0
             by_id = {seed.id: seed for seed in seeds}
-            paths = self._paths(pairs, by_id, links, words, rows, scale)
+            paths = self._paths(pairs, by_id, links, words, scale)
             attributes.update(passages=len(matrix.passages), pairs=len(pairs), paths=len(paths))
             filters = {i: seed.filters for i, seed in by_id.items()}
             for path in paths.values():
@@ -235,7 +234,7 @@ class LinkRetriever(PlannedRetriever):
             pairs = {**pairs, **better}
             places = max(limit, self.options.seeds)
             ranking = self._rank_pairs(hits, pairs, lowest, places)[:places]
-            ranking = self._without_repetition(ranking, words, rows, scale)
+            ranking = self._without_repetition(ranking, words, passages, scale)
             return self._with_evidence(query, ranking[:limit], filters)
 
     def _paths(
@@ -244,7 +243,6 @@ class LinkRetriever(PlannedRetriever):
         seeds: Mapping[str, _Seed],
         links: LinkGraph,
         words: QueryWords,
-        rows: Mapping[str, int],
         scale: float,
     ) -> dict[str, Pair]:
         """Follow links once more, from the best passages that links led to."""
@@ -256,17 +254,11 @@ class LinkRetriever(PlannedRetriever):
         if not best:
             return {}
 
-        def scores(ids: Sequence[str]) -> Floats:
-            return scale * words.scores(np.array([rows[i] for i in ids], np.int64))
-
         matrix = links.connections([i for i, _ in best])
-        terms = scores(matrix.passages)
-        covered = np.maximum(terms[: len(best)], scores([pair.partner for _, pair in best]))
-        passage_rows = np.array([rows[i] for i in matrix.passages], np.int64)
-        for row, (_, pair) in enumerate(best):  # a path leads to what meets its seed's conditions
-            seed = seeds[pair.partner]
-            if seed.allowed is not None:
-                matrix.strengths[row, ~seed.allowed[passage_rows]] = 0.0
+        terms = scale * words.scores(matrix.passages)
+        partners = [pair.partner for _, pair in best]
+        covered = np.maximum(terms[: len(best)], scale * words.scores(partners))
+        _keep_allowed(matrix, [seeds[partner].allowed for partner in partners])
         return best_paths(
             matrix,
             [pair.score for _, pair in best],
@@ -295,7 +287,7 @@ class LinkRetriever(PlannedRetriever):
         score: float,
         titles: Sequence[NamedTitle],
         words: QueryWords,
-        table: NodeTable,
+        passages: Passages,
         conditions: HitConditions,
     ) -> Results:
         """Return the hits with the passages whose title the query names in front of them.
@@ -305,21 +297,20 @@ class LinkRetriever(PlannedRetriever):
         """
         if not titles:
             return hits
-        rows = table.rows()
         own_hits = [hit for hit in hits if hit.node.graph is self.graph]
         by_id = {hit.node.id: hit for hit in own_hits}
         met = {id(each): each for each in (conditions([hit]) for hit in own_hits)}
-        masks = [(table.matching(each.filter), each.filters) for each in met.values()]
+        meeting = [(passages.meeting(each.filter), each.filters) for each in met.values()]
         named: dict[str, ScoredNode] = {}
         for title in titles:
-            passages = [passage for passage in title.about if passage in rows]
-            at = np.array([rows[passage] for passage in passages], np.int64)
-            order = np.argsort(-words.scores(at).sum(axis=1), kind="stable")
+            known = passages.known(title.about)
+            about = [passage for passage in title.about if passage in known]
+            order = np.argsort(-words.scores(about).sum(axis=1), kind="stable")
             allowed = [
-                (passages[place], filters)
+                (about[place], filters)
                 for place in order
-                for mask, filters in masks
-                if mask is None or mask[at[place]]
+                for meets, filters in meeting
+                if meets is None or meets(about[place])
             ]
             best = dict(reversed(allowed))  # the first conditions that each meets
             chosen = list(dict.fromkeys(passage for passage, _ in allowed))[: self.options.named]
@@ -333,14 +324,15 @@ class LinkRetriever(PlannedRetriever):
         self,
         ranking: Sequence[_Ranked],
         words: QueryWords,
-        rows: Mapping[str, int],
+        passages: Passages,
         scale: float,
     ) -> list[_Ranked]:
         """Put passages that repeat the query's words in those before them behind others."""
-        at = [rows.get(r.node.id) if r.node.graph is self.graph else None for r in ranking]
-        own = words.scores(np.array([row for row in at if row is not None], np.int64))
+        known = passages.known([r.node.id for r in ranking])
+        ours = [r.node.graph is self.graph and r.node.id in known for r in ranking]
+        own = words.scores([r.node.id for r, is_ours in zip(ranking, ours, strict=True) if is_ours])
         terms = np.zeros((len(ranking), own.shape[1]))
-        terms[[row is not None for row in at]] = scale * own
+        terms[ours] = scale * own
         index = self._title_index()
         order = least_repeating(
             [ranked.score for ranked in ranking],
@@ -434,30 +426,54 @@ class _Seed(NamedTuple):
 
     Attributes:
         id: The node's id.
-        allowed: By row of the index, which passages meet its conditions; None if all do.
+        allowed: Says which passages meet its conditions; None if all do.
         filters: Its conditions.
     """
 
     id: str
-    allowed: npt.NDArray[np.bool_] | None
+    allowed: Meets | None
     filters: Filters | None
 
 
-def _seeds(hits: Results, table: NodeTable, conditions: HitConditions) -> list[_Seed]:
-    """Return the hits that the index has, each once, with their conditions.
+def _seeds(hits: Results, passages: Passages, conditions: HitConditions) -> list[_Seed]:
+    """Return the hits that are passages, each once, with their conditions.
 
     A hit that does not meet its conditions any more, since it was changed, is none.
     """
-    rows = table.rows()
-    masks: dict[int, npt.NDArray[np.bool_] | None] = {}
+    known = passages.known([hit.node.id for hit in hits])
+    meeting: dict[int, Meets | None] = {}
     seeds: dict[str, _Seed] = {}
     for hit in hits:
-        if (row := rows.get(hit.node.id)) is None:
+        if hit.node.id not in known:
             continue
         own = conditions([hit])
-        if id(own) not in masks:
-            masks[id(own)] = table.matching(own.filter)
-        allowed = masks[id(own)]
-        if allowed is None or allowed[row]:
+        if id(own) not in meeting:
+            meeting[id(own)] = passages.meeting(own.filter)
+        allowed = meeting[id(own)]
+        if allowed is None or allowed(hit.node.id):
             seeds.setdefault(hit.node.id, _Seed(hit.node.id, allowed, own.filters))
     return list(seeds.values())
+
+
+def _any(seeds: Sequence[_Seed]) -> Meets | None:
+    """Return what says whether a passage meets the conditions of any seed; None if all do."""
+    meeting = {id(seed.allowed): seed.allowed for seed in seeds}.values()
+    known = [meets for meets in meeting if meets is not None]
+    if not known or len(known) < len(meeting):
+        return None
+    return known[0] if len(known) == 1 else lambda passage: any(meets(passage) for meets in known)
+
+
+def _keep_allowed(matrix: LinkMatrix, allowed: Sequence[Meets | None]) -> None:
+    """Remove connections that lead to what does not meet the conditions of their seed.
+
+    Args:
+        matrix: The connections.
+        allowed: Says which passages do, by row of the matrix; None if all do.
+    """
+    left_out: dict[int, npt.NDArray[np.bool_]] = {}
+    for row, meets in enumerate(allowed):
+        if meets is not None:
+            if id(meets) not in left_out:
+                left_out[id(meets)] = np.array([not meets(i) for i in matrix.passages], np.bool_)
+            matrix.strengths[row, left_out[id(meets)]] = 0.0

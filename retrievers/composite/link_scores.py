@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .link_graph import Floats, LinkMatrix, PassageLink
+from .link_graph import LinkMatrix, PassageLink
+from .linked_passages import Floats
 
 SAME_TITLE = 2
 """How many passages of one title count as they are."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,14 +10,12 @@ import numpy.typing as npt
 
 from ...nodegraph import NodeGraph
 from ...nodegraph.extractors import has_name
-from ..indexes import TermWeights, TextIndex
+from ..indexes import TextIndex, WordIndex
 from ..results import Results, ScoredNode
 from ..similarities import Bm25
-from .link_graph import Floats
 from .link_scores import score_scale
+from .linked_passages import Floats, Passages
 from .title_index import NamedTitle
-
-Rows = npt.NDArray[np.int64]
 
 
 class QueryWords:
@@ -31,7 +29,8 @@ class QueryWords:
     Args:
         query: The query.
         bm25: Weighs its words.
-        index: The index of the passages, in step with the graph.
+        index: The words of the passages, in step with the graph.
+        passages: The passages.
         graph: Where names are linked to passages.
         titles: The titles that the query names.
     """
@@ -40,61 +39,60 @@ class QueryWords:
         self,
         query: str,
         bm25: Bm25,
-        index: TextIndex,
+        index: TextIndex | WordIndex,
+        passages: Passages,
         graph: NodeGraph,
         titles: Sequence[NamedTitle] = (),
     ) -> None:
-        self._index = index
+        self._passages = passages
         self._graph = graph
         self._weights = bm25.prepare(query, [index])
         self._names: list[_NameInQuery] = []
-        rows, terms = index.table.rows(), list(self._weights.weights)
+        terms = list(self._weights.weights)
         for title in titles:
             if " " not in title.name:
                 continue
             links = (link for some in graph.links_of(title.entities) for link in some)
-            mentions = [rows[link.target] for link in links if link.target in rows]
+            mentions = {link.target for link in links}
             of_name = bm25.prepare(title.name, [index]).weights
             columns = np.array([i for i, term in enumerate(terms) if term in of_name], np.int64)
             if len(columns):
-                self._names.append(_NameInQuery(title.name, columns, set(mentions), set()))
+                self._names.append(_NameInQuery(title.name, columns, mentions, set()))
 
-    def scores(self, rows: Rows) -> Floats:
+    def scores(self, ids: Sequence[str]) -> Floats:
         """Return what each term adds to the score of passages: an array (passages, terms)."""
-        scores = term_scores(self._index, self._weights, rows)
+        scores = self._passages.term_scores(ids, self._weights)
         for name in self._names:
-            self._look_up(name, rows[(scores[:, name.columns] > 0).all(axis=1)].tolist())
-            without = [row not in name.mentions for row in rows.tolist()]
+            have_all = np.flatnonzero((scores[:, name.columns] > 0).all(axis=1))
+            self._look_up(name, [ids[place] for place in have_all.tolist()])
+            without = [passage not in name.mentions for passage in ids]
             scores[np.ix_(np.array(without, np.bool_), name.columns)] = 0.0
         return scores
 
-    def _look_up(self, name: _NameInQuery, rows: Sequence[int]) -> None:
-        """Find out which of some rows, that have all words of a name, have them in a row."""
-        new = [row for row in rows if row not in name.mentions and row not in name.without]
+    def _look_up(self, name: _NameInQuery, ids: Sequence[str]) -> None:
+        """Find out which of some passages, that have all words of a name, have them in a row."""
+        new = [i for i in ids if i not in name.mentions and i not in name.without]
         if not new:
             return
-        ids = self._index.table.ids.take(np.array(new, np.int64))
-        texts = self._graph.searched_texts(self._graph.nodes_by_id(ids))
-        for row, text in zip(new, texts, strict=True):
-            (name.mentions if has_name(text, name.name) else name.without).add(row)
+        texts = self._graph.searched_texts(self._graph.nodes_by_id(new))
+        for passage, text in zip(new, texts, strict=True):
+            (name.mentions if has_name(text, name.name) else name.without).add(passage)
 
-    def without_parts_of_names(
-        self, hits: Results, rows: Mapping[str, int], lowest: float
-    ) -> Results:
+    def without_parts_of_names(self, hits: Results, lowest: float) -> Results:
         """Take from hits what they score by single words of a name, and order them again.
 
         Args:
-            hits: The hits; others than those of ``rows`` stay as they are.
-            rows: The rows of the index by the ids of its passages.
+            hits: The hits; what is no passage stays as it is.
             lowest: Scores get no lower.
         """
-        ours = [hit for hit in hits if hit.node.id in rows]
-        if not self._names or not ours:
+        known = self._passages.known([hit.node.id for hit in hits]) if self._names else ()
+        ours = [hit for hit in hits if hit.node.id in known]
+        if not ours:
             return hits
-        at = np.array([rows[hit.node.id] for hit in ours], np.int64)
-        all_words = term_scores(self._index, self._weights, at).sum(axis=1)
+        ids = [hit.node.id for hit in ours]
+        all_words = self._passages.term_scores(ids, self._weights).sum(axis=1)
         scale = score_scale([hit.score - lowest for hit in ours], all_words)
-        parts = scale * (all_words - self.scores(at).sum(axis=1))
+        parts = scale * (all_words - self.scores(ids).sum(axis=1))
         less = {hit.node.id: float(part) for hit, part in zip(ours, parts, strict=True) if part}
         lowered = [
             ScoredNode(hit.node, max(hit.score - less[hit.node.id], lowest), hit.evidence)
@@ -111,32 +109,11 @@ class _NameInQuery(NamedTuple):
     Attributes:
         name: Its key.
         columns: Which of the query's terms are its words.
-        mentions: The rows of the passages that mention it, as far as it is known.
-        without: The rows of those of which it is known that they don't.
+        mentions: The ids of the passages that mention it, as far as it is known.
+        without: The ids of those of which it is known that they don't.
     """
 
     name: str
     columns: npt.NDArray[np.int64]
-    mentions: set[int]
-    without: set[int]
-
-
-def term_scores(index: TextIndex, query: TermWeights, rows: npt.NDArray[np.int64]) -> Floats:
-    """Return what each term of a query adds to the BM25 score of some nodes.
-
-    Args:
-        index: The index of the nodes, in step with the graph, whose lock is held.
-        query: From ``Bm25.prepare``, for this index.
-        rows: The nodes' rows in the index.
-
-    Returns:
-        An array (nodes, terms); the sums of its rows are the scores.
-    """
-    scores = np.zeros((len(rows), len(query.weights)))
-    for column, (term, weight) in enumerate(query.weights.items()):
-        rows_of_term, impacts = index.impacts(term, query.saturation)
-        if len(rows_of_term):
-            places = np.searchsorted(rows_of_term, rows).clip(max=len(rows_of_term) - 1)
-            matches = rows_of_term[places] == rows
-            scores[matches, column] = weight * impacts[places[matches]]
-    return scores
+    mentions: set[str]
+    without: set[str]

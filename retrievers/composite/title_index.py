@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -9,17 +10,30 @@ from ...nodegraph import Node, NodeGraph
 from ...nodegraph.extractors import name_key, names_in
 from ..indexes import SyncedIndex
 
+logger = logging.getLogger(__name__)
+
 
 class TitleIndex(SyncedIndex):
     """Look up the passages that an entity named in a text is the title of.
 
-    Entities say so in their metadata, ``about``; others are not kept.
+    Entities say so in their metadata, ``about``; others are not kept. Each process has an index of
+    its own, also where an engine searches words.
     """
 
     @classmethod
     def open(cls, graph: NodeGraph, group: str) -> TitleIndex:
         """Return the index of a group of entities, shared by all who use it."""
-        return graph.shared(("title index", group), lambda: cls(graph, group))
+
+        def make() -> TitleIndex:
+            if graph.searches_words:
+                logger.warning(
+                    "the titles among %r are held in this process, and not in the engine; "
+                    "LinkOptions(named=0, repetition=0) does without them",
+                    group,
+                )
+            return cls(graph, group)
+
+        return graph.shared(("title index", group), make)
 
     def clear(self) -> None:
         """Remove everything."""

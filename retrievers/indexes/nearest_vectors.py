@@ -17,9 +17,12 @@ Numbers = npt.NDArray[np.int64]
 
 Scores = npt.NDArray[np.float64]
 
-# Measured on vectors of 384 numbers, two cores. Comparing all takes 9 ms for 100,000 and 16 ms for
-# 200,000; the graph (HNSW) takes 1.3 ms for 100,000, and took one to two minutes to build.
-EXACT = 200_000
+# Vectors of 384 numbers or more, and numbers in all of shorter ones, up to which all are compared.
+# On one core that takes 11 ms for 200,000 of 384, and for a million of 64; following the graph
+# (HNSW) takes 1.3 ms for 100,000 of 384, which took one to two minutes to build.
+_EXACT = 200_000
+
+_EXACT_NUMBERS = 384 * _EXACT
 
 # Neighbours of a vector in the graph, and how many candidates are compared to choose them.
 NEIGHBOURS = 16
@@ -52,6 +55,21 @@ _PARTS = 32  # of which only the highest cosine is looked at to leave out most r
 _MARGIN = 1e-5  # sums of 32-bit products in another order differ by less
 
 _DECIMALS = 6  # what the models' 32-bit numbers are worth
+
+
+def exact_up_to(dimension: int) -> int:
+    """Return up to how many vectors all are compared.
+
+    What that takes is the memory that is read: more of shorter vectors, but no fewer of longer.
+
+    Args:
+        dimension: Numbers in a vector.
+
+    Example:
+        >>> exact_up_to(1024), exact_up_to(384), exact_up_to(64)
+        (200000, 200000, 1200000)
+    """
+    return max(_EXACT, _EXACT_NUMBERS // dimension)
 
 
 class AllowedVectors:
@@ -99,11 +117,11 @@ class NearestVectors:
     query, not on the kind of search: it is computed in 64 bits and rounded to six decimals, so
     that equal vectors tie.
 
-    Up to ``EXACT`` rows the search compares all of them; above it uses HNSW (Malkov and Yashunin,
-    "Efficient and robust approximate nearest neighbor search using hierarchical navigable small
-    world graphs", 2018), except where a filter leaves so few rows, or so many are requested, that
-    comparing all is quicker. The graph takes long to build: ``linked`` builds one meanwhile,
-    ``use_graph`` switches to it, and until then all rows are compared.
+    Up to ``exact_up_to`` rows the search compares all of them; above it uses HNSW (Malkov and
+    Yashunin, "Efficient and robust approximate nearest neighbor search using hierarchical
+    navigable small world graphs", 2018), except where a filter leaves so few rows, or so many are
+    requested, that comparing all is quicker. The graph takes long to build: ``linked`` builds one
+    meanwhile, ``use_graph`` switches to it, and until then all rows are compared.
 
     Many threads may search in parallel, also while one calls ``use_graph``; ``add`` must not run
     in parallel with anything.
@@ -136,7 +154,7 @@ class NearestVectors:
     @property
     def wants_graph(self) -> bool:
         """Whether there are so many rows that a graph of them is worth building."""
-        return self.exact and len(self) > EXACT
+        return self.exact and len(self) > exact_up_to(self.dimension)
 
     def vectors(self) -> Floats:
         """Return a copy of all vectors (rows, dimension)."""

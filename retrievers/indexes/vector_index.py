@@ -30,7 +30,7 @@ class VectorIndex(SyncedIndex):
     Adding, changing and removing nodes costs what those nodes cost, amortised, and embeds only
     texts that were never embedded. Call ``ready`` before the graph is held, ``sync`` and
     ``search`` while it is (``graph.reading``). ``NearestVectors`` compares the vectors: exactly
-    up to 200,000 distinct ones, by HNSW above.
+    up to 200,000 distinct ones, a million of 64 numbers, by HNSW above.
 
     Where the graph has a folder for it (``graph.index_file``) the index is stored in a file.
 

@@ -269,6 +269,41 @@ class WordIndex(SyncedTable[EngineWords, _RecentWords]):
             self._hits(query, limit, filter, match, statistics, table, recent) for query in queries
         ]
 
+    def term_scores(self, ids: Sequence[str], query: TermWeights) -> Floats:
+        """Return what each term of a query adds to the scores of some nodes.
+
+        Args:
+            ids: The nodes, each once; they are in the group.
+            query: From ``Bm25.prepare``, for this index among others.
+
+        Returns:
+            An array (nodes, terms), terms in the order of ``query.weights``.
+
+        Raises:
+            StoreError: If the engine fails.
+            TableAheadError: If another process has changed the graph since this thread holds it.
+        """
+        statistics, table, recent = self._searched()
+        terms = list(query.weights)
+        counts = np.zeros((len(ids), len(terms)), np.int64)
+        lengths = np.zeros(len(ids), np.int64)
+        places = {node_id: place for place, node_id in enumerate(ids)}
+        if recent is not None:
+            for row, node in enumerate(recent.nodes):
+                if (place := places.pop(node.id, None)) is not None:
+                    of_node = recent.terms[row]
+                    counts[place] = [of_node.get(term, 0) for term in terms]
+                    lengths[place] = recent.lengths[row]
+        if table is not None and terms and places:
+            numbers = np.array([*statistics.read(terms).values()], np.int64)
+            nodes = [node for node in table.nodes(places) if node.length]
+            rows = [places[node.id] for node in nodes]
+            counts[rows] = _counts(nodes, numbers)
+            lengths[rows] = [node.length for node in nodes]
+        scores = _impacts(counts, lengths, query.saturation)
+        scores *= np.array([*query.weights.values()])
+        return scores
+
     def _hits(
         self,
         query: TermWeights,
@@ -367,11 +402,20 @@ def _counts(nodes: Sequence[NodeTerms], numbers: Numbers) -> Numbers:
 def _scores(counts: Numbers, lengths: Numbers, weights: Floats, saturation: Saturation) -> Floats:
     """Return the sums of what each term adds, term by term as a ``TextIndex`` adds them."""
     scores = np.zeros(len(counts))
-    for column, weight in enumerate(weights.tolist()):
-        rows = np.flatnonzero(counts[:, column])
-        of_rows = counts[rows, column].astype(np.int32)
-        scores[rows] += saturation.impacts(of_rows, lengths[rows].astype(np.int32)) * weight
+    for impacts, weight in zip(
+        _impacts(counts, lengths, saturation).T, weights.tolist(), strict=True
+    ):
+        scores += impacts * weight
     return scores
+
+
+def _impacts(counts: Numbers, lengths: Numbers, saturation: Saturation) -> Floats:
+    """Return what each term adds to each node for a weight of 1, (nodes, terms)."""
+    impacts = np.zeros(counts.shape)
+    rows, columns = np.nonzero(counts)
+    of_rows = counts[rows, columns].astype(np.int32), lengths[rows].astype(np.int32)
+    impacts[rows, columns] = saturation.impacts(*of_rows)
+    return impacts
 
 
 def _idf(size: int, frequency: int) -> float:

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 
 from nodekin.nodegraph import Document, LinkedText, Node, NodeGraph
@@ -14,6 +13,9 @@ from nodekin.retrievers.composite.link_graph import (
     LinkOptions,
     PassageLink,
 )
+from nodekin.retrievers.composite.linked_passages import linked_passages
+from nodekin.retrievers.indexes import TextIndex
+from nodekin.retrievers.similarities import Bm25
 
 
 @pytest.fixture
@@ -28,12 +30,18 @@ def graph() -> NodeGraph:
     return graph
 
 
+def index_of(graph: NodeGraph) -> TextIndex:
+    index = Bm25().open_here(graph, "ROOT")
+    index.sync()
+    return index
+
+
 def link_graph(graph: NodeGraph, **options: object) -> LinkGraph:
-    rows = {name: row for row, name in enumerate("abcd")}
     limits = {"max_passages_per_entity": 9, "max_passages": 9}
     limits |= {name: options.pop(name) for name in limits if name in options}
     settings = {"via": "entity", "types": None, "allowed": None, **options}
-    return LinkGraph(graph, "ROOT", rows, size=4, options=LinkOptions(**limits), **settings)
+    passages = linked_passages(graph, "ROOT", index_of(graph))
+    return LinkGraph(graph, "ROOT", passages, size=4, options=LinkOptions(**limits), **settings)
 
 
 def strengths(matrix: LinkMatrix) -> list[dict[str, float]]:
@@ -66,7 +74,7 @@ def test_links_and_entities_connect_passages(graph: NodeGraph) -> None:
         ({"types": ("mentions",)}, ["b", "a"]),
         ({"max_passages_per_entity": 1}, ["b", "c"]),
         ({"max_passages": 2}, ["b", "c"]),
-        ({"allowed": np.array([True, True, False, True])}, ["b", "a"]),
+        ({"allowed": lambda passage: passage != "c"}, ["b", "a"]),
     ],
 )
 def test_bounds(graph: NodeGraph, options: dict[str, object], passages: list[str]) -> None:

@@ -27,7 +27,7 @@ def recall(
 
 
 def test_goes_over_to_a_graph_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nearest_vectors, "EXACT", 1000)
+    monkeypatch.setattr(nearest_vectors, "exact_up_to", lambda dimension: 1000)
     monkeypatch.setattr(nearest_vectors, "_FOLLOW_COST", 1)
     all_, queries = random_vectors(3000), random_vectors(50, seed=1)
     vectors = NearestVectors(24)
@@ -50,8 +50,24 @@ def test_goes_over_to_a_graph_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
     assert recall(fewer, all_[some], queries, 10, None) == 1
 
 
+@pytest.mark.parametrize(
+    ("dimension", "exact"), [(384, 200_000), (1024, 200_000), (128, 600_000), (64, 1_200_000)]
+)
+def test_more_short_vectors_are_compared(dimension: int, exact: int) -> None:
+    class Vectors(NearestVectors):
+        size = exact
+
+        def __len__(self) -> int:
+            return self.size
+
+    vectors = Vectors(dimension)
+    assert not vectors.wants_graph
+    vectors.size += 1
+    assert vectors.wants_graph
+
+
 def test_many_equal_vectors_are_no_island(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nearest_vectors, "EXACT", 1000)
+    monkeypatch.setattr(nearest_vectors, "exact_up_to", lambda dimension: 1000)
     monkeypatch.setattr(nearest_vectors, "_FOLLOW_COST", 1)
     all_ = random_vectors(2500)
     all_[500:1500] = all_[500]

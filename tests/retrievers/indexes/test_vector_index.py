@@ -51,7 +51,7 @@ LETTER_MODEL = Embedder(count_letters, "letters")
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a handful of nodes be many."""
-    monkeypatch.setattr(nearest_vectors, "EXACT", 6)
+    monkeypatch.setattr(nearest_vectors, "exact_up_to", lambda dimension: 6)
     monkeypatch.setattr(nearest_vectors, "_FOLLOW_COST", 0)
     monkeypatch.setattr(nearest_vectors, "_BATCH", 4)
     monkeypatch.setattr(vector_index, "_GAPS", 2)
@@ -272,9 +272,9 @@ def counting_changes(graph: NodeGraph, monkeypatch: pytest.MonkeyPatch) -> list[
     return asked
 
 
-@pytest.mark.parametrize("exact", [nearest_vectors.EXACT, 2])
+@pytest.mark.parametrize("exact", [200_000, 2])
 def test_kept_and_taken_up_again(kept: Path, monkeypatch: pytest.MonkeyPatch, exact: int) -> None:
-    monkeypatch.setattr(nearest_vectors, "EXACT", exact)
+    monkeypatch.setattr(nearest_vectors, "exact_up_to", lambda dimension: exact)
     graph = new_graph(DOCUMENTS)
     index = synced(VectorIndex(graph, "line", "default"), graph)
     before = ask(index, "abd", None)
