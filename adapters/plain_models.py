@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -18,8 +18,13 @@ _set_values, _set_names, _set_extra, _set_private = (
 _new: Callable[[type], Any] = object.__new__
 
 
-class PlainModel(Generic[ModelT]):
-    """Make objects as the constructor of a class would, without validation: in a fifth of the time.
+def plain_constructor(
+    example: ModelT,
+) -> Callable[[dict[str, Any], dict[str, Any] | None], ModelT]:
+    """Return a function that makes objects as the constructor of a class would, unvalidated.
+
+    It takes a quarter of the time. Its arguments are the values of fields, by name, and those of
+    private attributes, None for none.
 
     Args:
         example: An object that the constructor made; what is not given for another one is the
@@ -29,24 +34,17 @@ class PlainModel(Generic[ModelT]):
         >>> class Point(BaseModel):
         ...     x: int
         ...     y: int = 0
-        >>> PlainModel(Point(x=1))({"x": 2}) == Point(x=2)
+        >>> plain_constructor(Point(x=1))({"x": 2}, None) == Point(x=2)
         True
     """
+    made, defaults = type(example), dict(example.__dict__)
 
-    def __init__(self, example: ModelT) -> None:
-        self._class = type(example)
-        self._defaults = dict(example.__dict__)
-
-    def __call__(self, values: dict[str, Any], private: dict[str, Any] | None = None) -> ModelT:
-        """Make an object.
-
-        Args:
-            values: Those of fields, by name.
-            private: Those of private attributes.
-        """
-        model: ModelT = _new(self._class)
-        _set_values(model, {**self._defaults, **values})
+    def construct(values: dict[str, Any], private: dict[str, Any] | None) -> ModelT:
+        model: ModelT = _new(made)
+        _set_values(model, defaults | values)
         _set_names(model, {*values})
         _set_extra(model, None)
         _set_private(model, private)
         return model
+
+    return construct

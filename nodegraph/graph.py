@@ -483,7 +483,7 @@ class NodeGraph:
             self._builder.retry(self.ancestry(name))
         pool = None if workers is None else as_workers(workers)
         try:
-            with Block(partial(self._begin_reading, groups, mode, pool), self._access.end):
+            with Block(partial(self._begin_built, groups, mode, pool), self._access.end):
                 built = {group.name for name in groups for group in self.ancestry(name)}
             for name in dict.fromkeys(groups) if keys else ():
                 self._embed(name, keys, pool)
@@ -781,14 +781,32 @@ class NodeGraph:
             UnknownGroupError: If there is no such group.
             TransformError: If a transform raises while a group is built.
         """
-        return Block(partial(self._begin_reading, groups, self.on_error), self._access.end)
+        return Block(partial(self.begin_reading, groups), self.end_reading)
 
-    def _begin_reading(
-        self, groups: tuple[str, ...], on_error: OnError, workers: Workers | None = None
-    ) -> AbstractContextManager[int]:
+    def begin_reading(self, groups: tuple[str, ...]) -> AbstractContextManager[int]:
+        """Do what ``reading`` does as its block begins; ``end_reading`` takes what is returned.
+
+        For a query, which has no time for a block.
+        """
         if (observation := current_observation.get()) is not None:
             observation.note_groups(self, *groups)
-        held = self._begin_if_fresh(groups)  # all is built, nearly always
+        held = self._access.begin()
+        if groups in self._access.state.built:  # nearly always
+            return held
+        self._access.end(held)
+        return self._begin_built(groups, self.on_error)
+
+    def end_reading(self, held: AbstractContextManager[int]) -> None:
+        """Let go of the state that ``begin_reading`` has held."""
+        self._access.end(held)
+
+    def _begin_built(
+        self, groups: tuple[str, ...], on_error: OnError, workers: Workers | None = None
+    ) -> AbstractContextManager[int]:
+        """Hold a state in which the groups are built; build them before, where they are not."""
+        if (observation := current_observation.get()) is not None:
+            observation.note_groups(self, *groups)
+        held = self._begin_if_fresh(groups)
         attempts = itertools.count(1)
         while held is None:
             # Where documents change as fast as groups are built, they are asked to wait.
@@ -801,9 +819,6 @@ class NodeGraph:
     def _begin_if_fresh(self, groups: tuple[str, ...]) -> AbstractContextManager[int] | None:
         """Hold a state if the groups are built in it; return what ends it."""
         held = self._access.begin()
-        state = self._access.state
-        if groups in state.built:
-            return held
         fresh = False
         try:
             fresh = all(map(self._fresh, groups))
@@ -811,7 +826,7 @@ class NodeGraph:
             if not fresh:
                 self._access.end(held)
         if fresh:
-            state.built.add(groups)
+            self._access.state.built.add(groups)
         return held if fresh else None
 
     def _fresh(self, group: str) -> bool:

@@ -153,9 +153,12 @@ class Search:
         """Hold the graphs, with all that is needed of them built and up to date, and search."""
         plan = self.plans.latest
         if plan is not None and plan.serves(self):
-            with reading(plan.groups):
+            held = plan.begin()
+            try:
                 if plan.is_current():
                     return self._search_held(queries, vectors, plan)
+            finally:
+                plan.end(held)
         plan = self.plans.latest = self.ready()
         with reading(plan.groups):
             plan.sync()
@@ -356,7 +359,7 @@ class SearchPlan:
         is_plain: Whether there is one index, whose hits are the results.
     """
 
-    __slots__ = ("_of", "_states", "groups", "indexes", "is_plain")
+    __slots__ = ("_of", "_only", "_states", "groups", "indexes", "is_plain")
 
     def __init__(
         self,
@@ -367,7 +370,9 @@ class SearchPlan:
         self.groups, self.indexes = groups, indexes
         self.is_plain = [*map(len, indexes)] == [1] and not search.lifting
         self._of = search.scopes, search.similarity, search.groups, search.target
-        self._states: list[object] = []
+        held = [(graph, tuple(names)) for graph, names in groups.items()]
+        self._only = held[0] if len(held) == 1 else None
+        self._states: list[tuple[NodeGraph, object]] = []
 
     def serves(self, search: Search) -> bool:
         """Return whether a search needs the same."""
@@ -379,15 +384,34 @@ class SearchPlan:
             and target == search.target
         )
 
+    def begin(self) -> Any:
+        """Hold the graphs, as ``reading`` does in a block; ``end`` takes what is returned."""
+        if self._only is not None:
+            graph, names = self._only
+            return graph.begin_reading(names)
+        block = reading(self.groups)
+        block.__enter__()
+        return block
+
+    def end(self, held: Any) -> None:
+        """Let go of the graphs."""
+        if self._only is not None:
+            self._only[0].end_reading(held)
+        else:
+            held.__exit__(None, None, None)
+
     def sync(self) -> None:
         """Bring the indexes up to date; the graphs are held."""
         for index in chain.from_iterable(self.indexes):
             index.sync()
-        self._states = [graph.held_state() for graph in self.groups]
+        self._states = [(graph, graph.held_state()) for graph in self.groups]
 
     def is_current(self) -> bool:
         """Return whether nothing has changed since ``sync``; the graphs are held."""
-        return self._states == [graph.held_state() for graph in self.groups]
+        for graph, state in self._states:
+            if graph.held_state() is not state:
+                return False
+        return bool(self._states)
 
 
 class Plans:

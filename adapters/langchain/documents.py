@@ -20,7 +20,7 @@ from ..conversion import (
     place_fields,
     restore_inherited,
 )
-from ..plain_models import PlainModel
+from ..plain_models import plain_constructor
 
 NODE_KEY = "nodekin"
 """The metadata field of nodekin's own, where it is asked for; all others are the user's."""
@@ -87,10 +87,10 @@ def to_document(item: Node | ScoredNode, *, details: Details = False) -> Documen
             )
         metadata = ResultMetadata(metadata, fields)
     own_id = node.id or None if type(node) is Node else _own_id(node)
-    return _document({"page_content": content, "metadata": metadata, "id": own_id})
+    return _document({"page_content": content, "metadata": metadata, "id": own_id}, None)
 
 
-_document = PlainModel(Document(""))
+_document = plain_constructor(Document(""))
 
 
 class ResultMetadata(dict[str, Any]):

@@ -25,7 +25,7 @@ from ..conversion import (
     restore_inherited,
     shorten,
 )
-from ..plain_models import PlainModel
+from ..plain_models import plain_constructor
 from .graph_text_node import GraphTextNode, read_record
 from .imported_fields import (
     IMPORT_FIELDS,
@@ -95,7 +95,7 @@ def _without_relationships() -> GraphTextNode:
     return node
 
 
-_graph_text_node = PlainModel(_without_relationships())
+_graph_text_node = plain_constructor(_without_relationships())
 
 
 def to_exported_node(node: Node) -> TextNode:
@@ -109,7 +109,7 @@ def _fields(node: Node) -> dict[str, Any]:
         raise TypeError(f"to_text_node takes a nodekin Node, not {node!r:.80}")
     if not node.id:
         raise ValueError(f"{node!r} has no id yet; take it from a graph, or give it one")
-    node_id, metadata, properties = node.id, node.metadata, {}
+    node_id, metadata, content, properties = node.id, node.metadata, node.content, {}
     hidden: list[str] = []
     if metadata:
         if not _IMPORTED.isdisjoint(metadata):
@@ -125,14 +125,16 @@ def _fields(node: Node) -> dict[str, Any]:
             metadata = {**place, **metadata}
     fields = {
         "id_": node_id,
-        "text": node.content if isinstance(node.content, str) else str(node.content),
+        "text": content if isinstance(content, str) else str(content),
         "metadata": metadata,
-        "excluded_embed_metadata_keys": [*properties.get("embed", hidden)],
-        "excluded_llm_metadata_keys": [*properties.get("llm", hidden)],
+        "excluded_embed_metadata_keys": [*hidden],
+        "excluded_llm_metadata_keys": hidden,
         "start_char_idx": node.start,
         "end_char_idx": node.end,
     }
     if properties:
+        fields["excluded_embed_metadata_keys"] = [*properties.get("embed", hidden)]
+        fields["excluded_llm_metadata_keys"] = [*properties.get("llm", hidden)]
         fields.update((name, properties[name]) for name in TEMPLATES if name in properties)
     return fields
 
@@ -330,4 +332,4 @@ def _without_evidence() -> NodeWithEvidence:
     return node
 
 
-_node_with_evidence = PlainModel(_without_evidence())
+_node_with_evidence = plain_constructor(_without_evidence())

@@ -45,6 +45,7 @@ from ...retrievers.foreign import configured
 from ...retrievers.plans import Plan
 from ...retrievers.strategies import FindMean, PlannedRetriever
 from .document_graph import GraphOptions, graph_of_documents, graph_of_nodes
+from .graph_text_node import GraphTextNode
 from .instrumentation import nobody_listens, report_spans
 from .metadata_filters import as_filters
 from .nodes import NodeWithEvidence, to_node_with_score
@@ -377,14 +378,14 @@ class NodeGraphRetriever(ReportedRetriever):
     def _handle_recursive_retrieval(
         self, query_bundle: QueryBundle, nodes: list[NodeWithScore]
     ) -> list[NodeWithScore]:
-        if any(isinstance(result.node, IndexNode) for result in nodes):
+        if _refers(nodes):
             return super()._handle_recursive_retrieval(query_bundle, nodes)
         return nodes
 
     async def _ahandle_recursive_retrieval(
         self, query_bundle: QueryBundle, nodes: list[NodeWithScore]
     ) -> list[NodeWithScore]:
-        if any(isinstance(result.node, IndexNode) for result in nodes):
+        if _refers(nodes):
             return await super()._ahandle_recursive_retrieval(query_bundle, nodes)
         return nodes
 
@@ -457,16 +458,25 @@ def _searched(query_bundle: QueryBundle) -> str:
     return query_bundle.query_str if query_bundle.query_str.strip() else ""
 
 
+def _refers(nodes: Sequence[NodeWithScore]) -> bool:
+    """Return whether a result refers to another object; ours don't, and are told at once."""
+    found = [result.node for result in nodes]
+    return any([type(n) is not GraphTextNode and isinstance(n, IndexNode) for n in found])
+
+
 def _bundle(query: QueryType) -> QueryBundle:
     return QueryBundle(query) if isinstance(query, str) else query
 
 
 def _nodes_with_scores(results: Sequence[ScoredNode]) -> list[NodeWithScore]:
     """Return LlamaIndex results, best first, each node once with its best score."""
-    best: dict[str, ScoredNode] = {}
-    for result in sorted(results, key=attrgetter("score"), reverse=True):  # which is stable
-        best.setdefault(result.node.id, result)
-    return [*map(to_node_with_score, best.values())]
+    ordered = sorted(results, key=attrgetter("score"), reverse=True)  # which is stable
+    if len({result.node.id for result in ordered}) < len(ordered):
+        best: dict[str, ScoredNode] = {}
+        for result in ordered:
+            best.setdefault(result.node.id, result)
+        ordered = [*best.values()]
+    return [*map(to_node_with_score, ordered)]
 
 
 async def _anodes_with_scores(results: Sequence[ScoredNode]) -> list[NodeWithScore]:

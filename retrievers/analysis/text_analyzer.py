@@ -13,7 +13,17 @@ from typing import Protocol
 
 from ...nodegraph import nearest_names
 from .inversion import InvertedTexts, invert
-from .languages import ENGLISH, MARK, Language, detect, named, names, of_script
+from .languages import (
+    ENGLISH,
+    MARK,
+    SAMPLE,
+    Language,
+    detect,
+    english_lead,
+    named,
+    names,
+    of_script,
+)
 from .many_texts import invert_together
 from .segments import (
     CHINESE,
@@ -41,6 +51,8 @@ _QUESTION_WORDS = re.compile(
 )
 
 _REMEMBERED = 100_000  # words whose terms a thread remembers
+
+_LONGEST = 50  # letters up to which it is a word
 
 _FEW = 8  # texts up to which they are analysed one by one
 
@@ -284,18 +296,19 @@ class TextAnalyzer:
 
         Most queries are such, and take half of the time so. None for others.
         """
-        if not (self.stem and self.language == "auto" and text.isascii() and "_" not in text):
+        if not (self.stem and self.language == "auto" and text.isascii()):
             return None
-        if present("latin") != _ENGLISH:
+        main, *others = present("latin")
+        if main is not ENGLISH or (others and len(text) > 2 * SAMPLE):
             return None
-        terms = _english_terms()
-        if "'" in text:
-            text = without_possessives(text)
+        known, written = _english_terms(), text.split()
         try:
-            # Function words have no terms.
-            return [*filter(None, [terms[word] for word in written_words(text)])] or None
+            terms = [*chain.from_iterable(map(known.__getitem__, written))]
         except _NotPlainError:
             return None
+        if others and (len(terms) < 2 or sum(map(known.tells.__getitem__, written)) < 1):
+            return None  # it may be of another language
+        return terms or None
 
     def _query_languages(
         self, runs: Segments, present: Callable[[str], tuple[Language, ...]] | None
@@ -349,17 +362,25 @@ class _NotPlainError(Exception):
     """A word is a name of several parts."""
 
 
-class _EnglishTerms(dict[str, str]):
-    """Map English words as they are written to their terms, function words to nothing."""
+class _EnglishTerms(dict[str, tuple[str, ...]]):
+    """Map what stands between spaces in English texts to its terms; function words have none.
 
-    def __missing__(self, word: str) -> str:
-        if has_parts(word):
+    Attributes:
+        tells: By the same, how many more of its words are English than of other languages.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tells: dict[str, int] = {}
+
+    def __missing__(self, written: str) -> tuple[str, ...]:
+        if has_parts(written) or len(written) > _LONGEST:
             raise _NotPlainError
-        if len(self) >= _REMEMBERED:
-            self.clear()
-        normal = word.lower()
-        term = self[word] = "" if normal in ENGLISH.function_words else stems([normal], ENGLISH)[0]
-        return term
+        words = [*map(str.lower, written_words(without_possessives(written)))]
+        self.tells[written] = sum(map(english_lead, words))
+        content = [word for word in words if word not in ENGLISH.function_words]
+        terms = self[written] = tuple(stems(content, ENGLISH))
+        return terms
 
 
 _local = threading.local()
@@ -368,7 +389,7 @@ _local = threading.local()
 def _english_terms() -> _EnglishTerms:
     """Return the terms that this thread has met."""
     terms: _EnglishTerms | None = getattr(_local, "terms", None)
-    if terms is None:
+    if terms is None or len(terms) >= _REMEMBERED:
         terms = _local.terms = _EnglishTerms()
     return terms
 

@@ -6,7 +6,6 @@ import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
-from operator import neg
 from typing import Any, Protocol
 
 import numpy as np
@@ -191,10 +190,11 @@ class TextIndex(SyncedIndex):
 
     def _lists(self, query: TermWeights) -> QueryLists:
         """Return the query's terms, weighed, the heaviest first."""
-        terms = sorted(zip(map(neg, query.weights.values()), query.weights, strict=True))
+        weight_of = query.weights.__getitem__
+        terms = sorted(sorted(query.weights), key=weight_of, reverse=True)  # ties by the terms
         weighed = self._impact_lists(query.saturation)
-        slots = weighed.slots([term for _, term in terms], self._read)
-        weights = np.array([-weight for weight, _ in terms])
+        slots = weighed.slots(terms, self._read)
+        weights = np.array([*map(weight_of, terms)])
         return QueryLists(weighed.arrays, np.array(slots, np.int64), weights)
 
     def _impact_lists(self, saturation: Saturation) -> ImpactLists:

@@ -18,7 +18,7 @@ from ..validation import choice, number
 
 if TYPE_CHECKING:
     from ..indexes import Saturation, TermWeights, TextIndex, WordIndex
-    from ..indexes.text_index import TermStatistics
+    from ..indexes.text_index import DocumentFrequency, TermStatistics
 
 logger = logging.getLogger(__name__)
 
@@ -144,43 +144,56 @@ class Bm25:
         a fusion searches twice, a strategy tries again, or a reader turns the page.
         """
         of_indexes = [index.statistics(query) for index in indexes]
-        if len(indexes) > 1 or type(self.analyzer) is not TextAnalyzer:  # others may change
-            return self._prepared(query, of_indexes)
-        memo = of_indexes[0].frequency.memo
-        key = (self.k1, self.b, self.method, self.epsilon, query)
-        prepared: TermWeights | None = memo.get(key)
+        known = self._known(of_indexes)
+        if type(self.analyzer) is not TextAnalyzer:  # others may change
+            return self._prepared(query, known)
+        queries = known.queries
+        prepared = queries.get(query)
         if prepared is None:
-            if len(memo) >= _MOST_QUERIES:
-                memo.clear()
-            prepared = memo[key] = self._prepared(query, of_indexes)
+            if len(queries) >= _MOST_QUERIES:
+                queries.clear()
+            prepared = queries[query] = self._prepared(query, known)
         return prepared
 
-    def _prepared(self, query: str, indexes: Sequence[TermStatistics]) -> TermWeights:
-        if self.method == "okapi" and len(indexes) > 1:
+    def _known(self, indexes: Sequence[TermStatistics]) -> _KnownWeights:
+        """Return what is known of the weights of terms in some indexes, as they are now."""
+        first = indexes[0]
+        if len(indexes) > 1:
+            return self._known_of_several(indexes)
+        memo = first.frequency.memo
+        key = (self.k1, self.b, self.method, self.epsilon)
+        known: _KnownWeights | None = memo.get(key)
+        if known is None:
+            known = memo[key] = self._learned(
+                first, first.size, first.total_length, first.frequency
+            )
+        return known
+
+    def _known_of_several(self, indexes: Sequence[TermStatistics]) -> _KnownWeights:
+        if self.method == "okapi":
             raise ValueError(
                 "method='okapi' needs the average over all terms of one graph; search several "
                 "graphs with method='lucene'"
             )
-        first = indexes[0]
-        if len(indexes) == 1:
-            size, length, frequency = first.size, first.total_length, first.frequency
-        else:
-            from ..indexes.text_index import DocumentFrequency
+        from ..indexes.text_index import DocumentFrequency
 
-            size = sum(index.size for index in indexes)
-            length = sum(index.total_length for index in indexes)
-            frequency = DocumentFrequency(
-                lambda term: sum(index.frequency[term] for index in indexes)
-            )
-        memo = frequency.memo
-        key = ("idf", self.method, self.epsilon)
-        known: _Frequencies | None = memo.get(key)
-        if known is None:
-            idf = _InverseFrequency(partial(self._idf, size, first))
-            known = memo[key] = _Frequencies(idf, _InverseFrequencyOfTerms(frequency, idf))
-        idf, idf_of = known
+        size = sum(index.size for index in indexes)
+        length = sum(index.total_length for index in indexes)
+        frequency = DocumentFrequency(lambda term: sum(index.frequency[term] for index in indexes))
+        return self._learned(indexes[0], size, length, frequency)
+
+    def _learned(
+        self, index: TermStatistics, size: int, length: int, frequency: DocumentFrequency
+    ) -> _KnownWeights:
+        idf = _InverseFrequency(partial(self._idf, size, index))
+        saturation = _saturation(self.k1, self.b, length / size if size else 0.0)
+        of_terms = _InverseFrequencyOfTerms(frequency, idf)
+        return _KnownWeights(size, frequency, saturation, idf, of_terms, {})
+
+    def _prepared(self, query: str, known: _KnownWeights) -> TermWeights:
+        frequency, idf_of = known.frequency, known.of_terms
         weights: dict[str, float] = {}
-        for term, occurrences in self._weigh(query, frequency, size):
+        for term, occurrences in self._weigh(query, frequency, known.size):
             if type(term) is str:
                 if (weight := idf_of[term]) is not None:
                     weights[term] = weights.get(term, 0.0) + occurrences * weight
@@ -191,9 +204,9 @@ class Bm25:
             for form in term:
                 if count := frequency(form):
                     most = most or count
-                    weights[form] = weights.get(form, 0.0) + occurrences * idf[max(count, most)]
-        saturation = _saturation(self.k1, self.b, length / size if size else 0.0)
-        return _term_weights()(weights, saturation)
+                    idf = known.of_counts[max(count, most)]
+                    weights[form] = weights.get(form, 0.0) + occurrences * idf
+        return _term_weights()(weights, known.saturation)
 
     def _weigh(self, query: str, frequency: Callable[[str], int], size: int) -> _Terms:
         """Return the terms of a query, and how often each counts."""
@@ -256,8 +269,21 @@ class _InverseFrequencyOfTerms(dict[str, float | None]):
         return weight
 
 
-class _Frequencies(NamedTuple):
-    """Hold what terms weigh, by how many nodes have them, and by the terms."""
+class _KnownWeights(NamedTuple):
+    """Hold what is known of the weights of terms, for one state of an index.
 
+    Attributes:
+        size: How many nodes there are.
+        frequency: In how many of them a term is.
+        saturation: Weighs the counts of terms.
+        of_counts: What terms weigh, by how many nodes have them.
+        of_terms: What terms weigh.
+        queries: The latest queries.
+    """
+
+    size: int
+    frequency: DocumentFrequency
+    saturation: Saturation
     of_counts: _InverseFrequency
     of_terms: _InverseFrequencyOfTerms
+    queries: dict[str, TermWeights]

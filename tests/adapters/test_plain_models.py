@@ -8,7 +8,7 @@ from llama_index.core.schema import NodeWithScore, TextNode
 from pydantic import BaseModel
 
 from nodekin.adapters import langchain, llama_index
-from nodekin.adapters.plain_models import PlainModel
+from nodekin.adapters.plain_models import plain_constructor
 from nodekin.nodegraph import NodeGraph
 from nodekin.retrievers import Retriever, ScoredNode
 
@@ -19,13 +19,13 @@ class Point(BaseModel):
 
 
 def test_it_is_what_the_constructor_makes() -> None:
-    make = PlainModel(Point(x=1))
-    one = make({"x": 2})
+    make = plain_constructor(Point(x=1))
+    one = make({"x": 2}, None)
     assert one == Point(x=2)
     assert one.model_fields_set == Point(x=2).model_fields_set
     assert one.model_dump(exclude_unset=True) == {"x": 2}
     one.y = 3
-    assert make({"x": 2}) == Point(x=2)
+    assert make({"x": 2}, None) == Point(x=2)
     assert one == Point(x=2, y=3) == pickle.loads(pickle.dumps(one)) == copy.deepcopy(one)
 
 
