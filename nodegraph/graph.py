@@ -27,7 +27,7 @@ from .models import EmbeddingCache, as_embedders
 from .navigation import as_node, find
 from .node import MEMBER, ROOT, Link, Node
 from .observation import current_observation
-from .places import pages_of, place_of
+from .places import outlines_of, pages_of, place_of
 from .random_ids import report_changed_files, stable_document
 from .readers import ReadOptions, ReadReport
 from .retries import retried
@@ -700,7 +700,7 @@ class NodeGraph:
 
     def place(self, node: Node) -> str:
         """Say where a node stands in its file; see ``Node.place``."""
-        return place_of(node)
+        return place_of(node, self._access.cached(outlines_of, partial(outlines_of, self)))
 
     def pages(self, node: Node) -> tuple[int, int] | None:
         """Return the first and the last page that a node stands on; see ``Node.pages``."""

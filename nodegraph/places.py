@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
-from functools import lru_cache
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from typing import Any, Protocol, TypeAlias
 
 from .source_names import file_name_of, headings_of, source_title
 from .splitters import headings_in
@@ -13,6 +13,13 @@ from .symbols import has_symbols, symbols_in
 
 PAGE_BREAK = "\f"
 """Stands between two pages, slides, sheets, cells or chapters of a text, as in printed files."""
+
+
+Outline: TypeAlias = tuple[list[int], list[str]]
+"""Where the headings of a text begin, and their titles."""
+
+OutlineOf: TypeAlias = Callable[[str, str], "Outline | None"]
+"""Takes a document's id and file name; returns None where the document has been removed."""
 
 
 class PlacedNode(Protocol):
@@ -43,14 +50,14 @@ class PlacedNode(Protocol):
         """Its graph, None without one."""
 
 
-def place_of(node: PlacedNode) -> str:
+def place_of(node: PlacedNode, outline_of: OutlineOf) -> str:
     """Say where a node stands: ``report.pdf, page 12, 3.2 Results``.
 
     Of a file without pages it is the file and the heading, of a program the function or class.
     """
     metadata = node.metadata
     name = file_name_of(metadata) or source_title(metadata)
-    parts = [name, page_label(node), _heading_label(node, name)]
+    parts = [name, page_label(node), _heading_label(node, name, outline_of)]
     return ", ".join(" ".join(part.split()) for part in parts if part)
 
 
@@ -88,38 +95,52 @@ def _foreign_page(metadata: Mapping[str, Any]) -> str:
     return f"page {label}" if isinstance(label, int | str) and label != "" else ""
 
 
+def outlines_of(graph: Any) -> OutlineOf:
+    """Return a function that reads outlines and keeps the last, for one state of a graph."""
+    return lru_cache(maxsize=1024)(partial(_read_outline, graph))
+
+
+def _read_outline(graph: Any, document_id: str, name: str) -> Outline | None:
+    text = _text_of(graph, document_id)
+    return None if text is None else _outline(text, name)
+
+
 def _document_text(node: PlacedNode) -> str | None:
-    if node.graph is None or not node.document_id:
+    return None if node.graph is None else _text_of(node.graph, node.document_id)
+
+
+def _text_of(graph: Any, document_id: str) -> str | None:
+    if not document_id:
         return None
     try:
-        text: str = node.graph.node(node.document_id).text
+        text: str = graph.node(document_id).text
     except LookupError:  # it has been removed
         return None
     return text
 
 
-def _heading_label(node: PlacedNode, name: str) -> str:
+def _heading_label(node: PlacedNode, name: str, outline_of: OutlineOf) -> str:
     if node.parent_id is None:
         return ""
     if symbol := node.metadata.get("symbol"):
         return str(symbol)
     if headings := headings_of(node.metadata):
         return headings[-1]
-    text = None if node.start is None else _document_text(node)
-    if text is None or node.start is None:
+    if node.start is None:
         return ""
     if has_symbols(name):
         try:
-            around = [s for s in symbols_in(text, name) if s.begin <= node.start < s.end]
+            symbols = symbols_in(_document_text(node) or "", name)
         except ImportError:  # a place is told as well as it can be
             return ""
+        around = [symbol for symbol in symbols if symbol.begin <= node.start < symbol.end]
         return around[-1].name if around else ""
-    begins, titles = _outline(text, name)
+    begins, titles = outline_of(node.document_id, name) or ([], [])
     above = bisect_right(begins, node.start)
     return titles[above - 1] if above else ""
 
 
 @lru_cache(maxsize=64)
-def _outline(text: str, name: str) -> tuple[list[int], list[str]]:
+def _outline(text: str, name: str) -> Outline:
     headings = list(headings_in(text, name))
     return [begin for begin, _, _ in headings], [title for _, _, title in headings]

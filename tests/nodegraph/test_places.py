@@ -1,6 +1,7 @@
 """Where a node stands, in the words of a citation."""
 
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -90,3 +91,17 @@ def test_comments_of_programs_are_no_headings(tmp_path: Path) -> None:
     assert [node.place for node in graph.nodes("line")] == ["a.py", "a.py, pour", "a.py, pour"]
     assert graph.nodes("passage")[0].own_metadata["headings"] == []
     assert len(graph.nodes("section")) == 1
+
+
+def test_headings_are_read_once_in_a_state_and_anew_in_the_next(tmp_path: Path) -> None:
+    graph = NodeGraph(store=tmp_path / "graph", progress=False)
+    graph.create_node_group("line", str.splitlines)
+    graph.add(Document("# Tea\nGreen.\nBlack.", {"file_name": "a.md"}, id="a"))
+    lines = graph.nodes("line")
+    with graph.reading():
+        assert lines[1].place == "a.md, Tea"
+        with patch.object(type(graph), "node", side_effect=AssertionError("it was read again")):
+            assert [line.place for line in lines[1:]] == ["a.md, Tea", "a.md, Tea"]
+    graph.add(Document("# Leaves\nGreen.\nBlack.", {"file_name": "a.md"}, id="a"))
+    with graph.reading("line"):
+        assert graph.nodes("line")[2].place == "a.md, Leaves"
