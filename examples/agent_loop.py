@@ -73,17 +73,18 @@ def ask(model: Any, tools: CorpusTools, question: str) -> list[tuple[str, str, s
 
 
 class Scripted:
-    """Search, read the place of the first result, and answer with its last sentence."""
+    """Search, read the first result, and answer with the line that is most like the question."""
 
     def complete_json(self, prompt: str, schema: dict[str, Any]) -> dict[str, Any]:
         """Return the next step."""
-        question, *results = prompt.removeprefix("Question: ").split("\n\n")
-        tools = schema["properties"]["tool"]["enum"]
-        place, found, *_ = [*results[0].split("\n"), ""]
-        if "answer" not in tools:
+        results = prompt.removeprefix("Question: ").partition("\n\nThe next step")[0]
+        question, _, results = results.partition("\n\n")
+        place = results.partition("]")[0] + "]"
+        if "answer" not in schema["properties"]["tool"]["enum"]:
             return {"found": "", "tool": "search", "argument": question, "skip": 0}
-        if "\n" + place not in prompt.partition(place)[2]:  # it was not read yet
+        if prompt.count(place) == 1:  # it was not read yet
             return {"found": "", "tool": "read", "argument": place, "skip": 0}
+        found = max(results.splitlines(), key=lambda line: len(set(line) & set(question)))
         return {"found": found, "tool": "answer", "argument": found, "skip": 0}
 
 

@@ -38,8 +38,10 @@ class ScriptedModel(BaseChatModel):
             place = {"document": document, "start": int(start), "end": int(end)}
             answer = AIMessage("", tool_calls=[_call("read", **place)])
         else:
-            found = messages[-3].content.splitlines()
-            answer = AIMessage(f"My notes say: {found[1]} ({found[0].split(']')[0]}])")
+            question, found = messages[0].content, messages[-3].content
+            sentences = re.split(r"(?<=[。！？])|\n", found)
+            best = max(sentences, key=lambda sentence: len(set(sentence) & set(question)))
+            answer = AIMessage(f"My notes say: {best} ({found.split(']')[0]}])")
         return ChatResult(generations=[ChatGeneration(message=answer)])
 
 

@@ -8,7 +8,15 @@ from typing import Any
 
 from ...nodegraph import Node, count_tokens, markdown_headings, source_title
 from .corpus_view import CorpusView
-from .tool_output import OutputBuilder, ToolError, ToolOutput, heading_line, place_of, shorten
+from .tool_output import (
+    OutputBuilder,
+    ToolError,
+    ToolOutput,
+    heading_line,
+    place_of,
+    reference_line,
+    shorten,
+)
 from .tool_session import Interval, ToolSession, span_of
 
 _LINE = 200  # characters of a line that grep shows
@@ -121,9 +129,10 @@ class ReadingTools:
         if stop > begin and not session.unseen(node, begin, stop):
             entry = place_of(node, begin, stop) | {"shown_before": True, "text": None}
             rest = f"; read on with start={stop}" if stop < size else ""
-            return ToolOutput(f"{heading_line(entry)}\n(shown before{rest})", [entry])
+            return ToolOutput(reference_line(entry, f"shown before{rest}"), [entry])
+        is_new = not session.knows(node.id)
         entries, lines, cut = self._parts(node, begin, stop, max_tokens, session)
-        title = heading_line(entries[0] | {"start": begin, "end": cut})
+        title = heading_line(entries[0] | {"start": begin, "end": cut}, titled=is_new)
         more = f"\n\n{size - cut:,} more characters: read with start={cut}." if cut < size else ""
         return ToolOutput("\n".join([title, *lines]) + more, entries, int(cut < size))
 

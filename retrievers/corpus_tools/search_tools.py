@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from math import ceil
 from typing import Any, Literal, get_args
 
 from ...nodegraph import EntityExtractor, Node, count_tokens
@@ -14,12 +15,24 @@ from ..restricted_retriever import restrict
 from ..results import ScoredNode
 from ..retriever import Retriever
 from .corpus_view import CorpusView
-from .tool_output import OutputBuilder, ToolError, ToolOutput, heading_line, place_of, shorten
+from .tool_output import (
+    OutputBuilder,
+    ToolError,
+    ToolOutput,
+    heading_line,
+    place_of,
+    reference_line,
+    shorten,
+)
 from .tool_session import Interval, ToolSession, joined, span_of
 
 Mode = Literal["all", "words", "meaning"]
 
-_EXCERPT = 60  # tokens of a passage that search shows, if it is longer than twice that
+_MOST = 400  # tokens of the best passage that are shown at most; of the second half as many, ...
+
+_LEAST = 40  # and as many as that of any
+
+_STEP = 50  # results that are retrieved at once: pages of a search are parts of the same ones
 
 _GAP = 3  # characters between two sentences that are shown as one
 
@@ -66,10 +79,11 @@ class SearchTools:
             parse_filters(filters)
         except (ValueError, TypeError) as error:
             raise ToolError(str(error)) from error
-        wanted = skip + max(5, max_tokens // 25)
-        results = self._by(mode).retrieve(query, top_k=wanted, filters=filters)
-        for result in results[skip:]:
-            if not self._add(result, builder, session):
+        depth = _STEP * ceil((skip + max(5, max_tokens // 25)) / _STEP)
+        results = self._by(mode).retrieve(query, top_k=depth, filters=filters)
+        for rank, result in enumerate(results[skip:], skip + 1):
+            size = max(_LEAST, min(max_tokens, _MOST) // rank)
+            if not self._add(result, size, builder, session):
                 break
         if not builder.size:
             words = " with these filters" if filters else ""
@@ -77,7 +91,7 @@ class SearchTools:
             return ToolOutput(f"Nothing{' more' if skip else ''} was found{words}; {remedy}.")
         shown = skip + builder.size
         left = len(results) - shown
-        more = f"More: search with skip={shown}." if left else ""
+        more = f"More: skip={shown}." if left else ""
         return builder.output(left, more)
 
     def _by(self, mode: Mode) -> RetrieverProtocol:
@@ -92,7 +106,10 @@ class SearchTools:
             raise ToolError("this corpus has no embeddings; use mode=words or mode=all")
         return self._restricted(Retriever(graph, sentences, "cosine", target=target))
 
-    def _add(self, result: ScoredNode, builder: OutputBuilder, session: ToolSession) -> bool:
+    def _add(
+        self, result: ScoredNode, size: int, builder: OutputBuilder, session: ToolSession
+    ) -> bool:
+        """Add a passage: whole if it has no more tokens than ``size``, else what matched."""
         node = result.node
         span = span_of(node)
         if span is None:  # made, not cut out: a summary
@@ -100,12 +117,14 @@ class SearchTools:
             return builder.add(text, {"document": node.document_id, "text": node.text})
         entry = place_of(node, *span)
         entry |= {"score": round(float(result.score), 4), "why": _why(result)}
-        parts = [span] if count_tokens(node.text) <= 2 * _EXCERPT else _excerpt(result, span)
+        parts = [span]
+        if count_tokens(node.text) > size:
+            parts = self._excerpt(result, span, max(_LEAST, size // 2))
         parts = [new for part in parts for new in session.unseen(node.root, *part)]
         if not parts:
             entry |= {"shown_before": True, "text": None}
             rest = "; read shows the rest" if session.unseen(node.root, *span) else ""
-            return builder.add(f"{heading_line(entry)}\n(shown before{rest})", entry)
+            return builder.add(reference_line(entry, f"shown before{rest}"), entry)
         is_whole = parts == [span]
         text = node.root.text
         shown = " … ".join(text[a:b] for a, b in parts)
@@ -113,11 +132,46 @@ class SearchTools:
             shown = f"{'… ' if parts[0][0] > span[0] else ''}{shown}"
             shown += " …" if parts[-1][1] < span[1] else ""
         entry |= {"whole": is_whole, "parts": [list(part) for part in parts], "text": shown}
-        if not builder.add(f"{heading_line(entry)}\n{shown}", entry):
+        title = heading_line(entry)
+        if not _own_matches(result) and (names := self._link_names(result)):
+            entry["names"] = names
+            title += f" (also mentions {', '.join(names)})"
+        if not builder.add(f"{title}\n{shown}", entry):
             return False
         for begin, end in parts:
             session.show(node.document_id, begin, end)
         return True
+
+    def _excerpt(self, result: ScoredNode, span: Interval, size: int) -> list[Interval]:
+        """Return the sentences that matched, the best first until there are enough."""
+        own = (span_of(node) for node in _own_matches(result))
+        spans = [inner for inner in own if inner and inner != span]
+        inside = [inner for inner in spans if span[0] <= inner[0] and inner[1] <= span[1]]
+        selected: list[Interval] = []
+        text, used = result.node.root.text, 0
+        for begin, end in dict.fromkeys(inside or self._mentions(result)):
+            tokens = count_tokens(text[begin:end])
+            if selected and used + tokens > size:
+                break
+            selected.append((begin, end))
+            used += tokens
+        if not selected:  # found as a whole: its beginning
+            selected = [(span[0], span[0] + len(shorten(text[span[0] : span[1]], size)))]
+        return joined(selected, _GAP)
+
+    def _mentions(self, result: ScoredNode) -> list[Interval]:
+        """Return the sentences that mention a name by which the passage was found."""
+        names = self._link_names(result)
+        if not names:
+            return []
+        sentences = self.view.graph.children_in(self._default.sentences, result.node)
+        mentions = [each for each in sentences if any(_spelling(n, each.text) for n in names)]
+        return [span for each in mentions if (span := span_of(each))]
+
+    def _link_names(self, result: ScoredNode) -> list[str]:
+        """Return the names in a passage by which it was found, as it writes them."""
+        names = [m.node.text for m in result.evidence if m.group == self._default.entities]
+        return [n for name in names if (n := _spelling(name, result.node.text))]
 
     def related(
         self, document: str, start: int, end: int | None, max_tokens: int, session: ToolSession
@@ -169,7 +223,8 @@ class SearchTools:
         for name in names:
             linked = (n for n in graph.linked(name) if n.group == self.view.target)
             mentions = [n for n in linked if self.view.allows(n)]
-            spelling = _spelling(name.text, mentions)
+            spellings = (_spelling(name.text, each.searched_text) for each in mentions)
+            spelling = next(filter(None, spellings), "")
             for passage in mentions:
                 if passage.id in own or not spelling:
                     continue
@@ -178,14 +233,13 @@ class SearchTools:
         return sorted(shared.values(), key=lambda pair: (-weights[pair[0].id], pair[0].order))
 
 
-def _spelling(name: str, passages: Sequence[Node]) -> str:
-    """Return a name as one of the passages writes it, in its text or title; empty if none does.
+def _spelling(name: str, text: str) -> str:
+    """Return a name as a text writes it; empty if it does not.
 
     The name's own spelling may be that of a document that is not to be seen.
     """
-    pattern = re.compile(re.escape(name), re.IGNORECASE)
-    texts = (passage.searched_text for passage in passages)
-    return next((match[0] for text in texts if (match := pattern.search(text))), "")
+    match = re.search(rf"(?<![a-z]){re.escape(name)}(?![a-z])", text, re.IGNORECASE)
+    return match[0] if match else ""
 
 
 def _overlaps(one: Interval | None, other: Interval) -> bool:
@@ -198,20 +252,7 @@ def _why(result: ScoredNode) -> str:
     return ", ".join(ways)
 
 
-def _excerpt(result: ScoredNode, span: Interval) -> list[Interval]:
-    """Return the parts of a passage that matched, the best first until there are enough."""
-    selected: list[Interval] = []
-    text, used = result.node.root.text, 0
-    for match in result.evidence:
-        inner = span_of(match.node)
-        is_part = inner is not None and span[0] <= inner[0] and inner[1] <= span[1]
-        if inner is None or not is_part or inner == span or inner in selected:
-            continue
-        tokens = count_tokens(text[inner[0] : inner[1]])
-        if selected and used + tokens > _EXCERPT:
-            break
-        selected.append(inner)
-        used += tokens
-    if not selected:  # found as a whole: its beginning
-        selected = [(span[0], span[0] + len(shorten(text[span[0] : span[1]], _EXCERPT)))]
-    return joined(selected, _GAP)
+def _own_matches(result: ScoredNode) -> list[Node]:
+    """Return the nodes of a result's own document that matched; none if only links lead to it."""
+    matches = [match.node for match in result.evidence]
+    return [node for node in matches if node.document_id == result.node.document_id]

@@ -98,17 +98,22 @@ def place_of(node: Node, begin: int, end: int) -> dict[str, Any]:
     }
 
 
-def heading_line(entry: dict[str, Any]) -> str:
-    """Return the line above an entry: the document, its title and headings, and the span."""
-    title = entry["title"]
+def heading_line(entry: dict[str, Any], *, titled: bool = True) -> str:
+    """Return the line above an entry: the document, the span, its title (or not) and headings."""
+    title = entry["title"] if titled else ""
     names = [title] if title and title not in entry["document"] else []
     above = " > ".join([*names, *entry["headings"]])
     where = f"{entry['document']} [{entry['start']}:{entry['end']}]"
     return f"{where} {above}".rstrip()
 
 
+def reference_line(entry: dict[str, Any], remark: str) -> str:
+    """Return the line for what is not shown: the document, the span, and why."""
+    return f"{entry['document']} [{entry['start']}:{entry['end']}] ({remark})"
+
+
 def shorten(text: str, tokens: int) -> str:
-    """Return the beginning of a text, of no more than so many tokens."""
+    """Return the beginning of a text, of no more than so many tokens, without half a word."""
     low, high = 0, 4 * tokens + 1
     while high < len(text) and count_tokens(text[:high]) <= tokens:  # however long the text is
         low, high = high, 2 * high
@@ -122,4 +127,7 @@ def shorten(text: str, tokens: int) -> str:
             low = middle
         else:
             high = middle - 1
-    return text[:low]
+    end = low
+    while end and text[end - 1 : end + 1].isalnum() and count_tokens(text[end - 1 : end + 1]) == 1:
+        end -= 1
+    return text[: end or low]

@@ -34,6 +34,10 @@ class ToolSession:
         """Return whether all these characters of a document were shown."""
         return any(a <= begin and end <= b for a, b in self._shown.get(document_id, ()))
 
+    def knows(self, document_id: str) -> bool:
+        """Return whether anything of a document was shown, and its title with it."""
+        return document_id in self._shown
+
     def unseen(self, document: Node, begin: int, end: int, least: int = 1) -> list[Interval]:
         """Return the parts of these characters of a document that were not shown, in order.
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, Embedder, NodeGraph
-from nodekin.retrievers import Retriever
+from nodekin.retrievers import DefaultRetriever, Retriever
 from nodekin.retrievers.corpus_tools import (
     CorpusTools,
     ToolError,
@@ -85,6 +85,82 @@ def test_of_a_long_passage_the_sentences_that_matched(graph, tools) -> None:
     assert len(entry["text"]) < 400
 
 
+def test_the_best_passage_has_most_of_the_room() -> None:
+    graph = NodeGraph(progress=False)
+    filler = " ".join(f"The weather of day {day} was fine in the mountains." for day in range(7))
+    for n in range(4):
+        graph.add(Document(f"Ibsen {'wrote plays ' * (4 - n)}here. {filler}", id=str(n)))
+    tools = CorpusTools(graph)
+    whole = {}
+    for budget in (50, 150, 400):
+        entries = tools.call("search", {"query": "Ibsen wrote plays"}, max_tokens=budget).entries
+        assert all("Ibsen wrote plays" in entry["text"] for entry in entries)
+        assert [entry["document"] for entry in entries] == ["0", "1", "2", "3"][: len(entries)]
+        whole[budget] = [entry["whole"] for entry in entries]
+    assert whole == {50: [False] * 3, 150: [True] + [False] * 3, 400: [True] * 3}
+
+
+def linked_graph() -> NodeGraph:
+    """Return two documents that only a name links: the second does not have the query's words."""
+    rain = "It rained on the mountains for weeks and weeks. " * 8
+    graph = NodeGraph(progress=False)
+    graph.add(
+        [
+            Document("Brand was written by Henrik Ibsen.", {"title": "Brand (play)"}, id="brand"),
+            Document(
+                f"{rain}The letters of Henrik Ibsen were kept there. {rain}",
+                {"title": "Museum of Skien"},
+                id="museum",
+            ),
+        ]
+    )
+    return graph
+
+
+def test_what_only_a_name_led_to_is_shown_where_the_name_stands() -> None:
+    tools = CorpusTools(linked_graph(), max_tokens=150)
+    output = tools.call("search", {"query": "Who wrote Brand?"})
+    brand, museum = output.entries
+    assert (museum["names"], museum["whole"]) == (["Henrik Ibsen"], False)
+    assert museum["text"].strip("… ") == "The letters of Henrik Ibsen were kept there."
+    assert "Museum of Skien (also mentions Henrik Ibsen)\n… The letters" in output.text
+    assert "names" not in brand
+
+
+def test_pages_of_a_search_are_parts_of_the_same_results() -> None:
+    class Fickle(DefaultRetriever):
+        """Return another order for each number of results, as fusions and links may do."""
+
+        def retrieve(self, query, *, top_k=None, filters=None):
+            results = super().retrieve(query, top_k=top_k, filters=filters)
+            at = (top_k or 0) % max(1, len(results))
+            return [*results[at:], *results[:at]]
+
+    graph = NodeGraph(progress=False)
+    graph.add([Document(f"Tea number {n}.", id=str(n)) for n in range(30)])
+    tools = CorpusTools(graph, Fickle(graph))
+    seen: list[str] = []
+    while output := tools.call("search", {"query": "tea", "skip": len(seen)}, max_tokens=50):
+        seen += [entry["document"] for entry in output.entries]
+        if not output.left_out:
+            break
+    assert sorted(seen, key=int) == [str(n) for n in range(30)]
+
+
+@pytest.mark.parametrize(
+    ("text", "beginning"),
+    [
+        ("Understanding misunderstandings", "Understanding "),
+        ("1234567890 and more", "1234567890 "),
+        ("茶是一种饮料，很多人喝。", "茶是一种"),
+        ("a" * 60, "a" * 24),
+        ("ab", "ab"),
+    ],
+)
+def test_no_half_words(text, beginning) -> None:
+    assert tool_output.shorten(text, 4) == beginning
+
+
 def test_chinese(graph, tools) -> None:
     entry = tools.call("search", {"query": "谁写了茶经？"}).entries[0]
     assert (entry["document"], text_of(graph, entry)) == ("茶/茶.md", TEA)
@@ -103,7 +179,7 @@ def test_a_budget_says_how_to_go_on(tools) -> None:
             break
         seen += [(e["document"], e["start"]) for e in output.entries]
         skip += len(output.entries)
-        assert (f"search with skip={skip}" in output.text) == bool(output.left_out)
+        assert (f"More: skip={skip}." in output.text) == bool(output.left_out)
     assert seen == [(e["document"], e["start"]) for e in whole.entries]
     assert output.text.startswith("Nothing more was found")
 
@@ -116,7 +192,7 @@ def test_what_was_shown_is_named_and_not_shown_again(tools) -> None:
     assert first["text"] == IBSEN
     assert (again.entries[0]["shown_before"], again.entries[0]["text"]) == (True, None)
     assert IBSEN not in again.text
-    assert "\n(shown before)" in again.text
+    assert again.text.startswith("people/ibsen.txt [0:76] (shown before)\n")
     read = tools.call("read", {"document": "ibsen.txt"}, session=session)
     assert read.entries[0]["shown_before"] is True
     assert tools.call("search", query).entries[0]["text"] == IBSEN  # without the session
@@ -351,6 +427,18 @@ def test_all_that_is_read_in_pieces_is_shown_once(tools, places, budget) -> None
                 break
             start, length = end, start + length - end
     assert all(shown)
+
+
+def test_a_title_is_named_once_in_what_is_read(tools) -> None:
+    session = ToolSession()
+    read = [
+        tools.call("read", {"document": "brand.md", "start": at, "end": at + 60}, session=session)
+        for at in (0, 200)
+    ]
+    assert [output.text.split("\n")[0] for output in read] == [
+        "plays/brand.md [0:60] Brand (play) > Brand",
+        "plays/brand.md [200:260] Brand",
+    ]
 
 
 def test_reading_a_passage(graph, tools) -> None:
