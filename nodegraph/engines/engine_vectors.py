@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
+from ..errors import TransientStoreError
 from ..vector_table import Nearest, ValueMatch, VectorRow
 from .engine_table import (
     BATCH,
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+_TIMES = 3  # how often reading all rows is begun again
+
 
 class EngineVectors(EngineTable[VectorRow, IndexEngine]):
     """Search the vectors of one group in an engine beside the store; see ``EngineTable``."""
@@ -38,11 +41,11 @@ class EngineVectors(EngineTable[VectorRow, IndexEngine]):
         return building.dimension if building else 0
 
     def ids(self) -> Iterator[str]:
-        """Yield the ids of all rows of the collection that is being filled."""
+        """Yield the ids of all rows of the collection that is being filled; some twice, maybe."""
         building = self._record().building
         if building is not None:
             try:
-                for rows in self._engine.rows(building.name, None, building.position):
+                for rows in self._all_rows(building):
                     yield from (from_ascii(row.id) for row in rows)
             except MissingCollectionError:
                 self._put(replace(self._record(), building=None))
@@ -106,12 +109,23 @@ class EngineVectors(EngineTable[VectorRow, IndexEngine]):
             new = self._make(old.dimension, old.size)
             record = replace(record, building=new)
             self._put(record)
-            for rows in self._engine.rows(old.name, None, old.position):
+            for rows in self._all_rows(old):
                 self._call(partial(self._engine.put, new.name, rows))
             new = self._completed(new, random_name())
             self._own_record()
             self._put(replace(record, collection=new, building=None))
             self._drop(old)
+
+    def _all_rows(self, collection: EngineCollection) -> Iterator[Sequence[EngineRow]]:
+        """Yield all rows; from the first on again where the engine failed meanwhile."""
+        name, position = collection.name, collection.position
+        for _ in range(_TIMES):
+            try:
+                yield from self._engine.rows(name, None, position)
+                return
+            except TransientStoreError:
+                self._call(partial(self._engine.mark, name))  # which waits until it answers
+        yield from self._engine.rows(name, None, position)
 
     def _wants_link(self, record: TableRecord) -> bool:
         limit, collection = self._engine.linked_from, record.collection

@@ -3,6 +3,7 @@
 import itertools
 import shutil
 import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -170,6 +171,50 @@ def test_what_fails_for_now_is_tried_again(file: Path) -> None:
             fill(graph, numbers=numbers)
             answers(graph)
         assert answers(graph) == expected(range(8))
+
+
+@vectors_only
+@pytest.mark.parametrize("failures", [1, 3, 100])
+def test_reading_all_rows_is_begun_again(
+    file: Path, failures: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a group is linked, and where a build is resumed."""
+    failed = itertools.count()
+    read = MemoryEngine.rows
+
+    def fail(self: MemoryEngine, *arguments: Any) -> Iterator[Any]:
+        rows = read(self, *arguments)
+        yield next(rows)
+        if next(failed) < failures:
+            raise EngineUnavailableError("busy")
+        yield from rows
+
+    monkeypatch.setattr(MemoryEngine, "rows", fail)
+    engine = MemoryEngine(linked_from=40)
+    with opened(file, engine) as graph:
+        fill(graph)
+        written = itertools.count()
+
+        def interrupt(name: str) -> None:
+            if name == "put" and next(written) == 20:
+                raise KeyboardInterrupt
+
+        engine.before = interrupt
+        with pytest.raises(KeyboardInterrupt):
+            answers(graph)
+        engine.switch_on()
+        if failures == 100:
+            with pytest.raises(EngineUnavailableError, match="busy"):
+                answers(graph)
+            assert next(failed) == 4
+            return
+        assert answers(graph) == expected(range(8))
+        assert next(failed) > failures
+        failed = itertools.count()
+        fill(graph, numbers=range(8, 16))
+        assert answers(graph) == expected(range(16))
+        assert next(failed) > failures
+        assert [c.linked for c in engine.collections.values()] == [True]
 
 
 @pytest.mark.parametrize("reopened", [True, False])

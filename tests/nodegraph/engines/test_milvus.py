@@ -1,10 +1,12 @@
 """Milvus: its addresses, its errors, and what its graph of vectors finds."""
 
+import os
 import pickle
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from milvus_server import RunningMilvus
 from recall_on_cmrc import check_recall
 from word_engine_checks import same_words_as_memory
 
-from nodekin.nodegraph import Document, NodeGraph, StoreError
+from nodekin.nodegraph import Document, NodeGraph, StoreError, ValueMatch
 from nodekin.nodegraph.engines import EngineRow, EngineUnavailableError, milvus
 from nodekin.nodegraph.engines.milvus import MilvusAddress, MilvusEngine
 from nodekin.retrievers import Retriever
@@ -221,11 +223,131 @@ def test_questions_on_cmrc_have_the_results_of_comparing_all(
     assert linked_soon()
 
 
+@pytest.mark.parametrize("condition", [None, ValueMatch("values", numbers=(1,))])
+def test_too_few_that_a_graph_leads_to_are_made_up_for(
+    address: str, condition: ValueMatch | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = MilvusEngine._search
+    lengths: list[int] = []
+
+    def lost(self: MilvusEngine, *arguments: Any) -> Any:
+        hits = search(self, *arguments)
+        lengths.append(len(hits))
+        return hits[:3] if len(lengths) == 1 else hits
+
+    rng = np.random.default_rng(7)
+    vectors = rng.normal(size=(300, 8)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    engine, name = MilvusEngine(address), f"nodekin_{os.urandom(4).hex()}"
+    engine.create(name, 8, linked=True)
+    keys = [os.urandom(16).hex() for _ in vectors]
+    rows = zip(keys, map(str, range(300)), range(300), [[0], [1]] * 150, vectors, strict=True)
+    engine.put(name, [EngineRow(*row) for row in rows])
+    position = engine.set_mark(name, "a mark")
+    monkeypatch.setattr(MilvusEngine, "_search", lost)
+    without = keys[10:14]
+    left = [n for n in range(300) if n not in range(10, 14) and (condition is None or n % 2)]
+    best = sorted(left, key=lambda n: -float(vectors[n] @ vectors[0]))
+    for limit in (20, 400):
+        lengths.clear()
+        nearest = engine.nearest(name, vectors[0], limit, condition, without, True, position)
+        assert nearest.orders.tolist() == best[:limit]
+        assert nearest.ids == [*map(str, best[:limit])]
+        assert len(lengths) == 33
+    lengths[:] = [0]  # so that none is lost
+    nearest = engine.nearest(name, vectors[0], 400, condition, without, True, position)
+    assert nearest.orders.tolist() == best
+    assert len(lengths) == 2
+    engine.drop(name)
+    engine.close()
+
+
+def test_small_updates_are_indexed_together(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever process made them."""
+    monkeypatch.setattr(milvus, "_UNFLUSHED", 10)
+    monkeypatch.setattr(milvus, "_UNFLUSHED_LITE", 10)
+    flushed: list[int] = []
+    flush = MilvusEngine._flush
+
+    def noting(self: MilvusEngine, client: Any, collection: str) -> None:
+        flush(self, client, collection)
+        flushed.append(number)
+
+    monkeypatch.setattr(MilvusEngine, "_flush", noting)
+    name = f"nodekin_{os.urandom(4).hex()}"
+    for number in range(8):
+        engine = MilvusEngine(address)
+        engine.create(name, 2, linked=True)
+        keys = [f"{number * 4 + n:032x}" for n in range(4)]
+        engine.put(name, [EngineRow(key, key, 1, [1], np.array([0.6, 0.8])) for key in keys])
+        position = engine.set_mark(name, str(number))
+        assert engine.count(name, None, position) == 4 * (number + 1)
+        assert engine.mark(name) == str(number)
+        engine.close()
+    assert flushed == [2, 5]
+    engine.drop(name)
+    engine.close()
+
+
+class Indexing:
+    """A client of a server that indexes what was flushed while somebody waits for it."""
+
+    def __init__(self, *args: object, **settings: object) -> None:
+        self.searched, self.pending = "what stands in for an index", 0
+        self.rows: dict[str, dict[str, Any]] = {}
+
+    def get_server_version(self, timeout: float) -> str:
+        return "v2.3.5-lite"  # what the server says that pip installs
+
+    def describe_collection(self, collection: str, timeout: float) -> dict[str, Any]:
+        return {"fields": [{"name": "vector", "params": {"dim": 2}}]}
+
+    def query(self, collection: str, **settings: Any) -> list[Any]:
+        return [self.rows["mark"]] if "mark" in self.rows else []
+
+    def flush(self, collection: str, timeout: float) -> None:
+        self.pending = 3
+
+    def describe_index(self, collection: str, name: str, timeout: float) -> dict[str, Any]:
+        self.pending = max(0, self.pending - 1)
+        return {"pending_index_rows": self.pending}
+
+    def refresh_load(self, collection: str, timeout: float) -> None:
+        if not self.pending:
+            self.searched = "the index"
+
+    def _get_connection(self) -> Any:
+        return self
+
+    def upsert_rows(self, collection: str, rows: Any, timeout: float) -> Any:
+        self.rows |= {row["key"]: row for row in rows}
+        return SimpleNamespace(timestamp=7)
+
+
+def test_an_update_of_many_waits_until_their_index_is_searched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pymilvus = pytest.importorskip("pymilvus", reason="no pymilvus: pip install nodekin[milvus]")
+    client = Indexing()
+    monkeypatch.setattr(pymilvus, "MilvusClient", lambda *args, **settings: client)
+    monkeypatch.setattr(milvus, "_PAUSE", 0)
+    engine = MilvusEngine("milvus://db")
+    for count, searched in ((3_999, "what stands in for an index"), (1, "the index")):
+        engine.put("nodekin_a", [EngineRow("0" * 32, "a", 0, [], np.zeros(2))] * count)
+        engine.set_mark("nodekin_a", "mark")
+        assert client.searched == searched
+    monkeypatch.setattr(milvus, "_FLUSHING", -1)
+    engine.put("nodekin_a", [EngineRow("0" * 32, "a", 0, [], np.zeros(2))] * 4_000)
+    for _ in range(2):  # it is not forgotten
+        with pytest.raises(EngineUnavailableError, match="has not indexed new vectors within"):
+            engine.set_mark("nodekin_a", "mark")
+
+
 def test_words_are_found_as_by_adding_up_all(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = MilvusEngine(file)
     same_words_as_memory(engine, "nodekin_a", 40)
     monkeypatch.setattr(milvus, "_MOST", 50)  # more are read by the beginnings of their keys
-    monkeypatch.setattr(milvus, "_UNFLUSHED", 10)
+    monkeypatch.setattr(milvus, "_UNFLUSHED_LITE", 10)
     same_words_as_memory(engine, "nodekin_b", 10)
     engine.close()
 

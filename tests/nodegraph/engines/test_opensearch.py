@@ -404,6 +404,7 @@ def test_servers_of_2_and_3_will_do(
 
 
 def test_a_server_that_speaks_something_else_is_told(socket_enabled: None) -> None:
+    pytest.importorskip("opensearchpy", reason="no opensearchpy: pip install nodekin[opensearch]")
     with serving(ChatServer()) as server:  # has no GET
         engine = OpenSearchEngine(f"opensearch://127.0.0.1:{server.server_port}")
         with pytest.raises(StoreError, match="refuses what it was asked: 501"):
@@ -725,6 +726,7 @@ def test_questions_on_cmrc_have_the_results_of_a_real_server(
 
 @pytest.fixture(scope="module")
 def osmem() -> Iterator[str]:
+    pytest.importorskip("opensearchpy", reason="no opensearchpy: pip install nodekin[opensearch]")
     package = pytest.importorskip("osmem_server", reason="no osmem: pip install osmem-server")
     try:
         server = package.OsmemServer.start()
