@@ -86,7 +86,7 @@ class QueryLists(NamedTuple):
     def spans(self) -> list[tuple[int, int]]:
         """Return where each list of the query begins and ends."""
         starts = self.arrays.starts
-        begins, ends = starts[self.slots].tolist(), starts[self.slots + 1].tolist()
+        begins, ends = starts.take(self.slots).tolist(), starts.take(self.slots + 1).tolist()
         return [*zip(begins, ends, strict=True)]
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .impact_lists import Floats, Ints, QueryLists, Saturation
+from .impact_lists import Floats, Ints, Places, QueryLists, Saturation
 from .kernels import ROUNDING
 from .node_table import Mask, Orders
 
@@ -131,7 +131,7 @@ def _first_sums(
         all_sums: Floats = np.bincount(*_added(lists, spans)).astype(np.float64, copy=False)
         if len(all_sums) < _IN_PARTS:
             all_sums = all_sums if allowed is None else all_sums * allowed[: len(all_sums)]
-            best = np.flatnonzero(all_sums >= max(_highest(all_sums, limit), _LEAST))
+            best = (all_sums >= max(_highest(all_sums, limit), _LEAST)).nonzero()[0]
             return best.astype(np.int32), all_sums[best], len(spans)
         parts = _Parts(all_sums, allowed)
         return *parts.reaching(parts.bound(limit)), len(spans)
@@ -158,14 +158,15 @@ def _first_sums(
 
 def _added(
     lists: QueryLists, spans: Sequence[tuple[int, int]], first: int = 0
-) -> tuple[Ints, Floats]:
+) -> tuple[Places, Floats]:
     """Return the rows of terms, term by term, and what each adds to them."""
+    _, all_rows, all_codes, values, _ = lists.arrays
     spans = spans[first:]
     weights = lists.weights[first : first + len(spans)]
-    rows = np.concatenate([lists.arrays.rows[begin:end] for begin, end in spans])
-    # Places of 64 bits are taken several times as fast.
-    of_terms = [lists.arrays.codes[begin:end] for begin, end in spans]
-    added = lists.arrays.values.take(np.concatenate(of_terms, dtype=np.int64))
+    # Places of 64 bits are taken, and added to, several times as fast.
+    rows = np.concatenate([all_rows[begin:end] for begin, end in spans], dtype=np.int64)
+    codes = np.concatenate([all_codes[begin:end] for begin, end in spans], dtype=np.int64)
+    added = values.take(codes)
     added *= weights.repeat([end - begin for begin, end in spans])
     return rows, added
 
@@ -188,7 +189,7 @@ def _all_sums(
     """Add up all terms; a row with one of them counts, whatever its sum."""
     rows_of_all, added = _added(lists, spans)
     np.add.at(scratch, rows_of_all, added)
-    rows = np.unique(rows_of_all)
+    rows = np.unique(rows_of_all).astype(np.int32)
     sums = scratch[rows]
     scratch[rows] = 0
     return rows, sums
@@ -219,7 +220,7 @@ class _Parts:
         """Return the rows whose sums are above 0 and reach a bound, and these sums."""
         bound = max(bound, _LEAST)
         if len(self._sums) < _SPREAD:
-            rows = np.flatnonzero(self._sums >= bound).astype(np.int32)
+            rows = (self._sums >= bound).nonzero()[0].astype(np.int32)
             return rows, self._sums[rows]
         parts = np.flatnonzero(self._highest >= bound)
         places = np.flatnonzero(self._table[:, parts] >= bound)
@@ -239,7 +240,9 @@ def _highest(scores: Floats, limit: int | None) -> float:
     if limit is None or len(scores) < limit:
         return -np.inf
     place = len(scores) - limit
-    return float(np.partition(scores, place)[place])
+    ordered = scores.copy()
+    ordered.partition(place)
+    return float(ordered[place])
 
 
 def ranked(rows: Ints, scores: Floats, limit: int | None, orders: Orders) -> tuple[Ints, Floats]:

@@ -164,8 +164,8 @@ class VectorIndex(SyncedIndex):
         if allowed is not None and self._vector_rows.has_copies:
             selected = allowed[rows]
             rows, scores = rows[selected], scores[selected]
-        ranking = np.lexsort((self.table.orders[rows], -scores))[:limit]
-        return Hits(self.table.ids.take(rows[ranking]), scores[ranking].tolist())
+        ranking = np.lexsort((self.table.orders.take(rows), -scores))[:limit]
+        return Hits(self.table.ids.take(rows.take(ranking)), scores.take(ranking).tolist())
 
     # Following the graph
 
