@@ -171,6 +171,7 @@ class ReadingTools:
         builder = OutputBuilder(max_tokens)
         left = number = 0
         for node in self.view.documents(document):
+            shown: Interval | None = None  # the part of this document that was shown last
             for begin, end in find(node.text):
                 number += 1
                 if number <= skip:
@@ -178,8 +179,14 @@ class ReadingTools:
                 if left:
                     left += 1
                     continue
-                entry, line = _line_entry(node, begin, end)
-                if not builder.add(f"{heading_line(entry)}\n{line}", entry):
+                entry, around = _match_entry(node, begin, end)
+                if shown and shown[0] <= begin and end <= shown[1]:
+                    text = reference_line(entry, "in the line above")
+                else:
+                    line = _shown_line(entry, node.text, around)
+                    text = f"{heading_line(entry, titled=shown is None)}\n{line}"
+                    shown = around
+                if not builder.add(text, entry):
                     left += 1
         if number and not builder.size:
             raise ToolError(f"there are only {number:,} matches; give a smaller skip")
@@ -230,14 +237,20 @@ def _finder(pattern: str, regex: bool) -> Callable[[str], Iterator[Interval]]:
     return find
 
 
-def _line_entry(node: Node, begin: int, end: int) -> tuple[dict[str, Any], str]:
-    """Return where a match stands, and the line around it, shortened around the match."""
+def _match_entry(node: Node, begin: int, end: int) -> tuple[dict[str, Any], Interval]:
+    """Return where a match stands, and the part of its lines that is shown around it."""
     text = node.text
     first, last = text.rfind("\n", 0, begin) + 1, text.find("\n", end)
     last = len(text) if last < 0 else last
     from_, to = max(first, begin - _LINE // 2), min(last, end + _LINE // 2)
     to = min(to, from_ + 2 * _LINE)
-    line = f"{'… ' if from_ > first else ''}{text[from_:to]}{' …' if to < last else ''}"
     shown = text[begin : min(end, begin + 2 * _LINE)]
-    entry = place_of(node, begin, end) | {"text": shown, "context": text[from_:to]}
-    return entry, f"line {entry['line']}: {line}"
+    return place_of(node, begin, end) | {"text": shown, "context": text[from_:to]}, (from_, to)
+
+
+def _shown_line(entry: dict[str, Any], text: str, around: Interval) -> str:
+    """Return the line of a match with its number, and marks where it goes on."""
+    begin, end = around
+    before = "… " if begin and text[begin - 1] != "\n" else ""
+    after = " …" if end < len(text) and text[end] != "\n" else ""
+    return f"line {entry['line']}: {before}{entry['context']}{after}"

@@ -291,6 +291,29 @@ def test_grep_in_a_folder_and_onwards(tools) -> None:
     )
 
 
+def test_a_line_and_a_title_are_shown_once() -> None:
+    graph = NodeGraph(progress=False)
+    text = "Green tea and black tea.\nNo coffee.\nTea " + "with milk and sugar " * 20 + "or tea"
+    graph.add(Document(text, {"title": "Drinks"}, id="a"))
+    output = CorpusTools(graph).call("grep", {"pattern": "tea"})
+    places = [[entry["start"], entry["end"]] for entry in output.entries]
+    assert places == [[6, 9], [20, 23], [36, 39], [443, 446]]
+    assert [text[begin:end].lower() for begin, end in places] == ["tea"] * 4
+    assert all("tea" in entry["context"].lower() for entry in output.entries)
+    shown = output.text.splitlines()
+    assert shown[:4] == [
+        "a [6:9] Drinks",
+        "line 1: Green tea and black tea.",
+        "",
+        "a [20:23] (in the line above)",
+    ]
+    assert [line[:12] for line in shown if line.startswith("a [")][2:] == [
+        "a [36:39]",
+        "a [443:446]",
+    ]
+    assert [line[:9] for line in shown if line.startswith("line 3")] == ["line 3: T", "line 3: …"]
+
+
 def test_a_regular_expression(graph, tools) -> None:
     pytest.importorskip("re2")
     entries = tools.call("grep", {"pattern": r"18\d\d|《.+?》", "regex": True}).entries

@@ -1,0 +1,33 @@
+"""Scripted agents read all gold with few tokens: what the benchmark says of them holds."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+
+pytestmark = [pytest.mark.data, pytest.mark.slow]
+
+
+def test_agents_read_the_gold_for_fewer_tokens_than_the_first_passages_take(data) -> None:
+    for name in ("musique", "hotpotqa", "cmrc2018"):
+        if not (data / name).is_dir():
+            pytest.skip(f"no {data / name}")
+    command = [sys.executable, str(BENCHMARKS / "agents.py"), "--data", str(data)]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in printed.splitlines()]
+    figures = {
+        (row[0], row[1]): [float(cell.replace(",", "")) for cell in row[2:]]
+        for row in rows
+        if len(row) == 8 and row[2][:1].isdigit()
+    }
+    for name, most in (
+        ("MuSiQue", 0.80),
+        ("HotpotQA", 0.90),
+        ("CMRC 2018, places of answers", 0.99),
+    ):
+        assert figures[name, "agent, search and read"][0] >= most
+        for first in (5, 6, 10):
+            assert figures[name, f"top_k={first}"][-1] >= 1.5
