@@ -18,8 +18,7 @@ its launcher; it listens on all interfaces, so it is run without a network, as `
 does. Its build ends when all rows are in HNSW.
 
 ``--keep`` names a folder in which what was built stays: a run that was interrupted, or one with
-other stores, goes on there. ``--words`` leaves vectors
-out, for which a file and memory need an HNSW of their own above 200,000.
+other stores, goes on there. ``--words`` leaves vectors out.
 """
 
 from __future__ import annotations
@@ -35,6 +34,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import fake_model
 from harness import arguments, cmrc, in_new_process, seconds, show
@@ -133,7 +133,7 @@ def answer(work: Work) -> Figures:
     """Open a graph in this process, ask once, and return its memory."""
     system = opened(work)
     if work["kind"] == AFTER_A_CHANGE:
-        system.put("one more", ["又一篇文章"])
+        system.put("one more", [f"又一篇文章 {uuid4()}"])  # not what an earlier run has put there
     queries = ["茶"]
     if work["kind"] == AFTER_QUESTIONS:
         queries += [question.text for question in cmrc(Path(work["data"]))[1][:MANY]]
@@ -201,8 +201,10 @@ def memory(work: Work) -> Figures:
 def by_turns(systems: dict[str, Nodekin], queries: list[str]) -> dict[str, Figures]:
     """Ask and change all systems by turns; return medians in milliseconds."""
 
+    run = uuid4().hex  # else a store that was kept has the documents of an earlier run
+
     def change(system: Nodekin, number: int) -> None:
-        line = f"new{number}line 新来的文章：{queries[0]}"
+        line = f"new{number}line{run} 新来的文章：{queries[0]}"
         system.put(f"new {number}", [line])
         assert line in system.bm25(line)
         assert not system.vectors or line in system.cosine(line)

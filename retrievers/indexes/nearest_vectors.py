@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,9 @@ class NearestVectors:
     requested, that comparing all is quicker. The graph takes long to build: ``linked`` builds one
     meanwhile, ``use_graph`` switches to it, and until then all rows are compared.
 
+    Vectors that ``from_arrays`` restores may lie in a file, where they stay, shared by all
+    processes, until they are changed, or rows are left out that are not few.
+
     Many threads may search in parallel, also while one calls ``use_graph``; ``add`` must not run
     in parallel with anything.
 
@@ -136,11 +140,22 @@ class NearestVectors:
         flat = faiss.IndexFlatIP(dimension)
         self._set_indexes(flat, flat)
         self._row_by_hash: dict[int, int] | None = {}  # None until it is needed
+        self._copying = threading.Lock()
 
     def _set_indexes(self, searched: Any, flat: Any) -> None:
         # What is searched (the flat index, or the graph around one), the flat one, and what is in
-        # it, set together.
+        # it, set together; no indexes as long as the vectors lie in a file.
         self._indexes: tuple[Any, Any, Floats] = searched, flat, _view(flat)
+
+    def _in_memory(self) -> tuple[Any, Any, Floats]:
+        """Return the indexes and the vectors, copied from the file if they lie there."""
+        with self._copying:
+            _, flat, stored = self._indexes
+            if flat is None:
+                flat = _faiss().IndexFlatIP(self.dimension)
+                _insert(flat, stored)
+                self._set_indexes(flat, flat)
+            return self._indexes
 
     def __len__(self) -> int:
         return len(self._indexes[2])
@@ -163,10 +178,10 @@ class NearestVectors:
     def add(self, vectors: Floats, show: bool | None = False) -> Numbers:
         """Add unit vectors (n, dimension); return the row of each, new rows in order."""
         if self._row_by_hash is None:
-            self._row_by_hash = {hash(v.tobytes()): row for row, v in enumerate(self.vectors())}
+            self._row_by_hash = {hash(v.tobytes()): row for row, v in enumerate(self._indexes[2])}
         rows = np.zeros(len(vectors), np.int64)
         new: list[int] = []  # indices of the vectors that have no row yet
-        searched, flat, stored = self._indexes
+        stored = self._indexes[2]
         size = len(stored)
         for place, vector in enumerate(vectors):
             row = self._row_by_hash.setdefault(hash(vector.tobytes()), size + len(new))
@@ -177,8 +192,10 @@ class NearestVectors:
             rows[place] = row
             if row == size + len(new):
                 new.append(place)
-        _insert(searched, vectors[new], show)
-        self._set_indexes(searched, flat)
+        if new:
+            searched, flat, _ = self._in_memory()
+            _insert(searched, vectors[new], show)
+            self._set_indexes(searched, flat)
         return rows
 
     @staticmethod
@@ -192,8 +209,9 @@ class NearestVectors:
 
     def use_graph(self, graph: Any) -> None:
         """Switch to a graph of the first rows, after adding the later rows to it."""
-        _insert(graph, self._indexes[2][graph.ntotal :])
-        self._set_indexes(graph, _faiss().downcast_index(graph.storage))
+        with self._copying:
+            _insert(graph, self._indexes[2][graph.ntotal :])
+            self._set_indexes(graph, _faiss().downcast_index(graph.storage))
 
     def select(self, rows: Numbers) -> NearestVectors:
         """Return a copy with only these rows, numbered anew in this order, without a graph."""
@@ -228,16 +246,34 @@ class NearestVectors:
             return [(rows, cosines(vectors, rows, query)) for query in queries]
         breadth = max(BREADTH, BREADTH_PER_HIT * limit) * size // count
         if searched is flat or _FOLLOW_COST * breadth > min(size, _GATHER_COST * count):
-            near = [] if allowed is None else _selected(flat, queries, limit, allowed)
+            near = [] if allowed is None else self._selected(queries, limit, allowed)
             near = near or _compared(vectors, queries, limit, allowed)
         else:
             near = _followed(searched, vectors, queries, limit, allowed, breadth)
         return [(rows, cosines(vectors, rows, q)) for rows, q in zip(near, queries, strict=True)]
 
+    def _selected(self, queries: Floats, limit: int, allowed: AllowedVectors) -> list[Numbers]:
+        """Compare the allowed rows where they are, without copying them; for few queries.
+
+        Nothing is returned where that is not quicker, or more rows than expected may tie with the
+        last.
+        """
+        if allowed.few or len(queries) > _FEW:
+            return []
+        _, flat, _ = self._in_memory()
+        parameters = _faiss().SearchParameters(sel=allowed.selector())
+        cosines, rows = flat.search(queries, limit + limit // 4 + 4, params=parameters)
+        last = cosines[:, limit - 1] - _MARGIN
+        if (cosines[:, -1] >= last).any():
+            return []
+        return [near[own >= least] for near, own, least in zip(rows, cosines, last, strict=True)]
+
     def arrays(self) -> Arrays:
         """Return arrays for a file, from which ``from_arrays`` restores the vectors."""
-        faiss = _faiss()
-        return {"faiss": faiss.serialize_index(self._indexes[0])}
+        searched, flat, vectors = self._indexes
+        if searched is flat:
+            return {"vectors": vectors}
+        return {"faiss": _faiss().serialize_index(searched)}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> NearestVectors:
@@ -247,6 +283,13 @@ class NearestVectors:
             KeyError: If an array is missing.
             ValueError: If it is no such index.
         """
+        if (stored := arrays.get("vectors")) is not None:
+            if stored.ndim != 2 or stored.dtype != np.float32:
+                raise ValueError(f"no vectors: {stored.dtype} of shape {stored.shape}")
+            vectors = cls(stored.shape[1])
+            vectors._indexes = None, None, stored
+            vectors._row_by_hash = None
+            return vectors
         faiss = _faiss()
         try:
             index = faiss.deserialize_index(np.ascontiguousarray(arrays["faiss"], np.uint8))
@@ -261,21 +304,6 @@ class NearestVectors:
         vectors._set_indexes(index, flat)
         vectors._row_by_hash = None
         return vectors
-
-
-def _selected(flat: Any, queries: Floats, limit: int, allowed: AllowedVectors) -> list[Numbers]:
-    """Compare the allowed rows where they are, without copying them; for few queries.
-
-    Nothing is returned where that is not quicker, or more rows than expected may tie with the last.
-    """
-    if allowed.few or len(queries) > _FEW:
-        return []
-    parameters = _faiss().SearchParameters(sel=allowed.selector())
-    cosines, rows = flat.search(queries, limit + limit // 4 + 4, params=parameters)
-    last = cosines[:, limit - 1] - _MARGIN
-    if (cosines[:, -1] >= last).any():
-        return []
-    return [near[cosine >= least] for near, cosine, least in zip(rows, cosines, last, strict=True)]
 
 
 def _compared(

@@ -87,7 +87,7 @@ class SyncedIndex:
     """Whether nodes are compared by their searched texts: see ``NodeGraph.searched_texts``."""
 
     streams: ClassVar[bool] = False
-    """Whether ``add`` iterates over nodes once, and holds none, so that they need not be held."""
+    """Whether ``prepare`` and ``add`` iterate over nodes and hold none, so that no one has to."""
 
     maps_file: ClassVar[bool] = False
     """Whether ``restore`` leaves arrays in the file, so that they take no memory of their own."""
@@ -185,7 +185,7 @@ class SyncedIndex:
             changes = self._graph.changes(self._group, since, stream=self.streams)
             prepared = self.prepare(changes.added)
             if not changes.complete and not self.accepts(prepared):
-                changes = self._graph.changes(self._group, 0)
+                changes = self._graph.changes(self._group, 0, stream=self.streams)
                 prepared = self.prepare(changes.added)
             self.apply(changes, prepared, search_version)
 

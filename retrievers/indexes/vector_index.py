@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ from .node_table import Mask, NodeTable
 from .synced_index import SyncedIndex
 
 _LONG = 1_000  # nodes whose indexing is worth a progress bar
+
+_PORTION = 50_000  # nodes that are held at a time
 
 _GAPS = 1_000  # unused vectors up to which they are never worth dropping
 
@@ -44,6 +47,8 @@ class VectorIndex(SyncedIndex):
     """
 
     uses_search_text = True
+    streams = True
+    maps_file = True
 
     def __init__(self, graph: NodeGraph, group: str, key: str) -> None:
         self._key = key
@@ -70,11 +75,24 @@ class VectorIndex(SyncedIndex):
             EmbeddingError: If the model fails, or returns no usable vectors.
             TransformError: If the group has to be built and its transform raises.
         """
-        if pending := self.pending():
-            self.prepare(pending.changes.added)
+        texts = self._missed_texts()
+        if texts is not None:
+            for begin in range(0, len(texts), _PORTION):
+                self._vectors_of(texts[begin : begin + _PORTION])
             with self._graph.reading(*self._graph.searched_groups(self._group)):
                 self.sync()
         self._link()
+
+    def _missed_texts(self) -> list[str] | None:
+        """Return the texts of the nodes that the index has missed, None where it is current."""
+        with self._graph.reading(*self._graph.searched_groups(self._group)):
+            if self.is_current():
+                return None
+            with self._lock:
+                self._load()
+                since = self._since(self._current_search_version())
+            new = self._graph.changes(self._group, since, stream=True).added
+            return list(chain.from_iterable(map(self._graph.searched_texts, _portions(new))))
 
     def _link(self) -> None:
         """Switch to a graph of many vectors; others search without it while it is built."""
@@ -169,18 +187,23 @@ class VectorIndex(SyncedIndex):
 
     # Following the graph
 
-    def prepare(self, nodes: Sequence[Node]) -> Floats:
-        """Return the vectors of nodes.
+    def prepare(self, nodes: Sequence[Node]) -> Floats | None:
+        """Return the vectors of nodes; None of those that are read as they are iterated.
 
         Raises:
             EmbeddingError: If the model fails, or returns no usable vectors.
         """
-        texts = self._graph.searched_texts(nodes)
+        return self._embedded(nodes) if isinstance(nodes, list) else None
+
+    def _embedded(self, nodes: Sequence[Node]) -> Floats:
+        return self._vectors_of(self._graph.searched_texts(nodes))
+
+    def _vectors_of(self, texts: Sequence[str]) -> Floats:
         return self._graph.embeddings.vectors(texts, self._key, what=self._group)
 
-    def accepts(self, prepared: Floats) -> bool:
+    def accepts(self, prepared: Floats | None) -> bool:
         """Return whether the vectors have the dimension of those in the index."""
-        if self._vectors is None or not len(prepared):
+        if self._vectors is None or prepared is None or not len(prepared):
             return True
         return bool(prepared.shape[1] == self._vectors.dimension)
 
@@ -188,14 +211,16 @@ class VectorIndex(SyncedIndex):
         """Remove nodes; their vectors stay until gaps are closed."""
         self.table.remove(ids)
 
-    def add(self, nodes: Sequence[Node], prepared: Floats) -> None:
+    def add(self, nodes: Sequence[Node], prepared: Floats | None) -> None:
         """Add nodes and their vectors."""
         show = self._graph.progress if len(nodes) >= _LONG else False
-        if self._vectors is None:
-            self._vectors = NearestVectors(prepared.shape[1])
-        vectors = self._vectors.add(unit(prepared), show)
-        self.table.add(nodes)
-        self._vector_rows.extend(vectors, len(self._vectors))
+        for portion in [nodes] if prepared is not None else _portions(nodes):
+            new = self._embedded(portion) if prepared is None else prepared
+            if self._vectors is None:
+                self._vectors = NearestVectors(new.shape[1])
+            vectors = self._vectors.add(unit(new), show)
+            self.table.add(portion)
+            self._vector_rows.extend(vectors, len(self._vectors))
 
     def finish(self) -> None:
         """Close gaps, and note which vectors a node has."""
@@ -236,9 +261,21 @@ class VectorIndex(SyncedIndex):
         table, rows = NodeTable.from_arrays(arrays), np.asarray(arrays["rows"], np.int64)
         if rows.shape != (len(table),):
             raise ValueError(f"it has the vectors of {len(rows)} nodes of {len(table)}")
-        self._vector_rows.extend(rows, len(vectors))
-        self.table, self._vectors = table, vectors
+        vector_rows = VectorRows()
+        vector_rows.extend(rows, len(vectors))
+        self.table, self._vectors, self._vector_rows = table, vectors, vector_rows
         self._note_living()
+
+    def _map(self) -> None:
+        """Use the file just written, where vectors can stay there: FAISS reads a graph of them."""
+        if self._vectors is not None and self._vectors.exact:
+            super()._map()
+
+
+def _portions(nodes: Iterable[Node]) -> Iterator[list[Node]]:
+    iterator = iter(nodes)
+    while portion := list(islice(iterator, _PORTION)):
+        yield portion
 
 
 class _Selection(NamedTuple):

@@ -1,10 +1,14 @@
 """The vector index after any history of changes, against brute force; its file; its threads."""
 
 import logging
+import random
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+import faiss
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -17,6 +21,7 @@ from nodekin.retrievers import Retriever
 from nodekin.retrievers.filters import Filter, parse_filters
 from nodekin.retrievers.indexes import nearest_vectors, node_table, synced_index, vector_index
 from nodekin.retrievers.indexes.array_files import load_arrays, save_arrays
+from nodekin.retrievers.indexes.nearest_vectors import NearestVectors
 from nodekin.retrievers.indexes.vector_index import VectorIndex, VectorRows
 
 LETTERS = "abcdefgh"
@@ -342,8 +347,11 @@ def test_a_damaged_file_is_made_again(kept: Path, how: str) -> None:
         {"rows": np.array([0, 1])},
         {"rows": np.array([0, 0, 1, 2, 99])},
         {"rows": np.array([0, 0, 1, 2, -1])},
-        {"faiss": np.zeros(40, np.uint8)},
-        {"faiss": None},
+        {"vectors": np.zeros((5, 9))},
+        {"vectors": np.zeros(5, np.float32)},
+        {"vectors": np.zeros((2, 9), np.float32)},
+        {"vectors": None},
+        {"vectors": None, "faiss": np.zeros(40, np.uint8)},
         {"ids": None},
     ],
     ids=str,
@@ -363,6 +371,100 @@ def test_a_file_that_does_not_fit_is_made_again(
     save_arrays(path, header, arrays)
     with caplog.at_level(logging.DEBUG):
         assert ask(synced(VectorIndex(graph, "line", "default"), graph), "abd", None) == before
+
+
+def compared(graph: NodeGraph, query: str, limit: int | None, part: int | None = None) -> list:
+    """Return what ``brute`` does of the nodes whose ``n`` is that, to be compared with ``ask``."""
+    rows = brute(graph, query, None, None)
+    rows = [row for row in rows if part in (None, graph.node(row[0]).metadata.get("n"))]
+    return [(i, pytest.approx(score, abs=1e-5)) for i, score in rows[:limit]]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a mapped file could not be replaced")
+def test_vectors_stay_in_the_file_until_they_change(kept: Path) -> None:
+    graph = new_graph(DOCUMENTS)
+    index = synced(VectorIndex(graph, "line", "default"), graph)
+    before = {limit: ask(index, "abd", limit) for limit in (1, 3, None)}
+    assert index._vectors is not None
+    again = synced(VectorIndex(graph, "line", "default"), graph)
+    for mapped in (index, again):  # also where it was written
+        assert mapped._vectors is not None
+        assert mapped._vectors._indexes[:2] == (None, None)
+        assert not mapped._vectors._indexes[2].flags.owndata
+        assert {limit: ask(mapped, "abd", limit) for limit in before} == before
+        assert mapped._vectors._indexes[1] is None
+        assert ask(mapped, "abd", 2, {"n": 0}) == compared(graph, "abd", 2, 0)
+    graph.add(Document("a new one", id="new"))
+    assert ask(synced(again, graph), "abd", None) == compared(graph, "abd", None)
+
+
+def test_a_filter_that_leaves_many_is_met_by_vectors_in_a_file(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nearest_vectors, "_HELD", 2)
+    chance = random.Random(3)
+    texts = ["".join(chance.choices(LETTERS, k=9)) for _ in range(60)]
+    documents = {str(n): Document(t, {"n": n % 2}, id=str(n)) for n, t in enumerate(texts)}
+    graph = new_graph(documents)
+    synced(VectorIndex(graph, "line", "default"), graph)
+    again = synced(VectorIndex(graph, "line", "default"), graph)
+    with ThreadPoolExecutor(4) as pool:  # all of them copy them from the file
+        answers = list(pool.map(lambda _: ask(again, "abd", 4, {"n": 1}), range(8)))
+    assert answers == [compared(graph, "abd", 4, 1)] * 8
+
+
+def test_a_file_of_an_earlier_version_is_read(kept: Path) -> None:
+    graph = new_graph(DOCUMENTS)
+    before = ask(synced(VectorIndex(graph, "line", "default"), graph), "abd", None)
+    (path,) = kept.iterdir()
+    header, arrays = load_arrays(path) or ({}, {})
+    flat = faiss.IndexFlatIP(9)
+    flat.add(arrays.pop("vectors"))
+    save_arrays(path, header, {**arrays, "faiss": faiss.serialize_index(flat)})
+    written = path.read_bytes()
+    assert ask(synced(VectorIndex(graph, "line", "default"), graph), "abd", None) == before
+    assert path.read_bytes() == written
+
+
+@pytest.mark.parametrize("portion", [1, 2, 3, 100])
+def test_a_group_is_read_in_portions(
+    kept: Path, monkeypatch: pytest.MonkeyPatch, portion: int
+) -> None:
+    monkeypatch.setattr(vector_index, "_PORTION", portion)
+    graph = new_graph(DOCUMENTS)
+    given: list[int] = []
+    add = NearestVectors.add
+
+    def noting(vectors: NearestVectors, new: np.ndarray, *args: Any) -> Any:
+        given.append(len(new))
+        return add(vectors, new, *args)
+
+    monkeypatch.setattr(NearestVectors, "add", noting)
+    index = synced(VectorIndex(graph, "line", "default"), graph)
+    assert sum(given) == 5
+    assert max(given) == min(portion, 5)
+    assert ask(index, "abd", None) == compared(graph, "abd", None)
+    graph.add(Document("ab\nbd\ncd", {"n": 9}, id="new"))
+    assert ask(synced(index, graph), "abd", None) == compared(graph, "abd", None)
+
+
+def test_a_model_that_fails_between_portions_costs_nothing(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_index, "_PORTION", 2)
+    fails = [True]
+
+    def model(texts: list[str]) -> np.ndarray:
+        if fails and "h" in texts:
+            raise ConnectionError("the server is away")
+        return count_letters(texts)
+
+    graph = new_graph(DOCUMENTS, Embedder(model, "letters", batch_size=1))
+    index = VectorIndex(graph, "line", "default")
+    with pytest.raises(EmbeddingError, match="the server is away"):
+        index.ready()
+    fails.clear()
+    assert ask(synced(index, graph), "abd", None) == compared(graph, "abd", None)
 
 
 def test_a_model_under_the_same_name_with_another_dimension(kept: Path) -> None:
