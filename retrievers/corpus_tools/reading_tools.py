@@ -19,7 +19,9 @@ from .tool_output import (
 )
 from .tool_session import Interval, ToolSession, span_of
 
-_LINE = 200  # characters of a line that grep shows
+_AROUND = 30  # tokens of a line that grep shows on either side of a match
+
+_LONGEST = 400  # characters of a match, and on either side of it, that are looked at
 
 _REFERENCE = 40  # characters: what was shown and is shorter is shown again
 
@@ -242,10 +244,14 @@ def _match_entry(node: Node, begin: int, end: int) -> tuple[dict[str, Any], Inte
     text = node.text
     first, last = text.rfind("\n", 0, begin) + 1, text.find("\n", end)
     last = len(text) if last < 0 else last
-    from_, to = max(first, begin - _LINE // 2), min(last, end + _LINE // 2)
-    to = min(to, from_ + 2 * _LINE)
-    shown = text[begin : min(end, begin + 2 * _LINE)]
-    return place_of(node, begin, end) | {"text": shown, "context": text[from_:to]}, (from_, to)
+    stop = min(end, begin + _LONGEST)
+    before = text[max(first, begin - _LONGEST) : begin]
+    from_ = begin - len(shorten(before[::-1], _AROUND))
+    to = stop
+    if stop == end:
+        to += len(shorten(text[end : min(last, end + _LONGEST)], _AROUND))
+    entry = place_of(node, begin, end) | {"text": text[begin:stop], "context": text[from_:to]}
+    return entry, (from_, to)
 
 
 def _shown_line(entry: dict[str, Any], text: str, around: Interval) -> str:

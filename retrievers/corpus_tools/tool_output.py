@@ -114,6 +114,8 @@ def reference_line(entry: dict[str, Any], remark: str) -> str:
 
 def shorten(text: str, tokens: int) -> str:
     """Return the beginning of a text, of no more than so many tokens, without half a word."""
+    if len(text) <= tokens:
+        return text
     low, high = 0, 4 * tokens + 1
     while high < len(text) and count_tokens(text[:high]) <= tokens:  # however long the text is
         low, high = high, 2 * high

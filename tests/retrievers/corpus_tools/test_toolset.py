@@ -338,6 +338,23 @@ def test_long_lines_are_cut_around_the_match() -> None:
     assert " needle " in entry["context"]
 
 
+@pytest.mark.parametrize(
+    ("line", "needle"),
+    [
+        ("他写了很多书。" * 20 + "茶经" + "他去过很多山。" * 20, "茶经"),
+        ("Mountains " * 50 + "needle" + " mountains" * 50, "needle"),
+    ],
+)
+def test_what_is_around_a_match_is_as_long_in_every_script(line, needle) -> None:
+    graph = NodeGraph(progress=False)
+    graph.add(Document(line, id="hay"))
+    (entry,) = CorpusTools(graph).call("grep", {"pattern": needle}).entries
+    sides = entry["context"].split(needle)
+    assert tuple(map(tool_output.count_tokens, sides)) == (30, 30)
+    assert "Mount" not in sides[0].replace("Mountains", "")  # no half words
+    assert entry["context"] in line
+
+
 def test_only_what_is_shown_is_looked_at_closely(monkeypatch) -> None:
     graph = NodeGraph(progress=False)
     graph.add([Document("tea\n" * 2_000, id=f"{n}.txt") for n in range(30)])
