@@ -75,9 +75,10 @@ class CorpusTools:
 
     Searching small nodes, reading what is around them, and looking up exact text at three levels
     lets an agent find more with less than a fixed retrieval (as in "A-RAG", 2026). Every result
-    names its document and its exact span in characters: ``text[start:end]``. A call returns no
-    more than its budget of tokens, and says what it left out and how to get it. What a session
-    was shown is not shown again. Order is deterministic.
+    names its document and its exact span in characters: ``text[start:end]``. A call keeps
+    to its budget of tokens (only its first entry, if that is longer, and the last line go beyond
+    it), and says what it left out and how to get it. What a session was shown is not shown again.
+    Order is deterministic.
 
     Args:
         graph: The node graph.
