@@ -91,7 +91,8 @@ def best_rows(
         rows = np.flatnonzero(allowed).astype(np.int32)
         sums, done = np.zeros(len(rows)), 0
     else:
-        rows, sums, done = _first_sums(lists, spans, scratch.sums[:total], limit, allowed)
+        whole_parts = -(-total // _WIDTH) * _WIDTH
+        rows, sums, done = _first_sums(lists, spans, scratch.sums[:whole_parts], limit, allowed)
     if done < len(spans):
         ceilings = _ceilings(lists)
         for at in range(done, len(spans)):
@@ -127,7 +128,7 @@ def _first_sums(
         The rows that can get among the best, their sums, and how many terms were added.
     """
     total = sum([end - begin for begin, end in spans])
-    if limit is None or total <= _FEW:
+    if limit is None or (total <= _FEW and len(sums) < _IN_PARTS):
         all_sums: Floats = np.bincount(*_added(lists, spans)).astype(np.float64, copy=False)
         if len(all_sums) < _IN_PARTS:
             all_sums = all_sums if allowed is None else all_sums * allowed[: len(all_sums)]
@@ -135,6 +136,13 @@ def _first_sums(
             return best.astype(np.int32), all_sums[best], len(spans)
         parts = _Parts(all_sums, allowed)
         return *parts.reaching(parts.bound(limit)), len(spans)
+    if total <= _FEW:
+        try:
+            np.add.at(sums, *_added(lists, spans))
+            parts = _Parts(sums, allowed)
+            return *parts.reaching(parts.bound(limit)), len(spans)
+        finally:
+            sums[:] = 0.0
     sizes = np.cumsum([end - begin for begin, end in spans])
     ceilings = _ceilings(lists)
     done, most = 0, total // _FIRST_SHARE
@@ -204,11 +212,13 @@ class _Parts:
     """
 
     def __init__(self, sums: Floats, allowed: Mask | None) -> None:
-        self._sums = sums if allowed is None else sums * allowed[: len(sums)]
+        if allowed is not None:
+            sums = sums[: len(allowed)] * allowed[: len(sums)]
+        self._sums = sums
         self._width = len(sums) // _WIDTH
         # A part is a column: the highest of all columns are found a row at a time.
-        self._table = self._sums[: self._width * _WIDTH].reshape(_WIDTH, self._width)
-        self._highest = self._table.max(axis=0, initial=0.0)
+        self._table = sums[: self._width * _WIDTH].reshape(_WIDTH, self._width)
+        self._highest = np.maximum.reduce(self._table, 0, initial=0.0)
 
     def bound(self, limit: int | None) -> float:
         """Return a number that ``limit`` sums reach; one above 0 where this does not tell."""
@@ -222,14 +232,13 @@ class _Parts:
         if len(self._sums) < _SPREAD:
             rows = (self._sums >= bound).nonzero()[0].astype(np.int32)
             return rows, self._sums[rows]
-        parts = np.flatnonzero(self._highest >= bound)
-        places = np.flatnonzero(self._table[:, parts] >= bound)
+        parts = (self._highest >= bound).nonzero()[0]
+        places, columns = (self._table.take(parts, 1) >= bound).nonzero()
+        rows = places * self._width + parts.take(columns)
         end = self._width * _WIDTH
-        rows = places // max(len(parts), 1) * self._width + parts[places % max(len(parts), 1)]
         if end < len(self._sums):
-            rows = np.concatenate([rows, np.flatnonzero(self._sums[end:] >= bound) + end])
-        rows = rows.astype(np.int32)
-        return rows, self._sums[rows]
+            rows = np.concatenate([rows, (self._sums[end:] >= bound).nonzero()[0] + end])
+        return rows.astype(np.int32), self._sums.take(rows)
 
 
 _LEAST = float(np.finfo(np.float64).tiny)
@@ -256,5 +265,5 @@ def ranked(rows: Ints, scores: Floats, limit: int | None, orders: Orders) -> tup
             tied = tied[np.argpartition(orders[rows[tied]], room)[:room]]
         best = np.concatenate([above, tied])
         rows, scores = rows[best], scores[best]
-    ranking = np.lexsort((orders[rows], -scores))[:limit]
-    return rows[ranking], scores[ranking]
+    ranking = np.lexsort((orders.take(rows), -scores))[:limit]
+    return rows.take(ranking), scores.take(ranking)

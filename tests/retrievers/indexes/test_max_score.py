@@ -31,7 +31,8 @@ def check(seed: int, limit: int | None, density: float | None, lowest: float) ->
     lists = query_lists(postings, lengths, Saturation(1.5, 0.75, 2.0))
     allowed = None if density is None else random.random(size) < density
     orders = random.permutation(size).astype(np.int64)
-    scratch = Scratch(np.zeros(size), np.empty(size + 1, np.int32))
+    room = size + int(random.integers(0, 64))
+    scratch = Scratch(np.zeros(room), np.empty(room + 1, np.int32))
     rows, scores = best_rows(lists, scratch, limit, allowed, orders)
     assert (rows.tolist(), scores.tolist()) == brute(lists, limit, allowed, orders)
     assert not scratch.sums.any()
