@@ -88,20 +88,6 @@ def build(system: Nodekin, work: Work) -> None:
         system.graph.build("passage", embed=True)
     else:
         system.cosine("茶")
-        if work.get("index"):
-            wait_for_hnsw(work["index"])
-
-
-def wait_for_hnsw(address: str) -> None:
-    """Wait until Milvus has linked all rows."""
-    from nodekin.nodegraph.engines.milvus import MilvusEngine
-
-    engine = MilvusEngine(address)
-    client = engine._connected()
-    for name in client.list_collections():
-        while int(client.describe_index(name, "vector")["pending_index_rows"]):
-            time.sleep(0.2)
-    engine.close()
 
 
 def steps(work: Work) -> tuple[str, ...]:

@@ -198,6 +198,7 @@ class MilvusEngine:
         self._is_lite = self._address.is_file  # or such a file that is served
         self._said = False  # that words are not searched here
         self._unflushed: Counter[str] = Counter()  # rows by collection
+        self._linked: dict[str, bool] = {}  # by collection: whether it has a graph of vectors
 
     def __getstate__(self) -> dict[str, Any]:
         return {"address": self.address, "_address": self._address}
@@ -286,10 +287,10 @@ class MilvusEngine:
     def set_mark(self, collection: str, mark: str) -> int:
         """Store the mark, and return the server's time of that.
 
-        After many writes, of this process or of others, Milvus is told to index them, and this
-        waits until it searches by that index: until then it searches by one of its own that
-        misses one of ten, or, as a file, row by row. The mark's place is the number of rows that
-        were written since.
+        After many writes to a graph of vectors, of this process or of others, a server is told to
+        index them, and this waits until it searches by that index: until then it searches by one
+        of its own that misses one of ten. A file, which compares row by row, is told, too. The
+        mark's place is the number of rows that were written since.
         """
 
         def write(client: MilvusClient) -> int:
@@ -302,7 +303,10 @@ class MilvusEngine:
             else:
                 row["vector"] = [0.0] * int(field["params"]["dim"])
                 new += self._unflushed_before(client, collection)
-            if new >= (_UNFLUSHED_LITE if self._is_lite else _UNFLUSHED):
+            if self._is_lite and new >= _UNFLUSHED_LITE:
+                client.flush(collection, timeout=_FLUSHING)
+                new = 0
+            elif new >= _UNFLUSHED and self._is_linked(client, collection):
                 self._flush(client, collection)
                 new = 0
             if "vector" in row:
@@ -321,14 +325,12 @@ class MilvusEngine:
         return int(rows[0]["place"]) if rows else 0
 
     def _flush(self, client: MilvusClient, collection: str) -> None:
-        """Have all rows indexed, and on a server wait until that index is searched.
+        """Have a server index all rows, and wait until that index is searched.
 
         Raises:
             EngineUnavailableError: If it takes too long.
         """
         client.flush(collection, timeout=_FLUSHING)
-        if self._is_lite:
-            return
         end = time.monotonic() + _FLUSHING
         while self._unindexed(client, collection):
             if time.monotonic() > end:
@@ -338,6 +340,14 @@ class MilvusEngine:
                 )
             time.sleep(_PAUSE)
         client.refresh_load(collection, timeout=_FLUSHING)
+
+    def _is_linked(self, client: MilvusClient, collection: str) -> bool:
+        """Return whether HNSW is searched; it stays so as long as there is a collection."""
+        linked = self._linked.get(collection)
+        if linked is None:
+            index = client.describe_index(collection, "vector", timeout=self._timeout)
+            linked = self._linked[collection] = index["index_type"] == "HNSW"
+        return linked
 
     def _unindexed(self, client: MilvusClient, collection: str) -> int:
         """Return how many flushed vectors have no index yet."""
@@ -430,7 +440,11 @@ class MilvusEngine:
         breadth = max(_MOST_BREADTH if exact else BREADTH, limit + 1)
         hits = self._search(collection, query, limit + 1, conditions, breadth, position)
         rows = [hit["entity"] for hit in hits if hit["entity"]["key"] != _MARK][:limit]
-        if exact and len(rows) < min(limit, self._count(collection, conditions, position)):
+        if (
+            exact
+            and len(rows) < limit
+            and self._misses(collection, len(rows), conditions, position)
+        ):
             hits = []
             for part in _PARTS:
                 own = [*conditions, part]
@@ -438,6 +452,14 @@ class MilvusEngine:
                 hits = sorted(hits, key=lambda hit: -float(hit["distance"]))[:limit]
             rows = [hit["entity"] for hit in hits]
         return _as_nearest(rows, len(query))
+
+    def _misses(
+        self, collection: str, found: int, conditions: Sequence[str], position: int
+    ) -> bool:
+        """Return whether more rows meet conditions than a graph has led to."""
+        if not self._call(collection, lambda client: self._is_linked(client, collection)):
+            return False
+        return self._count(collection, conditions, position) > found
 
     def _search(
         self,

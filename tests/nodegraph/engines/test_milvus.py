@@ -267,13 +267,14 @@ def test_small_updates_are_indexed_together(address: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(milvus, "_UNFLUSHED", 10)
     monkeypatch.setattr(milvus, "_UNFLUSHED_LITE", 10)
     flushed: list[int] = []
-    flush = MilvusEngine._flush
+    pymilvus = pytest.importorskip("pymilvus", reason="no pymilvus: pip install nodekin[milvus]")
+    flush = pymilvus.MilvusClient.flush
 
-    def noting(self: MilvusEngine, client: Any, collection: str) -> None:
-        flush(self, client, collection)
+    def noting(self: Any, collection: str, **settings: Any) -> None:
+        flush(self, collection, **settings)
         flushed.append(number)
 
-    monkeypatch.setattr(MilvusEngine, "_flush", noting)
+    monkeypatch.setattr(pymilvus.MilvusClient, "flush", noting)
     name = f"nodekin_{os.urandom(4).hex()}"
     for number in range(8):
         engine = MilvusEngine(address)
@@ -292,7 +293,8 @@ def test_small_updates_are_indexed_together(address: str, monkeypatch: pytest.Mo
 class Indexing:
     """A client of a server that indexes what was flushed while somebody waits for it."""
 
-    def __init__(self, *args: object, **settings: object) -> None:
+    def __init__(self, kind: str = "HNSW") -> None:
+        self.kind = kind
         self.searched, self.pending = "what stands in for an index", 0
         self.rows: dict[str, dict[str, Any]] = {}
 
@@ -310,7 +312,7 @@ class Indexing:
 
     def describe_index(self, collection: str, name: str, timeout: float) -> dict[str, Any]:
         self.pending = max(0, self.pending - 1)
-        return {"pending_index_rows": self.pending}
+        return {"pending_index_rows": self.pending, "index_type": self.kind}
 
     def refresh_load(self, collection: str, timeout: float) -> None:
         if not self.pending:
@@ -341,6 +343,16 @@ def test_an_update_of_many_waits_until_their_index_is_searched(
     for _ in range(2):  # it is not forgotten
         with pytest.raises(EngineUnavailableError, match="has not indexed new vectors within"):
             engine.set_mark("nodekin_a", "mark")
+
+
+def test_who_compares_all_waits_for_no_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    pymilvus = pytest.importorskip("pymilvus", reason="no pymilvus: pip install nodekin[milvus]")
+    client = Indexing("FLAT")
+    monkeypatch.setattr(pymilvus, "MilvusClient", lambda *args, **settings: client)
+    engine = MilvusEngine("milvus://db")
+    engine.put("nodekin_a", [EngineRow("0" * 32, "a", 0, [], np.zeros(2))] * 4_000)
+    engine.set_mark("nodekin_a", "mark")
+    assert client.searched == "what stands in for an index"
 
 
 def test_words_are_found_as_by_adding_up_all(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
