@@ -55,9 +55,10 @@ test-opensearch: .venv/.dev  ## the tests of engines on a real OpenSearch: OPENS
 	OPENSEARCH_SERVER="$(OPENSEARCH)" $(BIN)/python -m pytest -n 0 -k "opensearch or real_server" \
 		--data="$(DATA)" $(ARGS) tests/retrievers tests/nodegraph
 
-.venv/milvus/.done:  # the last version that is a wheel; Linux
+.venv/milvus/.done: | .venv/.dev  # the last version that is a wheel; Linux
 	$(PYTHON) -m venv .venv/milvus
 	.venv/milvus/bin/python -m pip install --quiet milvus==2.3.5 setuptools
+	$(PIP) install -c constraints.txt wordllama  # vectors of the test of recall
 	touch $@
 
 inspector: build/inspector/.done  ## the MCP Inspector and its conformance suite, for their tests
