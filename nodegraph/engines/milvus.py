@@ -307,8 +307,7 @@ class MilvusEngine:
                 client.flush(collection, timeout=_FLUSHING)
                 new = 0
             elif new >= _UNFLUSHED and self._is_linked(client, collection):
-                self._flush(client, collection)
-                new = 0
+                new = 0 if self._index(client, collection) else new
             if "vector" in row:
                 row["place"] = new
             position = self._upsert(client, collection, [row])
@@ -324,22 +323,23 @@ class MilvusEngine:
         rows = client.query(collection, filter=condition, output_fields=["place"], **settings)
         return int(rows[0]["place"]) if rows else 0
 
-    def _flush(self, client: MilvusClient, collection: str) -> None:
-        """Have a server index all rows, and wait until that index is searched.
-
-        Raises:
-            EngineUnavailableError: If it takes too long.
-        """
+    def _index(self, client: MilvusClient, collection: str) -> bool:
+        """Have a server index all rows; return whether it searches by that index now."""
         client.flush(collection, timeout=_FLUSHING)
         end = time.monotonic() + _FLUSHING
-        while self._unindexed(client, collection):
+        while pending := self._unindexed(client, collection):
             if time.monotonic() > end:
-                raise EngineUnavailableError(
-                    f"{self.shown} has not indexed new vectors within {_FLUSHING} seconds; try "
-                    "again, or give it more cores (its index node builds the index)"
+                logger.warning(
+                    "%s has not indexed %s vectors within %s seconds, and searches them by an "
+                    "index that may miss one of ten; the next update waits again. Give its index "
+                    "node more cores, or set its queryNode.segcore.interimIndex.enableIndex to "
+                    "false, which is slower and misses nothing",
+                    *(self.shown, f"{pending:,}", _FLUSHING),
                 )
+                return False
             time.sleep(_PAUSE)
         client.refresh_load(collection, timeout=_FLUSHING)
+        return True
 
     def _is_linked(self, client: MilvusClient, collection: str) -> bool:
         """Return whether HNSW is searched; it stays so as long as there is a collection."""

@@ -338,11 +338,24 @@ def test_an_update_of_many_waits_until_their_index_is_searched(
         engine.put("nodekin_a", [EngineRow("0" * 32, "a", 0, [], np.zeros(2))] * count)
         engine.set_mark("nodekin_a", "mark")
         assert client.searched == searched
+
+
+def test_a_server_that_does_not_index_is_named_and_waited_for_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pymilvus = pytest.importorskip("pymilvus", reason="no pymilvus: pip install nodekin[milvus]")
+    client = Indexing()
+    monkeypatch.setattr(pymilvus, "MilvusClient", lambda *args, **settings: client)
+    monkeypatch.setattr(milvus, "_PAUSE", 0)
     monkeypatch.setattr(milvus, "_FLUSHING", -1)
+    engine = MilvusEngine("milvus://db")
     engine.put("nodekin_a", [EngineRow("0" * 32, "a", 0, [], np.zeros(2))] * 4_000)
-    for _ in range(2):  # it is not forgotten
-        with pytest.raises(EngineUnavailableError, match="has not indexed new vectors within"):
-            engine.set_mark("nodekin_a", "mark")
+    engine.set_mark("nodekin_a", "mark")
+    assert client.searched == "what stands in for an index"
+    assert "milvus://db:19530 has not indexed 2 vectors within -1 seconds" in caplog.text
+    monkeypatch.setattr(milvus, "_FLUSHING", 600)
+    engine.set_mark("nodekin_a", "mark")
+    assert client.searched == "the index"
 
 
 def test_who_compares_all_waits_for_no_index(monkeypatch: pytest.MonkeyPatch) -> None:
