@@ -7,8 +7,9 @@ in what it has read; on CMRC 2018 (Chinese, files of some ten paragraphs) for th
 returns up to ``--tokens``; the agent goes on with more of its results (``skip``, up to ``--pages``)
 until the (sub-)question's answer, on HotpotQA a title or all gold, stands in what it has read, as a
 reader would. Where only a part of a gold passage is shown it reads the rest. Gold counts when all
-of it was returned: whole passages, on CMRC the place of the answer. Beside it: the default
-retriever's first passages for the question, text alone.
+of it was returned: whole passages, on CMRC the place of the answer. Another agent knows the answers
+alone, which are what it has to read. Beside them: the default retriever's first passages for the
+question, text alone.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from nodekin.nodegraph import Node, count_tokens
 from nodekin.retrievers import DefaultRetriever
 from nodekin.retrievers.corpus_tools import CorpusTools, ToolOutput, ToolSession
 from nodekin.retrievers.evaluation import Dataset, GoldSpan, Question
+
+Entries = Sequence[dict[str, Any]]
 
 BUDGET = 4000
 PLACES = (3, 5, 6, 10, 20, 40)  # six is what the default retriever returns
@@ -64,23 +67,22 @@ class Agent:
     def read(self, gold: Sequence[GoldSpan], steps: list[Step]) -> Reading:
         """Search for the steps, and for titles of gold passages that turn up where they lead to."""
         self.session, self.missing, self.seen = ToolSession(), list(gold), ""
-        self.tokens, self.calls = 0, 0
+        self.gold, self.steps, self.tokens, self.calls = gold, steps, 0, 0
         waiting, known = list(steps), {step.query for step in steps}
         while waiting and self.tokens < BUDGET:
             step, skip = waiting.pop(0), 0
             for _ in range(self.pages):
                 output = self._call("search", {"query": step.query, "skip": skip}, self.max_tokens)
                 skip += len(output.entries)
-                for entry in output.entries:
-                    self._look_at(entry)
+                self._look_at(output.entries, step)
                 titles = set() if step.answer else self._titles() - known
                 waiting += map(Step, sorted(titles))
                 known |= titles
                 done = not self.missing if step.answer is None else step.answer in self.seen
                 if done or titles or not output.left_out or self.tokens >= BUDGET:
                     break
-        count = len(gold) - len(self.missing) if self.tokens <= BUDGET else 0
-        return Reading(count, len(gold), self.tokens, self.calls)
+        count, of = self._reached()
+        return Reading(count if self.tokens <= BUDGET else 0, of, self.tokens, self.calls)
 
     def _call(self, name: str, arguments: dict[str, Any], max_tokens: int) -> ToolOutput:
         output = self.tools.call(name, arguments, session=self.session, max_tokens=max_tokens)
@@ -96,11 +98,16 @@ class Agent:
     def _document(self, span: GoldSpan) -> Node:
         return self.tools.graph.node(span.document_id)
 
-    def _look_at(self, entry: dict[str, Any]) -> None:
-        """Read on where the passage looks like the right one, and is shown in part."""
-        place = {key: entry[key] for key in ("document", "start", "end")}
-        if any(overlaps(span, *place.values()) for span in self.missing):
-            self._call("read", place, 600)
+    def _look_at(self, entries: Entries, step: Step) -> None:
+        """Read on where a passage looks like the right one, and is shown in part."""
+        for entry in entries:
+            place = {key: entry[key] for key in ("document", "start", "end")}
+            if any(overlaps(span, *place.values()) for span in self.missing):
+                self._call("read", place, 600)
+
+    def _reached(self) -> tuple[int, int]:
+        """Return how much gold was read, and how much there is."""
+        return len(self.gold) - len(self.missing), len(self.gold)
 
     def _titles(self) -> set[str]:
         """Return the titles of gold passages that stand in what was read."""
@@ -108,6 +115,21 @@ class Agent:
         return {
             t for title in titles if (t := re.sub(r"\s*\(.*?\)$", "", title)) in self.seen and t
         }
+
+
+class Reader(Agent):
+    """Know the answers of the steps and no gold: what counts is that they stand in what was read.
+
+    As long as an answer does not, it reads on in the first passage of a page that is shown in part.
+    """
+
+    def _look_at(self, entries: Entries, step: Step) -> None:
+        parts = [entry for entry in entries if entry["text"] and not entry["whole"]]
+        if parts and str(step.answer) not in self.seen:
+            self._call("read", {key: parts[0][key] for key in ("document", "start", "end")}, 600)
+
+    def _reached(self) -> tuple[int, int]:
+        return sum(str(step.answer) in self.seen for step in self.steps), len(self.steps)
 
 
 def overlaps(span: GoldSpan, document_id: str, start: int, end: int) -> bool:
@@ -160,6 +182,12 @@ def rows(data: Path, max_tokens: int, pages: int) -> Iterator[list[str]]:
         readings = [agent.read(gold, parts) for gold, parts in zip(gold_of, steps, strict=True)]
         ours = per_token(readings)
         yield row(dataset.name, "agent, search and read", readings, ours)
+        if steps[0][0].answer:
+            reader = Reader(agent.tools, max_tokens, pages)
+            readings = [
+                reader.read(gold, parts) for gold, parts in zip(gold_of, steps, strict=True)
+            ]
+            yield row(dataset.name, "agent that knows no gold: answers", readings, ours)
         retriever = DefaultRetriever(graph)
         for place in PLACES:
             readings = []

@@ -91,7 +91,7 @@ class SearchTools:
             return ToolOutput(f"Nothing{' more' if skip else ''} was found{words}; {remedy}.")
         shown = skip + builder.size
         left = len(results) - shown
-        more = f"More: skip={shown}." if left else ""
+        more = f"More: skip={shown}" if left else ""
         return builder.output(left, more)
 
     def _by(self, mode: Mode) -> RetrieverProtocol:

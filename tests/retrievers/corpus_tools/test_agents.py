@@ -29,5 +29,7 @@ def test_agents_read_the_gold_for_fewer_tokens_than_the_first_passages_take(data
         ("CMRC 2018, places of answers", 0.99),
     ):
         assert figures[name, "agent, search and read"][0] >= most
+        if name != "HotpotQA":  # which has no answers of steps
+            assert figures[name, "agent that knows no gold: answers"][0] >= 0.90
         for first in (5, 6, 10):
             assert figures[name, f"top_k={first}"][-1] >= 1.5

@@ -179,7 +179,7 @@ def test_a_budget_says_how_to_go_on(tools) -> None:
             break
         seen += [(e["document"], e["start"]) for e in output.entries]
         skip += len(output.entries)
-        assert (f"More: skip={skip}." in output.text) == bool(output.left_out)
+        assert output.text.endswith(f"\nMore: skip={skip}") == bool(output.left_out)
     assert seen == [(e["document"], e["start"]) for e in whole.entries]
     assert output.text.startswith("Nothing more was found")
 
