@@ -50,6 +50,11 @@ _QUESTION_WORDS = re.compile(
     "|[几幾](?=[个個年月天次种種岁歲位人名条條座部届屆场場大世])|[吗嗎呢](?=\\W*$)"
 )
 
+# Characters that are what they are in any form, and marks that are no part of a word.
+_HAN = re.compile(r"[\u4e00-\u9fa5\s，。？！、：；（）《》“”「」…—]+")
+
+_HAN_RUN = re.compile("[\u4e00-\u9fa5]+")
+
 _REMEMBERED = 100_000  # words whose terms a thread remembers
 
 _LONGEST = 50  # letters up to which it is a word
@@ -174,7 +179,7 @@ class TextAnalyzer:
         """
         weights: dict[str | _Forms, float] = {}
         present = partial(_present, frequency, size)
-        plain = self._english_query(text, present)
+        plain = self._english_query(text, present) if text.isascii() else _han_query(text)
         if plain is None:
             runs, languages = self._content(text, present)
             plain = self._plain(runs, languages)
@@ -294,9 +299,9 @@ class TextAnalyzer:
     ) -> list[str] | None:
         """Return the terms of a query of plain English words that were met before.
 
-        Most queries are such, and take half of the time so. None for others.
+        Most ASCII queries are such, and take half of the time so. None for others.
         """
-        if not (self.stem and self.language == "auto" and text.isascii()):
+        if not (self.stem and self.language == "auto"):
             return None
         main, *others = present("latin")
         if main is not ENGLISH or (others and len(text) > 2 * SAMPLE):
@@ -397,6 +402,21 @@ def _english_terms() -> _EnglishTerms:
 _ENGLISH_ALONE = {"latin": ENGLISH}
 
 _ENGLISH_POSSIBLE = {"latin": (ENGLISH,)}
+
+
+def _han_query(text: str) -> list[str] | None:
+    """Return the terms of a query that has Chinese characters and marks alone, None for others.
+
+    Most Chinese queries are such, and nothing of them has to be normalized.
+    """
+    if not _HAN.fullmatch(text):
+        return None
+    runs = _HAN_RUN.findall(_QUESTION_WORDS.sub(" ", text)) or _HAN_RUN.findall(text)
+    terms: list[str] = []
+    for run in runs:
+        terms += run
+        terms += map(add, run, run[1:])
+    return terms or None
 
 
 def _present(frequency: Callable[[str], int], size: int, script: str) -> tuple[Language, ...]:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from nodekin.nodegraph import Document, NodeGraph
 from nodekin.retrievers import Retriever, TextAnalyzer
+from nodekin.retrievers.analysis import text_analyzer
 from nodekin.retrievers.analysis.languages import ENGLISH, MARK, Language, named
 from nodekin.retrievers.analysis.segments import normalized
 from nodekin.retrievers.similarities import Bm25
@@ -383,6 +384,7 @@ def weighed(
     with monkeypatch.context() as patch:
         if not known:
             patch.setattr(TextAnalyzer, "_english_query", lambda *_: None)
+            patch.setattr(text_analyzer, "_han_query", lambda _: None)
         return [*TextAnalyzer().weigh(query, frequency, 1000)]
 
 
@@ -418,6 +420,28 @@ def test_any_ascii_query_is_analysed_as_ever(
 ) -> None:
     expected = weighed(query, False, several, monkeypatch)
     assert weighed(query, True, several, monkeypatch) == expected
+
+
+@given(
+    st.text(
+        st.sampled_from("哪里吒是什么茶的吗呢几何，。？！、：；（）《》“”「」…— \u3000\n々1aＡ豈'")
+    ),
+    st.booleans(),
+)
+@example("哪吒是哪里人？", True)
+@example("是什么？", False)
+@example("哪里", False)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_chinese_query_is_analysed_as_ever(
+    monkeypatch: pytest.MonkeyPatch, query: str, several: bool
+) -> None:
+    expected = weighed(query, False, several, monkeypatch)
+    assert weighed(query, True, several, monkeypatch) == expected
+
+
+def test_any_character_is_what_it_is_when_it_is_normalized() -> None:
+    characters = [chr(code) for code in range(0x4E00, 0x9FA6)]
+    assert [normalized(one) for one in characters] == characters
 
 
 def test_an_english_query_is_looked_up_word_by_word_in_an_index_of_several_languages(
