@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ Floats = npt.NDArray[np.float32]
 Numbers = npt.NDArray[np.int64]
 
 Scores = npt.NDArray[np.float64]
+
+Keys = npt.NDArray[np.uint64]
 
 # Vectors of 384 numbers or more, and numbers in all of shorter ones, up to which all are compared.
 # On one core that takes 11 ms for 200,000 of 384, and for a million of 64; following the graph
@@ -53,6 +56,10 @@ _BATCH = 4096  # vectors that are added or scored in one step
 
 _PARTS = 32  # of which only the highest cosine is looked at to leave out most rows
 
+_LATER = 10_000  # vectors that are held beside those in a file, before all are held
+
+_RECENT = 1_000  # hashes that are looked up apart from the sorted ones, at least
+
 _MARGIN = 1e-5  # sums of 32-bit products in another order differ by less
 
 _DECIMALS = 6  # what the models' 32-bit numbers are worth
@@ -71,6 +78,44 @@ def exact_up_to(dimension: int) -> int:
         (200000, 200000, 1200000)
     """
     return max(_EXACT, _EXACT_NUMBERS // dimension)
+
+
+class _Rows:
+    """Hold vectors by row: those in memory or in a file, and some that came later.
+
+    Args:
+        stored: The first vectors, (rows, dimension).
+        later: The others.
+    """
+
+    def __init__(self, stored: Floats, later: Floats | None = None) -> None:
+        self.stored = stored
+        self.later = stored[:0] if later is None else later
+
+    def __len__(self) -> int:
+        return len(self.stored) + len(self.later)
+
+    def take(self, rows: Numbers, axis: int = 0) -> Floats:
+        """Return the vectors of some rows, (n,)."""
+        first = len(self.stored)
+        if not len(self.later) or rows.max(initial=0) < first:
+            return self.stored.take(rows, axis)
+        taken = np.empty((len(rows), self.stored.shape[1]), np.float32)
+        is_later = rows >= first
+        taken[is_later] = self.later.take(rows[is_later] - first, axis)
+        taken[~is_later] = self.stored.take(rows[~is_later], axis)
+        return taken
+
+    def whole(self) -> Floats:
+        """Return all vectors, (rows, dimension)."""
+        return np.concatenate([self.stored, self.later]) if len(self.later) else self.stored
+
+    def products(self, queries: Floats) -> Floats:
+        """Return the products of queries and all vectors, (queries, rows)."""
+        products: Floats = queries @ self.stored.T
+        if len(self.later):
+            products = np.concatenate([products, queries @ self.later.T], axis=1)
+        return products
 
 
 class AllowedVectors:
@@ -99,12 +144,12 @@ class AllowedVectors:
             self._selector = selector
         return self._selector
 
-    def copied(self, vectors: Floats) -> tuple[Numbers, Floats]:
+    def copied(self, vectors: _Rows) -> tuple[Numbers, Floats]:
         """Return the rows of the vectors that count, and a copy of these."""
         copied = self._copied
         if copied is None:
             rows = np.flatnonzero(self.mask)
-            copied = rows, vectors[rows]
+            copied = rows, vectors.take(rows)
             if self.few:
                 self._copied = copied
         return copied
@@ -125,7 +170,7 @@ class NearestVectors:
     meanwhile, ``use_graph`` switches to it, and until then all rows are compared.
 
     Vectors that ``from_arrays`` restores may lie in a file, where they stay, shared by all
-    processes, until they are changed, or rows are left out that are not few.
+    processes, until many are added, or rows are left out that are not few.
 
     Many threads may search in parallel, also while one calls ``use_graph``; ``add`` must not run
     in parallel with anything.
@@ -139,21 +184,24 @@ class NearestVectors:
         self.dimension = dimension
         flat = faiss.IndexFlatIP(dimension)
         self._set_indexes(flat, flat)
-        self._row_by_hash: dict[int, int] | None = {}  # None until it is needed
+        self._keys: Keys | None = None  # hashes of the first rows, ascending; None until needed
+        self._order: Numbers = np.zeros(0, np.int64)  # these rows
+        self._row_by_hash: dict[int, int] = {}  # of the later rows
         self._copying = threading.Lock()
 
     def _set_indexes(self, searched: Any, flat: Any) -> None:
         # What is searched (the flat index, or the graph around one), the flat one, and what is in
         # it, set together; no indexes as long as the vectors lie in a file.
-        self._indexes: tuple[Any, Any, Floats] = searched, flat, _view(flat)
+        self._indexes: tuple[Any, Any, _Rows] = searched, flat, _Rows(_view(flat))
 
-    def _in_memory(self) -> tuple[Any, Any, Floats]:
+    def _in_memory(self) -> tuple[Any, Any, _Rows]:
         """Return the indexes and the vectors, copied from the file if they lie there."""
         with self._copying:
             _, flat, stored = self._indexes
             if flat is None:
                 flat = _faiss().IndexFlatIP(self.dimension)
-                _insert(flat, stored)
+                _insert(flat, stored.stored)
+                _insert(flat, stored.later)
                 self._set_indexes(flat, flat)
             return self._indexes
 
@@ -173,29 +221,48 @@ class NearestVectors:
 
     def vectors(self) -> Floats:
         """Return a copy of all vectors (rows, dimension)."""
-        return self._indexes[2].copy()
+        return np.array(self._indexes[2].whole())
 
     def add(self, vectors: Floats, show: bool | None = False) -> Numbers:
         """Add unit vectors (n, dimension); return the row of each, new rows in order."""
-        if self._row_by_hash is None:
-            self._row_by_hash = {hash(v.tobytes()): row for row, v in enumerate(self._indexes[2])}
         rows = np.zeros(len(vectors), np.int64)
         new: list[int] = []  # indices of the vectors that have no row yet
         stored = self._indexes[2]
         size = len(stored)
-        for place, vector in enumerate(vectors):
-            row = self._row_by_hash.setdefault(hash(vector.tobytes()), size + len(new))
+        keys = _hashes(vectors)
+        known = self._rows_with(keys)
+        for place, (vector, key, row) in enumerate(zip(vectors, keys.tolist(), known, strict=True)):
+            if row < 0:
+                row = self._row_by_hash.setdefault(key, size + len(new))
             if row < size + len(new):
-                same = stored[row] if row < size else vectors[new[row - size]]
+                same = stored.take(np.array([row]))[0] if row < size else vectors[new[row - size]]
                 if not np.array_equal(same, vector):  # two vectors with one hash
                     row = size + len(new)
             rows[place] = row
             if row == size + len(new):
                 new.append(place)
-        if new:
+        if new and self._indexes[1] is None and len(stored.later) + len(new) <= _LATER:
+            later = np.concatenate([stored.later, vectors[new]])
+            self._indexes = None, None, _Rows(stored.stored, later)
+        elif new:
             searched, flat, _ = self._in_memory()
             _insert(searched, vectors[new], show)
             self._set_indexes(searched, flat)
+        return rows
+
+    def _rows_with(self, keys: Keys) -> list[int]:
+        """Return the first row with each of some hashes; -1 where there is none, or it is later."""
+        known = self._keys
+        if known is None or len(self._row_by_hash) > len(known) + _RECENT:
+            stored = self._indexes[2]
+            every = np.concatenate([_hashes(stored.stored), _hashes(stored.later)])
+            self._order = np.argsort(every, kind="stable")
+            known = self._keys = every[self._order]
+            self._row_by_hash = {}
+        if not len(known):
+            return [-1] * len(keys)
+        places = np.searchsorted(known, keys).clip(max=len(known) - 1)
+        rows: list[int] = np.where(known[places] == keys, self._order[places], -1).tolist()
         return rows
 
     @staticmethod
@@ -210,15 +277,14 @@ class NearestVectors:
     def use_graph(self, graph: Any) -> None:
         """Switch to a graph of the first rows, after adding the later rows to it."""
         with self._copying:
-            _insert(graph, self._indexes[2][graph.ntotal :])
+            _insert(graph, self._indexes[2].whole()[graph.ntotal :])
             self._set_indexes(graph, _faiss().downcast_index(graph.storage))
 
     def select(self, rows: Numbers) -> NearestVectors:
         """Return a copy with only these rows, numbered anew in this order, without a graph."""
         selected = NearestVectors(self.dimension)
-        selected._row_by_hash = None
         searched, flat, _ = selected._indexes
-        _insert(searched, self._indexes[2][rows])
+        _insert(searched, self._indexes[2].take(rows))
         selected._set_indexes(searched, flat)
         return selected
 
@@ -269,10 +335,13 @@ class NearestVectors:
         return [near[own >= least] for near, own, least in zip(rows, cosines, last, strict=True)]
 
     def arrays(self) -> Arrays:
-        """Return arrays for a file, from which ``from_arrays`` restores the vectors."""
+        """Return arrays for a file, from which ``from_arrays`` restores the vectors.
+
+        They are to be written before any vector is added, which may move them.
+        """
         searched, flat, vectors = self._indexes
         if searched is flat:
-            return {"vectors": vectors}
+            return {"vectors": vectors.whole()}
         return {"faiss": _faiss().serialize_index(searched)}
 
     @classmethod
@@ -287,8 +356,7 @@ class NearestVectors:
             if stored.ndim != 2 or stored.dtype != np.float32:
                 raise ValueError(f"no vectors: {stored.dtype} of shape {stored.shape}")
             vectors = cls(stored.shape[1])
-            vectors._indexes = None, None, stored
-            vectors._row_by_hash = None
+            vectors._indexes = None, None, _Rows(stored)
             return vectors
         faiss = _faiss()
         try:
@@ -302,21 +370,21 @@ class NearestVectors:
             raise ValueError("an index of vectors of another kind")
         vectors = cls(index.d)
         vectors._set_indexes(index, flat)
-        vectors._row_by_hash = None
         return vectors
 
 
 def _compared(
-    vectors: Floats, queries: Floats, limit: int, allowed: AllowedVectors | None
+    vectors: _Rows, queries: Floats, limit: int, allowed: AllowedVectors | None
 ) -> list[Numbers]:
     """Compare all allowed rows."""
     chosen = None
     if allowed is not None and (allowed.few or _GATHER_COST * allowed.count < len(vectors)):
-        chosen, vectors = allowed.copied(vectors)
+        chosen, copied = allowed.copied(vectors)
+        vectors = _Rows(copied)
     nearest: list[Numbers] = []
     batch = max(1, 8_000_000 // len(vectors))
     for begin in range(0, len(queries), batch):
-        for cosines in queries[begin : begin + batch] @ vectors.T:
+        for cosines in vectors.products(queries[begin : begin + batch]):
             if allowed is not None and chosen is None:
                 cosines = np.where(allowed.mask, cosines, -np.inf)
             rows = _highest(cosines, limit)
@@ -345,7 +413,7 @@ def _last(cosines: Floats, limit: int) -> float:
 
 def _followed(
     graph: Any,
-    vectors: Floats,
+    vectors: _Rows,
     queries: Floats,
     limit: int,
     allowed: AllowedVectors | None,
@@ -367,7 +435,7 @@ def _followed(
     return nearest
 
 
-def cosines(vectors: Floats, rows: Numbers, query: Floats) -> Scores:
+def cosines(vectors: Floats | _Rows, rows: Numbers, query: Floats) -> Scores:
     """Return the cosines of rows of unit vectors, the same for equal vectors in any row.
 
     Args:
@@ -396,6 +464,22 @@ def _insert(index: Any, vectors: Floats, show: bool | None = False) -> None:
     slow = show if isinstance(index, _faiss().IndexHNSWFlat) and len(batches) > 1 else False
     for begin in track(batches, len(batches), "linking vectors", " batches", slow):
         index.add(np.ascontiguousarray(vectors[begin : begin + _BATCH]))
+
+
+def _hashes(vectors: Floats) -> Keys:
+    """Return a hash of each vector (n, dimension): the sum of its words, each times a number."""
+    factors = _factors(vectors.shape[1])
+    keys = np.empty(len(vectors), np.uint64)
+    for begin in range(0, len(vectors), _BATCH):
+        words = np.ascontiguousarray(vectors[begin : begin + _BATCH]).view(np.uint32)
+        keys[begin : begin + _BATCH] = words.astype(np.uint64) @ factors
+    return keys
+
+
+@lru_cache(8)
+def _factors(dimension: int) -> Keys:
+    numbers = np.random.default_rng(dimension).integers(0, 1 << 64, dimension, np.uint64)
+    return numbers | np.uint64(1)
 
 
 def _view(flat: Any) -> Floats:

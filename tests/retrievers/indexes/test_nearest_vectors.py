@@ -83,7 +83,7 @@ def test_many_equal_vectors_are_no_island(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_two_vectors_with_one_hash(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nearest_vectors, "hash", lambda data: 7, raising=False)
+    monkeypatch.setattr(nearest_vectors, "_hashes", lambda some: np.full(len(some), 7, np.uint64))
     vectors = NearestVectors(2)
     some = unit([[1, 0], [0, 1], [1, 0], [0, 1]])
     # The second can't share its row, and is kept as often as it comes.
@@ -130,3 +130,69 @@ def test_what_a_filter_allows_is_copied_where_it_is_little(monkeypatch) -> None:
 
 def pairs(rows: np.ndarray, scores: np.ndarray) -> list[tuple[int, float]]:
     return sorted(zip(rows.tolist(), scores.tolist(), strict=True))
+
+
+def on_disk(vectors: NearestVectors) -> dict[str, np.ndarray]:
+    return {name: array.copy() for name, array in vectors.arrays().items()}
+
+
+@pytest.mark.parametrize("later", [0, 3, 40, 10_000])
+@pytest.mark.parametrize("recent", [0, 1000])
+def test_vectors_in_a_file_and_later_ones_are_one(
+    monkeypatch: pytest.MonkeyPatch, later: int, recent: int
+) -> None:
+    monkeypatch.setattr(nearest_vectors, "_LATER", later)
+    monkeypatch.setattr(nearest_vectors, "_RECENT", recent)
+    monkeypatch.setattr(nearest_vectors, "_HELD", 20)
+    chance = np.random.default_rng(4)
+    all_, queries = random_vectors(200), random_vectors(6, seed=1)
+    memory = NearestVectors(24)
+    memory.add(all_[:120])
+    in_file = NearestVectors.from_arrays(on_disk(memory))
+    size = 120
+    while size < 200:
+        end = size + int(chance.integers(1, 9))
+        some = all_[[*range(size, min(end, 200)), *chance.integers(0, size, 4)]]
+        assert in_file.add(some).tolist() == memory.add(some).tolist()
+        size = min(end, 200)
+        assert np.array_equal(in_file.vectors(), memory.vectors())
+        for limit in (1, 10, None):
+            found = [v.search(queries, limit) for v in (in_file, memory)]
+            assert [pairs(*one) for one in found[0]] == [pairs(*one) for one in found[1]]
+    copied_at_last = in_file._indexes[1] is not None
+    assert copied_at_last == (later < 80)
+    for share in (0.05, 0.5):
+        allowed = chance.random(200) < share
+        found = [v.search(queries, 5, AllowedVectors(allowed)) for v in (in_file, memory)]
+        assert [pairs(*one) for one in found[0]] == [pairs(*one) for one in found[1]]
+    again = NearestVectors.from_arrays(on_disk(in_file))
+    assert np.array_equal(again.vectors(), all_)
+    some_rows = np.arange(190, 0, -7)
+    assert np.array_equal(in_file.select(some_rows).vectors(), all_[some_rows])
+
+
+def test_a_graph_is_made_of_vectors_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nearest_vectors, "exact_up_to", lambda dimension: 1000)
+    monkeypatch.setattr(nearest_vectors, "_FOLLOW_COST", 1)
+    all_, queries = random_vectors(2000), random_vectors(50, seed=1)
+    memory = NearestVectors(24)
+    memory.add(all_[:1000])
+    vectors = NearestVectors.from_arrays(on_disk(memory))
+    vectors.add(all_[1000:1500])
+    assert vectors.wants_graph
+    graph = vectors.linked(vectors.vectors())
+    vectors.add(all_[1500:1600])  # while it is made
+    vectors.use_graph(graph)
+    vectors.add(all_[1600:])
+    assert not vectors.exact
+    assert recall(vectors, all_, queries, 10, None) >= 0.99
+
+
+def test_hashes_of_equal_vectors_are_equal_and_of_others_differ() -> None:
+    vectors = random_vectors(5000)
+    hashes = nearest_vectors._hashes(vectors)
+    assert len(np.unique(hashes)) == 5000
+    assert np.array_equal(nearest_vectors._hashes(vectors[::-1]), hashes[::-1])
+    near = vectors.copy()
+    near[:, 3] = np.nextafter(near[:, 3], 2)
+    assert not np.isin(nearest_vectors._hashes(near), hashes).any()

@@ -390,11 +390,15 @@ def test_vectors_stay_in_the_file_until_they_change(kept: Path) -> None:
     for mapped in (index, again):  # also where it was written
         assert mapped._vectors is not None
         assert mapped._vectors._indexes[:2] == (None, None)
-        assert not mapped._vectors._indexes[2].flags.owndata
+        assert not mapped._vectors._indexes[2].stored.flags.owndata
         assert {limit: ask(mapped, "abd", limit) for limit in before} == before
         assert mapped._vectors._indexes[1] is None
         assert ask(mapped, "abd", 2, {"n": 0}) == compared(graph, "abd", 2, 0)
     graph.add(Document("a new one", id="new"))
+    later = synced(VectorIndex(graph, "line", "default"), graph)
+    assert ask(later, "abd", None) == compared(graph, "abd", None)
+    assert later._vectors is not None
+    assert later._vectors._indexes[1] is None  # few new ones are held beside
     assert ask(synced(again, graph), "abd", None) == compared(graph, "abd", None)
 
 
