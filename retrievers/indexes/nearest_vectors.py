@@ -170,7 +170,7 @@ class NearestVectors:
     meanwhile, ``use_graph`` switches to it, and until then all rows are compared.
 
     Vectors that ``from_arrays`` restores may lie in a file, where they stay, shared by all
-    processes, until many are added, or rows are left out that are not few.
+    processes, until many are added, or half of the rows and more are left out.
 
     Many threads may search in parallel, also while one calls ``use_graph``; ``add`` must not run
     in parallel with anything.
@@ -326,7 +326,11 @@ class NearestVectors:
         """
         if allowed.few or len(queries) > _FEW:
             return []
-        _, flat, _ = self._in_memory()
+        _, flat, vectors = self._indexes
+        if flat is None and 2 * allowed.count > len(vectors):
+            return []  # comparing all where they lie takes less than twice as long
+        if flat is None:
+            _, flat, _ = self._in_memory()
         parameters = _faiss().SearchParameters(sel=allowed.selector())
         cosines, rows = flat.search(queries, limit + limit // 4 + 4, params=parameters)
         last = cosines[:, limit - 1] - _MARGIN
