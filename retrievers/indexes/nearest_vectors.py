@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from functools import lru_cache
 from typing import Any
@@ -455,10 +456,8 @@ def cosines(vectors: Floats | _Rows, rows: Numbers, query: Floats) -> Scores:
         products = vectors.take(rows[begin : begin + _BATCH], axis=0).astype(np.float64)
         products *= exactly
         np.add.reduce(products, 1, out=scores[begin : begin + _BATCH])
+    # Vectors of 32 bits have the length 1 to within 1e-7: none is above 1. Adding 0 makes -0 a 0.
     scores = scores.round(_DECIMALS)
-    # Adding 0 makes -0 a 0. The two functions take half as long as one that does both.
-    np.maximum(scores, -1.0, out=scores)
-    np.minimum(scores, 1.0, out=scores)
     scores += 0.0
     return scores
 
@@ -504,6 +503,9 @@ def _faiss() -> Any:
 def unit(vectors: npt.ArrayLike) -> Floats:
     """Return vectors (n, dimension) of length 1, as float32; those of zeros stay."""
     exactly = np.asarray(vectors, np.float64)
+    if exactly.shape[:-1] == (1,):  # one query, with fewer arrays
+        length = math.sqrt(np.add.reduce(exactly[0] * exactly[0]))
+        return (exactly / (length or 1.0)).astype(np.float32)
     lengths: Any = np.sqrt(np.add.reduce(exactly * exactly, -1, keepdims=True))  # as norm does
     lengths[lengths == 0] = 1.0
     units: Floats = (exactly / lengths).astype(np.float32)

@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 from nodekin.retrievers.indexes import nearest_vectors
-from nodekin.retrievers.indexes.nearest_vectors import AllowedVectors, NearestVectors, unit
+from nodekin.retrievers.indexes.nearest_vectors import (
+    AllowedVectors,
+    NearestVectors,
+    unit,
+)
 
 
 def random_vectors(count: int, dimension: int = 24, seed: int = 0) -> np.ndarray:
@@ -196,3 +200,20 @@ def test_hashes_of_equal_vectors_are_equal_and_of_others_differ() -> None:
     near = vectors.copy()
     near[:, 3] = np.nextafter(near[:, 3], 2)
     assert not np.isin(nearest_vectors._hashes(near), hashes).any()
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 7, 128, 129, 384, 1000])
+def test_a_vector_alone_has_the_length_that_it_has_among_others(dimension: int) -> None:
+    some = np.random.default_rng(dimension).standard_normal((30, dimension)).astype(np.float32)
+    some[3] = 0.0
+    together, alone = unit(some), [unit(row[np.newaxis])[0] for row in some]
+    assert together.tobytes() == np.array(alone).tobytes()
+
+
+@pytest.mark.parametrize("dimension", [1, 3, 384, 4096])
+def test_no_cosine_is_beyond_that_of_equal_and_opposite_vectors(dimension: int) -> None:
+    some = random_vectors(200, dimension)
+    rows = np.arange(len(some))
+    for row in rows:
+        assert nearest_vectors.cosines(some, rows[row : row + 1], some[row]).tolist() == [1.0]
+        assert nearest_vectors.cosines(-some, rows[row : row + 1], some[row]).tolist() == [-1.0]
