@@ -287,10 +287,10 @@ class MilvusEngine:
     def set_mark(self, collection: str, mark: str) -> int:
         """Store the mark, and return the server's time of that.
 
-        After many writes to a graph of vectors, of this process or of others, a server is told to
-        index them, and this waits until it searches by that index: until then it searches by one
-        of its own that misses one of ten. A file, which compares row by row, is told, too. The
-        mark's place is the number of rows that were written since.
+        After many writes, of this process or of others, a server is told to index them, and where
+        it has a graph of vectors this waits until it searches by that: until then it searches by
+        an index of its own that misses one of ten. A file, which compares row by row, is told,
+        too. The mark's place is the number of rows that were written since.
         """
 
         def write(client: MilvusClient) -> int:
@@ -306,7 +306,7 @@ class MilvusEngine:
             if self._is_lite and new >= _UNFLUSHED_LITE:
                 client.flush(collection, timeout=_FLUSHING)
                 new = 0
-            elif new >= _UNFLUSHED and self._is_linked(client, collection):
+            elif new >= _UNFLUSHED:
                 new = 0 if self._index(client, collection) else new
             if "vector" in row:
                 row["place"] = new
@@ -324,8 +324,14 @@ class MilvusEngine:
         return int(rows[0]["place"]) if rows else 0
 
     def _index(self, client: MilvusClient, collection: str) -> bool:
-        """Have a server index all rows; return whether it searches by that index now."""
+        """Have a server index all rows; return whether it searches by that index now.
+
+        Without a graph of vectors there is no index to wait for; what was flushed is what a server
+        that was killed need not read again from its log.
+        """
         client.flush(collection, timeout=_FLUSHING)
+        if not self._is_linked(client, collection):
+            return True
         end = time.monotonic() + _FLUSHING
         while pending := self._unindexed(client, collection):
             if time.monotonic() > end:

@@ -352,7 +352,7 @@ def test_a_server_that_does_not_index_is_named_and_waited_for_again(
     engine.put("nodekin_a", [EngineRow("0" * 32, "a", 0, [], np.zeros(2))] * 4_000)
     engine.set_mark("nodekin_a", "mark")
     assert client.searched == "what stands in for an index"
-    assert "milvus://db:19530 has not indexed 2 vectors within -1 seconds" in caplog.text
+    assert "milvus://db:19530 has not indexed" in caplog.text
     monkeypatch.setattr(milvus, "_FLUSHING", 600)
     engine.set_mark("nodekin_a", "mark")
     assert client.searched == "the index"
@@ -366,6 +366,7 @@ def test_who_compares_all_waits_for_no_index(monkeypatch: pytest.MonkeyPatch) ->
     engine.put("nodekin_a", [EngineRow("0" * 32, "a", 0, [], np.zeros(2))] * 4_000)
     engine.set_mark("nodekin_a", "mark")
     assert client.searched == "what stands in for an index"
+    assert client.pending  # it was flushed
 
 
 def test_words_are_found_as_by_adding_up_all(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
