@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextvars
+import os
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Protocol, TypeVar, runtime_checkable
+from functools import cache, partial
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from .errors import check_integer
 from .locking import is_reading_graph
@@ -58,11 +61,68 @@ def run_in_threads(functions: Sequence[Callable[[], T]], max_workers: int = 8) -
     workers, share = _workers(len(functions), max_workers)
     if workers < 2 or is_reading_graph():
         return [function() for function in functions]
-    contexts = [contextvars.copy_context() for _ in functions]
-    for context in contexts:
-        context.run(_limit.set, share)
-    with ThreadPoolExecutor(workers, "nodekin") as pool:
-        return list(pool.map(lambda context, function: context.run(function), contexts, functions))
+    calls = [partial(contextvars.copy_context().run, _limited, share, f) for f in functions]
+    return _Calls(calls).run(workers)
+
+
+def _limited(limit: int | None, function: Callable[[], T]) -> T:
+    _limit.set(limit)
+    return function()
+
+
+class _Calls:
+    """Call functions in this thread and in others, which stay for the calls to come.
+
+    A call that no other thread has begun is made in this one, so that calls may call others in
+    turn, however few threads there are.
+
+    Args:
+        functions: The functions.
+    """
+
+    def __init__(self, functions: Sequence[Callable[[], Any]]) -> None:
+        self._waiting = deque(enumerate(functions))
+        self._results: list[Any] = [None] * len(functions)
+        self._errors: dict[int, BaseException] = {}
+
+    def run(self, workers: int) -> list[Any]:
+        """Return the results in so many threads; raise the first error when all have ended."""
+        helpers = [_pool().submit(self._work) for _ in range(workers - 1)]
+        try:
+            self._work()
+        finally:
+            self._end(helpers)
+        if self._errors:
+            raise self._errors[min(self._errors)]
+        return self._results
+
+    def _work(self) -> None:
+        while self._waiting:
+            try:
+                number, function = self._waiting.popleft()
+            except IndexError:  # another thread was quicker
+                return
+            try:
+                self._results[number] = function()
+            except BaseException as error:
+                self._errors[number] = error
+                self._waiting.clear()
+
+    def _end(self, helpers: Sequence[Future[None]]) -> None:
+        self._waiting.clear()
+        wait([helper for helper in helpers if not helper.cancel()])
+
+
+_MOST_THREADS = 256
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_MOST_THREADS, "nodekin")
+
+
+if hasattr(os, "register_at_fork"):  # threads are not in the child
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 async def run_in_tasks(

@@ -1,9 +1,19 @@
 import asyncio
+import multiprocessing
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from concurrency_gauge import ConcurrencyGauge
 
-from nodekin.nodegraph import NodeGraph, limit_concurrency, run_in_tasks, run_in_threads
+from nodekin.nodegraph import (
+    NodeGraph,
+    concurrency,
+    limit_concurrency,
+    run_in_tasks,
+    run_in_threads,
+)
 
 
 async def nested(mode, gauge, width=3, depth=2):
@@ -89,3 +99,54 @@ def test_one_after_the_other_where_a_graph_is_locked():
 def test_what_is_no_limit_is_refused(limit, error):
     with pytest.raises(error, match="max_concurrency"), limit_concurrency(limit):
         pass
+
+
+def test_threads_stay_for_the_calls_to_come():
+    gauge = ConcurrencyGauge(least=3)
+    run_in_threads([lambda: gauge.complete("?")] * 3)
+    before = threading.active_count()
+    for _ in range(20):
+        run_in_threads([lambda: gauge.complete("?")] * 3)
+    assert threading.active_count() <= before
+
+
+def test_calls_within_calls_end_though_all_threads_are_taken(monkeypatch):
+    with ThreadPoolExecutor(1) as pool:
+        monkeypatch.setattr(concurrency, "_pool", lambda: pool)
+
+        def branch(level):
+            return 1 if level == 0 else sum(run_in_threads([lambda: branch(level - 1)] * 3))
+
+        assert branch(4) == 3**4
+
+
+def test_an_error_is_raised_when_what_runs_has_ended_and_the_rest_is_not_called():
+    calls, running, failed = [], threading.Event(), threading.Event()
+
+    def fail():
+        running.wait()
+        failed.set()
+        raise ZeroDivisionError
+
+    def slow():
+        running.set()
+        failed.wait()
+        calls.append("slow")
+
+    with pytest.raises(ZeroDivisionError):
+        run_in_threads([fail, slow, lambda: calls.append("not called")], max_workers=2)
+    assert calls == ["slow"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork processes")
+def test_a_child_process_has_threads_of_its_own():
+    run_in_threads([lambda: 1] * 3)
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply(_in_threads, ()) == [0, 1, 2]
+
+
+def _in_threads():
+    gauge = ConcurrencyGauge(least=3)
+    results = run_in_threads([lambda n=n: (gauge.complete("?"), n)[1] for n in range(3)])
+    assert gauge.most == 3
+    return results
