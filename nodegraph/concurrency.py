@@ -62,7 +62,7 @@ def run_in_threads(functions: Sequence[Callable[[], T]], max_workers: int = 8) -
     if workers < 2 or is_reading_graph():
         return [function() for function in functions]
     calls = [partial(contextvars.copy_context().run, _limited, share, f) for f in functions]
-    return _Calls(calls).run(workers)
+    return _SharedCalls(calls).run(workers)
 
 
 def _limited(limit: int | None, function: Callable[[], T]) -> T:
@@ -70,7 +70,7 @@ def _limited(limit: int | None, function: Callable[[], T]) -> T:
     return function()
 
 
-class _Calls:
+class _SharedCalls:
     """Call functions in this thread and in others, which stay for the calls to come.
 
     A call that no other thread has begun is made in this one, so that calls may call others in
