@@ -1,11 +1,10 @@
 """The page: its first view, first results and first words beside the engine's own, 50 people.
 
 A server of its own process serves the page of ``--size`` English passages (``speed.py``) in a
-file, with a scripted model. The engine is the same set-up on the same file, in this process: called
-as a function, and, as a server would call it, in an event loop. Each
+file, with a scripted model. The engine is the same set-up on the same file, in this process. Each
 question is put to the engine and to the page by turns; times are the lower quartiles of 100, which
-depend less on what else the machine does. The first word is timed once more with the page in this
-process, without HTTP: what the page itself takes. Then people come all at once, each of whom
+depend less on what else the machine does. Both are timed once more with the page in this process,
+without HTTP and its client: what the page itself takes. Then people come all at once, each of whom
 opens the page, searches, asks, and opens a passage.
 """
 
@@ -40,8 +39,7 @@ if TYPE_CHECKING:
 FIRST_VIEW = ("/", "/page.js", "/page.css", "/words.json", "/api/corpus", "/api/documents")
 SETUPS = {"default": {"type": "DefaultRetriever", "target": "passage", "top_k": 10}}
 PASSAGES = 6
-WITHOUT_HTTP = "first word without HTTP"
-IN_LOOP = "results, the engine in an event loop"
+WITHOUT_HTTP = " without HTTP"
 
 
 class Model:
@@ -143,13 +141,13 @@ def posted(client: HTTPConnection, path: str, record: dict[str, str]) -> HTTPRes
     return answer
 
 
-async def first_word_without_http(page: ASGIApp, question: str) -> float:
-    """Return the seconds until a page in this process sends the first word."""
-    body, ended, seconds = json.dumps({"question": question}).encode(), asyncio.Event(), 0.0
+async def without_http(page: ASGIApp, path: str, record: dict[str, str], kind: str) -> float:
+    """Return the seconds until a page in this process sends a record of that kind."""
+    body, ended, seconds = json.dumps(record).encode(), asyncio.Event(), 0.0
     asked: list[dict[str, Any]] = [{"type": "http.request", "body": body}]
     scope = {
         **{"type": "http", "http_version": "1.1", "method": "POST", "scheme": "http"},
-        **{"path": "/api/ask", "query_string": b"", "client": None, "server": None},
+        **{"path": path, "query_string": b"", "client": None, "server": None},
         "headers": [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")],
     }
 
@@ -161,8 +159,9 @@ async def first_word_without_http(page: ASGIApp, question: str) -> float:
 
     async def send(message: Any) -> None:
         nonlocal seconds
-        if message.get("body") and not seconds and json.loads(message["body"])["type"] == "text":
-            seconds = time.perf_counter() - begin
+        now = time.perf_counter()
+        if message.get("body") and not seconds and kind in json.loads(message["body"]):
+            seconds = now - begin
         if message["type"] == "http.response.body" and not message.get("more_body"):
             ended.set()
 
@@ -180,39 +179,28 @@ def engine_search(retriever: BaseRetriever, query: str) -> float:
     return time.perf_counter() - begin
 
 
-async def engine_asearch(retriever: BaseRetriever, query: str) -> float:
-    """Return the seconds of the same search in an event loop."""
-    begin = time.perf_counter()
-    for result in await retriever.aretrieve(query):
-        assert result.evidence
-    return time.perf_counter() - begin
-
-
 async def by_turns(
     file: Path, queries: Sequence[str], seconds: float, url: str
 ) -> dict[str, list[tuple[float, float]]]:
     """Return the engine's seconds and the page's: for results and first words."""
     opener, other = opened(file), opened(file)  # which has not read what the first has
-    retriever, in_loop = (each.retriever("default", "default") for each in (opener, other))
+    retriever = opener.retriever("default", "default")
     engine = QueryEngine(retriever, Model(seconds), top_k=PASSAGES)
-    page = PageApp(TriedSetups(opener, file.with_name("setups.toml")), Model(seconds))
-    pairs: dict[str, list[tuple[float, float]]] = {
-        "results": [],
-        IN_LOOP: [],
-        "first word": [],
-        WITHOUT_HTTP: [],
-    }
+    page = PageApp(TriedSetups(other, file.with_name("setups.toml")), Model(seconds))
+    pairs: dict[str, list[tuple[float, float]]] = {}
     client = HTTPConnection(url.removeprefix("http://"), timeout=600)
     for number, query in enumerate([*queries[:10], *queries]):
-        search = engine_search(retriever, query), page_search(client, query)
-        awaited = await engine_asearch(in_loop, query)
-        word = await engine_first_word(engine, query), page_first_word(client, query)
-        inside = word[0], await first_word_without_http(page, query)
+        search = engine_search(retriever, query)
+        results = page_search(client, query)
+        results_inside = await without_http(page, "/api/search", {"query": query}, "results")
+        word = await engine_first_word(engine, query)
+        first = page_first_word(client, query)
+        first_inside = await without_http(page, "/api/ask", {"question": query}, "text")
         if number >= 10:  # the first are to warm up
-            pairs[WITHOUT_HTTP].append(inside)
-            pairs["results"].append(search)
-            pairs[IN_LOOP].append((awaited, search[1]))
-            pairs["first word"].append(word)
+            pairs.setdefault("results", []).append((search, results))
+            pairs.setdefault("results" + WITHOUT_HTTP, []).append((search, results_inside))
+            pairs.setdefault("first word", []).append((word, first))
+            pairs.setdefault("first word" + WITHOUT_HTTP, []).append((word, first_inside))
     client.close()
     opener.graph.close()
     other.graph.close()
@@ -274,12 +262,11 @@ def rows(data: Path, size: int, people: int, first: float) -> Iterator[list[str]
         for seconds in (first, 0.0):
             with serving(file, seconds) as url:
                 pairs = asyncio.run(by_turns(file, corpus.queries, seconds, url))
-                kinds = (
-                    ["results", IN_LOOP, "first word"] if seconds else ["first word", WITHOUT_HTTP]
-                )
-                for kind in kinds:
-                    model = "" if "results" in kind else f", a model of {1000 * seconds:.0f} ms"
-                    yield [f"{kind}{model}", *_quotients(pairs[kind])]
+                for kind, both in pairs.items():
+                    if "word" in kind:
+                        yield [f"{kind}, a model of {1000 * seconds:.0f} ms", *_quotients(both)]
+                    elif seconds:
+                        yield [kind, *_quotients(both)]
                 if seconds:
                     continue
                 views = [1000 * one for one in asyncio.run(first_view(url))]

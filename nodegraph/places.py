@@ -97,7 +97,7 @@ def _foreign_page(metadata: Mapping[str, Any]) -> str:
 
 def outlines_of(graph: Any) -> OutlineOf:
     """Return a function that reads outlines and keeps the last, for one state of a graph."""
-    return lru_cache(maxsize=1024)(partial(_read_outline, graph))
+    return lru_cache(maxsize=4096)(partial(_read_outline, graph))
 
 
 def _read_outline(graph: Any, document_id: str, name: str) -> Outline | None:

@@ -24,7 +24,6 @@ def explained_search(
         results: list[ScoredNode] = retriever.retrieve(query, top_k=top_k)
     milliseconds = 1000 * (time.perf_counter() - start)
     with graph.reading():  # what is read of a state is kept, as long as the state is the newest
-        graph.existing_nodes([r.node.document_id for r in results if r.node.document_id])
         records = result_records(results)
     stages = [stage_record(child) for child in traced.children]
     return {"milliseconds": milliseconds, "results": records, "stages": stages}
