@@ -93,7 +93,12 @@ def children() -> set[str]:
     tasks = Path("/proc/self/task")
     if not tasks.exists():
         pytest.skip("no /proc")
-    return {pid for task in tasks.iterdir() for pid in (task / "children").read_text().split()}
+    while True:
+        try:
+            found = [(task / "children").read_text() for task in tasks.iterdir()]
+        except (FileNotFoundError, ProcessLookupError):  # a thread has ended meanwhile
+            continue
+        return {pid for pids in found for pid in pids.split()}
 
 
 def test_a_reader_that_was_killed_between_two_files_is_started_again(tmp_path: Path) -> None:
